@@ -12,11 +12,14 @@ from similarity_enumeration import every_alignment, log_sum, pair_sets
 import jaxalign
 from jaxalign.errors import UsageError
 from jaxalign.similarity.soft.dp import row_scan
-from jaxalign.similarity.soft.dp.row_scan import RowTables
+from jaxalign.similarity.soft.dp.row_scan import RowForm, RowTables
 
 SIZE, LENGTHS = (4, 5), [(4, 5), (3, 2), (2, 5), (1, 1), (0, 3), (2, 0)]
 ENDS = ("query_start", "query_end", "target_start", "target_end")
-MODES = [("global", ends) for ends in END_SETS] + [("local", frozenset())]
+MODES = {
+    "global": [("global", ends) for ends in END_SETS],
+    "local": [("local", frozenset())],
+}
 # The query's, then the target's; no two overhangs cost the same.
 COSTS = np.array([2.5, 0.3, 1.1, 0.63], np.float32)
 
@@ -26,22 +29,32 @@ def tables(s, costs, lengths, modes):
     inside = np.arange(s.shape[1])[None, :, None] < m[:, None, None]
     inside = inside & (np.arange(s.shape[2])[None, None] < n[:, None, None])
     flags = [np.array([end in free for _, free in modes]) for end in ENDS]
-    local = np.array([mode == "local" for mode, _ in modes])
-    costs = np.broadcast_to(costs, (len(s), 4)).astype(np.float32)
+    costs = np.atleast_2d(costs).astype(np.float32)
     scores = np.where(inside, s, np.float32(-1e30))
-    return RowTables(*map(jnp.asarray, (scores, costs, m, n, *flags, local)))
+    return RowTables(*map(jnp.asarray, (scores, costs, m, n, *flags)))
 
 
-def test_enumeration():
-    """All modes and free ends as one batch, costs by direction."""
-    cases = [(lengths, mode) for lengths in LENGTHS for mode in MODES]
+run = jax.jit(row_scan.expected, static_argnums=1)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("local", [True, False])
+def test_enumeration(local, shared):
+    """All free ends as one batch; costs by direction, of all pairs or of each."""
+    modes = MODES["local" if local else "global"]
+    cases = [(lengths, mode) for lengths in LENGTHS for mode in modes]
     s = np.random.default_rng(1).normal(size=(len(cases), *SIZE)).astype(np.float32)
     s *= 2
     lengths, modes = zip(*cases, strict=True)
-    found = jax.jit(row_scan.expected)(tables(s, COSTS, lengths, modes))
-    wide = np.broadcast_to(COSTS.reshape(2, 2).T[..., None, None], (2, 2, *SIZE))
+    costs = COSTS[None] if shared else COSTS * np.linspace(0.5, 1.5, len(s))[:, None]
+    batch = tables(s, costs, lengths, modes)
+    found = run(batch, RowForm(local, payers=True))
+    without = run(batch, RowForm(local, payers=False))
+    assert without.payers is None
     assert (found.lost < 1e-20).all()
+    costs = np.broadcast_to(costs, (len(s), 4)).reshape(-1, 2, 2)
     for k, (size, (mode, free)) in enumerate(cases):
+        wide = np.broadcast_to(costs[k].T[..., None, None], (2, 2, *SIZE))
         every = every_alignment(s[k], wide, size, mode, free, True)
         score = log_sum(every.totals)
         p = np.exp(every.totals - score)
@@ -53,7 +66,8 @@ def test_enumeration():
         note = f"{size} {mode} {free}"
         value = found.high[k] + found.rest[k]
         np.testing.assert_allclose(value, score, atol=2e-5, err_msg=note)
-        np.testing.assert_allclose(found.posterior[k], pairs, atol=2e-6, err_msg=note)
+        for p in (found.posterior[k], without.posterior[k]):
+            np.testing.assert_allclose(p, pairs, atol=2e-6, err_msg=note)
         np.testing.assert_allclose(found.payers[k], payers, atol=2e-5, err_msg=note)
 
 
@@ -91,10 +105,11 @@ def test_what_is_lost_is_said():
     s[0, :28, 30:58] += 37 * np.eye(28, dtype=np.float32)
     s[0, 32:58, 0:26] += 37 * np.eye(26, dtype=np.float32)
     costs = np.array([9, 9, 9, 9], np.float32)
-    found = jax.jit(row_scan.expected)(tables(s, costs, [(60, 60)], [MODES[-1]]))
+    form = RowForm(local=True, payers=False)
+    found = run(tables(s, costs, [(60, 60)], MODES["local"]), form)
     assert not found.lost[0] <= 1e-7
     big = np.full((1, 3, 3), 300, np.float32)
-    found = jax.jit(row_scan.expected)(tables(big, costs, [(3, 3)], [MODES[-1]]))
+    found = run(tables(big, costs, [(3, 3)], MODES["local"]), form)
     assert not found.lost[0] <= 1e-7
 
 

@@ -62,7 +62,7 @@ def prepare(
         band = checked_band(options.band, shape, ranks)
     if band is None:
         about = shape, pair.similarity.dtype, any(ranks)
-        block = _block(options.implementation, *about, options.adjacent_gaps)
+        block = _block(options, *about)
     else:
         block = _banded(options.implementation, band, shape, pair.similarity.dtype)
     temperature = fit(options.temperature, rank=0)
@@ -108,11 +108,7 @@ def _is_large(shape: tuple[int, ...], lanes: int, dtype: Any) -> bool:
 
 
 def _block(
-    implementation: str | None,
-    shape: tuple[int, ...],
-    dtype: Any,
-    by_position: bool,
-    adjacent: bool,
+    options: SimilarityOptions, shape: tuple[int, ...], dtype: Any, by_position: bool
 ) -> Block:
     """The engine.
 
@@ -123,6 +119,7 @@ def _block(
     DeviceError
         ``pallas`` where they do not run.
     """
+    implementation = options.implementation
     if implementation not in (None, *IMPLEMENTATIONS):
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
@@ -132,11 +129,11 @@ def _block(
     block = BLOCK_DIAGONALS if large or implementation == "blocked" else None
     if implementation in ("log", "blocked"):
         return block
-    refused = _beyond_kernels(shape, dtype, by_position, adjacent)
+    refused = _beyond_kernels(shape, dtype, by_position, options.adjacent_gaps)
     if implementation in ("pallas", "rows") and refused:
         raise UsageError(f"implementation {implementation!r} does not take {refused}")
     if implementation == "rows":
-        return primitives.kernels(None, block)
+        return primitives.rows(options.mode == "local", block)
     package, why = (None, "") if refused else backend.kernels()
     if implementation == "pallas" and package is None:
         raise DeviceError(f"pallas: {why}")

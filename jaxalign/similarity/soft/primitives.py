@@ -3,14 +3,15 @@
 Three functions of a batch of tables, scores (B, m, n), gap costs (B, 4), units (B,)
 and rules (B, 3), as the kernels of ``similarity.soft`` take them: log Z; log Z with its
 gradient; and the product of its Hessian with a direction. ``vmap`` adds its axes to
-B. The product is linear in the direction, and the Hessian is symmetric: transposed it
-is itself, so forward over reverse and reverse over reverse both run as kernels. Higher
-derivatives, and devices without the kernels, take ``soft.dp.free_energy``.
+B; gap costs of rows stay (1, 4) where all pairs share them. The product is linear in
+the direction, and the Hessian is symmetric: transposed it is itself, so forward over
+reverse and reverse over reverse both run as kernels. Higher derivatives, and devices
+without the kernels, take ``soft.dp.free_energy``.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from jax.interpreters import ad, batching
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
+from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, row_scan
 from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
@@ -30,32 +32,51 @@ PRIMITIVE_NAMES = ("score", "expected", "product")
 FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")
 
 
+class RowPasses(NamedTuple):
+    """In the place of the functions of a package: ``soft.dp.row_scan``, and logarithms
+    by the ``otherwise`` of ``kernels`` where that proves nothing."""
+
+    form: row_scan.RowForm
+    otherwise: int | None
+
+
+Run = RowPasses | tuple[Any, Any, Any]  # or the three functions
+
+
 @lru_cache
 def kernels(package: Any, otherwise: int | None) -> Kernels:
     """The kernels that stand in for the two passes of ``soft.dp.free_energy``; the same
     object for the same input.
 
-    Without ``package`` the rows of ``soft.dp.row_scan`` are computed anywhere; it has
-    the functions ``soft_score``, ``soft_expected``, ``soft_product``;
+    ``package`` has the functions ``soft_score``, ``soft_expected``, ``soft_product``;
     ``otherwise`` is the ``block`` where ``soft.dp.free_energy`` computes derivatives
     itself."""
-    run = ()
-    if package is not None:
-        run = package.soft_score, package.soft_expected, package.soft_product
-    return Kernels(
-        partial(_of_one, _score, run), partial(_of_one, _expected, run), otherwise
-    )
+    run = package.soft_score, package.soft_expected, package.soft_product
+    return _kernels(run, otherwise)
+
+
+@lru_cache
+def rows(local: bool, otherwise: int | None) -> Kernels:
+    """The same by ``soft.dp.row_scan``, on any device."""
+    return _kernels(RowPasses(row_scan.RowForm(local, False), otherwise), otherwise)
+
+
+def _kernels(run: Run, otherwise: int | None) -> Kernels:
+    score, expected = (partial(_of_one, x, run) for x in (_score, _expected))
+    return Kernels(score, expected, otherwise)
 
 
 def _of_one(
     primitive: Primitive,
-    run: tuple[Any, ...],
+    run: Run,
     similarity: jax.Array,
     costs: jax.Array,
     rules: ModeRules,
     unit: jax.Array,
+    payers: bool = False,
 ):
     """A batch of one pair; ``vmap`` makes it larger."""
+    run = _with_payers(run, payers)
     flags = sum(
         jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
     )
@@ -64,12 +85,23 @@ def _of_one(
     return [x[0] for x in primitive.bind(*arrays, run=run)]
 
 
-def _shapes(
-    scores: Any, costs: Any, unit: Any, rules: Any, *_: Any, run: tuple[Any, ...]
-):
+def _with_payers(run: Run, payers: bool) -> Run:
+    """Kernels always count them."""
+    if not isinstance(run, RowPasses):
+        return run
+    return run._replace(form=run.form._replace(payers=payers))
+
+
+def _outputs(run: Run) -> int:
+    """Of "expected": the last are the payers."""
+    return 3 if isinstance(run, RowPasses) and not run.form.payers else 4
+
+
+def _shapes(scores: Any, costs: Any, unit: Any, rules: Any, *_: Any, run: Run):
+    costs = costs.update(shape=(*unit.shape, 4))
     return {
         "score": [unit, unit],
-        "expected": [unit, unit, scores, costs],
+        "expected": [unit, unit, scores, costs][: _outputs(run)],
         "product": [scores, costs],
     }
 
@@ -85,14 +117,16 @@ def _primitive(name: str) -> Primitive:
             x.update(weak_type=False) for x in _shapes(*arrays, run=run)[name]
         ]
     )
-    batching.primitive_batchers[primitive] = partial(fold_into_batch, primitive)
+    batching.primitive_batchers[primitive] = partial(_fold, primitive)
 
-    def plainly(*arrays: jax.Array, run: tuple[Any, ...]):
-        forms = PLAIN_FORMS if run else PLAIN_FORMS | ROW_FORMS
-        return list(forms[name](*arrays))
+    def plainly(*arrays: jax.Array, run: Run):
+        if isinstance(run, RowPasses) and name != "product":
+            values = _by_rows(run, *arrays)
+            return list(values[: 2 if name == "score" else _outputs(run)])
+        return list(PLAIN_FORMS[name](*arrays))
 
-    def by_kernel(*arrays: jax.Array, run: tuple[Any, ...]):
-        if not run:
+    def by_kernel(*arrays: jax.Array, run: Run):
+        if isinstance(run, RowPasses):
             return plainly(*arrays, run=run)
         function = run[PRIMITIVE_NAMES.index(name)]
         return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
@@ -101,27 +135,35 @@ def _primitive(name: str) -> Primitive:
     return primitive
 
 
+def _fold(primitive: Primitive, arrays: Any, axes: Any, *, run: Run):
+    """Costs (1, 4) of rows stay so while no axis is theirs."""
+    shared = (1,) if isinstance(run, RowPasses) else ()
+    return fold_into_batch(primitive, arrays, axes, shared, run=run)
+
+
 _score, _expected, _product = map(_primitive, PRIMITIVE_NAMES)
 
 
-def _expected_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, run: tuple[Any, ...]
-):
+def _expected_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, run: Run):
     """Payers are minus the gradient by their costs."""
-    means = _expected.bind(*primals, run=run)
+    scores, costs, unit, rules = primals
+    moved = not isinstance(tangents[1], ad.Zero)
+    count = _outputs(run)
+    means = _expected.bind(*primals, run=_with_payers(run, moved or count == 4))
     d_scores, d_costs = map(ad.instantiate_zeros, tangents[:2])
-    _, _, posterior, payers = means
-    of_rest = jnp.sum(posterior * d_scores, (1, 2)) - jnp.sum(payers * d_costs, 1)
-    changed = _product.bind(*primals, d_scores, d_costs, run=run)
-    return means, [jnp.zeros_like(means[0]), of_rest, *changed]
+    of_rest = jnp.sum(means[2] * d_scores, (1, 2))
+    if moved:
+        of_rest = of_rest - jnp.sum(means[3] * d_costs, 1)
+    costs, d_costs = (jnp.broadcast_to(x, (len(unit), 4)) for x in (costs, d_costs))
+    changed = _product.bind(scores, costs, unit, rules, d_scores, d_costs, run=run)
+    changes = [jnp.zeros_like(means[0]), of_rest, *changed]
+    return means[:count], changes[:count]
 
 
 ad.primitive_jvps[_expected] = _expected_jvp
 
 
-def _product_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, run: tuple[Any, ...]
-):
+def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, run: Run):
     """Linear in the direction; the third derivative is that of
     ``soft.dp.free_energy``."""
     product = _product.bind(*primals, run=run)
@@ -142,7 +184,7 @@ def _product_jvp(
 ad.primitive_jvps[_product] = _product_jvp
 
 
-def _product_transpose(cotangents: Sequence[Any], *arrays: Any, run: tuple[Any, ...]):
+def _product_transpose(cotangents: Sequence[Any], *arrays: Any, run: Run):
     """The Hessian by scores and costs is symmetric; payers bring a minus on each
     side."""
     like = arrays[4:]
@@ -157,17 +199,28 @@ def _product_transpose(cotangents: Sequence[Any], *arrays: Any, run: tuple[Any, 
 ad.primitive_transposes[_product] = _product_transpose
 
 
-def _log_z(scores: jax.Array, costs: jax.Array, unit: jax.Array, rules: jax.Array):
-    """One pair by ``soft.dp.free_energy``."""
+def _log_z(
+    scores: jax.Array,
+    costs: jax.Array,
+    unit: jax.Array,
+    rules: jax.Array,
+    *,
+    local: bool | None = None,
+    block: int | None = BLOCK_DIAGONALS,
+):
+    """One pair by ``soft.dp.free_energy``; None reads from the rules whether it is
+    local."""
     m, n, flags = rules
     free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
     mode = ModeRules(m, n, **free, adjacent=jnp.bool_(True))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
-    paid = overhang(opening, extending, scores.shape, mode, FORBIDDEN)
-    local = no_overhang(scores.shape, scores.dtype)
-    hang = jax.tree.map(lambda x, y: jnp.where(mode.local, x, y), local, paid)
+    hang = no_overhang(scores.shape, scores.dtype)
+    if not local:
+        paid = overhang(opening, extending, scores.shape, mode, FORBIDDEN)
+        either = partial(jnp.where, mode.local)
+        hang = paid if local is False else jax.tree.map(either, hang, paid)
     weights = Weights(scores, opening, extending, hang)
-    return free_energy.score(weights, jnp.ones((), scores.dtype), mode, BLOCK_DIAGONALS)
+    return free_energy.score(weights, jnp.ones((), scores.dtype), mode, block)
 
 
 def _plain_score(*tables: jax.Array):
@@ -181,20 +234,34 @@ def _plain_expected(*tables: jax.Array):
     return jnp.zeros_like(rest), rest, posterior, -costs
 
 
-def _score_by_rows(*tables: jax.Array):
-    return _by_rows(*tables)[:2]
-
-
-def _by_rows(scores: jax.Array, costs: jax.Array, unit: jax.Array, rules: jax.Array):
+def _by_rows(
+    run: RowPasses,
+    scores: jax.Array,
+    costs: jax.Array,
+    unit: jax.Array,
+    rules: jax.Array,
+):
     """``soft.dp.row_scan``, and logarithms where it does not prove its result for every
     pair of the batch."""
     m, n, flags = rules.T
-    free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS))]
-    rows = row_scan.expected(row_scan.RowTables(scores, costs, m, n, *free))
+    free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS) - 1)]
+    tables = row_scan.RowTables(scores, costs, m, n, *free)
+    rows = row_scan.expected(tables, run.form)
     proved = jnp.all(rows.lost <= MAX_LOST_PROBABILITY)
-    return jax.lax.cond(
-        proved, lambda *_: tuple(rows[:4]), _plain_expected, scores, costs, unit, rules
-    )
+
+    def by_logs(*_: Any):
+        """With the derivatives that the form asks for."""
+        function = partial(_log_z, local=run.form.local, block=run.otherwise)
+        by = (0, 1) if run.form.payers else (0,)
+        gradients = jax.vmap(jax.value_and_grad(function, by))
+        wide = jnp.broadcast_to(costs, (len(m), 4))
+        rest, (posterior, *slopes) = gradients(*(scores, wide, unit, rules))
+        values = jnp.zeros_like(rest), rest, posterior, *(-x for x in slopes)
+        return begun((jnp.ones_like(proved), *values), proved)
+
+    # A loop of no or one step hands on what it has; ``cond`` would copy it.
+    values = proved, *(x for x in rows[:4] if x is not None)
+    return jax.lax.while_loop(lambda x: ~x[0], lambda _: by_logs(), values)[1:]
 
 
 def _plain_product(
@@ -217,4 +284,3 @@ PLAIN_FORMS = {
     "expected": _plain_expected,
     "product": _plain_product,
 }
-ROW_FORMS = {"score": _score_by_rows, "expected": _by_rows}

@@ -101,7 +101,7 @@ def expected(
     """Score and expectations in one forward and one reverse wavefront."""
     if isinstance(block, Kernels):
         if "entropy" not in outputs:
-            return _by_kernels(block, weights, temperature, rules)
+            return _by_kernels(block, weights, temperature, rules, outputs)
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
     table, block = table_of(scaled, rules, block)
@@ -141,12 +141,18 @@ def _linear(
 
 
 def _by_kernels(
-    kernels: Kernels, weights: Weights, temperature: jax.Array, rules: ModeRules
+    kernels: Kernels,
+    weights: Weights,
+    temperature: jax.Array,
+    rules: ModeRules,
+    outputs: frozenset[str],
 ) -> Expectation:
     """Overhangs are counted with the gap costs; their own gradients are None."""
     scaled = over_temperature(weights, temperature, rules)
-    value, pairs, payers = log_z(kernels.expected, scaled, temperature, rules)
-    gaps = dict(zip(GAP_NAMES, -payers, strict=True))
+    pay = not outputs.isdisjoint(GAP_NAMES)
+    run = partial(kernels.expected, payers=pay)
+    value, pairs, *payers = log_z(run, scaled, temperature, rules)
+    gaps = dict(zip(GAP_NAMES, -payers[0], strict=True)) if pay else {}
     return Expectation(value, from_names({"similarity": pairs} | gaps), None)
 
 

@@ -18,7 +18,8 @@ class Kernels(NamedTuple):
     Both take (similarity, costs (4,): open and extend of the query's residues, then of
     the target's, rules, unit), all over T; ``unit`` is a power of two near 1 / T.
     ``score`` returns log Z as (high, rest), ``expected`` these, the posterior (M, N)
-    and the expected payers (4,). ``otherwise`` is the ``block`` for entropies.
+    and, if its last argument is true, the expected payers (4,). ``otherwise`` is the
+    ``block`` for entropies.
     """
 
     score: Callable

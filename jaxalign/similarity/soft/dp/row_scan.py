@@ -6,8 +6,13 @@ row and pair. With x = M + E, the chain of gaps along a row is a sum,
 
     F[j] = sum over k < j of  open * extend^(j - 1 - k) * x[k],
 
-a product with a triangular matrix: ``ChainMatrices`` cut it into blocks of
-``BLOCK_COLUMNS``, and the sums of blocks into a small triangle of their own.
+a product with a triangular matrix: ``ChainMatrices`` cut it into blocks of columns, and
+the sums of blocks into a small triangle of their own. Where all pairs of the batch have
+the same gap costs, they have one triangle.
+
+The pass down leaves all that a pair may follow where the pass up will write its
+probability, so that the posterior is the one array of the size of the similarity that
+the passes fill. E is kept beside it where payers are asked for, and F computed again.
 
 What ``soft.dp.scaled_scan`` says of weights that vanish holds here: a weight that is
 lost is below the smallest normal number, and what it could have become is at most that
@@ -15,7 +20,7 @@ times the largest weight of the other direction. ``lost`` is the sum of these bo
 
 Gap costs are numbers, adjacent gaps are allowed. Weights of overhangs are products of a
 number of the row and one of the column, or, where both ends are free, the larger of the
-two.
+two. Local alignments have none.
 """
 
 from collections.abc import Sequence
@@ -27,17 +32,17 @@ from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN
 from jaxalign.similarity.loops import begun
-from jaxalign.similarity.soft.dp.free_energy import sum_up
 from jaxalign.similarity.soft.dp.scaled_scan import LN2_HIGH, LN2_LOW
 
-BLOCK_COLUMNS = 16  # of a row that are one product
+MIN_HALVED = 16  # columns
+BLOCK_COLUMNS = 20, 16, 24, 28, 32, 12, 40  # of a row that are one product, best first
 LOSSES_PER_CELL = 64  # sums and products that may fall below the smallest number
 
 
 class RowTables(NamedTuple):
     """A batch: ``scores`` (B, M, N) over T, forbidden beyond the lengths; ``costs``
-    (B, 4) over T, open and extend of the query's residues, then of the target's; ``m``,
-    ``n`` int32 (B,); the others bool (B,)."""
+    (B, 4) over T, or (1, 4) for all, open and extend of the query's residues, then of
+    the target's; ``m``, ``n`` int32 (B,); the others bool (B,)."""
 
     scores: jax.Array
     costs: jax.Array
@@ -47,25 +52,32 @@ class RowTables(NamedTuple):
     query_end: jax.Array
     target_start: jax.Array
     target_end: jax.Array
-    local: jax.Array
+
+
+class RowForm(NamedTuple):
+    """Static: ``local`` alignments have no overhangs; with ``payers`` they are counted
+    as well."""
+
+    local: bool
+    payers: bool
 
 
 class RowExpectation(NamedTuple):
-    """log Z (B,) is ``high`` + ``rest``; ``posterior`` (B, M, N), ``payers`` (B, 4) as
-    ``costs``; ``lost`` (B,) bounds the probability that is missing, nan where numbers
-    were too large."""
+    """log Z (B,) is ``high`` + ``rest``; ``posterior`` (B, M, N); ``payers`` (B, 4) as
+    ``costs``, or None; ``lost`` (B,) bounds the probability that is missing, nan where
+    numbers were too large."""
 
     high: jax.Array
     rest: jax.Array
     posterior: jax.Array
-    payers: jax.Array
+    payers: jax.Array | None
     lost: jax.Array
 
 
 class ChainMatrices(NamedTuple):
-    """``inside`` (B, K, K + 1): from a block of K columns to their chains, and to what
-    leaves the block; ``blocks`` (B, C, C): from what leaves a block to what enters
-    another; ``decay`` (B, 1, K)."""
+    """For C blocks of K columns, with 1 for B where costs are shared: ``inside`` (B, K,
+    K + 1), from a block to its chains, and to what leaves it; ``blocks`` (B, C, C),
+    from what leaves a block to what enters another; ``decay`` (B, 1, K)."""
 
     inside: jax.Array
     blocks: jax.Array
@@ -92,132 +104,180 @@ class RowOverhang(NamedTuple):
     target_pays: jax.Array
 
 
+Side = RowOverhang | None  # None for local alignments
+
+
 class RowValues(NamedTuple):
-    """Of a row, over 2^``exponent`` (B,): ``before`` (B, N), all that a pair in a
-    column may follow, E and F of the row, and the ``largest`` (B,) of it."""
+    """By row, over 2^``exponent`` (M, B): E (M, B, N) or None; the ``total`` (M, B) of
+    all weights, since their largest takes longer to find."""
 
-    before: jax.Array
-    e: jax.Array
-    f: jax.Array
+    e: jax.Array | None
     exponent: jax.Array
-    largest: jax.Array
+    total: jax.Array
 
 
-def expected(tables: RowTables) -> RowExpectation:
+def expected(tables: RowTables, form: RowForm) -> RowExpectation:
     """Score and expectations of a batch, by one pass down and one pass up."""
     columns = tables.scores.shape[2]
-    wide = -(-columns // BLOCK_COLUMNS) * BLOCK_COLUMNS
+    wide = -(-columns // block_columns(columns)) * block_columns(columns)
     padding = ((0, 0), (0, 0), (0, wide - columns))
     scores = jnp.pad(tables.scores, padding, constant_values=FORBIDDEN)
     tables = tables._replace(scores=scores)
-    start, end = _sides(tables)
-    xs = scores.transpose(1, 0, 2), jnp.arange(scores.shape[1], dtype=jnp.int32)
-    values, ends = _down(tables, start, end, xs)
-    empty, empty_payers = _empty(tables)
-    exponent = values.exponent.astype(scores.dtype)
-    logs = exponent * LN2_HIGH, exponent * LN2_LOW, ends
-    one = jnp.ones((), scores.dtype)
-    sums = jax.vmap(sum_up, ((1, 1, 1), 0, None))(logs, empty, one)
-    _, _, of_empty, log_z = sums
-    posterior, payers, lost = _up(tables, start, end, (*xs, values), log_z)
-    payers = payers + of_empty[:, None] * empty_payers
-    posterior = posterior.transpose(1, 0, 2)[:, :, :columns]
-    high, low = log_z
-    return RowExpectation(high, low, posterior, payers, lost)
+    start, end = (None, None) if form.local else _sides(tables)
+    before, values, ends = _down(tables, start, end, form)
+    empty, empty_payers = _empty(tables, form.local)
+    (high, low), of_empty = _sum_up(values.exponent, ends, empty)
+    posterior, payers, lost = _up(tables, start, end, values, before, (high, low))
+    if payers is not None:
+        payers = payers + of_empty[:, None] * empty_payers
+    return RowExpectation(high, low, posterior[:, :, :columns], payers, lost)
 
 
-def _down(tables: RowTables, start: RowOverhang, end: RowOverhang, xs: tuple[Any, ...]):
-    """``RowValues`` by row, and the log of what ends in it (M, B), over 2^exponent."""
+def block_columns(columns: int) -> int:
+    """The width of a block, which leaves the fewest columns to fill up."""
+    return min(BLOCK_COLUMNS, key=lambda width: -columns % width)
+
+
+def _sum_up(exponent: jax.Array, ends: jax.Array, empty: jax.Array):
+    """log Z (B,) as (high, rest), and the probability of no pairs; of the logs of what
+    ends by row (M, B), over 2^exponent, and the log of no pairs (B,)."""
+    alive = ends > FORBIDDEN
+    top = jnp.max(jnp.where(alive, exponent, jnp.iinfo(jnp.int32).min), 0)
+    top = jnp.where(jnp.any(alive, axis=0), top, 0)
+    high, low = _log(top, ends.dtype)
+    logs = sum(_log(exponent - top[None], ends.dtype), ends)
+    empty = (empty - high) - low
+    largest = jnp.maximum(jnp.max(logs, axis=0), empty)
+    none = jnp.exp(empty - largest)
+    total = jnp.sum(jnp.exp(logs - largest[None]), axis=0) + none
+    return (high, low + (jnp.log(total) + largest)), none / total
+
+
+def _log(exponent: jax.Array, dtype: Any):
+    """The log of 2^exponent in two parts, the first exact below 2^13."""
+    exponent = exponent.astype(dtype)
+    return exponent * LN2_HIGH, exponent * LN2_LOW
+
+
+def _down(tables: RowTables, start: Side, end: Side, form: RowForm):
+    """All that a pair in a cell may follow (B, M, N), ``RowValues``, and the log of
+    what ends in a row (M, B), over 2^exponent."""
     open_e, more_e, open_f, more_f = jnp.exp(-tables.costs).T[..., None]
     chains = _chains(open_f, more_f, tables.scores.shape[2])
     zero = jnp.zeros_like(tables.scores[:, 0])
-    rows = start.k.shape[1]
+    rows = tables.scores.shape[1]
 
-    def step(carry: tuple[Any, ...], x: tuple[Any, ...]):
-        m, e, before, exponent = carry
-        scores, i = x
-        m, e = jnp.exp(scores) * before, open_e * m + more_e * e
-        f = _chain(m + e, chains)
-        after = m + e + f
-        ends = jnp.sum(m * _beside(end, i), axis=1)
+    def step(carry: tuple[Any, ...], i: jax.Array):
+        # After the row above, and E of this one, over the exponent of the row above.
+        after, e, scale, exponent, table = carry
+        shifted = jnp.pad(after[:, :-1], ((0, 0), (1, 0)))
+        before = shifted * scale[:, None] + _weights(start, i, exponent)
+        table = _with_row(table, before, i)
+        m, e = jnp.exp(_row_of(tables.scores, i)) * before, e * scale[:, None]
+        x = m + e
+        after = x + _chain(x, chains)
+        ends = _total(m if end is None else m * _beside(end, i))
         alive = ends > 0
-        ends = jnp.log(jnp.where(alive, ends, 1)) - _row(end, i)
-        ends = jnp.where(alive, ends, FORBIDDEN)
+        ends = jnp.log(jnp.where(alive, ends, 1))
+        ends = jnp.where(
+            alive, ends if end is None else ends - _cost(end, i), FORBIDDEN
+        )
         later = jnp.minimum(i + 1, rows - 1)
-        largest = jnp.max(after, axis=1)
-        values = RowValues(before, e, f, exponent, largest)
-        top = jnp.maximum(largest, _over(exponent, -_row(start, later)))
-        scale, more = _power(top)
-        exponent = exponent + more
-        starts = _weights(start, later, exponent)
-        m, e, after = (y * scale[:, None] for y in (m, e, after))
-        before = jnp.concatenate([starts[:, :1], after[:, :-1] + starts[:, 1:]], 1)
-        return (m, e, before, exponent), (values, ends)
+        total = _total(after)
+        values = RowValues(e if form.payers else None, exponent, total)
+        scale, more = _power(jnp.maximum(total, _most(start, later, exponent)))
+        e = open_e * m + more_e * e
+        return (after, e, scale, exponent + more, table), (values, ends)
 
-    none = jnp.zeros_like(tables.m)
-    first = zero, zero, _weights(start, jnp.int32(0), none), none
-    return lax.scan(step, begun(first, tables.scores), xs)[1]
+    one = jnp.ones_like(zero[:, 0])
+    none = jnp.zeros(one.shape, jnp.int32)
+    first = zero, zero, one, none, jnp.zeros_like(tables.scores)
+    xs = jnp.arange(rows, dtype=jnp.int32)
+    carry, (values, ends) = lax.scan(step, begun(first, tables.scores), xs)
+    return carry[-1], values, ends
 
 
 def _up(
     tables: RowTables,
-    start: RowOverhang,
-    end: RowOverhang,
-    xs: tuple[Any, ...],
+    start: Side,
+    end: Side,
+    values: RowValues,
+    before: jax.Array,
     log_z: tuple[jax.Array, jax.Array],
 ):
-    """(posterior by row (M, B, N), payers (B, 4), bound on what is lost (B,))."""
+    """(posterior (B, M, N), payers (B, 4) or None, bound on what is lost (B,)); the
+    posterior takes the place of ``before``, row by row."""
     open_e, more_e, open_f, more_f = jnp.exp(-tables.costs).T[..., None]
-    chains = _chains(jnp.ones_like(open_f), more_f, tables.scores.shape[2])
+    rows, width = tables.scores.shape[1:]
+    chains = _chains(open_f, more_f, width)
+    chains_back = _turned(_chains(jnp.ones_like(open_f), more_f, width))
     zero = jnp.zeros_like(tables.scores[:, 0])
-    tiny = jnp.finfo(zero.dtype).tiny * LOSSES_PER_CELL * zero.shape[1]
+    tiny = jnp.finfo(zero.dtype).tiny * LOSSES_PER_CELL * width
+    pays = values.e is not None
 
     def step(carry: tuple[Any, ...], x: tuple[Any, ...]):
-        to_m, to_e, exponent, paid, lost = carry
-        scores, i, values = x
+        # Of the row below, over its exponent: pairs, and all that E may become.
+        q, to_e, scale, exponent, paid, lost, table, before = carry
+        i, values = x
+        to_m = jnp.pad(q[:, 1:], ((0, 0), (0, 1))) * scale[:, None]
+        to_e = to_e * scale[:, None]
         # All that a gap of the target's residues in the next column may become.
-        to_f = _chain(to_m[:, ::-1], chains)[:, ::-1]
+        to_f = _chain(to_m, chains_back)
         turn = to_m + open_f * to_f
         ending = _weights(end, i, exponent)
         of_m = ending + turn + open_e * to_e
         of_e = turn + more_e * to_e
-        similarity = jnp.exp(scores)
+        similarity = jnp.exp(_row_of(tables.scores, i))
         q = similarity * of_m
-        log_share = _less(values.exponent + exponent, log_z)
-        share = jnp.exp(log_share)[:, None]
-        m, e, f = similarity * values.before * share, values.e * share, values.f * share
-        starting = _weights(start, i, values.exponent) * q * share
-        gaps = [
-            m * open_e * to_e,
-            e * more_e * to_e,
-            (m + e) * open_f * to_f,
-            f * more_f * to_f,
-        ]
-        paid = _paid(paid, gaps, ((start, starting), (end, ending * m)), i)
-        posterior = q * values.before * share
-        top = jnp.max(jnp.maximum(of_e, q), axis=1)
-        largest = jnp.maximum(top, jnp.max(jnp.maximum(of_m, to_f), axis=1))
-        bound = (1 + 2 * values.largest) * (1 + 2 * largest) * share[:, 0]
+        share = jnp.exp(_less(values.exponent + exponent, log_z))[:, None]
+        if pays:
+            m, e = similarity * before, values.e
+            f = _chain(m + e, chains)
+            m, e, f = m * share, e * share, f * share
+            gaps = [
+                m * open_e * to_e,
+                e * more_e * to_e,
+                (m + e) * open_f * to_f,
+                f * more_f * to_f,
+            ]
+            flows = []
+            if start is not None and end is not None:
+                starting = _weights(start, i, values.exponent) * q * share
+                flows = [(start, starting), (end, ending * m)]
+            paid = _paid(paid, gaps, flows, i)
+        table = _with_row(table, q * before * share, i)
+        # Read after the row is written: otherwise XLA copies the table.
         earlier = jnp.maximum(i - 1, 0)
-        scale, more = _power(jnp.maximum(top, _over(exponent, -_row(end, earlier))))
-        q = jnp.concatenate([q[:, 1:], jnp.zeros_like(q[:, :1])], 1)
-        q, of_e = q * scale[:, None], of_e * scale[:, None]
-        return (q, of_e, exponent + more, paid, lost + tiny * bound), posterior
+        before = _row_of(table, earlier)
+        total = _total(of_e + q + of_m + to_f)
+        # What comes from the row below is scaled to at most 2.
+        bound = 4 * (1 + values.total) * (1 + total) * share[:, 0]
+        scale, more = _power(jnp.maximum(total, _most(end, earlier, exponent)))
+        exponent, lost = exponent + more, lost + tiny * bound
+        return (q, of_e, scale, exponent, paid, lost, table, before), None
 
-    paid = jnp.zeros_like(tables.costs), (zero, zero)
-    first = zero, zero, jnp.zeros_like(tables.m), paid, jnp.zeros_like(zero[:, 0])
-    first = begun(first, tables.scores)
-    (*_, (payers, columns), lost), posterior = lax.scan(step, first, xs, reverse=True)
-    for side, flow in zip((start, end), columns, strict=True):
+    nothing, one = jnp.zeros_like(zero[:, 0]), jnp.ones_like(zero[:, 0])
+    none = jnp.zeros(one.shape, jnp.int32)
+    columns = () if start is None else (zero, zero)
+    paid = (jnp.zeros((len(one), 4), zero.dtype), columns) if pays else None
+    first = zero, zero, one, none, paid, nothing
+    first = (*begun(first, tables.scores), before, before[:, -1])
+    xs = jnp.arange(rows, dtype=jnp.int32), values
+    carry, _ = lax.scan(step, first, xs, reverse=True)
+    *_, paid, lost, posterior, _ = carry
+    if paid is None:
+        return posterior, None, lost
+    payers, columns = paid
+    sides = [side for side in (start, end) if side is not None]
+    for side, flow in zip(sides, columns, strict=True):
         opens, more = _counts(side.l, flow.dtype)
         each = jnp.sum(flow * opens, 1), jnp.sum(flow * more, 1)
-        nothing = jnp.zeros_like(each[0])
         payers = payers + jnp.stack([nothing, nothing, *each], 1)
     return posterior, payers, lost
 
 
 def _paid(
-    paid: tuple[jax.Array, tuple[jax.Array, jax.Array]],
+    paid: tuple[jax.Array, tuple[jax.Array, ...]],
     gaps: Sequence[jax.Array],
     overhangs: Sequence[tuple[RowOverhang, jax.Array]],
     i: jax.Array,
@@ -254,9 +314,8 @@ def _sides(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
 
     def side(k: jax.Array, l: jax.Array, free_query: jax.Array, free_target: jax.Array):
         k, l = jnp.maximum(k, 0), jnp.maximum(l, 0)
-        both = free_query & free_target & ~tables.local
-        query_pays = ~free_query & ~tables.local
-        target_pays = ~free_target & ~tables.local
+        both = free_query & free_target
+        query_pays, target_pays = ~free_query, ~free_target
         query = _gap(open_e, more_e, k)
         target = _gap(open_f, more_f, l)
         query = jnp.where((query_pays | both)[:, None], query, 0)
@@ -281,8 +340,11 @@ def _counts(k: jax.Array, dtype: Any):
     return (k > 0).astype(dtype), jnp.maximum(k - 1, 0).astype(dtype)
 
 
-def _empty(tables: RowTables):
+def _empty(tables: RowTables, local: bool):
     """Score of the alignment without pairs (B,), and who pays (B, 4)."""
+    if local:
+        nothing = jnp.zeros_like(tables.scores[:, 0, 0])
+        return nothing, jnp.zeros((len(nothing), 4), nothing.dtype)
     open_e, more_e, open_f, more_f = tables.costs.T
     costs = _gap(open_e, more_e, tables.m), _gap(open_f, more_f, tables.n)
     first, later = (
@@ -300,46 +362,74 @@ def _empty(tables: RowTables):
     turned = (tables.target_start | tables.query_end) & (of_later < of_first)
     cost = jnp.where(turned, of_later, of_first)
     pays = [jnp.where(turned, y, x) for x, y in zip(first, later, strict=True)]
-    pays = [jnp.where(tables.local, 0, x).astype(cost.dtype) for x in pays]
+    pays = [x.astype(cost.dtype) for x in pays]
     counts = _counts(tables.m, cost.dtype), _counts(tables.n, cost.dtype)
     payers = [x * pay for pay, both in zip(pays, counts, strict=True) for x in both]
-    score = jnp.maximum(jnp.where(tables.local, 0, -cost), FORBIDDEN)
-    return score, jnp.stack(payers, 1)
+    return jnp.maximum(-cost, FORBIDDEN), jnp.stack(payers, 1)
 
 
 def _chains(opening: jax.Array, extending: jax.Array, columns: int) -> ChainMatrices:
     """For costs that are factors (B, 1)."""
-    k = jnp.arange(BLOCK_COLUMNS + 1, dtype=jnp.int32)
-    block = jnp.arange(columns // BLOCK_COLUMNS, dtype=jnp.int32)
+    width = block_columns(columns)
+    k = jnp.arange(width + 1, dtype=jnp.int32)
+    block = jnp.arange(columns // width, dtype=jnp.int32)
 
     def power(base: jax.Array, exponent: jax.Array):
         """(B, ...) of a base (B, 1); 0 for negative exponents (...)."""
         exponent = jnp.expand_dims(exponent, 0)
         base = base.reshape(-1, *(1,) * (exponent.ndim - 1))
-        found = base ** jnp.maximum(exponent, 0).astype(base.dtype)
-        return jnp.where(exponent >= 0, found, 0)
+        raised = base ** jnp.maximum(exponent, 0).astype(base.dtype)
+        return jnp.where(exponent >= 0, raised, 0)
 
     inside = power(extending, k[None] - k[:-1, None] - 1)
-    whole = extending**BLOCK_COLUMNS
-    blocks = power(whole, block[None] - block[:, None] - 1)
+    blocks = power(extending**width, block[None] - block[:, None] - 1)
     decay = power(extending, k[None, :-1])
     return ChainMatrices(opening[:, :, None] * inside, blocks, decay)
 
 
+def _turned(chains: ChainMatrices) -> ChainMatrices:
+    """For columns in the other order."""
+    inside, blocks, decay = (x[:, ::-1] for x in chains)
+    inside = jnp.concatenate([inside[..., -2::-1], inside[..., -1:]], -1)
+    return ChainMatrices(inside, blocks[..., ::-1], chains.decay[..., ::-1])
+
+
 def _chain(x: jax.Array, chains: ChainMatrices):
-    """The sum over k < j of opening * extending^(j - 1 - k) x[k]: (B, N)."""
-    batch, columns = x.shape
-    x = x.reshape(batch, -1, BLOCK_COLUMNS)
-    y = jnp.einsum("bck,bkl->bcl", x, chains.inside)
-    enters = jnp.einsum("bc,bcd->bd", y[..., -1], chains.blocks)
-    return (y[..., :-1] + enters[..., None] * chains.decay).reshape(batch, columns)
+    """The sum over k < j of opening * extending^(j - 1 - k) x[k]: (B, N); over k > j by
+    turned matrices."""
+    y = x.reshape(len(x), -1, chains.inside.shape[1])
+    y = _product(y, chains.inside)
+    enters = _product(y[..., -1:].swapaxes(1, 2), chains.blocks).swapaxes(1, 2)
+    return (y[..., :-1] + enters * chains.decay).reshape(x.shape)
+
+
+def _product(x: jax.Array, matrices: jax.Array):
+    """(B, C, K) times (B, K, L), or times (1, K, L): one product then."""
+    if len(matrices) > 1:
+        return jnp.einsum("bck,bkl->bcl", x, matrices)
+    flat = x.reshape(-1, x.shape[-1]) @ matrices[0]
+    return flat.reshape(*x.shape[:-1], -1)
+
+
+def _total(x: jax.Array):
+    """Of each row; a product, since XLA reduces the last axis slowly."""
+    return x @ jnp.ones_like(x[0])
+
+
+def _row_of(table: jax.Array, i: jax.Array):
+    """Row i (B, N) of (B, M, N)."""
+    return lax.dynamic_index_in_dim(table, i, axis=1, keepdims=False)
+
+
+def _with_row(table: jax.Array, row: jax.Array, i: jax.Array):
+    return lax.dynamic_update_slice_in_dim(table, row[:, None], i, axis=1)
 
 
 def _at(table: jax.Array, i: jax.Array):
     return lax.dynamic_index_in_dim(table, i, axis=1, keepdims=False)
 
 
-def _row(side: RowOverhang, i: jax.Array):
+def _cost(side: RowOverhang, i: jax.Array):
     """The smallest cost of an overhang in row i (B,)."""
     return jnp.where(side.both, 0, _at(side.query, i))
 
@@ -350,21 +440,30 @@ def _beside(side: RowOverhang, i: jax.Array):
     return jnp.maximum(query[:, None], side.weight)
 
 
-def _weights(side: RowOverhang, i: jax.Array, exponent: jax.Array):
-    """Weights of row i (B, N) over 2^exponent."""
-    return _beside(side, i) * _over(exponent, -_row(side, i))[:, None]
+def _weights(side: Side, i: jax.Array, exponent: jax.Array):
+    """Weights of row i over 2^exponent, (B, N), or (B, 1) for all columns."""
+    most = _most(side, i, exponent)[:, None]
+    return most if side is None else _beside(side, i) * most
+
+
+def _most(side: Side, i: jax.Array, exponent: jax.Array):
+    """The largest of the weights of row i over 2^exponent (B,)."""
+    if side is None:  # 2^-exponent from its bits, 0 below the smallest normal number
+        bits = (127 - jnp.clip(exponent, -126, 127)) << 23
+        return lax.bitcast_convert_type(bits, jnp.float32)
+    return _over(exponent, -_cost(side, i))
 
 
 def _over(exponent: jax.Array, log: jax.Array):
     """exp(log) over 2^exponent."""
-    exponent = exponent.astype(log.dtype)
-    return jnp.exp((log - exponent * LN2_HIGH) - exponent * LN2_LOW)
+    high, low = _log(exponent, log.dtype)
+    return jnp.exp((log - high) - low)
 
 
 def _less(exponent: jax.Array, log_z: tuple[jax.Array, jax.Array]):
     """The log of 2^exponent over Z."""
-    exponent = exponent.astype(log_z[0].dtype)
-    return (exponent * LN2_HIGH - log_z[0]) + (exponent * LN2_LOW - log_z[1])
+    high, low = _log(exponent, log_z[0].dtype)
+    return (high - log_z[0]) + (low - log_z[1])
 
 
 def _power(x: jax.Array):
