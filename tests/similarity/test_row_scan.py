@@ -99,6 +99,24 @@ def test_rows_are_logarithms(scale):
 
 
 @pytest.mark.slow
+def test_long_alignments_keep_their_digits():
+    """One alignment has all of the probability; its log Z is beyond 2^13 log 2."""
+    size = 1500
+    s = np.full((1, size, size), -30, np.float32)
+    s[0, np.arange(size), np.arange(size)] = 5.3
+    costs = np.array([9, 9, 9, 9], np.float32)
+    form = RowForm(local=True, payers=True)
+    found = run(tables(s, costs, [(size, size)], MODES["local"]), form)
+    pairs = np.diagonal(found.posterior[0])
+    # It may begin late and end early: geometric series of both ends.
+    missing = np.exp(-5.3 * np.arange(1, size + 1))
+    np.testing.assert_allclose(pairs, (1 - missing) * (1 - missing[::-1]), atol=3e-6)
+    assert found.high + found.rest > 8192 * np.log(2)
+    assert np.abs(found.payers).max() < 1e-6
+    assert found.lost[0] < 1e-7
+
+
+@pytest.mark.slow
 def test_what_is_lost_is_said():
     """Two regions that no alignment joins, each far above the other's starts."""
     s = np.full((1, 60, 60), -30, np.float32)

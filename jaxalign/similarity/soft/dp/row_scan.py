@@ -126,11 +126,12 @@ def expected(tables: RowTables, form: RowForm) -> RowExpectation:
     start, end = (None, None) if form.local else _sides(tables)
     before, values, ends = _down(tables, start, end, form)
     empty, empty_payers = _empty(tables, form.local)
-    (high, low), of_empty = _sum_up(values.exponent, ends, empty)
-    posterior, payers, lost = _up(tables, start, end, values, before, (high, low))
+    log_z, of_empty = _sum_up(values.exponent, ends, empty)
+    posterior, payers, lost = _up(tables, start, end, values, before, log_z)
     if payers is not None:
         payers = payers + of_empty[:, None] * empty_payers
-    return RowExpectation(high, low, posterior[:, :, :columns], payers, lost)
+    (high, low), rest = _log(log_z[0], scores.dtype), log_z[1]
+    return RowExpectation(high, low + rest, posterior[:, :, :columns], payers, lost)
 
 
 def block_columns(columns: int) -> int:
@@ -139,8 +140,8 @@ def block_columns(columns: int) -> int:
 
 
 def _sum_up(exponent: jax.Array, ends: jax.Array, empty: jax.Array):
-    """log Z (B,) as (high, rest), and the probability of no pairs; of the logs of what
-    ends by row (M, B), over 2^exponent, and the log of no pairs (B,)."""
+    """Z (B,) as 2^k exp(rest), (k int32, rest), and the probability of no pairs; of the
+    logs of what ends by row (M, B), over 2^exponent, and the log of no pairs (B,)."""
     alive = ends > FORBIDDEN
     top = jnp.max(jnp.where(alive, exponent, jnp.iinfo(jnp.int32).min), 0)
     top = jnp.where(jnp.any(alive, axis=0), top, 0)
@@ -150,11 +151,11 @@ def _sum_up(exponent: jax.Array, ends: jax.Array, empty: jax.Array):
     largest = jnp.maximum(jnp.max(logs, axis=0), empty)
     none = jnp.exp(empty - largest)
     total = jnp.sum(jnp.exp(logs - largest[None]), axis=0) + none
-    return (high, low + (jnp.log(total) + largest)), none / total
+    return (top, jnp.log(total) + largest), none / total
 
 
 def _log(exponent: jax.Array, dtype: Any):
-    """The log of 2^exponent in two parts, the first exact below 2^13."""
+    """The log of 2^exponent in two parts, the first exact below 5,900."""
     exponent = exponent.astype(dtype)
     return exponent * LN2_HIGH, exponent * LN2_LOW
 
@@ -461,9 +462,10 @@ def _over(exponent: jax.Array, log: jax.Array):
 
 
 def _less(exponent: jax.Array, log_z: tuple[jax.Array, jax.Array]):
-    """The log of 2^exponent over Z."""
-    high, low = _log(exponent, log_z[0].dtype)
-    return (high - log_z[0]) + (low - log_z[1])
+    """The log of 2^exponent over Z; powers are subtracted as whole numbers, which long
+    alignments make too large for a logarithm in float32."""
+    high, low = _log(exponent - log_z[0], log_z[1].dtype)
+    return high + (low - log_z[1])
 
 
 def _power(x: jax.Array):
