@@ -132,6 +132,34 @@ def test_what_is_lost_is_said():
 
 
 @pytest.mark.parametrize(
+    ("shape", "options", "by_rows"),
+    [
+        ((16, 1024, 1024), {}, True),
+        ((16, 1024, 1023), {}, False),
+        ((16, 1024, 1024), {"implementation": "blocked"}, False),
+        ((16, 1024, 1024), {"adjacent_gaps": False}, False),
+        ((1, 5000, 5000), {}, False),
+    ],
+)
+def test_large_batches_go_by_rows(shape, options, by_rows):
+    """Nothing is computed: the program says it."""
+
+    def f(s):
+        return jaxalign.soft_score(s, gap_open=1.0, gap_extend=1.0, **options)
+
+    program = jax.make_jaxpr(f)(jax.ShapeDtypeStruct(shape, jnp.float32))
+    assert ("RowForm" in str(program)) == by_rows
+
+
+def test_embeddings_are_not_multiplied_for_rows():
+    def f(a, b):
+        return jaxalign.soft_score((a, b), gap_open=1.0, gap_extend=1.0)
+
+    one = jax.ShapeDtypeStruct((16, 1024, 8), jnp.float32)
+    assert "RowForm" not in str(jax.make_jaxpr(f)(one, one))
+
+
+@pytest.mark.parametrize(
     "options",
     [{"gap_open": (np.ones(4, np.float32), 1.0)}, {"adjacent_gaps": False}],
 )

@@ -10,7 +10,7 @@ from jax.core import Tracer
 
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime import backend
-from jaxalign.runtime.devices import refuse_without_threads
+from jaxalign.runtime.devices import first_device, refuse_without_threads
 from jaxalign.similarity import arguments
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
 from jaxalign.similarity.band_argument import checked_band
@@ -20,6 +20,7 @@ from jaxalign.similarity.soft import primitives
 from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
 from jaxalign.similarity.soft.dp.kernels import Banded, Block
 
+MIN_ROW_CELLS = 1 << 24  # rows are compiled longer, which one call makes up for then
 MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
 # Scores over the temperature are cut at 1e29, and the soft score is a float32.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-20, 1e20
@@ -61,8 +62,8 @@ def prepare(
     if options.band is not None:
         band = checked_band(options.band, shape, ranks)
     if band is None:
-        about = shape, pair.similarity.dtype, any(ranks)
-        block = _block(options, *about)
+        stored = not isinstance(pair.similarity, Factors)
+        block = _block(options, shape, pair.similarity.dtype, any(ranks), stored)
     else:
         block = _banded(options.implementation, band, shape, pair.similarity.dtype)
     temperature = fit(options.temperature, rank=0)
@@ -108,9 +109,14 @@ def _is_large(shape: tuple[int, ...], lanes: int, dtype: Any) -> bool:
 
 
 def _block(
-    options: SimilarityOptions, shape: tuple[int, ...], dtype: Any, by_position: bool
+    options: SimilarityOptions,
+    shape: tuple[int, ...],
+    dtype: Any,
+    by_position: bool,
+    stored: bool,
 ) -> Block:
-    """The engine.
+    """The engine; ``stored`` says that the similarity is an array anyway, which rows
+    need.
 
     Raises
     ------
@@ -132,12 +138,16 @@ def _block(
     refused = _beyond_kernels(shape, dtype, by_position, options.adjacent_gaps)
     if implementation in ("pallas", "rows") and refused:
         raise UsageError(f"implementation {implementation!r} does not take {refused}")
+    rows = primitives.rows(options.mode == "local", block)
     if implementation == "rows":
-        return primitives.rows(options.mode == "local", block)
+        return rows
     package, why = (None, "") if refused else backend.kernels()
     if implementation == "pallas" and package is None:
         raise DeviceError(f"pallas: {why}")
-    return block if package is None else primitives.kernels(package, block)
+    if package is not None:
+        return primitives.kernels(package, block)
+    many = not refused and stored and prod(shape) >= MIN_ROW_CELLS
+    return rows if many and first_device().platform == "cpu" else block
 
 
 def _beyond_kernels(

@@ -233,18 +233,15 @@ def _up(
         share = jnp.exp(_less(values.exponent + exponent, log_z))[:, None]
         if pays:
             m, e = similarity * before, values.e
-            f = _chain(m + e, chains)
-            m, e, f = m * share, e * share, f * share
-            gaps = [
-                m * open_e * to_e,
-                e * more_e * to_e,
-                (m + e) * open_f * to_f,
-                f * more_f * to_f,
-            ]
+            either = m + e
+            f = _chain(either, chains)
+            pairs = (m, to_e), (e, to_e), (either, to_f), (f, to_f)
+            costs = jnp.concatenate([open_e, more_e, open_f, more_f], 1)
+            gaps = jnp.stack([_total(a * b) for a, b in pairs], 1) * costs * share
             flows = []
             if start is not None and end is not None:
                 starting = _weights(start, i, values.exponent) * q * share
-                flows = [(start, starting), (end, ending * m)]
+                flows = [(start, starting), (end, ending * m * share)]
             paid = _paid(paid, gaps, flows, i)
         table = _with_row(table, q * before * share, i)
         # Read after the row is written: otherwise XLA copies the table.
@@ -279,14 +276,14 @@ def _up(
 
 def _paid(
     paid: tuple[jax.Array, tuple[jax.Array, ...]],
-    gaps: Sequence[jax.Array],
+    gaps: jax.Array,
     overhangs: Sequence[tuple[RowOverhang, jax.Array]],
     i: jax.Array,
 ):
-    """The payers so far, with one more row: (B, 4), and for what hangs over at the
-    start and at the end the flows by column (B, N)."""
+    """The payers so far, with ``gaps`` (B, 4) of one more row: (B, 4), and for what
+    hangs over at the start and at the end the flows by column (B, N)."""
     payers, columns = paid
-    payers = payers + jnp.stack([jnp.sum(x, axis=1) for x in gaps], 1)
+    payers = payers + gaps
     more_columns = []
     for (side, flow), column in zip(overhangs, columns, strict=True):
         query, target = _at(side.query, i)[:, None], side.target
@@ -297,7 +294,7 @@ def _paid(
             jnp.where(side.both[:, None], x, pays.astype(flow.dtype))
             for x, pays in zip((cheaper, 1 - cheaper), alone, strict=True)
         )
-        by_query = jnp.sum(flow * a, axis=1)
+        by_query = _total(flow * a)
         opens, more = _counts(_at(side.k, i), flow.dtype)
         nothing = jnp.zeros_like(by_query)
         payers += jnp.stack([by_query * opens, by_query * more, nothing, nothing], 1)
