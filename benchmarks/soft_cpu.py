@@ -7,7 +7,7 @@ Local, float32, gaps of 5.5 and 0.5: pairs of random proteins, as ``soft.py`` dr
 them. CPU seconds are user and system time of the process, the smallest of a few calls,
 so that a busy machine disturbs them little; ``taskset -c 0`` gives those of one core.
 nwgrad (PyPI) is measured where it is installed; its gradient is by matrix and gap
-costs, and has no posterior.
+costs, and has no posterior. "rows, costs" has the gradient by gap costs as well.
 """
 
 import argparse
@@ -35,18 +35,18 @@ def _used(call) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def gradient_call(similarity, implementation: str):
-    """A call of the compiled gradient that waits for its result."""
+def gradient_call(similarity, implementation: str, costs: bool = False):
+    """A call of the compiled gradient, by gap costs too, that waits for its result."""
     import jax
 
     import jaxalign
 
-    def total(s):
-        options = {**GAPS, "mode": "local", "implementation": implementation}
-        return jaxalign.soft_score(s, **options).sum()
+    def total(s, gaps):
+        options = {"mode": "local", "implementation": implementation}
+        return jaxalign.soft_score(s, **gaps, **options).sum()
 
-    run = jax.jit(jax.value_and_grad(total))
-    return lambda: jax.block_until_ready(run(similarity))
+    run = jax.jit(jax.value_and_grad(total, (0, 1) if costs else 0))
+    return lambda: jax.block_until_ready(run(similarity, GAPS))
 
 
 def main() -> None:
@@ -58,6 +58,7 @@ def main() -> None:
     for count, length in ((2, 20),) if quick else ((16, 200), (8, 1000)):
         _, similarity = problem(count, length)
         calls = {name: gradient_call(similarity, name) for name in IMPLEMENTATIONS}
+        calls["rows, costs"] = gradient_call(similarity, "rows", costs=True)
         if peer := nwgrad_call(count, length):
             calls["nwgrad"] = peer
         for name, call in calls.items():
