@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Words of a target that are swept at once: of each a program
 WORD_COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, lcs_words.MAX_WORDS)
 LANES = (*LCS_LANES, SHORT_LANES)
-LEAST_LETTERS = 2**16  # room for letters of queries
+LEAST_LETTERS = 2**20  # room for letters of queries, one size for most jobs
 
 
 @dataclass(frozen=True, eq=False)
