@@ -1,18 +1,19 @@
 """Components without an alignment of every link are those of all links."""
 
 from itertools import pairwise
+from typing import Any
 
 import brute_force as bf
 import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import joining
+from jaxalign import inputs
+from jaxalign.homology import engine, joining, options
 from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.proofs import proof, survivors
 
-COSTS = {"gap_open": bf.OPEN, "gap_extend": bf.EXTEND}
-SCORING = jaxalign.Scoring(match=2, mismatch=-1, **COSTS)
+SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 SEEDS = range(8)
 WAYS = {
     "few forests": {},
@@ -22,7 +23,7 @@ WAYS = {
 }
 
 
-def drawn(seed: int):
+def drawn(seed: int) -> tuple[list[str], Any, float, np.ndarray]:
     random = np.random.default_rng(seed)
     words = bf.random_words(random, 14)
     kind = str(random.choice(["longer", "shorter", "mean"]))
@@ -66,8 +67,7 @@ def set_way(monkeypatch, way: str) -> None:
 def test_components_are_those_of_all_links(seed, way, aligned, monkeypatch):
     set_way(monkeypatch, way)
     words, kind, cut, shares = drawn(seed)
-    options = {"min_identity": cut, "identity": kind}
-    clusters = jaxalign.cluster(words, SCORING, **options)
+    clusters = jaxalign.cluster(words, SCORING, min_identity=cut, identity=kind)
     want = labels_of(shares >= cut)
     assert clusters.labels.tolist() == want.tolist()
     if way != "all pairs of a part":
@@ -102,12 +102,10 @@ def test_forests_take_the_largest_bounds():
 
 def test_every_link_is_counted_where_it_is_wanted(aligned):
     """As the summary of a run for programs has it."""
-    from jaxalign.homology import engine, options
-
     words, kind, cut, shares = drawn(3)
     chosen = options.HomologyOptions(identity=kind)
     definition = options.define(SCORING, chosen, "min_identity", cut)
-    (data,) = jaxalign.inputs.sets(SCORING, words)
+    (data,) = inputs.sets(SCORING, words)
     every = engine.clusters_of(data, definition, "components", every_link=True)
     assert every.info["at_or_above_cut"] == np.count_nonzero(np.triu(shares >= cut))
     few = engine.clusters_of(data, definition, "components")
@@ -117,8 +115,11 @@ def test_every_link_is_counted_where_it_is_wanted(aligned):
 def test_progress_ends_with_all_cells(aligned):
     words = drawn(1)[0]
     steps = []
-    watch = {"progress": lambda cells, of: steps.append((cells, of))}
-    jaxalign.cluster(words, SCORING, min_identity=0.5, **watch)
+
+    def progress(cells: int, of: int) -> None:
+        steps.append((cells, of))
+
+    jaxalign.cluster(words, SCORING, min_identity=0.5, progress=progress)
     total = (sum(map(len, words)) ** 2 - sum(len(x) ** 2 for x in words)) // 2
     assert steps[-1] == (total, total)
     assert all(before <= after for (before, _), (after, _) in pairwise(steps))

@@ -22,7 +22,7 @@ from jaxalign.runtime.lengths import by_length
 # Cells of a job whose common subsequences are counted, unless an implementation is
 # named: in NumPy, and from where on by what is compiled for it, of zipped pairs too
 # (docs/logs/lcs-filter.md). A GPU aligns fewer pairs sooner than a CPU counts theirs.
-LEAST_CELLS_BY_ROWS, LEAST_CELLS, LEAST_CELLS_ZIPPED = 10**6, 10**11, 10**10
+LEAST_CELLS_BY_ROWS, LEAST_CELLS, LEAST_CELLS_ZIPPED = 10**6, 2 * 10**10, 10**10
 LEAST_CELLS_OF_A_GPU = 2 * 10**11
 MAX_QUERIES = 4096  # whose letters lie side by side on a CPU
 ROWS = 256  # of a table of pairs, at a time
