@@ -22,6 +22,14 @@ def stacked(sequences):
     return codes, m
 
 
+def codes_of(directions, p, m, n):
+    """The directions of the cells of a pair, without row 0 and column 0."""
+    i, j = np.arange(1, m + 1)[:, None], np.arange(1, n + 1)
+    at = (j % directions.stripes) * directions.pairs[i] + p
+    at = directions.begin[i] + at * directions.blocks + j // directions.stripes
+    return directions.cells[at]
+
+
 def nibbles(codes, local):
     """Directions of the fill -> those of ``oracle.directions``."""
     b = np.where(codes & rows.VERTICAL, oracle.B_UP, oracle.B_LEFT)
@@ -63,11 +71,19 @@ def same_as_oracle(queries, targets, S, gaps, mode, ends, tie, dtype):
         names = "columns", "gap_openings", "gaps", "identities"
         assert counts == tuple(getattr(walked, name)[p] for name in names)
         if not tie:
-            inside = filled.codes[1 : len(a) + 1, p, 1 : len(b) + 1]
+            inside = codes_of(filled.directions, p, len(a), len(b))
             bits = oracle.directions(a, b, S, *gaps, mode, ends)
             np.testing.assert_array_equal(nibbles(inside, mode == "local"), bits)
 
 
+@pytest.fixture(params=[1, 3, 8])
+def stripes(request, monkeypatch):
+    """Narrow rows, and wide ones of some stripes, whatever their cells."""
+    monkeypatch.setattr(rows, "STRIPES", request.param)
+    monkeypatch.setattr(rows, "STRIPED_CELLS", 0)
+
+
+@pytest.mark.usefixtures("stripes")
 @pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
 def test_rows_are_the_oracles(dtype):
     rng = np.random.default_rng(11)
@@ -79,6 +95,7 @@ def test_rows_are_the_oracles(dtype):
         same_as_oracle(queries, targets, S, gaps, mode, ends, tie, dtype)
 
 
+@pytest.mark.usefixtures("stripes")
 @pytest.mark.parametrize("tie", [False, True])
 def test_rows_of_many_ties(tie):
     """Two letters and small costs: most cells tie, so an order of comparisons shows."""
@@ -89,3 +106,27 @@ def test_rows_of_many_ties(tie):
         gaps = extend + int(rng.integers(0, 2)), extend
         sides = ([rng.integers(0, 2, n) for n in rng.integers(0, 12, 30)] for _ in "ab")
         same_as_oracle(*sides, S, gaps, mode, ends, tie, "int16")
+
+
+def test_wide_rows_are_striped():
+    """The same paths as in one stripe, of so many pairs that rows are wide, and with
+    rows laid out anew as pairs end."""
+    rng = np.random.default_rng(13)
+    queries, targets = some_pairs(rng, 200, 4, longest=60)
+    S = rng.integers(-3, 4, (4, 4))
+    (q, m), (t, n) = (stacked(side) for side in (queries, targets))
+    order = np.argsort(-m, kind="stable")
+    sides = q[order], m[order], t[order], n[order]
+    assert len(n) * (int(n.max()) + 1) >= rows.STRIPED_CELLS
+    problem = rows.RowsProblem(S, 2, 1, frozenset(), True, False)
+    whole = rows.fill(*sides, problem, "int16", True)
+    walked = rows_walk.walk(whole, sides[0], sides[2], WILDCARD)
+    assert whole.directions.stripes == rows.STRIPES
+    for p in range(0, len(m), 10):
+        alone = [side[p : p + 1] for side in sides]
+        one = rows.fill(*alone, problem, "int16", True)
+        assert one.directions.stripes == 1
+        path = rows_walk.walk(one, alone[0], alone[2], WILDCARD)
+        assert (one.score[0], path.i[0]) == (whole.score[p], walked.i[p])
+        steps = (x[x != rows_walk.DONE] for x in (path.steps[:, 0], walked.steps[:, p]))
+        np.testing.assert_array_equal(*steps)

@@ -23,7 +23,7 @@ from jaxalign.pairs.result import Rows, collect
 from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.pairs.windows import WindowPairs
 
-ROW_CELLS = 2**15  # of all pairs of a window: a dozen such arrays stay in the cache
+ROW_CELLS = 2**16  # of all pairs of a window: half the rows are half the calls of NumPy
 OTHER_SIDE = {"query": "target", "target": "query"}
 DTYPES = ("int16", "int32", "int64")
 
@@ -88,7 +88,8 @@ def identities_fit(m: int, n: int, scoring: Scoring, mode: str) -> bool:
 
 def _range(m: int, n: int, scoring: Scoring, mode: str) -> bounds.Range:
     known = bounds.score_range(m, n, scoring, mode)
-    return replace(known, high=known.high + (m + n + 2) * scoring.extend)
+    columns = n + rows.STRIPES  # those that there is room for
+    return replace(known, high=known.high + (m + columns + 2) * scoring.extend)
 
 
 def problem_of(
@@ -194,7 +195,7 @@ def window_bytes(task: Task, window: RowsWindow) -> int:
 
 def _pair_bytes(task: Task, m: Any, n: Any, score_bytes: int):
     m, n = m + 1, n + 1
-    size = n * (score_bytes * (len(task.scoring.scores) + 12) + 16) + 16 * m
+    size = n * (score_bytes * (len(task.scoring.scores) + 14) + 16) + 16 * m
     return size + m * n + 48 * (m + n) if task.paths else size
 
 

@@ -8,14 +8,22 @@ A gap that opens in a cell which F itself made never beats that F going on, sinc
            = max over k < j of (X[i,k] + k * extend) - open - (j - 1) * extend
     H[i,j] = max(X[i,j], F[i,j])
 
-A row of all pairs is one flat array: the pairs one after the other, each with its
-columns 0 ... N. Values of row i are held with i * extend added to them: E then goes on
-as it is. Pairs come with the most rows first, so a row is that of the first of them.
+A row of all pairs is an array (stripes, P * blocks): column j of pair p stands in
+stripe j % stripes, at p * blocks + j // stripes. So a running maximum goes from stripe
+to stripe, all blocks at once, and element by element over the maxima of blocks only:
+the striped order of Farrar (2007), with a prefix scan in place of its lazy loop. A
+narrow row is one stripe. Values of row i are held with i * extend added to them: E then
+goes on as it is. Pairs come with the most rows first, so a row is that of the first of
+them; it is laid out anew when an eighth of them has ended, since NumPy is slow with
+holes.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+
+STRIPES, STRIPED_CELLS = 8, 2**12  # stripes of a row of so many cells or more
 
 # The directions of a cell, as ``pairs.dp.rows_walk`` reads them.
 LEFT_GOES_ON, UP_GOES_ON, VERTICAL, DIAGONAL, STOP = 1, 2, 4, 8, 16
@@ -33,18 +41,32 @@ class RowsProblem(NamedTuple):
     tie: bool  # the sides are swapped: left goes before up
 
 
+class Directions(NamedTuple):
+    """The directions of all cells, uint8, row after row: those of cell (i, j) of pair p
+    are at begin[i] + ((j % stripes) * pairs[i] + p) * blocks + j // stripes."""
+
+    cells: np.ndarray
+    begin: np.ndarray  # int64 (M + 1,)
+    pairs: np.ndarray  # int64 (M + 1,): how many a row has room for
+    stripes: int
+    blocks: int
+
+
 class RowsFilled(NamedTuple):
-    """Scores int64 (P,), end cells int64 (P,), and the directions of cell (i, j) of
-    pair p in [i, p, j], uint8 (M + 1, P, N + 1); None without paths."""
+    """Scores int64 (P,), end cells int64 (P,), and directions; None without paths."""
 
     score: np.ndarray
     i: np.ndarray
     j: np.ndarray
-    codes: np.ndarray | None
+    directions: Directions | None
 
 
 class _RowBuffers:
-    """The rows at work, flat (P * (N + 1),), and what is remembered of them."""
+    """The rows at work, (stripes, pairs * blocks), and what is remembered of them.
+
+    ``before`` is H[j-1]; ``run_before`` and ``run_two_before`` are the running maximum
+    one and two columns before, in the memory of H and of the maximum.
+    """
 
     def __init__(
         self,
@@ -55,31 +77,74 @@ class _RowBuffers:
         dtype: np.dtype,
     ):
         pairs, wide = len(m), targets.shape[1] + 1
-        self.wide, self.m, self.n, self.problem = wide, m, n, problem
-        size, columns = pairs * wide, np.arange(wide)
-        # S and a row's extend, in [letter * P + p, j]; beyond n nothing is gained
-        least = min(int(problem.scores.min(initial=0)), 0)
-        padded = np.pad(problem.scores, ((0, 0), (0, 1)), constant_values=least)
-        padded = (padded + problem.extend).astype(dtype)
-        letters = np.where(columns[:-1] < n[:, None], targets, problem.scores.shape[1])
-        profile = np.zeros((len(padded), pairs, wide), dtype)
-        profile[:, :, 1:] = padded[:, letters]
-        self.profile = profile.reshape(-1, wide)
-        self.tilt = np.tile((columns * problem.extend).astype(dtype), pairs)
-        costs = problem.open + (columns - 1) * problem.extend
-        self.costs = np.tile(costs.astype(dtype), pairs)
+        self.stripes = STRIPES if pairs * wide >= STRIPED_CELLS else 1
+        self.blocks = -(-wide // self.stripes)
+        self.m, self.n, self.problem, self.every = m, n, problem, pairs
+        self.profile = self._profile_of(targets, dtype)
         self.lowest = np.iinfo(dtype).min // 2
-        self.h, self.d, self.x, self.f, self.t = (
-            np.zeros(size, dtype) for _ in range(5)
-        )
-        self.e = np.full(size, self.lowest, dtype)
-        self.s = np.zeros((pairs, wide), dtype)
-        self.bits = np.zeros(size, bool)
         top = "target_start" in problem.free or problem.local
-        first = np.where(columns > 0, 0 if top else -costs, 0).astype(dtype)
-        self.h[:] = np.tile(first, pairs)
+        columns = self.ordered(np.arange(self.stripes * self.blocks))
+        costs = problem.open + (columns - 1) * problem.extend
+        first = np.where(columns > 0, 0 if top else -costs, 0)
+        self._tilt = (columns * problem.extend).astype(dtype)
+        self._costs = costs.astype(dtype)
+        self.h = np.tile(first.astype(dtype), pairs)
+        self.e = np.full(self.h.shape, self.lowest, dtype)
         free = "query_start" in problem.free or problem.local
         self.border = None if free else problem.extend - problem.open
+        self.lay_out(pairs)
+
+    def lay_out(self, pairs: int) -> None:
+        """Have rows of so many pairs, the first of those so far."""
+        size, dtype = pairs * self.blocks, self.h.dtype
+        shape, self.pairs = (self.stripes, size), pairs
+        self.column_0 = slice(0, size, self.blocks)  # of each pair, in the first stripe
+        h, self.e = self.h[:, :size], self.e[:, :size].copy()
+        self.h, self.before = _columns(shape, 2, dtype)
+        self.h[:] = h
+        self.run, self.run_before, self.run_two_before = _columns(shape, 3, dtype)
+        self.d, self.x, self.f = (np.empty(shape, dtype) for _ in range(3))
+        self.s = np.empty((self.stripes, pairs, self.blocks), dtype)
+        self.bits, self.up_goes_on = (np.empty(shape, bool) for _ in range(2))
+        self.tilt, self.costs = (np.tile(x, pairs) for x in (self._tilt, self._costs))
+        self.block_run = np.full((pairs, self.blocks), self.lowest, dtype)
+        places = np.arange(self.stripes)[:, None] * self.every + np.arange(pairs)
+        self.places = places  # of each stripe and pair in the profile, of letter 0
+
+    def ordered(self, columns: np.ndarray) -> np.ndarray:
+        """(..., columns) as (..., stripes, blocks)."""
+        shape = *columns.shape[:-1], self.blocks, self.stripes
+        return columns.reshape(shape).swapaxes(-1, -2)
+
+    def _profile_of(self, targets: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """S and a row's extend, in [(letter * stripes + stripe) * P + p, block]; beyond
+        n nothing is gained."""
+        scores, pairs = self.problem.scores, self.every
+        least = min(int(scores.min(initial=0)), 0)
+        padded = np.pad(scores, ((0, 0), (0, 1)), constant_values=least)
+        padded = (padded + self.problem.extend).astype(dtype)
+        letters = np.full((pairs, self.stripes * self.blocks), scores.shape[1])
+        some = np.arange(targets.shape[1]) < self.n[:, None]
+        letters[:, 1 : targets.shape[1] + 1][some] = targets[some]
+        letters = self.ordered(letters).swapaxes(0, 1)  # (stripes, P, blocks)
+        profile = padded.take(letters, axis=1)
+        profile[:, 0, :, 0] = 0
+        return profile.reshape(-1, self.blocks)
+
+    def by_column(self, row: np.ndarray, some: slice | np.ndarray) -> np.ndarray:
+        """(some pairs, columns) of a row."""
+        every = row.reshape(self.stripes, self.pairs, self.blocks)[:, some]
+        return every.transpose(1, 2, 0).reshape(every.shape[1], -1)
+
+
+def _columns(shape: tuple[int, int], count: int, dtype: np.dtype) -> list[np.ndarray]:
+    """A row at columns j, j - 1, j - 2 ..., in one memory: of stripes but the first,
+    these are the stripe before; of a single one, the element before."""
+    size = shape[0] * shape[1]
+    step = shape[1] if shape[0] > 1 else 1
+    whole = np.zeros((count - 1) * step + size, dtype)
+    starts = (k * step for k in reversed(range(count)))
+    return [whole[start : start + size].reshape(shape) for start in starts]
 
 
 def fill(
@@ -102,7 +167,7 @@ def fill(
     n : int64 (P,)
     problem : RowsProblem
     dtype : of NumPy
-        Proven to hold all scores, and ``(m + n + 2) * extend`` above them.
+        Proven to hold all scores, and ``(m + n + 2 + STRIPES) * extend`` above them.
     paths : whether end cells and directions are wanted
 
     Returns
@@ -110,75 +175,103 @@ def fill(
     RowsFilled
     """
     rows = _RowBuffers(m, targets, n, problem, np.dtype(dtype))
-    pairs, longest, wide = len(m), queries.shape[1], rows.wide
-    codes = np.empty((longest + 1, pairs * wide), np.uint8) if paths else None
+    room = _room(m)
+    directions = _directions_for(room, rows) if paths else None
     ends = (_LocalEnds if problem.local else _BorderEnds)(rows, paths)
-    ends.see(0, pairs)
-    order = np.arange(pairs)
-    counts = np.searchsorted(-m, -np.arange(1, longest + 1), "right")
-    letters = queries.T.astype(np.intp) * pairs + order
-    for i, count in enumerate(counts.tolist(), 1):
-        if count == 0:
-            break
-        _row(
-            rows, i, count, letters[i - 1, :count], None if codes is None else codes[i]
-        )
-        ends.see(i, count)
+    ends.see(0, len(m))
+    counts = np.searchsorted(-m, -np.arange(len(room)), "right").tolist()
+    letters = queries.T.astype(np.intp) * (rows.stripes * len(m))
+    for i, pairs in enumerate(room[1:].tolist(), 1):
+        if pairs < rows.pairs:
+            rows.lay_out(pairs)
+        places = rows.places + letters[i - 1, :pairs]
+        _row(rows, i, places, None if directions is None else row_of(directions, i))
+        ends.see(i, counts[i])
     score, i, j = ends.of_pairs()
-    if codes is not None:
-        codes = codes.reshape(longest + 1, pairs, wide)
-        _put_borders(codes, problem)
-    return RowsFilled(score, i, j, codes)
+    return RowsFilled(score, i, j, directions)
+
+
+def _room(m: np.ndarray) -> np.ndarray:
+    """How many pairs each row is laid out for: those that it has, or up to an eighth
+    more that have ended."""
+    room = np.searchsorted(-m, -np.arange(int(m.max(initial=0)) + 1), "right")
+    room[0] = last = len(m)
+    for i, pairs in enumerate(room.tolist()):
+        last = room[i] = pairs if 8 * pairs <= 7 * last else last
+    return room
+
+
+def _directions_for(room: np.ndarray, rows: _RowBuffers) -> Directions:
+    """Directions of row 0 and room for those of the others."""
+    ends = np.cumsum(room) * (rows.stripes * rows.blocks)
+    cells = np.empty(int(ends[-1]), np.uint8)
+    begin = np.concatenate([[0], ends[:-1]])
+    directions = Directions(cells, begin, room, rows.stripes, rows.blocks)
+    free = rows.problem.local or "target_start" in rows.problem.free
+    first = row_of(directions, 0)
+    first[:] = END if free else LEFT_BORDER
+    first[0, rows.column_0] = END
+    return directions
+
+
+def row_of(directions: Directions, i: int) -> np.ndarray:
+    """The directions of row i, (stripes, pairs * blocks)."""
+    size = int(directions.pairs[i]) * directions.blocks
+    begin, stripes = int(directions.begin[i]), directions.stripes
+    return directions.cells[begin : begin + stripes * size].reshape(stripes, size)
 
 
 def _row(
-    rows: _RowBuffers, i: int, count: int, letters: np.ndarray, codes: np.ndarray | None
+    rows: _RowBuffers, i: int, places: np.ndarray, codes: np.ndarray | None
 ) -> None:
-    """Row i of the first ``count`` pairs; ``codes`` take its directions, or None."""
-    problem, size = rows.problem, count * rows.wide
-    h, e, d, x, f, t = (
-        whole[:size] for whole in (rows.h, rows.e, rows.d, rows.x, rows.f, rows.t)
-    )
-    s = rows.s[:count]
+    """Row i, whose scores are at ``places`` (stripes, pairs) of the profile; ``codes``
+    take its directions, or None."""
+    problem, h, e, d, x, f, t = (
+        rows.problem, rows.h, rows.e, rows.d, rows.x, rows.f, rows.run
+    )  # fmt: skip
     # E[i,j] = max(E[i-1,j] - extend, H[i-1,j] - open)
     np.subtract(h, problem.open - problem.extend, out=t)
     if codes is not None:
-        codes = codes[:size]
-        up_goes_on = np.greater_equal(e, t)
+        np.greater_equal(e, t, out=rows.up_goes_on)
     np.maximum(e, t, out=e)
     # X[i,j] = max(H[i-1,j-1] + S(q[i], t[j]), E[i,j])
-    rows.profile.take(letters, axis=0, out=s, mode="clip")
-    np.add(h[:-1], s.reshape(-1)[1:], out=d[1:])
+    rows.profile.take(places, axis=0, out=rows.s, mode="clip")
+    if rows.stripes > 1:
+        rows.before[0, 1:] = h[-1, :-1]
+    np.add(rows.before, rows.s.reshape(d.shape), out=d)
     np.maximum(d, e, out=x)
-    if problem.local:
-        np.maximum(x, problem.extend * i, out=x)
-    border = problem.extend * i if rows.border is None else rows.border
-    x.reshape(count, -1)[:, 0] = border
+    if problem.local:  # an array, since NumPy is slow to compare with a number
+        f.fill(problem.extend * i)
+        np.maximum(x, f, out=x)
+    x[0, rows.column_0] = problem.extend * i if rows.border is None else rows.border
     # F[i,j] = max over k < j of (X[i,k] + k * extend) - open - (j - 1) * extend
-    np.add(x, rows.tilt[:size], out=t)
-    run = t.reshape(count, -1)
-    np.maximum.accumulate(run, axis=1, out=run)
-    np.subtract(t[:-1], rows.costs[1:size], out=f[1:])
-    f.reshape(count, -1)[:, 0] = rows.lowest
+    np.add(x, rows.tilt, out=t)
+    _run_on(rows, t)
+    np.subtract(rows.run_before, rows.costs, out=f)
+    f[0, rows.column_0] = rows.lowest
     np.maximum(x, f, out=h)
     if codes is not None:
-        _directions(rows, i, codes, up_goes_on, h, d, e, f, t)
+        _directions(rows, i, codes)
 
 
-def _directions(
-    rows: _RowBuffers,
-    i: int,
-    codes: np.ndarray,
-    up_goes_on: np.ndarray,
-    h: np.ndarray,
-    d: np.ndarray,
-    e: np.ndarray,
-    f: np.ndarray,
-    run: np.ndarray,
-) -> None:
+def _run_on(rows: _RowBuffers, run: np.ndarray) -> None:
+    """The running maximum of each pair over its columns; and its columns before."""
+    by_pair = run[-1].reshape(rows.pairs, -1)
+    if rows.stripes == 1:
+        np.maximum.accumulate(by_pair, axis=1, out=by_pair)
+        return
+    for before, stripe in pairwise(run):
+        np.maximum(before, stripe, out=stripe)
+    np.maximum.accumulate(by_pair[:, :-1], axis=1, out=rows.block_run[:, 1:])
+    np.maximum(run, rows.block_run.reshape(-1), out=run)
+    rows.run_before[0, 1:] = run[-1, :-1]
+    rows.run_two_before[0, 1:] = run[-2, :-1]
+
+
+def _directions(rows: _RowBuffers, i: int, codes: np.ndarray) -> None:
     """The directions of a row, in the bits of a byte (see above)."""
-    bits, bytes_of_bits = rows.bits[: len(h)], rows.bits.view(np.uint8)[: len(h)]
-    first = codes.view(bool)
+    h, d, e, f, bits = rows.h, rows.d, rows.e, rows.f, rows.bits
+    first, bytes_of_bits = codes.view(bool), bits.view(np.uint8)
     if rows.problem.local:
         np.equal(h, rows.problem.extend * i, out=first)
         np.add(codes, codes, out=codes)
@@ -190,21 +283,14 @@ def _directions(
     (np.greater if rows.problem.tie else np.greater_equal)(e, f, out=bits)
     np.add(codes, bytes_of_bits, out=codes)
     np.add(codes, codes, out=codes)
-    np.add(codes, up_goes_on.view(np.uint8), out=codes)
+    np.add(codes, rows.up_goes_on.view(np.uint8), out=codes)
     np.add(codes, codes, out=codes)
     # F[i,j] = F[i,j-1] - extend where the running maximum stays; not in column 1
-    np.equal(run[1:-1], run[:-2], out=bits[2:])
-    bits.reshape(-1, rows.wide)[:, :2] = False
+    np.equal(rows.run_before, rows.run_two_before, out=bits)
+    block, stripe = divmod(1, rows.stripes)
+    bits[stripe, block :: rows.blocks] = False
     np.add(codes, bytes_of_bits, out=codes)
-
-
-def _put_borders(codes: np.ndarray, problem: RowsProblem) -> None:
-    """Row 0 and column 0, where a walk ends or goes on along the border."""
-    top = problem.local or "target_start" in problem.free
-    left = problem.local or "query_start" in problem.free
-    codes[:, :, 0] = END if left else UP_BORDER
-    codes[0] = END if top else LEFT_BORDER
-    codes[0, :, 0] = END
+    codes[0, rows.column_0] = UP_BORDER if rows.border is not None else END
 
 
 class _LocalEnds:
@@ -213,28 +299,34 @@ class _LocalEnds:
 
     def __init__(self, rows: _RowBuffers, paths: bool):
         self.rows, self.paths = rows, paths
-        self.score, self.i, self.j = np.zeros((3, len(rows.m)), np.int64)
+        self.best = np.zeros(len(rows.m), rows.h.dtype)  # held like the values of a row
+        self.i, self.j = np.zeros((2, len(rows.m)), np.int64)
 
     def see(self, i: int, count: int) -> None:
-        rows = self.rows
-        h = rows.h[: count * rows.wide].reshape(count, -1)
-        most = np.maximum.reduce(h, axis=1).astype(np.int64) - rows.problem.extend * i
-        best = self.score[:count]
+        rows, best, floor = self.rows, self.best[:count], self.rows.problem.extend * i
+        if i:
+            best += rows.problem.extend
+        of_block = np.maximum.reduce(rows.h, axis=0).reshape(rows.pairs, -1)
+        most = np.maximum.reduce(of_block, axis=1)[:count]
         if not self.paths:
             np.maximum(best, most, out=best)
             return
         tie = rows.problem.tie
-        some = np.flatnonzero(most >= np.maximum(best, 1) if tie else most > best)
+        is_better = (most >= best) & (most > floor) if tie else most > best
+        some = is_better.nonzero()[0]
         if len(some) == 0:
             return
-        columns = h[some].argmax(axis=1)
+        block = of_block[some].argmax(axis=1)
+        stripe = rows.h[:, some * rows.blocks + block].argmax(axis=0)
+        columns = block * rows.stripes + stripe
         if tie:
             better = (most[some] > best[some]) | (columns < self.j[some])
             some, columns = some[better], columns[better]
-        self.score[some], self.i[some], self.j[some] = most[some], i, columns
+        best[some], self.i[some], self.j[some] = most[some], i, columns
 
     def of_pairs(self):
-        return self.score, self.i, self.j
+        score = self.best.astype(np.int64) - self.rows.problem.extend * self.rows.m
+        return score, self.i, self.j
 
 
 class _BorderEnds:
@@ -242,9 +334,11 @@ class _BorderEnds:
 
     def __init__(self, rows: _RowBuffers, paths: bool):
         self.rows, pairs = rows, len(rows.m)
-        self.last = np.empty((pairs, rows.wide), rows.h.dtype)
+        self.wide = rows.stripes * rows.blocks
+        self.last = np.empty((pairs, self.wide), rows.h.dtype)
         self.begin = np.searchsorted(-rows.m, -np.arange(int(rows.m.max()) + 1), "left")
-        self.corner = np.arange(pairs) * rows.wide + rows.n
+        self.block, self.stripe = np.divmod(rows.n, rows.stripes)
+        self.block += np.arange(pairs) * rows.blocks
         self.column = None
         if "query_end" in rows.problem.free:
             size = int(rows.m.max()) + 1, pairs
@@ -253,10 +347,10 @@ class _BorderEnds:
     def see(self, i: int, count: int) -> None:
         rows, begin = self.rows, self.begin[i]
         if self.column is not None:
-            self.column[i, :count] = rows.h.take(self.corner[:count])
+            corner = rows.h[self.stripe[:count], self.block[:count]]
+            self.column[i, :count] = corner
         if begin < count:
-            h = rows.h[begin * rows.wide : count * rows.wide]
-            self.last[begin:count] = h.reshape(count - begin, -1)
+            self.last[begin:count] = rows.by_column(rows.h, slice(begin, count))
 
     def of_pairs(self):
         rows, problem = self.rows, self.rows.problem
@@ -267,7 +361,7 @@ class _BorderEnds:
         by_column = by_row = np.zeros(len(m), bool)
         row_score, row_j, column_score, column_i = corner, n, corner, m
         if "target_end" in problem.free:
-            last[np.arange(rows.wide) > n[:, None]] = lowest
+            last[np.arange(self.wide) > n[:, None]] = lowest
             row_j = last.argmax(axis=1)
             row_score, by_row = last[pair, row_j], row_j < n
         if self.column is not None:

@@ -1,8 +1,8 @@
 """The walk of ``pairs.dp.walk`` in NumPy: all pairs of a fill by rows step together.
 
 What a step does depends on the directions of its cell and on the move that a gap must
-go on with, so three tables say it: the operation, the move after it, and how far the
-cell before is away.
+go on with, so tables say it: the operation, the move after it, and whether the cell
+before is a row or a column away.
 """
 
 from typing import NamedTuple
@@ -94,19 +94,24 @@ def walk(
 
 def _steps(filled: rows.RowsFilled) -> np.ndarray:
     """Operations, uint8 (T, P), from the end to the start."""
-    codes = filled.codes
-    assert codes is not None
-    _, pairs, wide = codes.shape
-    cells = codes.reshape(-1)
-    away = np.array([pairs * wide + 1, pairs * wide, 1, 0])[OPERATION]
-    at = filled.i * (pairs * wide) + np.arange(pairs) * wide + filled.j
+    table = filled.directions
+    assert table is not None
+    pairs, stripes, blocks = len(filled.i), table.stripes, table.blocks
+    up = np.array([1, 1, 0, 0])[OPERATION]
+    left = np.array([1, 0, 1, 0])[OPERATION]
+    block, stripe = np.divmod(np.arange(stripes * blocks), stripes)
+    row_wide = table.pairs * blocks  # of a stripe
+    of_pair = np.arange(pairs) * blocks
+    i, j = filled.i.copy(), filled.j.copy()
     longest = int((filled.i + filled.j).max(initial=0))
     steps = np.full((longest, pairs), DONE, np.uint8)
     move = np.zeros(pairs, np.intp)
     for t in range(longest):
-        key = cells.take(at) + move
+        at = table.begin.take(i) + stripe.take(j) * row_wide.take(i)
+        key = table.cells.take(at + of_pair + block.take(j)) + move
         OPERATION.take(key, out=steps[t], mode="clip")
-        at -= away.take(key)
+        i -= up.take(key)
+        j -= left.take(key)
         move = NEXT_MOVE.take(key)
         if t % STEPS_BETWEEN_LOOKS == 0 and (steps[t] == DONE).all():
             break
