@@ -30,6 +30,9 @@ STEP_SECONDS = 6e-6  # of a step of the walk of a window
 # A compiler takes 2.6 s for the first job of a size, and a stored program 0.1 s in each
 # process; on a GPU, which is busy for a hundredth of that then, rows pay less.
 MAX_SECONDS = {False: 1.5, True: 0.5}
+# … and twice as many with paths on a CPU: these take a program for each size of
+# windows, whose lanes look up their scores and are no faster than rows for zipped pairs
+PATHS_RATIO = 2
 NVIDIA = "/proc/driver/nvidia/version"
 LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
 # … of which identities are wanted: anti-diagonals take four times as long as rows, for
@@ -143,7 +146,9 @@ def is_short(cells: float) -> bool:
 
 
 def _is_short(cells: float, rows: float, paths: bool) -> bool:
-    return _seconds(cells, rows, paths) <= MAX_SECONDS[may_have_gpu()]
+    gpu = may_have_gpu()
+    ratio = PATHS_RATIO if paths and not gpu else 1
+    return _seconds(cells, rows, paths) <= ratio * MAX_SECONDS[gpu]
 
 
 def may_have_gpu() -> bool:

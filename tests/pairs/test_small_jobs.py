@@ -156,8 +156,9 @@ def test_what_a_small_job_is(monkeypatch):
             seconds[gpu] / cost
             for cost in (small_jobs.CELL_SECONDS, small_jobs.ROW_SECONDS)
         )
-        assert small_jobs._is_short(0.99 * cells, 0, paths=True)
-        assert not small_jobs._is_short(1.01 * cells, 0, paths=True)
+        ratio = 1 if gpu else small_jobs.PATHS_RATIO
+        assert small_jobs._is_short(0.99 * ratio * cells, 0, paths=True)
+        assert not small_jobs._is_short(1.01 * ratio * cells, 0, paths=True)
         assert small_jobs._is_short(1.49 * cells, 0, paths=False)
         assert not small_jobs._is_short(0, 1.01 * rows, paths=False)
 
