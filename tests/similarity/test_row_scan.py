@@ -11,7 +11,8 @@ from similarity_enumeration import every_alignment, log_sum, pair_sets
 
 import jaxalign
 from jaxalign.errors import UsageError
-from jaxalign.similarity.soft.dp import row_scan
+from jaxalign.similarity.soft import primitives
+from jaxalign.similarity.soft.dp import row_logs, row_scan
 from jaxalign.similarity.soft.dp.row_scan import RowForm, RowTables
 
 SIZE, LENGTHS = (4, 5), [(4, 5), (3, 2), (2, 5), (1, 1), (0, 3), (2, 0)]
@@ -37,38 +38,112 @@ def tables(s, costs, lengths, modes):
 run = jax.jit(row_scan.expected, static_argnums=1)
 
 
+@partial(jax.jit, static_argnums=1)
+def run_logs(batch, form):
+    sides = None if form.local else row_scan.overhangs(batch)
+    wide = batch._replace(costs=jnp.broadcast_to(batch.costs, (len(batch.m), 4)))
+    empty = row_scan.empty_alignment(batch, form.local)
+    return row_logs.expected(wide, sides, empty, form)
+
+
+def cases_of(local, size):
+    """All free ends as one batch of tables of this size; their lengths and modes."""
+    modes = MODES["local" if local else "global"]
+    lengths = LENGTHS if size == SIZE else [(n, m) for m, n in LENGTHS]
+    cases = [(x, mode) for x in lengths for mode in modes]
+    s = np.random.default_rng(1).normal(size=(len(cases), *size)).astype(np.float32)
+    return 2 * s, *zip(*cases, strict=True)
+
+
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("local", [True, False])
-def test_enumeration(local, shared):
-    """All free ends as one batch; costs by direction, of all pairs or of each."""
-    modes = MODES["local" if local else "global"]
-    cases = [(lengths, mode) for lengths in LENGTHS for mode in modes]
-    s = np.random.default_rng(1).normal(size=(len(cases), *SIZE)).astype(np.float32)
-    s *= 2
-    lengths, modes = zip(*cases, strict=True)
+@pytest.mark.parametrize(
+    ("function", "size"), [(run, SIZE), (run_logs, SIZE), (run_logs, SIZE[::-1])]
+)
+def test_enumeration(function, size, local, shared):
+    """Costs by direction, of all pairs or of each; more columns than rows, or fewer."""
+    s, lengths, modes = cases_of(local, size)
     costs = COSTS[None] if shared else COSTS * np.linspace(0.5, 1.5, len(s))[:, None]
     batch = tables(s, costs, lengths, modes)
-    found = run(batch, RowForm(local, payers=True))
-    without = run(batch, RowForm(local, payers=False))
+    found = function(batch, RowForm(local, payers=True))
+    without = function(batch, RowForm(local, payers=False))
     assert without.payers is None
     assert (found.lost < 1e-20).all()
     costs = np.broadcast_to(costs, (len(s), 4)).reshape(-1, 2, 2)
-    for k, (size, (mode, free)) in enumerate(cases):
-        wide = np.broadcast_to(costs[k].T[..., None, None], (2, 2, *SIZE))
-        every = every_alignment(s[k], wide, size, mode, free, True)
+    for k, (length, (mode, free)) in enumerate(zip(lengths, modes, strict=True)):
+        wide = np.broadcast_to(costs[k].T[..., None, None], (2, 2, *size))
+        every = every_alignment(s[k], wide, length, mode, free, True)
         score = log_sum(every.totals)
         p = np.exp(every.totals - score)
-        pairs = np.zeros(SIZE)
-        for share, which in zip(p, pair_sets(*size), strict=True):
+        pairs = np.zeros(size)
+        for share, which in zip(p, pair_sets(*length), strict=True):
             for pair in which:
                 pairs[pair] += share
         payers = np.einsum("k,kabij->ba", p, every.payers).ravel()
-        note = f"{size} {mode} {free}"
+        note = f"{length} {mode} {free}"
         value = found.high[k] + found.rest[k]
         np.testing.assert_allclose(value, score, atol=2e-5, err_msg=note)
         for p in (found.posterior[k], without.posterior[k]):
             np.testing.assert_allclose(p, pairs, atol=2e-6, err_msg=note)
         np.testing.assert_allclose(found.payers[k], payers, atol=2e-5, err_msg=note)
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("size", [SIZE, SIZE[::-1]])
+def test_logarithms_hold_for_all_scores(size, local):
+    """Of scores so large that one alignment has all probability, logarithms find the
+    best one; the scores have no ties."""
+    s, lengths, modes = cases_of(local, size)
+    s, costs = s * np.float32(1e12), COSTS * np.float32(1e12)
+    found = run_logs(tables(s, costs, lengths, modes), RowForm(local, payers=True))
+    for k, (length, (mode, free)) in enumerate(zip(lengths, modes, strict=True)):
+        wide = np.broadcast_to(costs.reshape(2, 2).T[..., None, None], (2, 2, *size))
+        every = every_alignment(s[k], wide, length, mode, free, True)
+        best = np.argmax(every.totals)
+        pairs = np.zeros(size)
+        for pair in list(pair_sets(*length))[best]:
+            pairs[pair] = 1
+        note = f"{length} {mode} {free}"
+        value = found.high[k] + found.rest[k]
+        most, rounding = every.totals[best], 8 * float(np.finfo(np.float32).eps)
+        atol = rounding * np.abs(s[k]).max()
+        np.testing.assert_allclose(value, most, rounding, atol, err_msg=note)
+        np.testing.assert_array_equal(found.posterior[k], pairs, err_msg=note)
+        payers = every.payers[best].sum(axis=(2, 3)).T.ravel()
+        np.testing.assert_allclose(found.payers[k], payers, atol=1e-6, err_msg=note)
+
+
+@pytest.mark.parametrize(("pairs", "calls"), [(6, "all"), (1, "some")])
+def test_only_groups_without_proof_take_logarithms(monkeypatch, pairs, calls):
+    """The second and the fifth pair of six have scores beyond the range of rows; a
+    group is all pairs, or one of them."""
+    kept = row_logs.kept_bytes(SIZE)
+    monkeypatch.setattr(primitives, "MAX_GROUP_BYTES", pairs * kept)
+    s, lengths, modes = cases_of(False, SIZE)
+    s, lengths, modes = s[:6], lengths[:6], modes[:6]
+    s[[1, 4]] *= 200
+    batch = tables(s, COSTS, lengths, modes)
+    form = RowForm(local=False, payers=True)
+    flags = sum((np.asarray(x) << k) for k, x in enumerate(batch[4:]))
+    rules = jnp.stack([batch.m, batch.n, jnp.asarray(flags, jnp.int32)], 1)
+    wanted = primitives.RowPasses(form)
+    found = partial(primitives._by_rows, wanted, 4)
+    values = jax.jit(found)(batch.scores, batch.costs, jnp.ones(6), rules)
+    rows, logs = run(batch, form), run_logs(batch, form)
+    proved = np.asarray(rows.lost <= 1e-7)
+    assert proved.tolist() == [True, False, True, True, False, True]
+    for value, row, log in zip(values, rows[:4], logs[:4], strict=True):
+        if calls == "all":
+            np.testing.assert_allclose(value, log, rtol=1e-6, atol=1e-6)
+        else:
+            by_logs = np.asarray(log)[~proved]
+            np.testing.assert_allclose(
+                np.asarray(value)[~proved], by_logs, rtol=1e-6, atol=1e-6
+            )
+            by_rows = np.asarray(row)[proved]
+            np.testing.assert_allclose(
+                np.asarray(value)[proved], by_rows, rtol=1e-6, atol=1e-6
+            )
 
 
 @pytest.mark.slow
@@ -134,8 +209,11 @@ def test_what_is_lost_is_said():
 @pytest.mark.parametrize(
     ("shape", "options", "by_rows"),
     [
-        ((16, 1024, 1024), {}, True),
-        ((16, 1024, 1023), {}, False),
+        ((4, 1024, 1024), {"mode": "global"}, True),
+        ((4, 1024, 1023), {"mode": "global"}, False),
+        ((4, 1024, 1023), {"mode": "semiglobal"}, False),
+        ((8, 256, 256), {"mode": "local"}, True),
+        ((8, 256, 255), {"mode": "local"}, False),
         ((16, 1024, 1024), {"implementation": "blocked"}, False),
         ((16, 1024, 1024), {"adjacent_gaps": False}, False),
         ((1, 5000, 5000), {}, False),

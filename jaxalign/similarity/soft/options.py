@@ -20,7 +20,8 @@ from jaxalign.similarity.soft import primitives
 from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
 from jaxalign.similarity.soft.dp.kernels import Banded, Block
 
-MIN_ROW_CELLS = 1 << 24  # rows are compiled longer, which one call makes up for then
+# Rows are compiled longer, which 20 calls make up for then. Overhangs take longest.
+MIN_ROW_CELLS, MIN_LOCAL_ROW_CELLS = 1 << 22, 1 << 19
 MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
 # Scores over the temperature are cut at 1e29, and the soft score is a float32.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-20, 1e20
@@ -146,7 +147,10 @@ def _block(
         raise DeviceError(f"pallas: {why}")
     if package is not None:
         return primitives.kernels(package, block)
-    many = not refused and stored and prod(shape) >= MIN_ROW_CELLS
+    if refused or not stored:
+        return block
+    fewest = MIN_LOCAL_ROW_CELLS if options.mode == "local" else MIN_ROW_CELLS
+    many = prod(shape) >= fewest
     return rows if many and first_device().platform == "cpu" else block
 
 

@@ -15,29 +15,29 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching
 
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.cost_table import Weights
 from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
-from jaxalign.similarity.loops import begun
 from jaxalign.similarity.overhang import no_overhang, overhang
-from jaxalign.similarity.soft.dp import free_energy, row_scan
+from jaxalign.similarity.soft.dp import free_energy, row_logs, row_scan
 from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
 from jaxalign.similarity.soft.dp.kernels import Kernels
 from jaxalign.similarity.soft.dp.scaled_scan import MAX_LOST_PROBABILITY
 
 PRIMITIVE_NAMES = ("score", "expected", "product")
+MAX_GROUP_BYTES = 128 << 20  # of what ``soft.dp.row_logs`` keeps
 FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")
 
 
 class RowPasses(NamedTuple):
-    """In the place of the functions of a package: ``soft.dp.row_scan``, and logarithms
-    by the ``otherwise`` of ``kernels`` where that proves nothing."""
+    """In the place of the functions of a package: ``soft.dp.row_scan``, and
+    ``soft.dp.row_logs`` where that proves nothing."""
 
     form: row_scan.RowForm
-    otherwise: int | None
 
 
 Run = RowPasses | tuple[Any, Any, Any]  # or the three functions
@@ -58,7 +58,7 @@ def kernels(package: Any, otherwise: int | None) -> Kernels:
 @lru_cache
 def rows(local: bool, otherwise: int | None) -> Kernels:
     """The same by ``soft.dp.row_scan``, on any device."""
-    return _kernels(RowPasses(row_scan.RowForm(local, False), otherwise), otherwise)
+    return _kernels(RowPasses(row_scan.RowForm(local, False)), otherwise)
 
 
 def _kernels(run: Run, otherwise: int | None) -> Kernels:
@@ -121,8 +121,8 @@ def _primitive(name: str) -> Primitive:
 
     def plainly(*arrays: jax.Array, run: Run):
         if isinstance(run, RowPasses) and name != "product":
-            values = _by_rows(run, *arrays)
-            return list(values[: 2 if name == "score" else _outputs(run)])
+            count = 2 if name == "score" else _outputs(run)
+            return list(_by_rows(run, count, *arrays))
         return list(PLAIN_FORMS[name](*arrays))
 
     def by_kernel(*arrays: jax.Array, run: Run):
@@ -236,32 +236,54 @@ def _plain_expected(*tables: jax.Array):
 
 def _by_rows(
     run: RowPasses,
+    count: int,
     scores: jax.Array,
     costs: jax.Array,
-    unit: jax.Array,
+    unit: jax.Array,  # noqa: ARG001
     rules: jax.Array,
 ):
-    """``soft.dp.row_scan``, and logarithms where it does not prove its result for every
-    pair of the batch."""
+    """The first ``count`` results of ``soft.dp.row_scan``, and of ``soft.dp.row_logs``
+    for groups of pairs of which that does not prove each."""
     m, n, flags = rules.T
     free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS) - 1)]
     tables = row_scan.RowTables(scores, costs, m, n, *free)
     rows = row_scan.expected(tables, run.form)
-    proved = jnp.all(rows.lost <= MAX_LOST_PROBABILITY)
+    size = _group_size(scores.shape)
+    proved = rows.lost.reshape(-1, size) <= MAX_LOST_PROBABILITY
+    # Rows have computed both, so that the program has them once.
+    sides = None if run.form.local else row_scan.overhangs(tables)
+    empty = row_scan.empty_alignment(tables, run.form.local)
+    tables = tables._replace(costs=jnp.broadcast_to(costs, (len(m), 4)))
 
-    def by_logs(*_: Any):
-        """With the derivatives that the form asks for."""
-        function = partial(_log_z, local=run.form.local, block=run.otherwise)
-        by = (0, 1) if run.form.payers else (0,)
-        gradients = jax.vmap(jax.value_and_grad(function, by))
-        wide = jnp.broadcast_to(costs, (len(m), 4))
-        rest, (posterior, *slopes) = gradients(*(scores, wide, unit, rules))
-        values = jnp.zeros_like(rest), rest, posterior, *(-x for x in slopes)
-        return begun((jnp.ones_like(proved), *values), proved)
+    def by_logs(state: tuple[Any, ...]):
+        """The first group that is not proved, in the place of its rows."""
+        proved, *values = state
+        # What does not change in a loop XLA computes before it, needed or not.
+        inputs, proved = lax.optimization_barrier(((tables, sides, empty), proved))
+        group = jnp.argmin(proved)
+        cut = partial(lax.dynamic_slice_in_dim, start_index=group * size)
+        part = jax.tree.map(lambda x: cut(x, slice_size=size), inputs)
+        means = row_logs.expected(*part, form=run.form)
+        values = [
+            lax.dynamic_update_slice_in_dim(x, y, group * size, axis=0)
+            for x, y in zip(values, _outputs_of(means, count), strict=True)
+        ]
+        return (proved.at[group].set(True), *values)
 
-    # A loop of no or one step hands on what it has; ``cond`` would copy it.
-    values = proved, *(x for x in rows[:4] if x is not None)
-    return jax.lax.while_loop(lambda x: ~x[0], lambda _: by_logs(), values)[1:]
+    # ``cond`` would copy what it hands on.
+    values = jnp.all(proved, axis=1), *_outputs_of(rows, count)
+    return lax.while_loop(lambda state: ~jnp.all(state[0]), by_logs, values)[1:]
+
+
+def _outputs_of(means: row_scan.RowExpectation, count: int) -> list[jax.Array]:
+    return [x for x in means[:count] if x is not None]
+
+
+def _group_size(shape: tuple[int, ...]) -> int:
+    """How many pairs of a batch (B, M, N) logarithms take at a time: a divisor of B."""
+    count, *table = shape
+    most = max(1, MAX_GROUP_BYTES // row_logs.kept_bytes((table[0], table[1])))
+    return max(k for k in range(1, min(count, most) + 1) if count % k == 0)
 
 
 def _plain_product(

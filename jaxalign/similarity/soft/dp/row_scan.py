@@ -123,9 +123,9 @@ def expected(tables: RowTables, form: RowForm) -> RowExpectation:
     padding = ((0, 0), (0, 0), (0, wide - columns))
     scores = jnp.pad(tables.scores, padding, constant_values=FORBIDDEN)
     tables = tables._replace(scores=scores)
-    start, end = (None, None) if form.local else _sides(tables)
+    start, end = (None, None) if form.local else overhangs(tables)
     before, values, ends = _down(tables, start, end, form)
-    empty, empty_payers = _empty(tables, form.local)
+    empty, empty_payers = empty_alignment(tables, form.local)
     log_z, of_empty = _sum_up(values.exponent, ends, empty)
     posterior, payers, lost = _up(tables, start, end, values, before, log_z)
     if payers is not None:
@@ -268,7 +268,7 @@ def _up(
     payers, columns = paid
     sides = [side for side in (start, end) if side is not None]
     for side, flow in zip(sides, columns, strict=True):
-        opens, more = _counts(side.l, flow.dtype)
+        opens, more = counts(side.l, flow.dtype)
         each = jnp.sum(flow * opens, 1), jnp.sum(flow * more, 1)
         payers = payers + jnp.stack([nothing, nothing, *each], 1)
     return posterior, payers, lost
@@ -277,7 +277,7 @@ def _up(
 def _paid(
     paid: tuple[jax.Array, tuple[jax.Array, ...]],
     gaps: jax.Array,
-    overhangs: Sequence[tuple[RowOverhang, jax.Array]],
+    hanging: Sequence[tuple[RowOverhang, jax.Array]],
     i: jax.Array,
 ):
     """The payers so far, with ``gaps`` (B, 4) of one more row: (B, 4), and for what
@@ -285,7 +285,7 @@ def _paid(
     payers, columns = paid
     payers = payers + gaps
     more_columns = []
-    for (side, flow), column in zip(overhangs, columns, strict=True):
+    for (side, flow), column in zip(hanging, columns, strict=True):
         query, target = _at(side.query, i)[:, None], side.target
         cheaper = jnp.where(query == target, 0.5, jnp.where(query < target, 1.0, 0.0))
         cheaper = cheaper.astype(flow.dtype)
@@ -295,14 +295,14 @@ def _paid(
             for x, pays in zip((cheaper, 1 - cheaper), alone, strict=True)
         )
         by_query = _total(flow * a)
-        opens, more = _counts(_at(side.k, i), flow.dtype)
+        opens, more = counts(_at(side.k, i), flow.dtype)
         nothing = jnp.zeros_like(by_query)
         payers += jnp.stack([by_query * opens, by_query * more, nothing, nothing], 1)
         more_columns.append(column + flow * b)
     return payers, tuple(more_columns)
 
 
-def _sides(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
+def overhangs(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
     """Overhangs before each pair of residues, and after it."""
     rows, columns = (
         jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), (len(tables.m), size))
@@ -333,12 +333,12 @@ def _gap(opening: jax.Array, extending: jax.Array, k: jax.Array):
     return jnp.where(k > 0, cost, 0)
 
 
-def _counts(k: jax.Array, dtype: Any):
+def counts(k: jax.Array, dtype: Any):
     """How many of k residues open a gap, and extend it."""
     return (k > 0).astype(dtype), jnp.maximum(k - 1, 0).astype(dtype)
 
 
-def _empty(tables: RowTables, local: bool):
+def empty_alignment(tables: RowTables, local: bool):
     """Score of the alignment without pairs (B,), and who pays (B, 4)."""
     if local:
         nothing = jnp.zeros_like(tables.scores[:, 0, 0])
@@ -361,8 +361,8 @@ def _empty(tables: RowTables, local: bool):
     cost = jnp.where(turned, of_later, of_first)
     pays = [jnp.where(turned, y, x) for x, y in zip(first, later, strict=True)]
     pays = [x.astype(cost.dtype) for x in pays]
-    counts = _counts(tables.m, cost.dtype), _counts(tables.n, cost.dtype)
-    payers = [x * pay for pay, both in zip(pays, counts, strict=True) for x in both]
+    numbers = counts(tables.m, cost.dtype), counts(tables.n, cost.dtype)
+    payers = [x * pay for pay, both in zip(pays, numbers, strict=True) for x in both]
     return jnp.maximum(-cost, FORBIDDEN), jnp.stack(payers, 1)
 
 

@@ -108,12 +108,12 @@ def _advance(
     shift = lax.stop_gradient(shift)
     t, floor = jnp.where(table.rules.adjacent, me, m), lax.full_like(m, FORBIDDEN)
     m, e, f, t, b, b1 = (lax.max(y - shift, floor) for y in (m, e, f, t, b, b1))
-    high, low = _two_sum(high, low, shift)
+    high, low = two_sum(high, low, shift)
     ends = _log_sum(m + table.end(x, d)[0])
     return (m, e, f, t, b, b1, high, low), ForwardValues(m, e, f, high, low, ends)
 
 
-def _two_sum(high: jax.Array, low: jax.Array, more: jax.Array):
+def two_sum(high: jax.Array, low: jax.Array, more: jax.Array):
     """(high + low) + more with the rounding error of the sum kept in low."""
     total = high + more
     part = total - high
