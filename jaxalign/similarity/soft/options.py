@@ -20,8 +20,10 @@ from jaxalign.similarity.soft import primitives
 from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
 from jaxalign.similarity.soft.dp.kernels import Banded, Block
 
-# Rows are compiled longer, which 20 calls make up for then. Overhangs take longest.
-MIN_ROW_CELLS, MIN_LOCAL_ROW_CELLS = 1 << 22, 1 << 19
+# Rows are compiled longer, which a few calls make up for then. With fewer cells those
+# programs go by rows that are compiled in about the time of logarithms: gradients of
+# local alignments by the similarity alone.
+MIN_ROW_CELLS, MIN_PAIRS_ONLY_CELLS = 1 << 22, 1 << 19
 MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
 # Scores over the temperature are cut at 1e29, and the soft score is a float32.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-20, 1e20
@@ -139,19 +141,19 @@ def _block(
     refused = _beyond_kernels(shape, dtype, by_position, options.adjacent_gaps)
     if implementation in ("pallas", "rows") and refused:
         raise UsageError(f"implementation {implementation!r} does not take {refused}")
-    rows = primitives.rows(options.mode == "local", block)
+    local = options.mode == "local"
     if implementation == "rows":
-        return rows
+        return primitives.rows(local, block, pairs_only=False)
     package, why = (None, "") if refused else backend.kernels()
     if implementation == "pallas" and package is None:
         raise DeviceError(f"pallas: {why}")
     if package is not None:
         return primitives.kernels(package, block)
-    if refused or not stored:
+    cells = 0 if refused or not stored else prod(shape)
+    fewest = MIN_PAIRS_ONLY_CELLS if local else MIN_ROW_CELLS
+    if cells < fewest or first_device().platform != "cpu":
         return block
-    fewest = MIN_LOCAL_ROW_CELLS if options.mode == "local" else MIN_ROW_CELLS
-    many = prod(shape) >= fewest
-    return rows if many and first_device().platform == "cpu" else block
+    return primitives.rows(local, block, pairs_only=cells < MIN_ROW_CELLS)
 
 
 def _beyond_kernels(

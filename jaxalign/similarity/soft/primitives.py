@@ -56,9 +56,11 @@ def kernels(package: Any, otherwise: int | None) -> Kernels:
 
 
 @lru_cache
-def rows(local: bool, otherwise: int | None) -> Kernels:
-    """The same by ``soft.dp.row_scan``, on any device."""
-    return _kernels(RowPasses(row_scan.RowForm(local, False)), otherwise)
+def rows(local: bool, otherwise: int | None, pairs_only: bool) -> Kernels:
+    """The same by ``soft.dp.row_scan``, on any device; ``pairs_only`` is that of
+    ``Kernels``."""
+    run = RowPasses(row_scan.RowForm(local, False))
+    return _kernels(run, otherwise)._replace(pairs_only=pairs_only)
 
 
 def _kernels(run: Run, otherwise: int | None) -> Kernels:

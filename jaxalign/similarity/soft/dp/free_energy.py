@@ -56,6 +56,8 @@ def score(weights: Weights, temperature: jax.Array, rules: ModeRules, block: Blo
     ``block`` is the number of diagonals that are recomputed at a time in the reverse
     pass; None keeps all of them; "scaled" is ``soft.dp.scaled_scan``, nan where that
     refuses."""
+    if isinstance(block, Kernels) and block.pairs_only:
+        block = block.otherwise
     if isinstance(block, Kernels):
         scaled = over_temperature(weights, temperature, rules)
         return log_z(block.score, scaled, temperature, rules)[0]
@@ -100,7 +102,8 @@ def expected(
 ) -> Expectation:
     """Score and expectations in one forward and one reverse wavefront."""
     if isinstance(block, Kernels):
-        if "entropy" not in outputs:
+        alone = outputs == {"similarity"}
+        if "entropy" not in outputs and (alone or not block.pairs_only):
             return _by_kernels(block, weights, temperature, rules, outputs)
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)

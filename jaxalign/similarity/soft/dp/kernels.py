@@ -19,12 +19,14 @@ class Kernels(NamedTuple):
     the target's, rules, unit), all over T; ``unit`` is a power of two near 1 / T.
     ``score`` returns log Z as (high, rest), ``expected`` these, the posterior (M, N)
     and, if its last argument is true, the expected payers (4,). ``otherwise`` is the
-    ``block`` for entropies.
+    ``block`` for entropies; with ``pairs_only`` for all but gradients by the similarity
+    alone, and for scores without a gradient.
     """
 
     score: Callable
     expected: Callable
     otherwise: int | None
+    pairs_only: bool = False
 
 
 class Banded(NamedTuple):
