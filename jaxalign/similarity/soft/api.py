@@ -37,10 +37,11 @@ implementation : {"log", "blocked", "scaled", "rows", "pallas"}, optional
     ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
     it cannot prove that less than 1e-7 of the probability is lost. ``rows`` is the
     fastest on a CPU, for float32, gap costs that are numbers and adjacent gaps: it
-    proves the same, and computes the batch by logarithms where it cannot. It is the
-    default on a CPU from 2^24 cells of a similarity on; below, compiling it takes
-    longer than one call saves. ``pallas``, for a GPU, is the default for what it takes.
-    Entropies, dF/dT are always those of ``log``.
+    proves the same, and computes pairs by logarithms where it cannot. It is the default
+    on a CPU from 2^22 cells of a similarity on, and from 2^19 for gradients of local
+    alignments by the similarity alone; below, compiling it takes longer. ``pallas``,
+    for a GPU, is the default for what it takes. Entropies, dF/dT are always those of
+    ``log``.
 
 Under ``jax.export`` a batch may have a symbolic size; with ``log`` and ``scaled``
 lengths may, too.
