@@ -104,6 +104,7 @@ class _RowBuffers:
         self.h[:] = h
         self.run, self.run_before, self.run_two_before = _columns(shape, 3, dtype)
         self.d, self.x, self.f = (np.empty(shape, dtype) for _ in range(3))
+        self.floor = np.empty(size, dtype)
         self.s = np.empty((self.stripes, pairs, self.blocks), dtype)
         self.bits, self.up_goes_on = (np.empty(shape, bool) for _ in range(2))
         self.tilt, self.costs = (np.tile(x, pairs) for x in (self._tilt, self._costs))
@@ -241,8 +242,8 @@ def _row(
     np.add(rows.before, rows.s.reshape(d.shape), out=d)
     np.maximum(d, e, out=x)
     if problem.local:  # an array, since NumPy is slow to compare with a number
-        f.fill(problem.extend * i)
-        np.maximum(x, f, out=x)
+        rows.floor.fill(problem.extend * i)
+        np.maximum(x, rows.floor, out=x)
     x[0, rows.column_0] = problem.extend * i if rows.border is None else rows.border
     # F[i,j] = max over k < j of (X[i,k] + k * extend) - open - (j - 1) * extend
     np.add(x, rows.tilt, out=t)
