@@ -174,6 +174,40 @@ def test_rows_are_logarithms(scale):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mode", ["local", "semiglobal"])
+def test_products_of_what_is_not_proved(mode):
+    """Hessian times direction, by scores and costs, with another cost for each of a
+    mapped axis."""
+    rng = np.random.default_rng(3)
+    s, ds = rng.normal(size=(2, 2, 9, 7)).astype(np.float32)
+    s = 100 * s
+    openings = jnp.float32([3, 30]), jnp.float32([1.5, 2])
+    lengths = np.array([[9, 7], [5, 7]], np.int32)
+
+    @partial(jax.jit, static_argnames="name")
+    def products(s, opening, name):
+        def f(s, o):
+            options = {"gap_open": o, "gap_extend": 0.25, "mode": mode}
+            options |= {"implementation": name, "temperature": 1.5}
+            return jaxalign.soft_score(s, lengths, **options).sum()
+
+        def product(o):
+            moved = ds, jax.tree.map(jnp.ones_like, o)
+            return jax.jvp(jax.grad(f, (0, 1)), (s, o), moved)
+
+        return jax.vmap(product)(opening)
+
+    rows, logs = (products(s, openings, name) for name in ("rows", "log"))
+    for one, other in zip(*map(jax.tree.leaves, (rows, logs)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=5e-5)
+    free = jnp.full(2, mode == "semiglobal")
+    batch = tables(s / 1.5, COSTS, lengths, [("", ())] * 2)
+    batch = batch._replace(**dict.fromkeys(ENDS, free))
+    lost = run(batch, RowForm(mode == "local", payers=True)).lost
+    assert not (lost <= 1e-7).all()
+
+
+@pytest.mark.slow
 def test_long_alignments_keep_their_digits():
     """One alignment has all of the probability; its log Z is beyond 2^13 log 2."""
     size = 1500
