@@ -97,21 +97,31 @@ def _steps(filled: rows.RowsFilled) -> np.ndarray:
     table = filled.directions
     assert table is not None
     pairs, stripes, blocks = len(filled.i), table.stripes, table.blocks
-    up = np.array([1, 1, 0, 0])[OPERATION]
-    left = np.array([1, 0, 1, 0])[OPERATION]
+    row_step = np.array([1, 1, 0, 0])[OPERATION]
+    column_step = np.array([1, 0, 1, 0])[OPERATION]
     block, stripe = np.divmod(np.arange(stripes * blocks), stripes)
     row_wide = table.pairs * blocks  # of a stripe
     of_pair = np.arange(pairs) * blocks
     i, j = filled.i.copy(), filled.j.copy()
+    # Of rows alike in one stripe, each cell is as far from the one before it.
+    plain = stripes == 1 and table.pairs[-1] == pairs
+    row = pairs * blocks
+    away = np.array([row + 1, row, 1, 0])[OPERATION]
+    at = i * row + of_pair + j
     longest = int((filled.i + filled.j).max(initial=0))
     steps = np.full((longest, pairs), DONE, np.uint8)
     move = np.zeros(pairs, np.intp)
     for t in range(longest):
-        at = table.begin.take(i) + stripe.take(j) * row_wide.take(i)
-        key = table.cells.take(at + of_pair + block.take(j)) + move
+        if not plain:
+            at = table.begin.take(i) + stripe.take(j) * row_wide.take(i)
+            at += of_pair + block.take(j)
+        key = table.cells.take(at) + move
         OPERATION.take(key, out=steps[t], mode="clip")
-        i -= up.take(key)
-        j -= left.take(key)
+        if plain:
+            at -= away.take(key)
+        else:
+            i -= row_step.take(key)
+            j -= column_step.take(key)
         move = NEXT_MOVE.take(key)
         if t % STEPS_BETWEEN_LOOKS == 0 and (steps[t] == DONE).all():
             break
