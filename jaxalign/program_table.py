@@ -17,6 +17,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.gpu import launch_outline
 from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.parts import part_stream, query_ranges
 from jaxalign.pairs.plan import Task, WholeCodes, zipped
 from jaxalign.pairs.proofs import lcs_launches
 from jaxalign.runtime.program_outline import ProgramCall, outline
@@ -80,7 +81,19 @@ def jobs(
             every = make_task("all", some, some, Scoring(), options)
             name = f"all pairs of {count:,} of up to {longest:,}, {mode} scores"
             yield name, partial(launch_outline.of_task, every, kernels)
+            if count == SET:
+                yield f"{name}, by parts", partial(by_parts, every, kernels)
         yield from linked(some, kernels)
+
+
+def by_parts(task: Task, kernels: Any, seed: int = SEED) -> None:
+    """The programs of a large file or a folder, whose input is in no order."""
+    order = np.random.default_rng(seed).permutation(task.shape[0])
+    some = task.queries.take(order)
+    task = replace(task, queries=some, targets=some)
+    parts = query_ranges.cut_of(task, query_ranges.PART_ROWS)
+    for part in part_stream.tasks_of(task, parts):
+        launch_outline.of_task(part, kernels)
 
 
 def _searches(

@@ -23,7 +23,7 @@ from jaxalign.runtime import devices, program_key, programs
 from jaxalign.runtime.program_outline import outline
 from kernels_pallas.pairs.align import Result
 
-MOST = 53  # programs of everything that a GPU does with a set of proteins
+MOST = 60  # programs of everything that a GPU does with a set of proteins
 MOST_OF_A_PACK = 140  # of four sets, and searches of many numbers and lengths
 LOCAL = PairOptions(mode="local", output="score")
 ONE_SET = {"sets": program_table.SETS[:1], "searches": (program_table.CUDASW,)}
@@ -91,10 +91,10 @@ def test_the_programs_of_usual_jobs_are_few(table):
         "launched_scores": 2,  # searches of blocks of two sizes
         "add": 2,
         "launched": 19,  # of hits, of all pairs, of linked ones
-        "put": 7,
-        "zeros": 2,
+        "put": 12,  # of all pairs at once, and of parts
+        "zeros": 3,
         "in_order": 1,
-        "piece": 1,
+        "piece": 2,
         "passing": 6,
         "subsequence_counts": 9,
         "near": 1,
@@ -116,6 +116,7 @@ def test_a_pack_serves_lengths_that_are_not_its_own():
         for options in (PairOptions(output="score"), LOCAL):
             every = make_task("all", some, some, jaxalign.Scoring(), options)
             launch_outline.of_task(every, Outlines())
+            program_table.by_parts(every, Outlines(), seed=9)
         for _, job in program_table.linked(some, Outlines()):
             job()
     assert {call.name for call in calls} >= {"launched", "subsequence_counts", "near"}

@@ -68,6 +68,7 @@ class Form(NamedTuple):
 
     sizes : letters of a query and of a target
     letters : (function, options) that lay out targets of any lengths, or None
+    tied : whether a pair whose sides are swapped ends at another of equal cells
     align, options : the function of the kernels, and its static arguments
     split : the function that splits a score of identities, or None
     capacity : room for the runs of all paths, 0 for none
@@ -77,7 +78,7 @@ class Form(NamedTuple):
     letters: Any
     zipped: bool
     kind: str
-    once: bool
+    tied: bool
     inclusive: bool
     align: Any
     options: tuple[tuple[str, Any], ...]
@@ -130,7 +131,7 @@ def gather(arrays: LaunchArrays, form: Form):
     """((q, m, t, n, tie), ``RequestedPairs``): what ``kernels.align`` reads, and where
     it belongs."""
     _, queries, targets, i, j, order, pairs, _ = arrays
-    sizes, letters, zipped, kind, once, inclusive = form[:6]
+    sizes, letters, zipped, kind, tied, inclusive = form[:6]
     q, m = _padded(queries, i, sizes[0])
     if letters is None:
         t, n = _padded(targets, j, sizes[1])
@@ -143,12 +144,12 @@ def gather(arrays: LaunchArrays, form: Form):
     if kind == "all":
         before = order.rank[i] < order.rank[j]
         wanted &= before | (i == j) if inclusive else before
-    swaps = kind == "all" and once
-    swapped = i > j if swaps else jnp.zeros_like(wanted)
+    # Pairs whose sides are not to be swapped are wanted with i <= j alone.
+    swapped = i > j if kind == "all" else jnp.zeros_like(wanted)
     first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
     beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
     row = jnp.where(wanted, order.base[first] + last, beyond)
-    sides = q, m, t, n, swapped if swaps else None
+    sides = q, m, t, n, swapped if kind == "all" and tied else None
     return sides, RequestedPairs(row, wanted, swapped)
 
 

@@ -205,7 +205,8 @@ def _form(job: DeviceJob, launch: Launch) -> Form:
         letters=letters,
         zipped=launch.zipped,
         kind=task.kind,
-        once=task.once,
+        # A score is the same wherever it ends, and parts of a job swap no sides.
+        tied=task.once and job.task.output != "score",
         inclusive=task.include_self,
         align=kernels.align,
         options=tuple(options.items()),

@@ -100,6 +100,14 @@ def _room(task: Task, some: list[query_ranges.Part]) -> tuple[int, int]:
     return ahead, query_ranges.reserved_bytes(task, some, count)
 
 
+def tasks_of(task: Task, some: list[Part]) -> Iterator[Task]:
+    """The tasks that compute some parts, as ``stream`` has them."""
+    task = replace(task, whole_codes=_whole_codes(task))
+    _, reserved = _room(task, some)
+    for part in some:
+        yield from query_ranges.tasks_of(task, part, reserved)[1]
+
+
 def plan_parts(task: Task, some: list[query_ranges.Part]) -> Plan:
     """The plan of a streamed run: that of its heaviest part, and how many there are."""
     _, reserved = _room(task, some)
