@@ -59,6 +59,7 @@ ARROWS = {
         "model",
         "pairs",
         "pairs.gpu",
+        "pairs.parts",
         "pairs.proofs",
         "runtime",
     },
