@@ -1,6 +1,7 @@
 """The passes by rows: enumeration, logarithms, and where they prove nothing."""
 
 from functools import partial
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +47,13 @@ def run_logs(batch, form):
     return row_logs.expected(wide, sides, empty, form)
 
 
+QUICK = (
+    (run, SIZE, False, False),
+    (run, SIZE, True, True),
+    (run_logs, SIZE, True, False),
+)
+
+
 def cases_of(local, size):
     """All free ends as one batch of tables of this size; their lengths and modes."""
     modes = MODES["local" if local else "global"]
@@ -55,10 +63,13 @@ def cases_of(local, size):
     return 2 * s, *zip(*cases, strict=True)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("local", [True, False])
 @pytest.mark.parametrize(
-    ("function", "size"), [(run, SIZE), (run_logs, SIZE), (run_logs, SIZE[::-1])]
+    ("function", "size", "local", "shared"),
+    [
+        pytest.param(*x, marks=[] if x in QUICK else [pytest.mark.slow])
+        for x in product((run, run_logs), (SIZE, SIZE[::-1]), *2 * [(True, False)])
+        if x[:2] != (run, SIZE[::-1])
+    ],
 )
 def test_enumeration(function, size, local, shared):
     """Costs by direction, of all pairs or of each; more columns than rows, or fewer."""
@@ -113,6 +124,7 @@ def test_logarithms_hold_for_all_scores(size, local):
         np.testing.assert_allclose(found.payers[k], payers, atol=1e-6, err_msg=note)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pairs", "calls"), [(6, "all"), (1, "some")])
 def test_only_groups_without_proof_take_logarithms(monkeypatch, pairs, calls):
     """The second and the fifth pair of six have scores beyond the range of rows; a
