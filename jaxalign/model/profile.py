@@ -1,6 +1,8 @@
 """Profiles: a score for every letter at every position of a family of sequences."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -151,13 +153,14 @@ class Profile:
         if not (is_number(max_gaps) and 0 <= max_gaps <= 1):
             raise UsageError(f"max_gaps={max_gaps!r}: a fraction from 0 to 1")
         name, rows, by_case = profile_files.alignment(source)
-        letters = profile_counts.codes_of(rows)
-        share = profile_counts.row_weights(letters, weights)
-        letters = profile_counts.positions(
-            letters, share, None if by_case else max_gaps
-        )
-        share = profile_counts.row_weights(letters, weights)
-        odds = profile_counts.log_odds(letters, share, float(pseudocounts))
+        with _named(source):
+            letters = profile_counts.codes_of(rows)
+            share = profile_counts.row_weights(letters, weights)
+            letters = profile_counts.positions(
+                letters, share, None if by_case else max_gaps
+            )
+            share = profile_counts.row_weights(letters, weights)
+            odds = profile_counts.log_odds(letters, share, float(pseudocounts))
         return cls(name, _whole_scores(odds), named_alphabet("protein"))
 
     @classmethod
@@ -244,3 +247,14 @@ def _check_costs(name: str, costs: Any, positions: int) -> None:
             f"{name}: costs of the {positions} positions, and of residues behind each "
             "of them, are numbers, 0 or more"
         )
+
+
+@contextmanager
+def _named(source: Any) -> Iterator[None]:
+    """Errors in the rows of a file name the file."""
+    try:
+        yield
+    except UsageError as error:
+        if not isinstance(source, (str, os.PathLike)):
+            raise
+        raise UsageError(f"{os.fspath(source)}: {error}") from None

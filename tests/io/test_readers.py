@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxalign
-from jaxalign.errors import JaxalignError
+from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.homology import certificate
 from jaxalign.io import (
     airr,
@@ -251,3 +251,14 @@ def test_a_family_is_refused_with_its_line(tmp_path, text, place):
     path.write_text(text)
     with pytest.raises(jaxalign.InputError, match=place):
         families.read(path)
+
+
+@pytest.mark.parametrize("data", [">a\n-\n", ">a\n--\n>b\n..\n"])
+def test_an_alignment_without_positions_is_named(tmp_path, data):
+    path = tmp_path / "rows.a3m"
+    path.write_text(data)
+    with pytest.raises(UsageError, match=r"rows\.a3m: (the weights|no column)"):
+        jaxalign.Profile.from_alignment(path)
+    rows = [line for line in data.splitlines() if line[0] != ">"]
+    with pytest.raises(UsageError, match=r"^(the weights|no column)"):
+        jaxalign.Profile.from_alignment(rows)
