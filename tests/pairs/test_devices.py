@@ -191,6 +191,7 @@ def test_the_job_of_a_part():
         np.testing.assert_array_equal(job.pair(np.arange(len(pairs))), (i, j))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "include_self", [False, pytest.param(True, marks=pytest.mark.slow)]
 )

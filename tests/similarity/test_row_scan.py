@@ -49,7 +49,6 @@ def run_logs(batch, form):
 
 QUICK = (
     (run, SIZE, False, False),
-    (run, SIZE, True, True),
     (run_logs, SIZE, True, False),
 )
 
@@ -275,6 +274,7 @@ def test_large_batches_go_by_rows(shape, options, by_rows):
     assert ("RowForm" in str(program)) == by_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "columns", "by", "by_rows"),
     [

@@ -97,6 +97,7 @@ def test_enumeration(block):
             np.testing.assert_allclose(counts, exactly, atol=SCORE, err_msg=note)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode, form",
     [
@@ -663,6 +664,7 @@ def test_entropy_by_log_probability():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_divergence():
     """Against enumeration; 0 for equal models; inf where support is lost."""
     a, b = scores_of(20, 4, 5), scores_of(21, 4, 5)

@@ -125,6 +125,7 @@ ALL_CHUNKED = list(product(CHUNKED, ("sloped", "layered"), CASES))
 CHUNKED_LENGTHS = (9, 12, 7), (13, 9, 2), (0, 0, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "traceback, schedule, case, several",
     [
@@ -218,6 +219,7 @@ def test_batches_keep_the_order_and_send_large_ones_alone():
 # Properties --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_the_order_of_the_sequences_does_not_change_the_score(mode):
     texts = related(5, (6, 11, 9))

@@ -133,6 +133,7 @@ def few_cells(monkeypatch):
     monkeypatch.setattr(long_pieces, "HALVED_CELLS", 10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
 def test_two_devices_have_the_scores_of_one(few_cells, monkeypatch, mode):
     places, fill = [], tile_fill.fill
