@@ -10,9 +10,9 @@ WORKERS ?= 2
 demo: $(VENV)/installed
 	@$(BIN)/python -m jaxalign demo
 
-# Most of the time goes into compiling, for which XLA is told to take less, and workers
-# share what they have compiled, each taking neighbouring tests, whose programs it has
-# traced; `test-all` runs the programs that users have.
+# Most of the time goes into compiling: workers share what they have compiled, each taking
+# neighbouring tests, whose programs it has traced. `test` has XLA optimise little;
+# `test-all` runs the programs that users have.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV)/compiled) \
 	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
@@ -20,14 +20,17 @@ COMPILED := JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV)/compiled) \
 test: $(VENV)/dev
 	$(COMPILED) JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not gpu"
 
-# Every test; every test again as on a machine of 64 cores with AVX2 alone; and, as on one
-# core with SSE4.2 alone, the quick ones of the rooms whose programs XLA compiles.
+# Every test; those of the rooms whose programs XLA compiles again as on a machine of 64
+# cores with AVX2 alone, of rooms that share work among cores the quick ones; and, as on
+# one core with SSE4.2 alone, the quick ones of the former.
 COMPILING := bits database edits pairs similarity triples
-ALL := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+SHARING := homology repertoire runtime
+ALL := $(COMPILED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-all: $(VENV)/dev lint test-kernels
 	$(ALL) -m "not gpu"
-	TEST_CORES=64 XLA_FLAGS=--xla_cpu_max_isa=AVX2 $(ALL) -m "not gpu"
+	TEST_CORES=64 XLA_FLAGS=--xla_cpu_max_isa=AVX2 $(ALL) -m "not gpu" $(COMPILING:%=tests/%)
+	TEST_CORES=64 $(ALL) -m "not slow and not gpu" $(SHARING:%=tests/%)
 	TEST_CORES=1 XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 $(ALL) -m "not slow and not gpu" $(COMPILING:%=tests/%)
 
 # GPU kernels, compiled for six generations: needs no GPU, but JAX's plugin for CUDA 13.

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from itertools import cycle
 
 import jax  # noqa: F401  (before main(), as in test_cli.py)
 import pytest
@@ -37,6 +38,8 @@ HOSTILE = "x\x1b]0;y\x07\x9b\x7f"  # a title, a bell, two controls
 FILES = ["a\x1b[31m\njaxalign: done\x9b.fa", "b\udcff\u2028.fa"]
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 every_verb = pytest.mark.parametrize("verb", VERBS)
+READERS = [verb for verb in VERBS if reads(verb)]
+WRITERS = [verb for verb in READERS if has(verb, "out")]
 
 
 @pytest.fixture(autouse=True)
@@ -85,20 +88,20 @@ def harmless(out: str, err: str) -> None:
         assert "\njaxalign: done" not in text
 
 
-@every_verb
+OTHER_KINDS = cycle(("json", "twice", "missing", "bad letter"))
+
+
 @pytest.mark.parametrize(
-    "kind",
+    "verb, kind",
     [
-        "right",
-        "twice",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("json", "missing")),
-        pytest.param("bad letter", marks=pytest.mark.slow),
+        *zip(READERS, cycle(("right",)), strict=False),
+        *zip(
+            [verb for verb in READERS if has(verb, "json")], OTHER_KINDS, strict=False
+        ),
     ],
 )
 def test_names_cannot_command_a_terminal(run, monkeypatch, verb, kind):
     """Those of files and of records, in answers and in errors."""
-    if kind == "json" and not has(verb, "json"):
-        return
     names = [HOSTILE, "\u2028y", HOSTILE if kind == "twice" else "z\x85"]
     if kind != "missing":
         bad = "1\x1b" if kind == "bad letter" else ""
@@ -106,10 +109,9 @@ def test_names_cannot_command_a_terminal(run, monkeypatch, verb, kind):
         write(FILES[0], first_fasta(verb, names, some))
         write(FILES[1], fasta(names, others))
     more = ("--json",) if kind == "json" else ()
-    if reads(verb):  # the table of the demo has colours
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     code, out, err = run(*words(verb, FILES, *more))
-    if kind in ("right", "json") or not reads(verb):
+    if kind in ("right", "json"):
         assert code == DONE
     harmless(out, err)
     if kind == "json":
@@ -122,10 +124,9 @@ def test_nor_can_words_that_are_no_options(run, verb):
         harmless(*run(verb, "a.fa", "b.fa", word)[1:])
 
 
-@every_verb
+@pytest.mark.parametrize("verb", [verb for verb in READERS if has(verb, "verbose")])
 def test_nor_can_a_traceback(run, verb):
-    if has(verb, "verbose") and reads(verb):
-        harmless(*run(*words(verb, FILES, "-v"))[1:])
+    harmless(*run(*words(verb, FILES, "-v"))[1:])
 
 
 def test_nor_can_a_certificate(run):
@@ -198,10 +199,12 @@ def test_an_answer_that_cannot_be_written_is_an_error(monkeypatch, capsys, verb)
         assert said in err and "hint: -v" not in err
 
 
-@every_verb
 @pytest.mark.parametrize(
-    "closed",
-    ["stdout", *(pytest.param(x, marks=pytest.mark.slow) for x in ("stdin", "stderr"))],
+    "verb, closed",
+    [
+        *((verb, "stdout") for verb in VERBS),
+        *zip(VERBS, cycle(("stdin", "stderr")), strict=False),
+    ],
 )
 def test_closed_streams(monkeypatch, capsys, verb, closed):
     with monkeypatch.context() as patch:
@@ -234,28 +237,17 @@ def test_no_home_and_no_temporary_folder(run, monkeypatch, verb):
     assert code == (USAGE if verb == "warmup" else DONE)
 
 
-@every_verb
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/dev/full",
-        *(
-            pytest.param(x, marks=pytest.mark.slow)
-            for x in ("/proc/out.tsv", "none/out.tsv", ".")
-        ),
-    ],
-)
-def test_a_place_that_cannot_be_written_to(run, verb, path):
-    folders = verb == "family" and path == "."  # it writes a file into a folder
-    if has(verb, "out") and reads(verb) and not folders:
+@pytest.mark.parametrize("verb", WRITERS)
+def test_a_place_that_cannot_be_written_to(run, verb):
+    for path in ("/dev/full", "/proc/out.tsv", "none/out.tsv", "."):
+        if verb == "family" and path == ".":  # it writes a file into a folder
+            continue
         code, out, err = run(*words(verb, ["a.fa", "b.fa"], "-o", path))
-        assert code in (FAILED, USAGE) and path in err and not out
+        assert code in (FAILED, USAGE) and path in err and not out, path
 
 
-@every_verb
+@pytest.mark.parametrize("verb", WRITERS)
 def test_a_new_file_has_the_mode_of_the_mask_and_a_replaced_one_its_own(run, verb):
-    if not (has(verb, "out") and reads(verb)):
-        return
     out = out_file(verb)
     line = words(verb, ["a.fa", "b.fa"], "-o", out)
     before = os.umask(0o077)
@@ -273,13 +265,12 @@ def test_a_new_file_has_the_mode_of_the_mask_and_a_replaced_one_its_own(run, ver
 # ---------------------------------------------------------------------------- the words
 
 
-@every_verb
+@pytest.mark.parametrize("verb", READERS)
 def test_files_after_two_hyphens_may_begin_with_one(run, verb):
     write("-in.fa", first_fasta(verb))
-    if reads(verb):
-        name, *rest = words(verb, ["-in.fa", "b.fa"])
-        count = next((k for k, x in enumerate(rest) if x.startswith("--")), len(rest))
-        assert run(name, *rest[count:], "--", *rest[:count])[0] == DONE
+    name, *rest = words(verb, ["-in.fa", "b.fa"])
+    count = next((k for k, x in enumerate(rest) if x.startswith("--")), len(rest))
+    assert run(name, *rest[count:], "--", *rest[:count])[0] == DONE
 
 
 @every_verb
