@@ -23,7 +23,7 @@ test: $(VENV)/dev
 # Every test; those of the rooms whose programs XLA compiles again as on a machine of 64
 # cores with AVX2 alone, of rooms that share work among cores the quick ones; and, as on
 # one core with SSE4.2 alone, the quick ones of the former.
-COMPILING := bits database edits pairs similarity triples
+COMPILING := database words pairs similarity triples
 SHARING := homology repertoire runtime
 ALL := $(COMPILED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 

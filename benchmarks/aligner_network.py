@@ -19,7 +19,7 @@ from jaxalign import (
     mea_alignment,
     soft_posterior,
 )
-from jaxalign.model.family import agreement
+from jaxalign.model.profile import agreement
 
 NATS = np.log(2) / 2  # BLOSUM62 counts half bits
 GAPS = {"gap_open": 11 * NATS, "gap_extend": 1 * NATS}

@@ -29,8 +29,8 @@ import numpy as np  # noqa: E402
 from learn import TRAINED, UNSEEN, padded, pairs_of  # noqa: E402
 
 from jaxalign import alignment_log_prob  # noqa: E402
-from jaxalign.io import families  # noqa: E402
-from jaxalign.model.family import Family  # noqa: E402
+from jaxalign.io import fasta  # noqa: E402
+from jaxalign.model.profile import Family  # noqa: E402
 
 LONGEST = 160  # of the training sequences, none of which is longer
 
@@ -110,7 +110,7 @@ def main(argv=None) -> None:
     asked = parser.parse_args(argv)
     report = {"machine": measure.machine(), "rows": []}
     measure.show_machine(report["machine"])
-    pfam, began, runs, curves = families.pfam(), time.process_time(), [], {}
+    pfam, began, runs, curves = fasta.pfam(), time.process_time(), [], {}
     for seed in range(asked.seeds):
         runs.append(run(pfam, seed, asked.steps))
         print(f"# seed {seed}: {time.process_time() - began:.0f} CPU seconds")

@@ -25,8 +25,8 @@ import problems  # noqa: E402
 
 import jaxalign  # noqa: E402
 import kernels_pallas  # noqa: E402
-from jaxalign.edits.gpu.edit_launches import EditLaunches  # noqa: E402
-from jaxalign.model.letters import encode  # noqa: E402
+from jaxalign.model.alphabet import encode_letters  # noqa: E402
+from jaxalign.words.gpu import EditLaunches  # noqa: E402
 
 LENGTHS = (15, 100, 300, 1000)
 CELLS, PAIRS = 2e9, 10**5  # of a rate, at most
@@ -70,9 +70,9 @@ def gpu_rates(length: int) -> tuple[float, float]:
     """Cells a second of a GPU, as many queries as a launch takes with 16,384 targets:
     the kernel and its match words alone, and the launches of ``edit_distance_graph``
     with what is within a cut on the host."""
-    count = EditLaunches(encode([])[0]).query_count(length)
+    count = EditLaunches(encode_letters([])[0]).query_count(length)
     texts = proteins(count + 16384, length, length)
-    launches, rows = EditLaunches(encode(texts)[0]), np.arange(count)
+    launches, rows = EditLaunches(encode_letters(texts)[0]), np.arange(count)
     blocks = launches.blocks(np.arange(count, count + 16384))
 
     def kernel():

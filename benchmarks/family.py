@@ -35,7 +35,7 @@ import numpy as np
 
 import jaxalign
 from jaxalign.io import fasta
-from jaxalign.io.families import pfam
+from jaxalign.io.fasta import pfam
 from jaxalign.model.alphabet import Sequences
 
 DATA = Path(__file__).parent / "data"

@@ -31,11 +31,14 @@ import problems  # noqa: E402
 
 import jaxalign  # noqa: E402
 import kernels_pallas  # noqa: E402
-from jaxalign.bits import lcs_windows, match_words  # noqa: E402
 from jaxalign.model.alphabet import Sequences, from_parts  # noqa: E402
 from jaxalign.pairs import compiled  # noqa: E402
 from jaxalign.pairs.options import PairOptions, make_task  # noqa: E402
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches  # noqa: E402
+from jaxalign.words import (  # noqa: E402
+    cpu,
+    match_vectors,
+)
 
 SCORING = jaxalign.Scoring()
 LENGTHS = (100, 200, 400, 800, 1600, 3000, 4000)
@@ -70,11 +73,11 @@ def cpu_rate(length: int) -> float:
     """Cells a second of one core, 256 queries with 128 targets."""
     queries, targets = proteins(256, length), proteins(128, length, 2)
     everyone = np.arange(256)
-    letters = match_words.query_letters(queries, everyone, SCORING.alphabet.size)
+    letters = match_vectors.query_letters(queries, everyone, SCORING.alphabet.size)
     some, columns = slice(0, 256), np.arange(128)
 
     def call():
-        return lcs_windows.lcs_block(letters, some, targets, columns, SCORING.alphabet)
+        return cpu.lcs_block(letters, some, targets, columns, SCORING.alphabet)
 
     check(queries, targets, call())
     return 256 * 128 * length**2 / measure.median_seconds(call)

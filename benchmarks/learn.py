@@ -26,7 +26,7 @@ BLOSUM = {"gap_open": 11.0, "gap_extend": 1.0}
 
 def pairs_of(family, rng, count: int, longest=LONGEST):
     """Up to ``count`` (i, j) of a family: short enough, at most half identical."""
-    from jaxalign.model.family import identity, sequence
+    from jaxalign.model.profile import identity, sequence
 
     lengths = [len(sequence(family, k)) for k in range(len(family))]
     short = [k for k, length in enumerate(lengths) if length <= longest]
@@ -38,7 +38,7 @@ def pairs_of(family, rng, count: int, longest=LONGEST):
 
 def padded(family, pairs, size: int):
     """Codes (k, size) of both sides, lengths (k, 2), partners (k, size)."""
-    from jaxalign.model.family import partners, sequence
+    from jaxalign.model.profile import partners, sequence
 
     def pad(x, fill):
         return np.pad(x.astype(np.int32), (0, size - len(x)), constant_values=fill)
@@ -99,8 +99,8 @@ def judged(family, pairs, matrix, gaps, temperature) -> dict:
     """Agreement of optimal path and MEA alignment with a family's reference, and the
     posteriors of all pairs of residues with whether they are right."""
     from jaxalign import Scoring, align_pairs, mea_alignment, soft_posterior
-    from jaxalign.model.family import agreement
-    from jaxalign.model.pairing import partners_of
+    from jaxalign.model.alignment import partners_of
+    from jaxalign.model.profile import agreement
 
     longest = max(int(x) for x in (family.codes >= 0).sum(1))
     size = -(-longest // 32) * 32
@@ -234,9 +234,9 @@ def main(argv=None) -> None:
     report = {"machine": measure.machine()}
     measure.show_machine(report["machine"])
     from jaxalign import Scoring
-    from jaxalign.io import families
+    from jaxalign.io import fasta
 
-    rng, pfam = np.random.default_rng(asked.seed), families.pfam()
+    rng, pfam = np.random.default_rng(asked.seed), fasta.pfam()
     matrix, gaps = trained(pfam, asked, rng, report)
     half_bits = Scoring().scores.astype(float)
     models = {

@@ -23,9 +23,10 @@ import numpy as np
 import kernels_pallas
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.pairs.long import align, gpu_fill, pruning, tile_fill
+from jaxalign.pairs.long import align, pruning
+from jaxalign.pairs.long.align import Halves
 from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, whole
-from jaxalign.pairs.long.halves import Halves
+from jaxalign.pairs.long.fill import arrays_of, fill_by_tiles, fill_on_gpu, sizes_of
 from jaxalign.runtime.pipeline import default_threads
 
 LETTERS = 4
@@ -168,10 +169,8 @@ class Clock:
 
 def kernel_seconds(pair, bound=NO_BOUND, rows=None, steps=None):
     """Seconds of the program alone, its arrays on the device: the best of two."""
-    sizes = gpu_fill.sizes_of(pair, whole(pair), kernels_pallas, False, rows, steps)
-    arrays, segment = gpu_fill.arrays_of(
-        pair, whole(pair), bound, kernels_pallas, sizes
-    )
+    sizes = sizes_of(pair, whole(pair), kernels_pallas, False, rows, steps)
+    arrays, segment = arrays_of(pair, whole(pair), bound, kernels_pallas, sizes)
     arrays, scores = jax.device_put((arrays, pair.scores))
     segments = -(-sizes.shape.chunks // segment)
     seconds = []
@@ -200,12 +199,10 @@ class FormRun:
     def program(self):
         """The program with its arrays on the device, and the sizes of the launch."""
         pair, block = self.pair, whole(self.pair)
-        sizes = gpu_fill.sizes_of(
+        sizes = sizes_of(
             pair, block, kernels_pallas, False, self.rows, self.steps, None, self.packed
         )
-        arrays, segment = gpu_fill.arrays_of(
-            pair, block, self.bound, kernels_pallas, sizes
-        )
+        arrays, segment = arrays_of(pair, block, self.bound, kernels_pallas, sizes)
         given = jax.device_put((arrays, pair.scores))
         static = sizes.shape, -(-sizes.shape.chunks // segment)
         if static not in PROGRAMS:
@@ -298,7 +295,7 @@ def compare_ways(clock: Clock, rng, length: int, fill) -> None:
 
     def by_cpu(pair):
         with jax.default_device(cpu):
-            return align.align(pair, partial(tile_fill.fill, lines=16), True)
+            return align.align(pair, partial(fill_by_tiles, lines=16), True)
 
     cases = []
     for (mode, free), near in product(PROVEN_MODES, (True, False)):
@@ -378,7 +375,7 @@ def main() -> None:
     options = parser.parse_args()
     rng, clock = np.random.default_rng(options.seed), Clock(options.seconds)
     print(jax.__version__, jax.devices(), flush=True)
-    fill = partial(gpu_fill.fill, kernels=kernels_pallas)
+    fill = partial(fill_on_gpu, kernels=kernels_pallas)
     if options.only == "proof":
         compare_ways(clock, rng, min(options.length, 10**5), fill)
         return
@@ -521,7 +518,7 @@ def _forms(clock: Clock, check, genome, other, copy) -> None:
     def call(target, mode):
         def run():
             pair = pair_of(genome, target, mode)
-            fill = partial(gpu_fill.fill, kernels=kernels_pallas)
+            fill = partial(fill_on_gpu, kernels=kernels_pallas)
             began = time.perf_counter()
             result = align.align(pair, fill, False)
             return f"score {result.score}, {rate(pair, time.perf_counter() - began)}"

@@ -22,8 +22,15 @@ sys.path[:0] = [str(ROOT)]
 
 import jaxalign  # noqa: E402
 import jaxalign.corpus  # noqa: E402
-from jaxalign.database import nearest, nearest_launches, nearest_state  # noqa: E402
-from jaxalign.io import corpus_files, fasta  # noqa: E402
+from jaxalign.database import (  # noqa: E402
+    nearest,
+    nearest_launches,
+    nearest_state,
+)
+from jaxalign.io import (  # noqa: E402
+    corpus_files,
+    fasta,
+)
 from jaxalign.model.scoring import Scoring  # noqa: E402
 from jaxalign.pairs import engine  # noqa: E402
 from jaxalign.pairs.gpu import dispatch  # noqa: E402

@@ -161,9 +161,9 @@ def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS, cubes=False):
 def _chunks(schedule, cubes):
     """(s, h, depth) of the paper's chunks, asked for, since a GPU takes cubes; and of
     cubes as wide."""
-    from jaxalign.triples.tracebacks import chunk_grid
+    from jaxalign.triples.tracebacks import chunks
 
-    side, height = chunk_grid.SIZES[schedule]
+    side, height = chunks.SIZES[schedule]
     return [(side, height, None)] + [(side, side, side)] * cubes
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 import jaxalign
 from jaxalign import inputs
-from jaxalign.io.families import pfam
+from jaxalign.io.fasta import pfam
 from jaxalign.model.alphabet import PROTEIN
 
 DATABASE = Path(__file__).parent / "data/uniprot20000.fasta"

@@ -34,10 +34,10 @@ def references() -> dict:
     """The reference alignments that are shipped, by name."""
     from importlib.resources import as_file, files
 
-    from jaxalign.io import families
+    from jaxalign.io import fasta
 
     with as_file(files("jaxalign.data") / "globins4.fasta") as path:
-        return families.pfam() | {"globins4": families.read(path)}
+        return fasta.pfam() | {"globins4": fasta.read_family(path)}
 
 
 def drawn(family, count: int, seed: int = 0) -> list[tuple]:
@@ -58,7 +58,7 @@ def partners_of_rows(x: str, y: str) -> np.ndarray:
 def pairwise(triples, scoring):
     """For each triple the partners of its three pairs, aligned alone."""
     from jaxalign import align_pairs
-    from jaxalign.model.pairing import partners_of
+    from jaxalign.model.alignment import partners_of
 
     left, right = ([t[pair[k]] for t in triples for pair in PAIRS] for k in (0, 1))
     table = align_pairs(left, right, scoring, output="alignment")
@@ -92,7 +92,7 @@ def counts(columns, truth) -> np.ndarray:
 def row_of(name, family, count: int, natural: bool) -> dict:
     """A family: recall of every way, and what three at once gain."""
     from jaxalign import Scoring
-    from jaxalign.model.family import identity, partners, sequence
+    from jaxalign.model.profile import identity, partners, sequence
 
     affine, linear = Scoring(), Scoring(gap_open=4, gap_extend=4)
     at = drawn(family, count)

@@ -40,7 +40,7 @@ def main():
 
 def seconds(shape, problem, dtype: str, paths: bool) -> float:
     """The best time of a fill, and of its walk with ``paths``, on random proteins."""
-    from jaxalign.pairs.dp import rows, rows_walk
+    from jaxalign.pairs.dp import rows
 
     pairs, m, n = shape
     rng, best = np.random.default_rng(2), np.inf
@@ -51,7 +51,7 @@ def seconds(shape, problem, dtype: str, paths: bool) -> float:
         sides = queries, lengths[0], targets, lengths[1]
         filled = rows.fill(*sides, problem, dtype, paths)
         if paths:
-            rows_walk.walk(filled, queries, targets, 255)
+            rows.walk(filled, queries, targets, 255)
         best = min(best, time.perf_counter() - begin)
     return best
 

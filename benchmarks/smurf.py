@@ -28,7 +28,7 @@ import numpy as np  # noqa: E402
 from learn import padded  # noqa: E402
 
 from jaxalign import soft_posterior, soft_score  # noqa: E402
-from jaxalign.io import families  # noqa: E402
+from jaxalign.io import fasta  # noqa: E402
 
 FAMILIES = ("RRM_1", "fn3", "Cyclin_N", "Pkinase")
 PRIOR = 20.0  # sequences that the background of a column weighs as much as
@@ -99,7 +99,7 @@ def main(argv=None) -> None:
     asked = parser.parse_args(argv)
     report = {"machine": measure.machine(), "rows": [], "losses": {}}
     measure.show_machine(report["machine"])
-    pfam, began, curves = families.pfam(), time.process_time(), {}
+    pfam, began, curves = fasta.pfam(), time.process_time(), {}
     for name in asked.families.split(","):
         runs = [run(pfam[name], seed, asked.steps) for seed in range(asked.seeds)]
         marks, curves[name], report["losses"][name] = zip(*runs, strict=True)

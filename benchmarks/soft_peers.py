@@ -25,7 +25,7 @@ def autodiff(s):
     import jax
     import jax.numpy as jnp
 
-    from jaxalign.similarity.skewed import down, skew
+    from jaxalign.similarity.arrays import down, skew
 
     def one(s):
         m, n = s.shape

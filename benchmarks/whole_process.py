@@ -67,7 +67,7 @@ def child() -> None:
         code = main.main(words)
     else:
         exec(compile(words[0], "job", "exec"), {"jaxalign": jaxalign})  # noqa: S102
-    counts = getattr(sys.modules.get("jaxalign.runtime.program_counts"), "COUNTS", None)
+    counts = getattr(sys.modules.get("jaxalign.runtime.programs"), "COUNTS", None)
     if counts:
         spent |= {k: v for k, v in counts.seconds.items()}
         spent["programs"] = counts.calls["compile"] + counts.calls["load"]

@@ -56,7 +56,7 @@ SECTIONS = {  # of the page of public names, and the room of each
     "Two sequences, and many pairs": "pairs",
     "Database search": "database",
     "Families": "family",
-    "Edit distances": "edits",
+    "Edit distances": "words",
     "Receptor repertoires": "repertoire",
     "Clusters, splits and audits": "homology",
     "Three sequences": "triples",

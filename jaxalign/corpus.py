@@ -9,9 +9,8 @@ from jaxalign.io import corpus_files
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.io.source import STDIN
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, in_blocks
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.selection import in_blocks
 
 
 class Corpus:

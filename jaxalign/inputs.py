@@ -2,7 +2,7 @@
 
 A ``Path`` is a file everywhere: FASTA, plain or gz, bz2, xz, zst, or an index that
 ``index_database`` made. A ``str`` is a sequence where one is wanted, and the path of a
-file where a set is wanted. All other forms are those of ``jaxalign.model.items``.
+file where a set is wanted. All other forms are those of ``jaxalign.model.alphabet``.
 """
 
 import os
@@ -13,12 +13,18 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.model.alphabet import Sequences, as_sequences, is_flat
-from jaxalign.model.items import item_of, items_of
-from jaxalign.model.letters import LetterCodes, encode
-from jaxalign.model.nucleotides import letters_of, look_nucleic
+from jaxalign.model.alphabet import (
+    LetterCodes,
+    Sequences,
+    as_sequences,
+    encode_letters,
+    is_flat,
+    item_of,
+    items_of,
+)
 from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.strands import letters_of, look_nucleic
 
 PATH = (str, os.PathLike)
 NO_FILE = (
@@ -89,7 +95,7 @@ def letters(*data: SetLike) -> tuple[LetterCodes, list[int]]:
         A file cannot be read, it is no set, or some letters are text and others
         numbers.
     """
-    return encode(*map(_as_text, data))
+    return encode_letters(*map(_as_text, data))
 
 
 def _as_text(data: Any) -> Any:

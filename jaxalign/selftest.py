@@ -21,8 +21,8 @@ from jaxalign.errors import DeviceError
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.system import package_versions
 from jaxalign.model.table import Table
-from jaxalign.model.versions import package_versions
 from jaxalign.pairs import api
 from jaxalign.runtime import machine
 

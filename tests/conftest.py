@@ -59,7 +59,7 @@ def few_programs():
 def accesses_inside():
     """A kernel that leaves its arrays fails the test that ran it."""
     yield
-    check = sys.modules.get("kernels_pallas.core.access_check")
+    check = sys.modules.get("kernels_pallas.core.mosaic")
     if check and check.OUTSIDE:
         outside = list(dict.fromkeys(check.OUTSIDE))
         check.OUTSIDE.clear()

@@ -12,10 +12,7 @@ import kernels_pallas as kernels
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.pairs import compiled
-from jaxalign.pairs.gpu import (
-    dispatch,
-    launch_size,
-)
+from jaxalign.pairs.gpu import dispatch, launches
 from jaxalign.pairs.plan import Task
 
 interpreted = pytest.mark.skipif(
@@ -64,8 +61,8 @@ class Interpreted(Small):
 
 def _drive(monkeypatch):
     """Let the engine run small launches in the interpreter."""
-    monkeypatch.setattr(launch_size, "QUERY_COUNTS", (4,))
-    monkeypatch.setattr(launch_size, "TARGET_COUNTS", (8,))
+    monkeypatch.setattr(launches, "QUERY_COUNTS", (4,))
+    monkeypatch.setattr(launches, "TARGET_COUNTS", (8,))
     monkeypatch.setattr(compiled, "kernels_pallas", Interpreted())
     prepare, alone = (
         dispatch.prepare,

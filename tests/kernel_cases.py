@@ -9,8 +9,8 @@ import oracle
 import pytest
 
 import kernels_pallas as kp
-from kernels_pallas.bits import match_words
-from kernels_pallas.core import access_check, mosaic
+from kernels_pallas.core import mosaic
+from kernels_pallas.words import lcs
 
 ENDS = ("query_start", "query_end", "target_start", "target_end")
 SETS = [s for k in range(5) for s in combinations(ENDS, k)]
@@ -159,18 +159,18 @@ def joined(sequences):
 
 def target_blocks(targets, padding, more=3, **options):
     """``match_words.target_blocks`` of some arrays of codes, and room for more."""
-    size, letters = mosaic.THREADS, match_words.LETTERS_OF_WORD
+    size, letters = mosaic.THREADS, lcs.LETTERS_OF_WORD
     targets = [*targets, *[np.zeros(0, np.uint8)] * (-len(targets) % size)]
     blocks = (targets[k : k + size] for k in range(0, len(targets), size))
     rows = sum(-(-max(map(len, block)) // letters) for block in blocks)
     options |= {"padding": padding, "room": rows + more}
-    return match_words.target_blocks(*joined(targets), **options)
+    return lcs.target_blocks(*joined(targets), **options)
 
 
 def inside_arrays(result) -> np.ndarray:
     """A result of the interpreter, no access of which has left its array."""
     jax.effects_barrier()
-    outside = list(access_check.OUTSIDE)
-    access_check.OUTSIDE.clear()
+    outside = list(mosaic.OUTSIDE)
+    mosaic.OUTSIDE.clear()
     assert outside == []
     return np.asarray(result)

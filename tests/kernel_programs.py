@@ -23,14 +23,14 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 import kernels_pallas as kp
-from kernels_pallas.bits import match_words
 from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.core.target import TARGETS, Target, configuration
-from kernels_pallas.near import sums as near
 from kernels_pallas.pairs.long_fill import fill as fill_long
-from kernels_pallas.pairs.long_shapes import LongFill, LongInputs, LongNumbers
-from kernels_pallas.similarity.hard.align import choose as choose_hard
+from kernels_pallas.pairs.long_values import LongFill, LongInputs, LongNumbers
+from kernels_pallas.similarity.hard_align import choose as choose_hard
 from kernels_pallas.triples import api as triples
+from kernels_pallas.words import lcs
+from kernels_pallas.words import near as near
 
 SETTINGS = {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
 LETTERS = 24
@@ -80,10 +80,10 @@ def pair_programs(target: Target):
 
 def word_programs():
     def blocks(rows):
-        return match_words.TargetBlocks(array(2), array(2), array(rows * THREADS))
+        return lcs.TargetBlocks(array(2), array(2), array(rows * THREADS))
 
     def size(words, letters):
-        return -(-letters * match_words.row_words(words) // THREADS) * THREADS
+        return -(-letters * lcs.row_words(words) // THREADS) * THREADS
 
     for words in (1, 16, 128):
         run = partial(kp.subsequences, words=words)

@@ -7,9 +7,11 @@ import oracle
 
 from jaxalign.model.scoring import Scoring, as_scoring, resolve_ends
 from jaxalign.pairs.cpu.execute import problem_of
+from jaxalign.pairs.long import align, path, pruning
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import band, long_pieces, path, pruning, tile_fill
+from jaxalign.pairs.long import fill as tile_fill
 from jaxalign.pairs.long.blocks import LongPair
+from jaxalign.pairs.long.fill import fill_by_tiles
 
 TILE = (64, 64)
 KINDS = ("random", "near", "repeats")
@@ -20,7 +22,7 @@ DNA = as_scoring(Scoring("NUC", 5, 2))
 def have_long_pairs(monkeypatch):
     """Pairs of some ten thousand cells are long, and computed by XLA in small tiles."""
     monkeypatch.setenv("JAXALIGN_ROWS", "off")
-    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    monkeypatch.setattr(align, "LONG_CELLS", 10_000)
     monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
     monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
 
@@ -31,8 +33,8 @@ def have_small_blocks(monkeypatch, lines=3, lanes=48):
     monkeypatch.setattr(path, "LEAF_ROWS", 64)
     monkeypatch.setattr(path, "LEAF_COLUMNS", 64)
     monkeypatch.setattr(tile_fill, "LINES", lines)
-    monkeypatch.setattr(band, "ROWS", 128)
-    monkeypatch.setattr(band, "LANES", lanes)
+    monkeypatch.setattr(path, "ROWS", 128)
+    monkeypatch.setattr(path, "LANES", lanes)
 
 
 def texts(seed=0):
@@ -90,7 +92,7 @@ def wanted(pair, mode, free):
 
 
 def answer(pair, pruned, **options):
-    fill = partial(tile_fill.fill, tile=TILE, **options)
+    fill = partial(fill_by_tiles, tile=TILE, **options)
     result = long_align.align(pair, fill, True, pruned)
     start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
     return result, (result.score, start, end, ["MID"[x] for x in result.steps])

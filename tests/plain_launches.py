@@ -10,8 +10,8 @@ import kernels_pallas
 from jaxalign.pairs import compiled
 from jaxalign.pairs.proofs import lcs_launches
 from jaxalign.pairs.proofs.lcs_launches import NARROW, LcsLaunches
-from kernels_pallas.bits import lcs, match_words
 from kernels_pallas.core.mosaic import Threads
+from kernels_pallas.words import lcs
 
 FEW = NARROW._replace(queries=8, short_queries=64, targets=20)
 
@@ -26,8 +26,8 @@ def by_plain_rows(table, blocks, *, words, interpret=None):
         for start, count in zip(np.asarray(blocks.starts), steps, strict=True):
             v = (jnp.full(lcs.THREADS, -1, jnp.int32),) * words
             for four in rows[start : start + count]:
-                for k in range(match_words.LETTERS_OF_WORD):
-                    at = four[:, k].astype(int) * match_words.row_words(words)
+                for k in range(lcs.LETTERS_OF_WORD):
+                    at = four[:, k].astype(int) * lcs.row_words(words)
                     v = next_row(v, tuple(match[at + w] for w in range(words)))
             columns.append(
                 sum(np.bitwise_count(~np.asarray(x).view(np.uint32)) for x in v)

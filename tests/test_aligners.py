@@ -14,7 +14,7 @@ import dedal  # noqa: E402
 import smurf  # noqa: E402
 from learn import TRAINED, UNSEEN, padded  # noqa: E402
 
-from jaxalign.io.families import pfam  # noqa: E402
+from jaxalign.io.fasta import pfam  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

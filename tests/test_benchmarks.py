@@ -35,7 +35,7 @@ from pairs import gpu_card, gpu_rows, scale_dealt, scale_rows  # noqa: E402
 from triples import triple_problems  # noqa: E402
 
 import kernels_pallas as kp  # noqa: E402
-from jaxalign.io.families import pfam  # noqa: E402
+from jaxalign.io.fasta import pfam  # noqa: E402
 from jaxalign.model.alphabet import as_sequences  # noqa: E402
 from jaxalign.model.scoring import Scoring  # noqa: E402
 
@@ -261,9 +261,9 @@ def test_families_of_three_have_their_lengths():
 
 
 def test_triples_are_distinct_and_repeat():
-    from jaxalign.io import families
+    from jaxalign.io import fasta
 
-    family = families.pfam()["Caudal_act"]
+    family = fasta.pfam()["Caudal_act"]
     made = recall_three.drawn(family, 20)
     assert len(set(made)) == 20 and made == recall_three.drawn(family, 20)
     assert all(i < j < k < len(family) for i, j, k in made)
@@ -276,10 +276,10 @@ def test_recall_counts_pairs():
 
 
 def test_learning_pairs_are_short_and_remote():
-    from jaxalign.io import families
-    from jaxalign.model.family import identity, sequence
+    from jaxalign.io import fasta
+    from jaxalign.model.profile import identity, sequence
 
-    family = families.pfam()["COX2_TM"]
+    family = fasta.pfam()["COX2_TM"]
     pairs = learn.pairs_of(family, np.random.default_rng(0), 8, longest=88)
     assert len(set(pairs)) == len(pairs) > 0
     for i, j in pairs:

@@ -19,15 +19,8 @@ from verb_jobs import VERBS, options, reads
 import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES, JaxalignError
-from jaxalign.io import (
-    dataset,
-    embeddings,
-    encoded_database,
-    fasta,
-    fasta_blocks,
-    part_files,
-)
-from jaxalign.model import matrix
+from jaxalign.io import embeddings, encoded_database, fasta, runs
+from jaxalign.model import scoring
 from jaxalign.model.alphabet import UNKNOWN_POLICIES
 from jaxalign.model.scoring import Scoring
 
@@ -111,7 +104,7 @@ def test_fasta(run, tmp_path):
     def check(words, unknown):
         path.write_bytes(b"".join(words))
         whole = answered(fasta.read, path, PROTEIN, unknown)
-        few = partial(fasta_blocks.read_blocks, path, PROTEIN, unknown, 4, 2)
+        few = partial(fasta.read_blocks, path, PROTEIN, unknown, 4, 2)
         blocks = answered(lambda: [block for block, _ in few()])
         assert (whole is None) == (blocks is None)
         if whole is not None:
@@ -152,7 +145,7 @@ def test_matrix_files(run, tmp_path):
 
     def check(words, opening):
         path.write_bytes("".join(words).encode("utf-8", "surrogatepass"))
-        if (loaded := answered(matrix.load, str(path))) is not None:
+        if (loaded := answered(scoring.load_matrix, str(path))) is not None:
             letters, scores = loaded
             assert len(set(letters)) == len(letters) == len(scores)
             assert np.isfinite(scores).all()
@@ -247,11 +240,11 @@ def test_embeddings(run, tmp_path):
 @every_length
 def test_manifests(run, tmp_path):
     def check(text, resume):
-        (tmp_path / dataset.MANIFEST).write_bytes(text)
-        answered(dataset.begin, str(tmp_path), MANIFEST, resume, False, False)
-        answered(dataset.complete, str(tmp_path))
-        found = answered(dataset.read_manifest, str(tmp_path))
-        assert found is None or part_files.digest(found)
+        (tmp_path / runs.DATASET_MANIFEST).write_bytes(text)
+        answered(runs.begin, str(tmp_path), MANIFEST, resume, False, False)
+        answered(runs.complete, str(tmp_path))
+        found = answered(runs.read_manifest, str(tmp_path))
+        assert found is None or runs.digest(found)
 
     texts = st.one_of(changed(MANIFEST), changed(MANIFEST), WRONG_JSON)
     fuzz(run, check, texts, st.booleans())

@@ -32,10 +32,10 @@ NOT_YET_FILES = tuple(
     f"jaxalign/{name}.py"
     for name in (
         "cli/main",
-        "cli/progress",
+        "cli/terminal",
         "cli/report",
         "database/fitted",
-        "model/fitted_statistics",
+        "model/statistics",
         "runtime/program_folder",
         "runtime/program_key",
         "runtime/programs",

@@ -1,6 +1,6 @@
 """The arrows between the rooms: every import is read with ast, any other one fails.
 
-A room is an operation (pairs, edits, database, homology, triples, similarity.soft,
+A room is an operation (pairs, words, database, homology, triples, similarity.soft,
 similarity.hard) or a shared package; its floors are folders, and ``api``, the files
 that hold its public functions.
 """
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("jaxalign", "kernels_pallas")
 OPERATIONS = (
     "pairs",
-    "edits",
+    "words",
     "database",
     "family",
     "homology",
@@ -27,7 +27,7 @@ OPERATIONS = (
     "similarity.distribution",
     "torch",
 )
-FLOORS = ("api", "dp", "cpu", "gpu", "long", "parts", "proofs", "tracebacks")
+FLOORS = ("api", "dp", "cpu", "gpu", "long", "proofs", "tracebacks")
 # Files of public functions beside ``api.py``.
 PUBLIC = (
     "accuracy",
@@ -46,7 +46,6 @@ PAIRS = {
     "pairs.api",
     "pairs.cpu",
     "pairs.gpu",
-    "pairs.parts",
     "pairs.proofs",
 }
 # Place -> places it may import; a place may always import itself, and ``errors``.
@@ -54,19 +53,18 @@ PAIRS = {
 ARROWS = {
     "": {"runtime"},
     "selftest": {"", "model", "pairs.api", "runtime"},
-    "program_table": {
+    "warmup": {
         "database",
+        "database.api",
         "model",
         "pairs",
+        "pairs.api",
         "pairs.gpu",
-        "pairs.parts",
         "pairs.proofs",
         "runtime",
     },
-    "warmup": {"database.api", "model", "pairs.api", "program_table", "runtime"},
     "__main__": {"cli"},
     "affine": set(),
-    "bits": COMMON | {"one_function"},
     "cli": {
         "",
         "selftest",
@@ -77,16 +75,13 @@ ARROWS = {
     },
     "corpus": {"inputs", "io", "model"},
     "data": set(),
-    "database": COMMON | (PAIRS - {"pairs.cpu"}) | {"bits", "database.dp"},
+    "database": COMMON
+    | (PAIRS - {"pairs.cpu"})
+    | {"words", "words.gpu", "database.dp"},
     "database.api": COMMON
     | PAIRS
     | {"corpus", "database", "inputs", "io", "signatures"},
     "database.dp": set(),
-    "edits": COMMON | {"bits", "edits.cpu", "edits.dp", "edits.gpu"},
-    "edits.api": COMMON | {"edits", "inputs", "signatures"},
-    "edits.cpu": COMMON | {"bits", "edits.dp"},
-    "edits.dp": {"one_function"},
-    "edits.gpu": COMMON | {"bits"},
     "errors": set(),
     "family": COMMON | {"database", "io", "pairs"},
     "family.api": COMMON | {"database.api", "family", "inputs", "signatures"},
@@ -96,9 +91,7 @@ ARROWS = {
     "io": {"model"},
     "kernels_pallas": set(),  # it loads its names by text, when they are used
     "kernels_pallas.core": set(),
-    "kernels_pallas.bits": {"kernels_pallas.core"},
-    "kernels_pallas.edits": {"kernels_pallas.bits", "kernels_pallas.core"},
-    "kernels_pallas.near": {"kernels_pallas.core"},
+    "kernels_pallas.words": {"kernels_pallas.core"},
     "kernels_pallas.pairs": {"kernels_pallas.core"},
     "kernels_pallas.similarity": {"kernels_pallas.core"},
     "kernels_pallas.triples": {"kernels_pallas.core"},
@@ -109,14 +102,12 @@ ARROWS = {
         "pairs.dp",
         "pairs.gpu",
         "pairs.long",
-        "pairs.parts",
         "pairs.proofs",
     },
     "pairs.api": COMMON
     | {
         "inputs",
         "pairs",
-        "pairs.parts",
         "pairs.proofs",
         "signatures",
         "similarity",
@@ -124,13 +115,12 @@ ARROWS = {
     },
     "pairs.cpu": COMMON | {"affine", "one_function", "pairs", "pairs.dp"},
     "pairs.dp": {"affine", "one_function"},
-    "pairs.gpu": COMMON | {"bits", "pairs"},
+    "pairs.gpu": COMMON | {"words", "words.gpu", "pairs"},
     "pairs.long": COMMON | {"affine", "one_function", "pairs", "pairs.cpu", "pairs.dp"},
     "one_function": set(),
-    "pairs.parts": COMMON | {"pairs", "pairs.gpu", "pairs.proofs"},
-    "pairs.proofs": COMMON | {"bits", "pairs", "pairs.gpu"},
-    "repertoire": COMMON | {"edits", "pairs", "pairs.api", "repertoire.dp"},
-    "repertoire.api": COMMON | {"io", "repertoire", "signatures"},
+    "pairs.proofs": COMMON | {"words", "words.cpu", "words.gpu", "pairs", "pairs.gpu"},
+    "repertoire": COMMON | {"words", "pairs", "pairs.api", "repertoire.dp"},
+    "repertoire.api": COMMON | {"io", "repertoire", "signatures", "words"},
     "repertoire.dp": set(),
     "runtime": set(),
     "signatures": {"model"},
@@ -146,6 +136,11 @@ ARROWS = {
     "similarity.soft.dp": {"similarity"},
     "torch": {"model", "similarity", "similarity.distribution.api", "torch.api"},
     "torch.api": {"", "model", "signatures", "similarity", "torch"},
+    "words": COMMON | {"words.cpu", "words.dp", "words.gpu"},
+    "words.api": COMMON | {"inputs", "signatures", "words"},
+    "words.cpu": COMMON | {"words", "words.dp"},
+    "words.dp": COMMON | {"one_function", "words"},
+    "words.gpu": COMMON | {"words"},
     "triples": COMMON | {"affine", "triples.dp", "triples.gpu", "triples.tracebacks"},
     "triples.api": COMMON | {"inputs", "signatures", "triples"},
     "triples.dp": {"affine"},
@@ -155,16 +150,14 @@ ARROWS = {
 # Place -> distributions it may import, beside the standard library.
 OUTSIDE = {
     "affine": {"jax"},
-    "bits": {"jax", "numpy"},
     "one_function": {"jax"},
-    "edits": {"numpy"},
-    "edits.api": {"numpy", "scipy"},
-    "edits.cpu": {"jax", "numpy"},
-    "edits.dp": {"jax"},
-    "edits.gpu": {"jax", "numpy"},
+    "words": {"jax", "numpy"},
+    "words.api": {"numpy", "scipy"},
+    "words.cpu": {"jax", "numpy"},
+    "words.dp": {"jax", "numpy"},
+    "words.gpu": {"jax", "numpy"},
     "pairs.proofs": {"jax", "numpy"},
     "selftest": {"numpy"},
-    "program_table": {"numpy"},
     "warmup": {"numpy"},
     "cli": {"cyclopts", "numpy", "rich"},
     "database": {"jax", "numpy"},
@@ -176,9 +169,7 @@ OUTSIDE = {
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     # jaxlib.mlir: inline instructions
     "kernels_pallas.core": {"jax", "jaxlib", "numpy"},
-    "kernels_pallas.bits": {"jax"},
-    "kernels_pallas.edits": {"jax"},
-    "kernels_pallas.near": {"jax"},
+    "kernels_pallas.words": {"jax"},
     "kernels_pallas.pairs": {"jax", "jaxlib", "numpy"},
     "kernels_pallas.similarity": {"jax", "jaxlib", "numpy"},
     "kernels_pallas.triples": {"jax", "jaxlib", "numpy"},
@@ -189,7 +180,6 @@ OUTSIDE = {
     "pairs.dp": {"jax"},
     "pairs.gpu": {"jax", "numpy"},
     "pairs.long": {"jax", "numpy"},
-    "pairs.parts": {"numpy"},
     "repertoire": {"jax", "numpy", "scipy"},
     "repertoire.api": {"numpy"},
     "repertoire.dp": {"jax", "numpy"},
@@ -419,11 +409,11 @@ def test_no_room_has_the_name_of_a_public_function():
         ("io", "from jaxalign.pairs import api"),
         ("runtime", "from jaxalign.model.scoring import Scoring"),
         ("runtime", "from jaxalign.pairs.windows import Window"),
-        ("bits", "from jaxalign.edits.cpu import edit_windows"),
-        ("edits", "from jaxalign.pairs import plan"),
-        ("edits.dp", "from jaxalign.bits import lcs_words"),
-        ("pairs", "from jaxalign.edits import engine"),
-        ("pairs.dp", "from jaxalign.bits import lcs_words"),
+        ("words", "from jaxalign.repertoire import graph"),
+        ("words", "from jaxalign.pairs import plan"),
+        ("words.dp", "from jaxalign.words import cpu"),
+        ("pairs", "from jaxalign.words import api"),
+        ("pairs.dp", "from jaxalign.words import dp"),
         ("runtime", "import kernels_pallas"),
         ("pairs.api", "import jaxalign.pairs.dp.sweep.lane_fill"),
         ("pairs.api", "from jaxalign.io import fasta"),
@@ -431,7 +421,6 @@ def test_no_room_has_the_name_of_a_public_function():
         ("pairs", "from jaxalign.triples import engine"),
         ("pairs.cpu", "from jaxalign.pairs.gpu import launch_plan"),
         ("pairs.gpu", "from jaxalign.pairs.cpu import execute"),
-        ("pairs.parts", "from jaxalign.pairs import jobs"),
         ("pairs.gpu", "from kernels_pallas.pairs import fill"),
         ("pairs", "import kernels_pallas"),
         ("pairs", "from jaxalign.database import scan"),
@@ -450,8 +439,7 @@ def test_no_room_has_the_name_of_a_public_function():
         ("cli", "import jax"),
         ("kernels_pallas.core", "from kernels_pallas.pairs import shapes"),
         ("kernels_pallas.similarity", "from kernels_pallas.pairs import shapes"),
-        ("kernels_pallas.bits", "from kernels_pallas.edits import edits"),
-        ("kernels_pallas.pairs", "from kernels_pallas.bits import lcs"),
+        ("kernels_pallas.pairs", "from kernels_pallas.words import lcs"),
         ("kernels_pallas.pairs", "from jaxalign.pairs.dp import directions"),
         ("errors", "from jaxalign import model"),
     ],

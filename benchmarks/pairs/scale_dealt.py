@@ -49,10 +49,10 @@ def _timed_windows(jaxalign, sequences):
 def makespans(cells, seconds, count: int) -> tuple[float, float]:
     """When the last device ends: heaviest first to whoever is idle; equal shares of
     the windows as they come."""
-    from jaxalign.pairs import schedule
+    from jaxalign.pairs import pair_matrix
 
     idle = [0.0] * count
-    for k in schedule.heaviest_first(cells):
+    for k in pair_matrix.heaviest_first(cells):
         idle[int(np.argmin(idle))] += seconds[k]
     shares = np.array_split(np.asarray(seconds), count)
     return max(idle), max(float(share.sum()) for share in shares)

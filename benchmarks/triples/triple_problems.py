@@ -119,27 +119,28 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     import jax
 
     from jaxalign.triples import engine
-    from jaxalign.triples.dp.boxes import FillOutputs
+    from jaxalign.triples.dp.recurrence import FillOutputs
     from jaxalign.triples.options import CHUNKED
-    from jaxalign.triples.tracebacks import chunk_faces, chunk_grid, stored_box
+    from jaxalign.triples.tracebacks import chunks
+    from jaxalign.triples.tracebacks.box import walk
 
     triple = _problem(lengths, schedule)
     region, one = engine.whole(triple), np.ones(3, np.int32)
     if way in CHUNKED:
-        sizes = chunk_grid.chunk_sizes(triple, chunk, height, depth)
-        grid = chunk_grid.grid_of(triple, region, way, *sizes)
-        static, padded = chunk_faces.static_of(grid), chunk_faces.padded_region(grid)
-        count = chunk_grid.chunks_at_once(grid)
-        again = chunk_grid.segments_at_once(grid)
+        sizes = chunks.chunk_sizes(triple, chunk, height, depth)
+        grid = chunks.grid_of(triple, region, way, *sizes)
+        static, padded = chunks.static_of(grid), chunks.padded_region(grid)
+        count = chunks.chunks_at_once(grid)
+        again = chunks.segments_at_once(grid)
         none = np.zeros((count, 3), np.int32), np.ones((count, 3), np.int32)
-        store = chunk_faces.empty_store(grid)
-        store = chunk_faces.fill(static, store, padded, *none, np.int32(1))
+        store = chunks.empty_store(grid)
+        store = chunks.fill(static, store, padded, *none, np.int32(1))
         at = np.zeros(3, np.int32), np.ones(4, np.int32)
-        chunk_faces.start_point(static, store, *at)
+        chunks.start_point(static, store, *at)
         few = np.zeros((again, 3), np.int32), np.zeros(again, np.int32)
         ends = np.tile(np.array([1, 1, 1, 0], np.int32), (again, 1))
         deep = grid.height + 1 if way == "bt3" else None
-        path = chunk_faces.fill_and_walk(
+        path = chunks.fill_and_walk(
             static, store, padded, *few, ends, np.ones(again, bool),
             deep=deep, stop=np.int32(1),
         )  # fmt: skip
@@ -153,7 +154,7 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
         at = np.array([1, 1, 1, 0], np.int32)
         longest = engine.padded_length(sum(triple.lengths) + 3)
         words = schedule, triple.model, filled.choices, at, longest
-        jax.block_until_ready(stored_box.walk(*words))
+        jax.block_until_ready(walk(*words))
     jax.block_until_ready(filled)
 
 

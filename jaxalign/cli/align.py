@@ -4,8 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FILE, FLAG, LONG, Fasta, Options
-from jaxalign.cli.picture_options import Pictures, Plot
+from jaxalign.cli.options import FILE, FLAG, LONG, Fasta, Options, Pictures, Plot
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import Strand
 

@@ -4,8 +4,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FLAG, Cluster, Fasta, FolderOptions, Options
-from jaxalign.cli.picture_options import Pictures, Plot
+from jaxalign.cli.options import (
+    FLAG,
+    Cluster,
+    Fasta,
+    FolderOptions,
+    Options,
+    Pictures,
+    Plot,
+)
 from jaxalign.errors import UsageError
 
 

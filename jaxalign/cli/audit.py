@@ -72,12 +72,12 @@ def audit(
     from jaxalign.cli import audit_job
 
     if pairs is not None:
-        from jaxalign.cli import pairs_job
+        from jaxalign.cli import split_job
 
         if split or certificate or out or partial or column:
             raise UsageError("--pairs goes with --cold, --second and --max-identity")
-        about = pairs_job.PairsRequest(pairs, cold, second)
-        return pairs_job.audit(parts, about, max_identity, options)
+        about = split_job.PairsRequest(pairs, cold, second)
+        return split_job.audit_pairs(parts, about, max_identity, options)
     request = audit_job.AuditRequest(
         parts,
         max_identity,
@@ -88,7 +88,7 @@ def audit(
         column=column,
     )
     if certificate is not None:
-        from jaxalign.cli import verify_job
+        from jaxalign.cli import audit_job
 
-        return verify_job.run(certificate, request, audit, options)
+        return audit_job.verify(certificate, request, audit, options)
     return audit_job.run(request, audit, options)

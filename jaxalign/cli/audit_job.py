@@ -1,19 +1,157 @@
 """The straight line of ``jaxalign audit``, and of the audit of a new split."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from jaxalign.cli import audited_parts, link_job
-from jaxalign.cli.audited_parts import AuditedParts
+from jaxalign.cli import link_job
 from jaxalign.cli.link_job import LinkJob
 from jaxalign.cli.options import AuditOptions, VerbOptions
 from jaxalign.cli.terminal import answer, as_json
-from jaxalign.errors import LeakError, UsageError
+from jaxalign.errors import InputError, LeakError, UsageError, VerificationError
 from jaxalign.homology import api
-from jaxalign.homology.api import Audit, define
-from jaxalign.io import name_table, output
+from jaxalign.homology.api import REMOVED, Audit, certificate, coverage, define
+from jaxalign.io import delimited, output
+from jaxalign.io.source import sha256
+from jaxalign.model.alphabet import UNKNOWN_POLICIES, Sequences
+from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring
+
+# ------------------------------------------------------------------------------
+# The parts that an audit compares: files, or one file and a list.
+
+# As jaxalign, GraphPart and others call them.
+PART_COLUMNS = ("part", "cluster", "fold", "split", "set", "partition", "subset")
+SHOWN = 3  # names in a message
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedParts:
+    """Parts by their names, and how many sequences are in none.
+
+    Attributes
+    ----------
+    sets : dict of Sequences
+    left_out : dict of int
+        ``removed``, ``unlisted``.
+    """
+
+    sets: dict[str, Sequences]
+    left_out: dict[str, int]
+
+
+def read_parts(
+    paths: Sequence[str],
+    split: str | None,
+    job: LinkJob,
+    partial: bool,
+    names: Sequence[str] = (),
+    column: str | None = None,
+) -> AuditedParts:
+    """The parts of files, or of a list.
+
+    Parameters
+    ----------
+    split : path of the list, or None
+    partial : bool
+        Whether sequences may be in no part.
+    names : of parts that come first, where somebody has said them
+    column : of the list; None where its heading says which one is meant
+
+    Raises
+    ------
+    InputError
+        Fewer than two parts, a name that is no sequence, or sequences in no part.
+    """
+    if split is None:
+        names = names if len(names) == len(paths) else [_short(x) for x in paths]
+        check_files(paths)
+        names = paths if len(set(names)) < len(names) else names
+        sets = dict(zip(names, job.read.sequences, strict=True))
+        return AuditedParts(sets, {"removed": 0, "unlisted": 0})
+    (data,) = job.read.sequences
+    known = link_job.known_names(paths[0], job.read)
+    table = delimited.read_names(split, known, PART_COLUMNS, column)
+    members = _members(table, data, (split, *paths), names)
+    removed = members.pop(REMOVED, [])
+    sets = {name: data.take(sorted(rows)) for name, rows in members.items()}
+    unlisted = [name for name in data.names if name not in table]
+    left_out = {"removed": len(removed), "unlisted": len(unlisted)}
+    if (removed or unlisted) and not partial:
+        missing = [*(data.names[k] for k in removed[:SHOWN]), *unlisted]
+        raise InputError(
+            f"{split}: {coverage(sets.values(), left_out)}: {_some(missing)}\nhint: "
+            "--partial audits the others, and the certificate says so"
+        )
+    if len(sets) < 2:
+        raise InputError(f"{split}: has one part only, {', '.join(map(written, sets))}")
+    return AuditedParts(sets, left_out)
+
+
+def _members(
+    table: dict[str, str], data: Sequences, where: Sequence[str], names: Sequence[str]
+) -> dict:
+    """The sequences of every part of a list; parts that are named come first."""
+    numbers = {name: number for number, name in enumerate(data.names)}
+    unknown = [name for name in table if name not in numbers]
+    if unknown:
+        raise InputError(
+            f"{where[0]}: {len(unknown):,} names are not in {where[1]} "
+            f"({_some(unknown)}); a name is the first word of a heading, whole"
+        )
+    members: dict[str, list[int]] = {name: [] for name in names}
+    for name, part in table.items():
+        members.setdefault(part, []).append(numbers[name])
+    return members
+
+
+def check_files(paths: Sequence[str]) -> None:
+    """Refuse a file that is two parts.
+
+    Raises
+    ------
+    UsageError
+    """
+    for number, path in enumerate(paths):
+        for other in paths[:number]:
+            files = os.path.isfile(path) and os.path.isfile(other)
+            if path == other or (files and os.path.samefile(path, other)):
+                same = path if path == other else f"{other} and {path}"
+                raise UsageError(
+                    f"{same}: one file is given as two parts, and every sequence of it "
+                    "would be a leak; give each part its own file, or one file with "
+                    "--split SPLIT.tsv"
+                )
+
+
+def _some(names: Collection[str]) -> str:
+    return ", ".join(map(written, [*names][:SHOWN]))
+
+
+def _short(path: str) -> str:
+    """data/train.fasta.gz -> train."""
+    return os.path.basename(path).split(".")[0] or path
+
+
+def audited_files(paths: Iterable[str], job: LinkJob) -> list[dict]:
+    """Files that were read, and how, for a certificate."""
+    unknown = job.verb.scoring.unknown
+    read = zip(paths, job.read.hashes, job.read.sequences, strict=True)
+    return [
+        {"path": path, "sha256": digest, "records": len(sequences), "unknown": unknown}
+        for path, digest, sequences in read
+    ]
+
+
+def audited_list(path: str | None, column: str | None = None) -> dict | None:
+    """The list of a split, and its column where that is named, for a certificate."""
+    if path is None:
+        return None
+    about = {"path": path, "sha256": sha256(path)}
+    return about if column is None else about | {"column": column}
+
 
 LEAK = LeakError.exit_code
 
@@ -41,11 +179,11 @@ def run(request: AuditRequest, audit: AuditOptions, options: VerbOptions) -> int
     chosen = wanted(job.options, audit)
     definition = define(scoring, chosen, "--max-identity", cut)
     where = request.parts, request.split, job, request.partial
-    parts = audited_parts.read(*where, column=request.column)
+    parts = read_parts(*where, column=request.column)
     result = compare(job, parts, definition)
     files = (
-        audited_parts.files(request.parts, job),
-        audited_parts.listed(request.split, request.column),
+        audited_files(request.parts, job),
+        audited_list(request.split, request.column),
     )
     finish(job, result, files, request.out, audit)
     return 0 if result.holds else LEAK
@@ -67,7 +205,7 @@ def audit_split(
         parts = {name: split.take(name) for name in split.names}
         removed = len(split.removed)
         checked = api.audit_of(parts, definition, removed, with_others=True)
-    files = audited_parts.files((path,), job), audited_parts.listed(listed)
+    files = audited_files((path,), job), audited_list(listed)
     finish(job, checked, files, out, audit, split)
     if not checked.holds:
         raise LeakError(f"{path}: {checked.heading()}")
@@ -81,7 +219,7 @@ def prepare(
     scoring: Scoring | None = None,
 ):
     """Options and outputs checked, inputs read: a ``LinkJob``."""
-    name_table.check_format(audit.leaks)
+    delimited.check_list_format(audit.leaks)
     outs = (request.out, audit.report, audit.leaks)
     files = (request.split, *beside)
     link_job.check_plot(audit.plot, request.force, (*request.parts, *files), outs)
@@ -160,3 +298,125 @@ def finish(
     if split is None:
         json_asked = job.verb.summary.json
         answer([as_json(about)] if json_asked else ["\n\n".join(_shown(result))])
+
+
+# ------------------------------------------------------------------------------
+# The straight line of ``jaxalign audit --certificate``: do an audit again.
+
+
+@dataclass(frozen=True)
+class CertificateFiles:
+    """The files that verify a certificate, and how their letters are read."""
+
+    parts: tuple[str, ...]
+    split: str | None
+    column: str | None
+    unknown: str
+
+
+def verify(
+    path: str, request: AuditRequest, audit: AuditOptions, options: VerbOptions
+) -> int:
+    """Verify a certificate; 0, or 6 where it says that there are leaks.
+
+    Raises
+    ------
+    VerificationError
+        It is not what it says.
+    """
+    # 1 read the certificate and its files, 2 what is compared, 3 compare, 4 say
+    _check_verified(request, audit, options)
+    known = certificate.read(path)
+    files = _certificate_files(path, known, request)
+    # The alphabet is that of the certificate: it is not guessed from letters.
+    scoring = replace(options.scoring, unknown=files.unknown, alphabet="protein")
+    options = replace(options, scoring=scoring)
+    request = replace(request, parts=files.parts, split=files.split)
+    definition = certificate.definition_of(known, api.HomologyOptions())
+    job = prepare(request, audit, options, (path,), definition.scoring)
+    audit = replace(audit, worst=max(len(known["worst"]), 1))
+    chosen = wanted(job.options, audit)
+    definition = certificate.definition_of(known, chosen)
+    names = [str(part.get("name")) for part in known["parts"]]
+    where = files.parts, files.split, job, request.partial, names
+    parts = read_parts(*where, files.column)
+    read = _as_named(known, files, job)
+    again = certificate.subject(definition, parts.sets, parts.left_out, *read)
+    _compare_certificates(path, known, again, again)
+    result = compare(job, parts, definition)
+    finish(job, result, read, request.out, audit)
+    _compare_certificates(path, known, result.certificate(*read))
+    opened = "" if files.parts == _paths(known) else "; its paths were not opened"
+    job.messages.say(f"{path}: verified, the same was found again{opened}")
+    return 0 if result.holds else LeakError.exit_code
+
+
+def _check_verified(
+    request: AuditRequest, audit: AuditOptions, options: VerbOptions
+) -> None:
+    """Refuse what a certificate says itself."""
+    free = ("machine", "messages", "summary")
+    usual = replace(VerbOptions(), **{name: getattr(options, name) for name in free})
+    given = request.max_identity is not None or audit.worst != AuditOptions().worst
+    if given or options != usual:
+        raise UsageError(
+            "--certificate has its own cut, links, scoring and --worst: leave out "
+            "these options"
+        )
+
+
+def _paths(known: dict) -> tuple[str, ...]:
+    return tuple(str(file["path"]) for file in known["inputs"])
+
+
+def _certificate_files(
+    path: str, known: dict, request: AuditRequest
+) -> CertificateFiles:
+    """The files of a certificate, unless somebody gives others."""
+    try:
+        named = _paths(known)  # which all inputs have, though nobody opens them
+        parts = request.parts or named
+        said = known.get("split") or {}
+        split, column = request.split or said.get("path"), said.get("column")
+        unknown = {file["unknown"] for file in known["inputs"]} or {"error"}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: inputs lack {error}") from error
+    if len(unknown) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
+        raise InputError(f"{path}: names no files; give PARTS")
+    if not request.parts:
+        try:
+            check_files(parts)
+        except UsageError as error:
+            raise InputError(f"{path}: {error}") from error
+    if split is not None and len(parts) != 1:
+        raise InputError(f"{path}: a list is of one file, and there are {len(parts)}")
+    if split is None and len(parts) < 2:
+        raise InputError(f"{path}: {len(parts)} parts, where two or more are needed")
+    split = None if split is None else str(split)
+    column = None if split is None or column is None else str(column)
+    return CertificateFiles(parts, split, column, unknown.pop())
+
+
+def _as_named(
+    known: dict, files: CertificateFiles, job: LinkJob
+) -> tuple[list, dict | None]:
+    """(inputs, split) of the files that were read, under the paths of the certificate;
+    none where it is of sequences and not of files."""
+    if not known["inputs"]:
+        return [], None
+    inputs = audited_files(files.parts, job)
+    split, said = audited_list(files.split, files.column), known.get("split")
+    if len(inputs) == len(known["inputs"]):
+        named = zip(inputs, known["inputs"], strict=True)
+        inputs = [file | {"path": other["path"]} for file, other in named]
+    if split and isinstance(said, dict) and "path" in said:
+        split |= {"path": said["path"]}
+    return inputs, split
+
+
+def _compare_certificates(
+    path: str, known: dict, again: dict, names: Any = None
+) -> None:
+    lines = certificate.differences(known, again, names)
+    if lines:
+        raise VerificationError(f"{path}: is not what it says\n" + "\n".join(lines))

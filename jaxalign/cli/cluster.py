@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FILE, Fasta, ListOptions, VerbOptions
-from jaxalign.cli.picture_options import Plot
+from jaxalign.cli.options import FILE, Fasta, ListOptions, Plot, VerbOptions
 
 
 def cluster(
@@ -39,7 +38,7 @@ def cluster(
     plot
         The sizes of clusters as bars, png, svg or pdf. Needs jaxalign[plot].
     """
-    from jaxalign.cli import cluster_job
+    from jaxalign.cli import link_job
 
-    request = cluster_job.ClusterRequest(min_identity, method, representatives, plot)
-    return cluster_job.cluster(sequences, request, output, options)
+    request = link_job.ClusterRequest(min_identity, method, representatives, plot)
+    return link_job.cluster(sequences, request, output, options)

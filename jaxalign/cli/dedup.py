@@ -38,7 +38,7 @@ def dedup(
     force
         Replace existing output files.
     """
-    from jaxalign.cli import cluster_job
+    from jaxalign.cli import link_job
 
-    request = cluster_job.ClusterRequest(min_identity, "greedy", out)
-    return cluster_job.dedup(sequences, request, list_out, force, options)
+    request = link_job.ClusterRequest(min_identity, "greedy", out)
+    return link_job.dedup(sequences, request, list_out, force, options)

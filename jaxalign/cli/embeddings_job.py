@@ -12,9 +12,9 @@ from jaxalign.cli.terminal import say
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import embeddings, fasta, formats, output
 from jaxalign.model.alphabet import PROTEIN, Sequences
-from jaxalign.model.lettered import lettered
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.table import lettered
 from jaxalign.similarity.hard.api import hard_alignment
 from jaxalign.similarity.soft.buckets import bucket_lengths
 

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.family_options import FamilyVerbOptions
-from jaxalign.cli.options import Fasta
+from jaxalign.cli.options import FamilyVerbOptions, Fasta
 
 
 def family(

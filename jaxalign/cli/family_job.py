@@ -4,9 +4,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jaxalign.cli import inputs, progress, report
-from jaxalign.cli.family_options import FamilyVerbOptions
+from jaxalign.cli import inputs, report, terminal
 from jaxalign.cli.job import Messages
+from jaxalign.cli.options import FamilyVerbOptions
 from jaxalign.cli.request import devices_of, scoring_of
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
@@ -33,7 +33,7 @@ def run(query: str, database: str, options: FamilyVerbOptions) -> int:
     queries = read.sequences[0]
     paths = _paths(options, queries.names)
     messages.say(f"{scoring}; {len(queries):,} queries against {database}")
-    with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
+    with terminal.reporting(options.messages.progress, options.messages.quiet) as tell:
         watched = replace(chosen, progress=tell)
         families = api.families_of(queries, database, scoring, watched)
     for family, path in zip(families, paths, strict=True):

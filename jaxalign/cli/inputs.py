@@ -19,9 +19,9 @@ from jaxalign.errors import UsageError
 from jaxalign.io import fasta, source
 from jaxalign.io.encoded_database import is_database, mapped, open_database
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.nucleotides import BLOCK, has_uracil, look_nucleic
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.strands import BLOCK, has_uracil, look_nucleic
 
 PLAIN = np.frombuffer(b"ACGTUNacgtun", np.uint8)
 

@@ -7,17 +7,76 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, pair_state, progress, report, terminal
-from jaxalign.cli.options import Options
-from jaxalign.cli.picture_options import Pictures
+from jaxalign.cli import inputs, report, terminal
+from jaxalign.cli.inputs import Inputs
+from jaxalign.cli.options import Options, Pictures
 from jaxalign.cli.request import Request, resolve
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
+from jaxalign.io.runs import Checkpoint
+from jaxalign.io.source import STDIN, sha256
+from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Strand
-from jaxalign.model.table import SPANS, Table
+from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
+from jaxalign.pairs.api import SavedState
+
+# ------------------------------------------------------------------------------
+# ``jaxalign align --resume``: the state of very large pairs, beside the output.
+
+
+def check_resume(out: str | None, paths: tuple[str, ...]) -> None:
+    """Refuse to go on with what cannot be, before any work is done.
+
+    Raises
+    ------
+    UsageError
+    """
+    if out in (None, output.STDOUT) or STDIN in paths:
+        raise UsageError("--resume needs -o FILE, and inputs that can be read again")
+
+
+def pair_checkpoint(
+    request: Request, read: Inputs, strand: Strand | None
+) -> Checkpoint | None:
+    """The file of the state of a run; None where it has none."""
+    out = request.out
+    if out in (None, output.STDOUT) or not all(map(os.path.isfile, read.paths)):
+        return None
+
+    def manifest() -> dict:
+        """All that the rows depend on; digests of files are read when they are needed,
+        which is in few runs."""
+        hashed = replace(read, hashes=tuple(map(sha256, read.paths)))
+        return {
+            "inputs": report.files(hashed),
+            "scoring": report.scoring(request.scoring)
+            | {"scores_sha256": report.digest(request.scoring.scores)},
+            "mode": request.options.mode,
+            "free_ends": report.free_ends(request),
+            "output": request.options.output,
+            "filters": request.filters,
+            "strand": strand,
+            "jaxalign": report.versions()["jaxalign"],
+        }
+
+    return Checkpoint(str(out), manifest)
+
+
+def state_of(saved: Checkpoint | None, resume: bool, force: bool) -> SavedState | None:
+    """The state of a run that was interrupted, or of one that begins.
+
+    Raises
+    ------
+    UsageError
+        See ``Checkpoint.load``.
+    """
+    if saved is None:
+        return None
+    return SavedState(saved.load(resume, force) or {}, saved.save)
+
 
 STATS = (*SPANS, "identities", "columns", "gap_openings", "gaps")
 HELD = {"score": (), "identity": ("max_identities",)}
@@ -85,7 +144,7 @@ def _run(
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
     if resume:
-        pair_state.check(request.out, paths)
+        check_resume(request.out, paths)
     if drawn:
         from jaxalign.cli import pictures
 
@@ -108,8 +167,8 @@ def _run(
     plan = api.plan_sets(*read.sequences, scoring=request.scoring, options=chosen)
     saved = state = None
     if resume is not None:
-        saved = pair_state.checkpoint(request, read, chosen.strand)
-        state = pair_state.state_of(saved, resume, options.output.force)
+        saved = pair_checkpoint(request, read, chosen.strand)
+        state = state_of(saved, resume, options.output.force)
     introduce(request, plan, options, messages)
     table = _align(plan, options, chosen, state)
     write(table, request, options.output.force)
@@ -197,7 +256,7 @@ def _align(
     saved: api.SavedState | None,
 ) -> Table:
     messages = options.messages
-    with progress.reporting(messages.progress, messages.quiet) as tell:
+    with terminal.reporting(messages.progress, messages.quiet) as tell:
         return api.run_plan(plan, watched(chosen, tell), saved)
 
 

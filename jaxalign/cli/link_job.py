@@ -5,15 +5,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxalign.cli import inputs, job, progress, report
+import numpy as np
+
+from jaxalign.cli import inputs, job, report, terminal
 from jaxalign.cli.inputs import Inputs
-from jaxalign.cli.options import LinkOptions, ModeOptions, Options, VerbOptions
+from jaxalign.cli.options import (
+    LinkOptions,
+    ListOptions,
+    ModeOptions,
+    Options,
+    VerbOptions,
+)
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
+from jaxalign.homology import api
 from jaxalign.homology.api import Definition, HomologyOptions
-from jaxalign.io import name_table, output
-from jaxalign.io.known_names import KnownNames
+from jaxalign.io import corpus_files, delimited, output
+from jaxalign.io.delimited import KnownNames
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
@@ -32,7 +41,7 @@ class LinkJob:
     def watched(self):
         """Yield the options with somebody who is told of progress."""
         wanted = self.verb.messages
-        with progress.reporting(wanted.progress, wanted.quiet) as tell:
+        with terminal.reporting(wanted.progress, wanted.quiet) as tell:
             if tell is None:
                 yield self.options
             else:
@@ -132,7 +141,7 @@ def write_table(path: str | None, columns: dict, verb: VerbOptions) -> None:
     have."""
     if path is None and verb.summary.json:
         return
-    name_table.write(path or output.STDOUT, columns, _field)
+    delimited.write_list(path or output.STDOUT, columns, _field)
 
 
 def known_names(path: str, read: Inputs) -> KnownNames:
@@ -186,3 +195,89 @@ __all__ = [
     "say_json",
     "write_table",
 ]
+
+# ------------------------------------------------------------------------------
+# The straight lines of ``jaxalign cluster`` and ``jaxalign dedup``.
+
+# Why pairs are neither aligned nor excluded by proof
+WHY_NOT = {
+    "components": "other links connect the two",
+    "greedy": "one of them has a representative",
+}
+
+
+@dataclass(frozen=True)
+class ClusterRequest:
+    """The options of a clustering of its own; ``fasta`` is where representatives go."""
+
+    min_identity: float
+    method: str
+    fasta: str | None
+    plot: str | None = None
+
+
+def cluster(
+    path: str, request: ClusterRequest, listed: ListOptions, options: VerbOptions
+) -> int:
+    """``jaxalign cluster SEQS``."""
+    outs = (listed.out, request.fasta)
+    delimited.check_list_format(listed.out)
+    check_plot(request.plot, listed.force, (path,), outs)
+    result = _clusters(path, request, outs, listed.force, options)
+    write_table(listed.out, result.columns(), options)
+    if request.fasta:
+        _write_representatives(path, request.fasta, result)
+    if request.plot:
+        from jaxalign.cli import pictures
+
+        pictures.clusters(request.plot, result)
+    return 0
+
+
+def dedup(
+    path: str,
+    request: ClusterRequest,
+    listed: str | None,
+    force: bool,
+    options: VerbOptions,
+) -> int:
+    """``jaxalign dedup SEQS``."""
+    delimited.check_list_format(listed)
+    result = _clusters(path, request, (request.fasta, listed), force, options)
+    if request.fasta or not options.summary.json:
+        _write_representatives(path, request.fasta or output.STDOUT, result)
+    if listed:
+        write_table(listed, result.columns(), options)
+    return 0
+
+
+def _clusters(
+    path: str,
+    request: ClusterRequest,
+    outs: tuple[str | None, ...],
+    force: bool,
+    options: VerbOptions,
+) -> api.Clusters:
+    # 1 check and read, 2 say what will be done, 3 cluster, 4 say what was done
+    job = prepare((path,), options, outs, force)
+    cut, scoring = request.min_identity, job.read.scoring
+    (data,) = job.read.sequences
+    definition = api.define(scoring, job.options, "--min-identity", cut)
+    job.messages.say(f"{len(data):,} sequences; linked: {definition}")
+    with job.watched() as chosen:
+        seen = replace(definition, options=chosen)
+        every_link = options.summary.json  # which has their number
+        result = api.clusters_of(data, seen, request.method, every_link)
+    job.messages.say(pairs_line(result.info, WHY_NOT.get(request.method)))
+    alone = int((result.sizes == 1).sum())
+    job.messages.say(f"{result.heading()}; {alone:,} alone ({request.method})")
+    about = {"method": request.method, "clusters": len(result)}
+    about |= {"largest": int(result.sizes.max(initial=0)), "alone": alone}
+    say_json(job, definition, result.info, about)
+    return result
+
+
+def _write_representatives(path: str, out: str, result: api.Clusters) -> None:
+    wanted = np.zeros(len(result.sequences), bool)
+    wanted[result.representatives] = True
+    output.write_text(out, corpus_files.pieces(path, result.sequences, wanted))

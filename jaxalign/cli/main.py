@@ -15,21 +15,17 @@ from jaxalign.cli.all_pairs import all_pairs
 from jaxalign.cli.audit import audit
 from jaxalign.cli.cluster import cluster
 from jaxalign.cli.dedup import dedup
-from jaxalign.cli.demo import demo
 from jaxalign.cli.family import family
 from jaxalign.cli.index import index
-from jaxalign.cli.info import info
-from jaxalign.cli.matrices import matrices
+from jaxalign.cli.machine import demo, info, matrices, selftest, warmup
 from jaxalign.cli.nearest import nearest
 from jaxalign.cli.purge import purge
 from jaxalign.cli.repertoire import repertoire
 from jaxalign.cli.search import search
-from jaxalign.cli.selftest import selftest
 from jaxalign.cli.soft import soft
 from jaxalign.cli.split import split
+from jaxalign.cli.terminal import spoken
 from jaxalign.cli.three import three
-from jaxalign.cli.warmup import warmup
-from jaxalign.cli.wording import spoken
 from jaxalign.errors import (
     EXIT_CODES,
     JaxalignError,

@@ -4,8 +4,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import CorpusRunOptions, Fasta, ListOptions, VerbOptions
-from jaxalign.cli.picture_options import NearestPictures
+from jaxalign.cli.options import (
+    CorpusRunOptions,
+    Fasta,
+    ListOptions,
+    NearestPictures,
+    VerbOptions,
+)
 
 
 def nearest(
@@ -42,7 +47,7 @@ def nearest(
     top
         So many of the nearest, with their rank.
     """
-    from jaxalign.cli import nearest_job
+    from jaxalign.cli import corpus_job
 
-    request = nearest_job.NearestRequest(tests, corpus, by, bands, top)
-    return nearest_job.run(request, pictures, output, run, options)
+    request = corpus_job.NearestRequest(tests, corpus, by, bands, top)
+    return corpus_job.nearest(request, pictures, output, run, options)

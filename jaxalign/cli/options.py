@@ -9,7 +9,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from jaxalign.model.choices import Coverage, Identity, Mode, Output, UnknownLetters
+from jaxalign.model.choices import (
+    Coverage,
+    GapModel,
+    Identity,
+    Mode,
+    Output,
+    UnknownLetters,
+)
 
 PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
 Format = Literal[
@@ -336,3 +343,291 @@ class HitOptions(Options):
     """Every option of a search."""
 
     output: HitOutputOptions = HitOutputOptions()
+
+
+# ------------------------------------------------------------------------------
+# ``--plot`` and ``--dendrogram``: pictures beside a result.
+
+PICTURE = Parameter(metavar="OUT.png", group=Group("Output", sort_key=3))
+Plot = Annotated[str | None, FILE, PICTURE]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Files of pictures, one at least; None for none."""
+
+    histogram: str | None = None
+    dendrogram: str | None = None
+    dot_plot: str | None = None
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class NearestPictures:
+    """How the nearest are shown."""
+
+    plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None
+    """Histogram of the identities of the nearest; needs jaxalign[plot]."""
+
+    report: Annotated[str | None, FILE, Parameter(metavar="OUT.html")] = None
+    """A page for people: bands, identities. One file, which needs no network."""
+
+
+# ------------------------------------------------------------------------------
+# The options of ``jaxalign family``.
+
+
+@Parameter(name="*", group=Group("Passes", sort_key=1))
+@dataclass(frozen=True)
+class PassOptions:
+    """How the search goes on."""
+
+    iterations: Annotated[int, Parameter(metavar="N")] = 3
+    """Passes at most; 1 searches by the sequence alone."""
+
+    max_evalue: Annotated[float, Parameter(metavar="E")] = 1e-3
+    """Hits up to it are written."""
+
+    include: Annotated[float, Parameter(metavar="E")] = 1e-2
+    """Hits up to it are in the next profile."""
+
+    include_coverage: Annotated[float, Parameter(metavar="F")] = 0.3
+    """... if they cover this share of QUERY, 0 to 1."""
+
+    max_sequences: Annotated[int, Parameter(metavar="N")] = 10_000
+    """Hits of a pass at most, the best."""
+
+    no_composition: Annotated[bool, FLAG] = False
+    """Do not take off the score that the composition of a hit explains."""
+
+
+@Parameter(name="*", group=Group("Filters", sort_key=2))
+@dataclass(frozen=True)
+class RowFilterOptions:
+    """Rows that are written, as hhfilter means it."""
+
+    min_cov: Annotated[float, Parameter(metavar="F", alias="-cov")] = 0.0
+    """At least this share of QUERY is covered, 0 to 1."""
+
+    min_query_identity: Annotated[float, Parameter(metavar="F", alias="-qid")] = 0.0
+    """At least this share of the residues of a row is QUERY's, 0 to 1."""
+
+    max_identity: Annotated[float, Parameter(metavar="F", alias="-id")] = 1.0
+    """Of two rows that are more alike, the shorter one goes, 0 to 1."""
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class FamilyOutputOptions:
+    """Where the alignment goes."""
+
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
+    """Output file, or a folder/ of files; its suffix is the format. Standard output is
+    a3m."""
+
+    format: Literal["a3m", "stockholm", "hmm", "pssm"] | None = None
+    """In place of the suffix. hmm and pssm are the profile of the last pass."""
+
+    force: Annotated[bool, FLAG] = False
+    """Replace existing output files."""
+
+    json: Annotated[bool, FLAG] = False
+    """Print one JSON object about the run; the alignment then goes only to -o."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class FamilyVerbOptions:
+    """Every option of the verb, but its files."""
+
+    passes: PassOptions = PassOptions()
+    filters: RowFilterOptions = RowFilterOptions()
+    scoring: ScoringOptions = ScoringOptions()
+    output: FamilyOutputOptions = FamilyOutputOptions()
+    machine: MachineOptions = MachineOptions()
+    messages: MessageOptions = MessageOptions()
+
+
+# ------------------------------------------------------------------------------
+# The options of ``jaxalign repertoire``.
+
+
+@Parameter(name="*", group=Group("Distance", sort_key=1))
+@dataclass(frozen=True)
+class MetricOptions:
+    """When two receptors have an edge."""
+
+    metric: Literal["tcrdist", "hamming", "levenshtein", "alignment"] = "tcrdist"
+    """alignment: linear Needleman-Wunsch, min(S(a,a), S(b,b)) - S(a,b)."""
+
+    cutoff: Annotated[int | None, Parameter(metavar="D")] = None
+    """The largest distance of an edge. [20, 2, 2, 10]"""
+
+    matrix: Annotated[str | None, Parameter(metavar="NAME")] = None
+    """A bundled matrix or a file, of tcrdist and alignment. [BLOSUM62]"""
+
+    weight: Annotated[int | None, Parameter(metavar="N")] = None
+    """Of tcrdist: times the distances of letters. [3]"""
+
+    gap_penalty: Annotated[int | None, Parameter(metavar="N")] = None
+    """Of tcrdist and alignment: each letter more. [4]"""
+
+    ntrim: Annotated[int | None, Parameter(metavar="N")] = None
+    """Of tcrdist: letters at the start that do not count. [3]"""
+
+    ctrim: Annotated[int | None, Parameter(metavar="N")] = None
+    """Of tcrdist: letters at the end that do not count. [2]"""
+
+    sliding_gap: Annotated[bool, FLAG] = False
+    """Of tcrdist: the gap is at the best place, not at a fixed one."""
+
+    chains: Literal["VJ", "VDJ", "sum", "all", "any"] | None = None
+    """One arm of a table, or both of each cell: their sum, both within the cutoff, or
+    either. [the only arm]"""
+
+    v_distances: Annotated[str | None, FILE, Parameter(metavar="GENES.tsv")] = None
+    """A square table of V genes, whose distances are added."""
+
+    v_loops: Annotated[str | None, FILE, Parameter(metavar="GENES.tsv")] = None
+    """A table of V genes and their loops, whose TCRdist is added."""
+
+    bad: Literal["error", "keep", "drop"] = "error"
+    """Rows without a distance: stop, keep them without edges, or leave them out."""
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class GraphOptions:
+    """Where the graph goes."""
+
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
+    """Edges as .tsv or .parquet, or the matrix as .npz. [standard output, a tsv]"""
+
+    list_out: Annotated[
+        str | None, FILE, Parameter(name="--list", metavar="OUT.tsv")
+    ] = None
+    """Each row's name, receptor, count and clonotype cluster."""
+
+    force: Annotated[bool, FLAG] = False
+    """Replace existing output files."""
+
+    json: Annotated[bool, FLAG] = False
+    """Print one JSON object about the run; edges then go only to -o."""
+
+
+@Parameter(name="*", group=Group("Machine", sort_key=4))
+@dataclass(frozen=True)
+class HostOptions:
+    """Where it runs."""
+
+    memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
+    """Bytes for the edges. [half of what is available]"""
+
+    block_rows: Annotated[int, Parameter(metavar="ROWS")] = 2**17
+    """Receptors whose edges are found, and written, together."""
+
+    threads: Annotated[int | None, Parameter(metavar="N")] = None
+    """Host threads. [all cores]"""
+
+    no_cache: Annotated[bool, FLAG] = False
+    """Neither load nor keep compiled programs (also JAXALIGN_CACHE_DIR=off)."""
+
+    quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False
+    """Only warnings and errors."""
+
+    verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False
+    """A traceback with an error."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RepertoireVerbOptions:
+    """Every option of the verb, but its files."""
+
+    metric: MetricOptions = MetricOptions()
+    output: GraphOptions = GraphOptions()
+    host: HostOptions = HostOptions()
+
+
+# ------------------------------------------------------------------------------
+# The options of ``jaxalign three`` beside those that verbs share.
+
+Schedule = Literal["auto", "sloped", "layered"]
+TripleFill = Literal["planes", "layers", "pallas"]
+Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3", "none"]
+ThreeFormat = Literal["pretty", "fasta", "clustal", "json"]
+
+
+@Parameter(name="*", group=Group("Alignment", sort_key=2))
+@dataclass(frozen=True)
+class ThreeMode:
+    """Which ends are aligned, and how gaps are counted."""
+
+    gap_model: GapModel = "quasi-natural"
+    """quasi-natural and natural are affine; in quasi-natural a column that has gaps in
+    both rows of a pair cuts that pair's gap, at half of the work. linear needs
+    --gap-open and --gap-extend to be equal."""
+
+    mode: Mode | None = None
+    """semiglobal frees the end gaps of every pair. [global]"""
+
+
+@Parameter(name="*", group=Group("Output", sort_key=3))
+@dataclass(frozen=True)
+class ThreeOutput:
+    """Where the alignment goes."""
+
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")] = None
+    """Output file. [standard output]"""
+
+    format: ThreeFormat = "pretty"
+    """pretty: three rows and their consensus, in blocks."""
+
+    force: Annotated[bool, FLAG] = False
+    """Replace an existing output file."""
+
+
+@Parameter(name="*", group=Group("Machine", sort_key=4))
+@dataclass(frozen=True)
+class ThreeMachine:
+    """Where and how it runs; the score does not depend on it."""
+
+    traceback: Traceback = "auto"
+    """auto stores what fits the budget, else splits; none computes the score only."""
+
+    schedule: Schedule = "auto"
+    """The order of the cells: auto is layered on a CPU, the kernels' or sloped on a
+    GPU."""
+
+    implementation: TripleFill | None = None
+    """What fills the table, and nothing else. [pallas where it can, else the others]"""
+
+    chunk: Annotated[int | None, Parameter(metavar="S")] = None
+    """Side of a chunk, for bt1 to bt3. [31 sloped, 47 layered]"""
+
+    height: Annotated[int | None, Parameter(metavar="H")] = None
+    """Height of a sub-chunk, for bt2 and bt3. [100 sloped, 40 layered; of a cube S]"""
+
+    depth: Annotated[int | None, Parameter(metavar="D")] = None
+    """Depth of a chunk, for cubes. [the longest sequence's; on a GPU S, if it fits]"""
+
+    memory_budget: Annotated[str | None, Parameter(metavar="2GiB")] = None
+    """Bytes to plan with. [half of what is available; of a GPU most]"""
+
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """gpu fails where there is none."""
+
+    no_cache: Annotated[bool, FLAG] = False
+    """Neither load nor keep compiled programs (also JAXALIGN_CACHE_DIR=off)."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ThreeOptions:
+    """Every option of ``jaxalign three``."""
+
+    scoring: ScoringOptions = ScoringOptions()
+    mode: ThreeMode = ThreeMode()
+    output: ThreeOutput = ThreeOutput()
+    machine: ThreeMachine = ThreeMachine()
+    messages: MessageOptions = MessageOptions()

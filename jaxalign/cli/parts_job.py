@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, job, progress, report, search_job
+from jaxalign.cli import inputs, job, report, search_job, terminal
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.options import FolderOptions, Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.cli.search_job import SearchRequest
 from jaxalign.cli.terminal import answer_json
-from jaxalign.database import large_searches
-from jaxalign.database.api import in_memory
+from jaxalign.database.api import hits_by_parts, in_memory, parts_search
 from jaxalign.errors import UsageError
-from jaxalign.io import dataset, formats, part_files
+from jaxalign.io import formats, runs
 from jaxalign.io.source import sha256
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
@@ -95,7 +94,7 @@ def all_pairs(
     job.introduce(request, plan, options, messages)
     messages.say(str(opened))
     chosen = replace(chosen, skip=opened.skip, shard=shard, cluster=cluster)
-    with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
+    with terminal.reporting(options.messages.progress, options.messages.quiet) as tell:
         chosen = job.watched(chosen, tell)
         stream = jobs.stream_parts(plan.task, plan.parts, chosen)
         info, rows = written(stream, opened)
@@ -121,7 +120,7 @@ def one_file(
 
     def compute(write: Callable[[Table], None]) -> None:
         shown = options.messages
-        with progress.reporting(shown.progress, shown.quiet) as tell:
+        with terminal.reporting(shown.progress, shown.quiet) as tell:
             watched = job.watched(chosen, tell)
             stream: Any = jobs.stream_parts(plan.task, plan.parts, watched)
             with closing(stream):
@@ -148,18 +147,18 @@ def search(search: SearchRequest, options: Options, folder: FolderOptions) -> in
     devices = job.select_device(options)
     queries, index = read.sequences[0], in_memory(database, request.scoring)
     size = search.top, folder.part_rows
-    parts = large_searches.parts_search(queries, index, database, *size)
+    parts = parts_search(queries, index, database, *size)
     manifest = manifest_of_search(request, read, search, options, parts)
     opened = opened_folder(request, manifest, parts, shard, folder, options, messages)
     chosen = search_job.settings(search, request, options)
     messages.say(search_job.heading(request, len(queries), database))
     messages.say(str(opened))
     chosen = replace(chosen, part_rows=size[1], skip=opened.skip, shard=shard)
-    with progress.reporting(options.messages.progress, options.messages.quiet) as tell:
+    with terminal.reporting(options.messages.progress, options.messages.quiet) as tell:
         chosen = replace(chosen, progress=tell)
         source = database if index is None else index
         sides = queries, source, request.scoring
-        stream = large_searches.hits_by_parts(*sides, chosen)
+        stream = hits_by_parts(*sides, chosen)
         chosen_rows = search_job.filter_of(search, request)
         info, rows = written(stream, opened, chosen_rows, OF_A_SEARCH)
     info = NO_HIT | info
@@ -194,9 +193,9 @@ def opened_folder(
     """
     path, joins = request.out or "", shard is not None
     force = options.output.force and not joins
-    dataset.begin(path, manifest, folder.resume, force, joins)
+    runs.begin(path, manifest, folder.resume, force, joins)
     mine = jobs.share(parts, shard)
-    finished, lines = part_files.finished(path, manifest, mine)
+    finished, lines = runs.finished(path, manifest, mine)
     if finished and not folder.resume:
         raise UsageError(
             f"{path}: {len(finished):,} parts exist; use --resume to go on"
@@ -231,7 +230,7 @@ def written(
     request = folder.request
     about = folder.manifest, request.columns, request.identity
     assert request.out is not None, "parts are written into a folder"
-    writing = dataset.writing(request.out, jobs.WRITERS, *about)
+    writing = runs.writing(request.out, jobs.WRITERS, *about)
     with closing(stream), writing as write:
         return _passed_on(stream, write, chosen_rows, also)
 

@@ -5,16 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxalign.cli.options import Options
-from jaxalign.cli.picture_options import Pictures
+from jaxalign.cli.options import Options, Pictures
 from jaxalign.cli.request import Request
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import output, picture
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.dots import dots
 from jaxalign.model.operations import corners
-from jaxalign.model.show import counted
+from jaxalign.model.show import counted, dot_plot
 from jaxalign.model.strands import MINUS
 from jaxalign.model.table import Table
 from jaxalign.pairs.api import filters_of
@@ -119,7 +117,7 @@ def pair(path: str, table: Table) -> None:
     codes = shown.scoring.alphabet.encode
     query, target = codes(shown.query), codes(shown.target)
     rows = range(len(query)) if shown.scoring.by_position else query
-    shades = dots(rows, target, shown.scoring.scores)
+    shades = dot_plot(rows, target, shown.scoring.scores)
     line = corners(shown.operations, (shown.query_start, shown.target_start))
     size = len(query), len(target)
     minus = ", reverse complement" if shown.strand == MINUS else ""

@@ -54,10 +54,10 @@ def purge(
     force
         Replace existing output files.
     """
-    from jaxalign.cli import purge_job
+    from jaxalign.cli import corpus_job
 
     cuts = max_identity, score, max_evalue, min_cov
-    request = purge_job.PurgeRequest(
+    request = corpus_job.PurgeRequest(
         train, against, *cuts, out, removed, certificate, force
     )
-    return purge_job.run(request, run, options)
+    return corpus_job.purge(request, run, options)

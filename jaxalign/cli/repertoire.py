@@ -4,8 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import FILE, Fasta
-from jaxalign.cli.repertoire_options import RepertoireVerbOptions
+from jaxalign.cli.options import FILE, Fasta, RepertoireVerbOptions
 
 
 def repertoire(

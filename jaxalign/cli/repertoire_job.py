@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from jaxalign.cli import report
 from jaxalign.cli.job import Messages
-from jaxalign.cli.repertoire_options import GraphOptions, RepertoireVerbOptions
+from jaxalign.cli.options import GraphOptions, RepertoireVerbOptions
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
-from jaxalign.io import edge_list, gene_tables, name_table, output
+from jaxalign.io import delimited, output
 from jaxalign.model.names import written
 from jaxalign.model.show import counted
 from jaxalign.repertoire import api
@@ -68,8 +68,8 @@ def _options(options: RepertoireVerbOptions) -> api.RepertoireOptions:
         ctrim=chosen.ctrim,
         fixed_gap=False if chosen.sliding_gap else None,
         chains=chosen.chains,
-        v_distances=gene_tables.distances(distances) if distances else None,
-        v_loops=gene_tables.read(loops)[1] if loops else None,
+        v_distances=delimited.gene_distances(distances) if distances else None,
+        v_loops=delimited.read_genes(loops)[1] if loops else None,
         bad=chosen.bad,
         threads=host.threads,
         memory_budget=host.memory_budget,
@@ -106,7 +106,7 @@ def _write(
     wanted, counts = options.output, []
     out = wanted.out
 
-    def sides() -> Iterator[edge_list.Block]:
+    def sides() -> Iterator[delimited.EdgeColumns]:
         for block in api.graph.blocks(plan, api.machine_of(chosen)):
             counts.append(len(block.edges))
             yield block.edges.sides
@@ -115,21 +115,21 @@ def _write(
     if wanted.list_out or (out and out.endswith(".npz")):
         edges = _write_whole(plan, next(edges), wanted)
     if out and out.endswith(".parquet"):
-        edge_list.write_parquet(out, edges, *names)
+        delimited.write_edges_parquet(out, edges, *names)
     elif (out and not out.endswith(".npz")) or not (out or wanted.json):
-        edge_list.write_text(out or output.STDOUT, edges, *names)
+        delimited.write_edges(out or output.STDOUT, edges, *names)
     for _ in edges:  # only their count is wanted
         pass
     return sum(counts)
 
 
 def _write_whole(
-    plan: api.RepertoirePlan, sides: edge_list.Block, wanted: GraphOptions
-) -> Iterator[edge_list.Block]:
+    plan: api.RepertoirePlan, sides: delimited.EdgeColumns, wanted: GraphOptions
+) -> Iterator[delimited.EdgeColumns]:
     """Write what needs all edges, which come back."""
     whole = api.result_of(plan, api.Edges(*sides), 0.0)
     if wanted.list_out:
-        lines = name_table.lines(whole.columns(), lambda x: written(str(x)))
+        lines = delimited.list_lines(whole.columns(), lambda x: written(str(x)))
         output.write_text(wanted.list_out, lines)
     if wanted.out and wanted.out.endswith(".npz"):
         output.write_file(wanted.out, whole.save)

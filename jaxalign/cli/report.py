@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.strands import MINUS, PLUS
-from jaxalign.model.versions import package_versions
+from jaxalign.model.system import package_versions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -13,7 +13,7 @@ from jaxalign.cli.options import (
     ScoringOptions,
 )
 from jaxalign.errors import UsageError
-from jaxalign.io import dataset, formats, output
+from jaxalign.io import formats, output, runs
 from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
 from jaxalign.model.identity import BY_PATH, check_coverage, usual_identity
 from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
@@ -99,7 +99,7 @@ def wants_folder(options: Options, folder: FolderOptions) -> bool:
     """Whether the result is to be a folder of parts."""
     out = options.output.out or ""
     named = folder.resume or folder.shard is not None or folder.part_rows is not None
-    is_dataset = os.path.isdir(out) and dataset.is_dataset(out)
+    is_dataset = os.path.isdir(out) and runs.is_dataset(out)
     return named or out.endswith("/") or is_dataset
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxalign.cli import inputs, job, progress, report
+from jaxalign.cli import inputs, job, report, terminal
 from jaxalign.cli.options import Options
 from jaxalign.cli.request import Request, resolve
 from jaxalign.cli.terminal import answer_json
@@ -144,7 +144,7 @@ def _search(
     chosen: SearchOptions,
 ) -> Table:
     messages = options.messages
-    with progress.reporting(messages.progress, messages.quiet) as tell:
+    with terminal.reporting(messages.progress, messages.quiet) as tell:
         chosen = replace(chosen, progress=tell)
         return hits_of(queries, database, request.scoring, chosen)
 

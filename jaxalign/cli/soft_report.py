@@ -12,7 +12,7 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.similarity.soft import api
-from jaxalign.similarity.soft.accuracy import mea_alignment
+from jaxalign.similarity.soft.api import mea_alignment
 
 LONGEST_PRINTED = 2000  # columns of an alignment; a longer one fills screens
 HEADING = "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"

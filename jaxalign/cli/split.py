@@ -99,16 +99,16 @@ def split(
     from jaxalign.cli import split_job
 
     if pairs is not None:
-        from jaxalign.cli import pairs_job
+        from jaxalign.cli import split_job
         from jaxalign.homology.api import PairChoices
 
         own = (cuts, labels, fixed, priority, fasta, certificate)
         split_job.check_pairs(own, audit, max_identity, too_large, unlabelled)
         shares = split_job.shares_of(parts)
         choices = PairChoices(shares, folds, cold, second, seed)
-        about = pairs_job.PairsRequest(pairs, cold, second)
+        about = split_job.PairsRequest(pairs, cold, second)
         how = max_identity, choices, output, options
-        return pairs_job.split(sequences, about, *how)
+        return split_job.split_pairs(sequences, about, *how)
     if (cold, second) != ("both", "proteins"):
         raise UsageError("--cold and --second are about the table of --pairs")
     request = split_job.SplitRequest(

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jaxalign.cli.options import Fasta
-from jaxalign.cli.three_options import ThreeOptions
+from jaxalign.cli.options import Fasta, ThreeOptions
 
 
 def three(

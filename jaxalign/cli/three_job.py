@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from jaxalign.cli import inputs, progress
+from jaxalign.cli import inputs, terminal
 from jaxalign.cli.job import Messages
+from jaxalign.cli.options import ThreeOptions
 from jaxalign.cli.request import scoring_of
-from jaxalign.cli.three_options import ThreeOptions
 from jaxalign.errors import UsageError
-from jaxalign.io import output, triples
+from jaxalign.io import output, text_formats
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring, preset
@@ -41,9 +41,9 @@ def run(path: str, options: ThreeOptions) -> int:
     words = {name: x for name, x in vars(chosen).items() if name != "progress"}
     messages.say(describe(read, api.plan_three(a, b, c, scoring, **words)))
     wanted = options.messages
-    with progress.reporting(wanted.progress, wanted.quiet) as tell:
+    with terminal.reporting(wanted.progress, wanted.quiet) as tell:
         result = api.align_three(a, b, c, scoring, progress=tell, **words)
-    triples.write(result, out, options.output.format, options.output.force)
+    text_formats.write_triple(result, out, options.output.format, options.output.force)
     messages.say(_summary(result))
     return 0
 

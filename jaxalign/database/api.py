@@ -9,29 +9,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy as np
+
 from jaxalign import inputs
-from jaxalign.database import (
-    hit_list,
-    hit_statistics,
-    hit_tables,
-)
+from jaxalign.database import fitted, hit_list
+from jaxalign.database.hits import aligned, best_of_strands, rows, scan, with_strands
 from jaxalign.database.options import (
     IndexKeywords,
     SearchKeywords,
     SearchOptions,
+    StreamSearchKeywords,
     pair_options,
 )
+from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
-from jaxalign.io import encoded_database, fasta_blocks, output
+from jaxalign.io import encoded_database, fasta, output
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.strand_rows import by_strands
 from jaxalign.model.strands import strands_of
-from jaxalign.model.table import Table
+from jaxalign.model.table import Table, by_strands
+from jaxalign.pairs import part_stream
+from jaxalign.pairs.jobs import share
 from jaxalign.pairs.options import make_task
+from jaxalign.pairs.part_stream import Part
 from jaxalign.signatures import with_options
 
 
@@ -137,17 +140,15 @@ def hits_of(
     task = make_task("cross", both, nothing, scoring, pair_options(options, "score"))
     task = replace(task, top=int(options.top))
     tell = _teller(options, both, sequences)
-    sample = hit_statistics.sample_of(options)
+    sample = fitted.sample_of(options)
     blocks = blocks if sample is None else sample.watch(blocks)
-    hits = hit_tables.scan(task, blocks, sequences is None, tell)
+    hits = scan(task, blocks, sequences is None, tell)
     hits.info["substituted"] = substituted[0]
-    table = hit_tables.best_of_strands(
-        hit_tables.rows(task, hits, sequences), given, signs, options.top
-    )
+    table = best_of_strands(rows(task, hits, sequences), given, signs, options.top)
     if options.align_top:
-        table = hit_tables.aligned(table, options)
-    table = hit_statistics.added(table, hits, sample, options)
-    return hit_tables.with_strands(table, given, signs)
+        table = aligned(table, options)
+    table = fitted.added(table, hits, sample, options)
+    return with_strands(table, given, signs)
 
 
 @with_options(SearchOptions)
@@ -185,7 +186,7 @@ def index_database(
     count = [0]
 
     def blocks() -> Iterator[Sequences]:
-        for block, substituted in fasta_blocks.read_blocks(source, alphabet, unknown):
+        for block, substituted in fasta.read_blocks(source, alphabet, unknown):
             count[0] += substituted
             yield block
 
@@ -230,7 +231,7 @@ def read_blocks(
     """The blocks of a FASTA file; ``substituted[0]`` counts letters that are read as
     the wildcard."""
     sizes = hit_list.BLOCK_RESIDUES, hit_list.BLOCK_RECORDS
-    for block, count in fasta_blocks.read_blocks(path, alphabet, unknown, *sizes):
+    for block, count in fasta.read_blocks(path, alphabet, unknown, *sizes):
         substituted[0] += count
         yield block
 
@@ -256,3 +257,121 @@ __all__ = [
     "read_blocks",
     "search",
 ]
+
+# ------------------------------------------------------------------------------
+# The public function of searches with many queries: part by part.
+
+PACKED = 4  # residues a byte of a compressed file, about
+
+
+@with_options(SearchOptions)
+def stream_search(
+    queries: SetLike | Profile,
+    database: SetLike,
+    scoring: ScoringLike = None,
+    **options: Unpack[StreamSearchKeywords],
+) -> Iterator[tuple[Part, Table]]:
+    """Search part by part, some queries at a time against the whole database.
+
+    One below the other, the tables are what ``search`` returns; an index
+    (``index_database``) is mapped once, FASTA is read anew for every part.
+
+    Parameters
+    ----------
+    queries, database, scoring, top, unknown, progress, **options : as in ``search``
+        The database cannot be standard input.
+    skip, shard : as in ``stream_all``
+    part_rows : int, optional
+        Rows of a part at most, ``top`` counted for each query, unless a single query
+        has more; 2^22 by default. Parts depend on the lengths of the queries, on
+        ``top``, on the size of the database and on this, on nothing else.
+
+    Yields
+    ------
+    Part
+        ``index``, ``first`` and ``last``: which queries.
+    Table
+        Their hits, as of ``search``; ``query`` counts in all queries.
+
+    Raises
+    ------
+    As ``search``.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> database = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAIAKQR")]
+    >>> queries = ["MKTAYIA", "GGG"]
+    >>> for part, hits in jaxalign.stream_search(queries, database, part_rows=300):
+    ...     print(part.index, hits["query"].tolist(), hits["score"].tolist())
+    0 [0, 0] [34, 19]
+    1 [1] [18]
+    """
+    return hits_by_parts(queries, database, scoring, SearchOptions(**options))
+
+
+def hits_by_parts(
+    queries: SetLike | Profile,
+    database: SetLike,
+    scoring: ScoringLike,
+    options: SearchOptions,
+) -> Iterator[tuple[Part, Table]]:
+    """``stream_search``, its options packed."""
+    wanted, scoring = as_query(queries, as_scoring(scoring, by_position=True))
+    encoded = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
+    sequences = in_memory(database, scoring)
+    parts = parts_search(encoded, sequences, database, options.top, options.part_rows)
+    parts = [x for x in share(parts, options.shard) if x.index not in options.skip]
+    source = database if sequences is None else sequences
+    return _parts(encoded, source, scoring, parts, options)
+
+
+def _parts(
+    queries: Sequences,
+    database: Any,
+    scoring: Scoring,
+    parts: list[Part],
+    options: SearchOptions,
+) -> Iterator[tuple[Part, Table]]:
+    before, progress = 0, options.progress
+    known = isinstance(database, Sequences)
+    strands = strands_of(options.strand, scoring, options.mode) or (1,)
+    total = sum(part.cells for part in parts) * len(strands) if known else None
+    for part in parts:
+        tell = progress and _stream_teller(progress, before, total)
+        rows = queries.between(part.first, part.last)
+        hits = hits_of(rows, database, scoring, replace(options, progress=tell))
+        before += hits.info["cells"]
+        columns = hits.columns | {"query": hits["query"] + np.int32(part.first)}
+        yield part, replace(hits, columns=columns, queries=queries)
+
+
+def _stream_teller(
+    progress: Callable[[int, int | None], object], before: int, total: int | None
+) -> Callable[[int, int | None], object]:
+    return lambda cells, _all: progress(before + cells, total)
+
+
+def parts_search(
+    queries: Sequences,
+    sequences: Sequences | None,
+    database: Any,
+    top: int,
+    part_rows: int | None = None,
+) -> list[Part]:
+    """The parts that ``stream_search`` makes.
+
+    sequences : the database where it is in memory or mapped, else None
+    """
+    check_whole("top", top, "1 or more hits are needed", optional=False)
+    residues = _size(database) if sequences is None else int(sequences.lengths.sum())
+    rows = part_stream.checked(part_rows) or part_stream.PART_ROWS
+    return part_stream.cut_search(queries.lengths, int(top), residues, rows)
+
+
+def _size(path: Any) -> int:
+    """Residues of a FASTA file, about, without reading it."""
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: parts need a file, which can be read again")
+    packed = os.fspath(path).endswith((".gz", ".bz2", ".xz"))
+    return os.path.getsize(path) * (PACKED if packed else 1)

@@ -13,20 +13,26 @@ which.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
+from jaxalign.database.hit_list import Hits
+from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.errors import UsageError
+from jaxalign.model import statistics
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
-from jaxalign.model.fitted_statistics import (
+from jaxalign.model.choices import Statistics
+from jaxalign.model.scoring import Scoring
+from jaxalign.model.statistics import (
     MAX_DISTANCE,
     NO_FIT,
     Fit,
-    distance,
     fit,
+    fit_distance,
     is_trustworthy,
 )
-from jaxalign.model.scoring import Scoring
+from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
 from jaxalign.pairs.options import Implementation, PairOptions
 
@@ -105,7 +111,7 @@ def _hashes(first: int, count: int) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-def fits(
+def fits_scores(
     queries: Sequences,
     sample: Sample,
     scoring: Scoring,
@@ -175,7 +181,7 @@ def _fit_to_shuffled(
             m = len(queries[k])
             estimate = fit(scores, m, others.lengths)
             if estimate.lambda_ > 0 and (
-                distance(estimate, scores, m, others.lengths) <= MAX_DISTANCE
+                fit_distance(estimate, scores, m, others.lengths) <= MAX_DISTANCE
             ):
                 values[k], sources[k] = estimate, SHUFFLED
 
@@ -186,3 +192,52 @@ def _scores(
     """(queries, targets)."""
     scores = jobs.run("cross", queries, targets, scoring, options)["score"]
     return scores.reshape(len(queries), len(targets))
+
+
+# ------------------------------------------------------------------------------
+# Bits and E-values of the hits of a search, published or fitted.
+
+
+def sample_of(options: SearchOptions) -> Sample | None:
+    """A sample that keeps some sequences of the database, if statistics are fitted.
+
+    Raises
+    ------
+    UsageError
+        An unknown word, or another mode than local.
+    """
+    if options.statistics not in get_args(Statistics):
+        names = ", ".join(get_args(Statistics))
+        raise UsageError(f"unknown statistics {options.statistics!r}: one of {names}")
+    if options.statistics == "published":
+        return None
+    if options.mode != "local":
+        raise UsageError(
+            f"statistics = 'fitted': only local scores have them, not {options.mode}"
+        )
+    return Sample()
+
+
+def added(
+    table: Table, hits: Hits, sample: Sample | None, options: SearchOptions
+) -> Table:
+    """A table of hits with ``bits`` and ``evalue``; ``info`` says what was fitted."""
+    score, m = table.columns["score"], table.lengths()[0]
+    database = hits.residues, hits.sequences
+    info = table.info | dict(zip(("residues", "sequences"), database, strict=True))
+    if sample is None:
+        known = statistics.parameters(table.scoring, table.mode)
+        bits = statistics.bits(score, known)
+        evalues = statistics.evalues(score, m, *database, known)
+    else:
+        scan = pair_options(options, "score")
+        about = table.queries, sample, table.scoring, scan
+        fits = fits_scores(*about, table.info["implementation"])
+        values = fits.values
+        row = statistics.Fit(*(x[table.columns["query"]] for x in values))
+        bits = statistics.fitted_bits(score, row)
+        evalues = statistics.fitted_evalues(score, m, hits.residues, row)
+        info |= {"statistics": "fitted", "lambda": values.lambda_, "K": values.k}
+        info |= {"fitted_to": fits.sources}
+    columns = table.columns | {"bits": bits, "evalue": evalues}
+    return replace(table, columns=columns, info=info)

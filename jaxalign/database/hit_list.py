@@ -6,8 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
-from jaxalign.model.selection import in_blocks
+from jaxalign.model.alphabet import Alphabet, Sequences, from_parts, in_blocks
 
 # Of the hits, or of some of them: index in the database -> (name, codes)
 Records = dict[int, tuple[str, np.ndarray]]

@@ -10,26 +10,15 @@ from typing import Unpack
 
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
-from jaxalign.database import (
-    nearest_checkpoint,
-    nearest_rows,
-    nearest_scan,
-    nearest_scores,
-    nearest_state,
-)
+from jaxalign.database import nearest_result, nearest_scan, nearest_state
 from jaxalign.database.hit_list import Hits, Records
-from jaxalign.database.nearest_options import (
-    By,
-    NearestKeywords,
-    NearestOptions,
-    check,
-)
 from jaxalign.database.nearest_result import Nearest, histogram
-from jaxalign.database.nearest_result import report as html
+from jaxalign.database.nearest_result import nearest_report as html
 from jaxalign.database.nearest_state import NearestState
+from jaxalign.database.options import By, NearestKeywords, NearestOptions, check_nearest
 from jaxalign.inputs import SetLike
-from jaxalign.io.checkpoint import Arrays, Checkpoint
 from jaxalign.io.corpus_files import files_of
+from jaxalign.io.runs import Arrays, Checkpoint
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.runtime.pipeline import read_ahead
@@ -117,12 +106,12 @@ def nearest_of(
     """
     # 1 check and encode, 2 scan the corpus, 3 the rows
     began, scoring = time.perf_counter(), as_scoring(scoring)
-    check(options, scoring)
+    check_nearest(options, scoring)
     (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
     source = Corpus(corpus, scoring, options.unknown)
     state = scanned(encoded, source, scoring, options, checkpoint, arrays)
     about = {"substituted": source.substituted, "began": began}
-    return nearest_rows.result(encoded, state, scoring, options, about)
+    return nearest_result.result(encoded, state, scoring, options, about)
 
 
 def scanned(
@@ -136,30 +125,32 @@ def scanned(
     """The nearest of the whole corpus."""
     tell = source.teller(options.progress, tests)
     if options.by != "identity":
-        begun = None if arrays is None else nearest_checkpoint.hits_of(arrays)
+        begun = None if arrays is None else nearest_state.hits_of(arrays)
         blocks = read_ahead(source.blocks(begun[0].sequences if begun else 0))
         watch = None if checkpoint is None else partial(_save_hits, checkpoint)
         sides = tests, blocks, scoring
-        return nearest_scores.scan(*sides, options, tell, begun, watch)
+        return nearest_scan.scan_by_score(*sides, options, tell, begun, watch)
     state = nearest_state.no_state(len(tests), options.top)
     if arrays is not None:
-        state = nearest_checkpoint.state_of(arrays)
+        state = nearest_state.state_of(arrays)
     blocks = read_ahead(source.blocks(state.sequences))
-    for so_far in nearest_scan.scan(tests, blocks, scoring, options, state, tell):
+    for so_far in nearest_scan.scan_by_identity(
+        tests, blocks, scoring, options, state, tell
+    ):
         if checkpoint is not None:
-            checkpoint.save(partial(nearest_checkpoint.arrays_of, so_far))
+            checkpoint.save(partial(nearest_state.arrays_of, so_far))
     return state
 
 
 def _save_hits(checkpoint: Checkpoint, hits: Hits, first: Records) -> None:
-    checkpoint.save(partial(nearest_checkpoint.arrays_of_hits, hits, first))
+    checkpoint.save(partial(nearest_state.arrays_of_hits, hits, first))
 
 
 __all__ = [
     "By",
     "Nearest",
     "NearestOptions",
-    "check",
+    "check_nearest",
     "files_of",
     "histogram",
     "html",

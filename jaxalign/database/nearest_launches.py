@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.bits import few_pairs
 from jaxalign.database.nearest_state import (
     QUERIES_AT_ONCE,
     NearestState,
@@ -27,17 +26,17 @@ from jaxalign.database.nearest_state import (
     rectangles,
     zipped,
 )
-from jaxalign.model.identity import Filters, share
-from jaxalign.model.identity_bounds import IdentityBound
-from jaxalign.pairs.gpu.transfer import FILTER_SLACK
+from jaxalign.model.identity import Filters, IdentityBound, share
+from jaxalign.pairs.gpu.device_arrays import FILTER_SLACK
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.proofs import lcs_launches
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
-from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.devices import by_length
 from jaxalign.runtime.programs import program
+from jaxalign.words import gpu
 
 FIRST_PAIRS = 8  # of a query, aligned before its others are looked at
-BIN = few_pairs.THREADS  # targets that are counted together: launches have whole bins
+BIN = gpu.THREADS  # targets that are counted together: launches have whole bins
 LAUNCHES_KEPT = 16  # whose counts are on the devices at once, 67 MB each if wide
 MAX_LEFT = 1 / 64  # of the pairs of a query, beyond which many are left
 CROWDED = 1 / 32  # of the pairs of a bin, from which on it is aligned whole
@@ -185,7 +184,7 @@ class LaunchBounds:
             sides = (self._of(launch, x) for x in (bars, own[:, 0], own[:, 1]))
             near = self._program(_near, launch, *sides)
             with jax.default_device(launch.device):
-                few = few_pairs.chosen(near, launch.room, self.room)
+                few = gpu.chosen(near, launch.room, self.room)
             row, column = few.row + launch.first[0], few.column + launch.first[1]
             pieces.append((row, column, few.value.astype(np.int64)))
         row, column, value = (np.concatenate(x) for x in zip(*pieces, strict=True))
@@ -370,7 +369,7 @@ def _near(
     place = jnp.arange(counted.lcs.shape[1], dtype=jnp.int32)[None]
     mask = (place < first[:, None]) | (place >= last[:, None])
     mask &= _bounds(counted, filters, join) >= bars[:, None] - FILTER_SLACK
-    return few_pairs.compact(mask, counted.lcs, size, start)
+    return gpu.compact(mask, counted.lcs, size, start)
 
 
 def _bounds(counted: _Counted, filters: Filters, join: str) -> jax.Array:

@@ -1,6 +1,7 @@
 """The result of ``nearest``: a row a test sequence, and bands of identity; and a report
 of it for people, one page of HTML that needs no network."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -9,12 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.model import charts, frames
+from jaxalign.database.hit_list import sequences_of
+from jaxalign.database.nearest_state import NONE, NearestState
+from jaxalign.database.options import (
+    LOCAL,
+    NearestOptions,
+    identity_options,
+    local_options,
+    nearest_definition,
+)
+from jaxalign.errors import JaxalignError
+from jaxalign.model import frames, show, statistics
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.names import written
-from jaxalign.model.page import page
-from jaxalign.model.show import counted
-from jaxalign.model.versions import package_versions
+from jaxalign.model.scoring import Scoring
+from jaxalign.model.show import counted, page
+from jaxalign.model.system import package_versions
+from jaxalign.pairs import jobs
 
 NO_BAND = "none"
 EMPTY, UNKNOWN = "the test sequence is empty", "the test sequence has no known residue"
@@ -182,7 +195,7 @@ class Nearest:
         ]
 
 
-def report(near: Nearest) -> str:
+def nearest_report(near: Nearest) -> str:
     """The whole page."""
     sections = _bands(near), _identities(near), _nearest(near), _computation(near)
     return page(near.heading(), sections)
@@ -212,16 +225,16 @@ def _bands(near: Nearest) -> Iterator[str]:
 def _identities(near: Nearest) -> Iterator[str]:
     counts, edges = histogram(near)
     tenths = [f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS)]
-    bars = charts.log_bars(
+    bars = show.log_bars(
         "Identity of the nearest",
         [f"{edge:.2f}" for edge in edges[:-1]],
         counts.tolist(),
-        [charts.COLOURS[0]] * BINS,
+        [show.COLOURS[0]] * BINS,
         marks=tenths,
         unit="test sequences",
     )
     yield "<h2>Identities</h2>"
-    yield charts.figure(bars, "Test sequences by the identity of their nearest.")
+    yield show.figure(bars, "Test sequences by the identity of their nearest.")
 
 
 def _nearest(near: Nearest) -> Iterator[str]:
@@ -237,3 +250,97 @@ def _computation(near: Nearest) -> Iterator[str]:
     for name, number in package_versions(PACKAGES).items():
         yield f"<tr><td>{escape(name)}</td><td>{escape(number)}</td></tr>"
     yield "</table>"
+
+
+# ------------------------------------------------------------------------------
+# From a scanned corpus to rows: who is nearest, and how the two align.
+
+
+def result(
+    tests: Sequences,
+    state: NearestState,
+    scoring: Scoring,
+    options: NearestOptions,
+    about: dict[str, Any],
+) -> Nearest:
+    """The rows of a scanned corpus."""
+    indices, corpus = sequences_of(state.records, scoring.alphabet)
+    test, rank = _rows_of(state)
+    index = state.index[test, rank]
+    nearest = np.where(index == NONE, -1, np.searchsorted(indices, index))
+    paired = _aligned(tests, corpus, test, nearest, scoring, options)
+    m, n = tests.lengths[test], np.append(corpus.lengths, 0)[nearest]
+    sizes = state.residues, state.sequences
+    known = statistics.parameters(scoring, LOCAL)
+    none = nearest < 0
+    if options.by == "identity":
+        _verify(state.identity[test, rank][~none], paired["identity"][~none])
+    score = np.where(none, np.nan, paired["score"])
+    positive = np.where(score > 0, score, np.nan)  # else there is no alignment
+    return Nearest(
+        tests=tests,
+        corpus=corpus,
+        test=test.astype(np.int32),
+        rank=(rank + 1).astype(np.int32),
+        nearest=nearest.astype(np.int32),
+        index=index,
+        identity=np.where(none, np.nan, paired["identity"]),
+        identities=paired["identities"].astype(np.int32),
+        score=score,
+        bits=statistics.bits(positive, known),
+        evalue=statistics.evalues(positive, m, *sizes, known),
+        test_coverage=ratio(paired["test_span"], np.where(none, 0, m)),
+        nearest_coverage=ratio(paired["nearest_span"], np.where(none, 0, n)),
+        bands=tuple(float(x) for x in options.bands),
+        top=options.top,
+        definition=nearest_definition(options, scoring),
+        by=options.by,
+        info={
+            "sequences": state.sequences,
+            "residues": state.residues,
+            "compared": state.sequences * len(tests),
+            "aligned": state.aligned,
+            "substituted": about["substituted"],
+            "implementation": state.implementation,
+            "seconds": time.perf_counter() - about["began"],
+        },
+    )
+
+
+def _rows_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
+    """(test, rank from 0 on) of the rows: one where nothing is near."""
+    wanted = state.index != NONE
+    wanted[:, 0] = True
+    tests, ranks = np.nonzero(wanted)
+    return tests, ranks
+
+
+def _verify(scanned: np.ndarray, aligned: np.ndarray) -> None:
+    if not np.array_equal(scanned, aligned):
+        raise JaxalignError("a pair's identity is not that of its scan: this is a bug")
+
+
+def _aligned(
+    tests: Sequences,
+    corpus: Sequences,
+    test: np.ndarray,
+    nearest: np.ndarray,
+    scoring: Scoring,
+    options: NearestOptions,
+) -> dict[str, np.ndarray]:
+    """Identity, and the best local alignment, of the pairs of all rows."""
+    names = ("identity", "identities", "score", "test_span", "nearest_span")
+    columns = {name: np.zeros(len(test)) for name in names}
+    (some,) = np.nonzero(nearest >= 0)
+    if not len(some):
+        return columns
+    sides = tests.take(test[some].tolist()), corpus.take(nearest[some].tolist())
+    table = jobs.run("zip", *sides, scoring, identity_options(options))
+    below = denominator(options.identity, table.columns, *table.lengths())
+    columns["identities"][some] = table["max_identities"]
+    columns["identity"][some] = ratio(table["max_identities"], below)
+    table = jobs.run("zip", *sides, scoring, local_options(options))
+    columns["score"][some] = table["score"]
+    columns["test_span"][some] = table["query_end"] - table["query_start"]
+    columns["nearest_span"][some] = table["target_end"] - table["target_start"]
+    return columns

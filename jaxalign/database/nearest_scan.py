@@ -12,29 +12,87 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.hit_list import keep as keep_records
-from jaxalign.database.nearest_options import (
-    NearestOptions,
-    filters_of,
-    identity_options,
-)
+from jaxalign.database.hits import scan as hit_tables_scan
 from jaxalign.database.nearest_state import (
+    NONE,
     QUERIES_AT_ONCE,
     NearestState,
     PairJob,
     align,
     bars_of,
+    no_state,
     rectangles,
     zipped,
 )
-from jaxalign.model.alphabet import Sequences
+from jaxalign.database.options import (
+    NearestOptions,
+    identity_options,
+    nearest_filters,
+    score_options,
+)
+from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs import small_jobs
+from jaxalign.pairs import by_rows
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.proofs import best_first, proof
-from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.devices import by_length
 from jaxalign.runtime.pipeline import read_ahead
+
+# ------------------------------------------------------------------------------
+# The nearest sequences of a corpus by score: an exhaustive search, local mode.
+
+
+def scan_by_score(
+    tests: Sequences,
+    blocks: Iterable[Sequences],
+    scoring: Scoring,
+    options: NearestOptions,
+    tell: Callable[[int], object],
+    begun: tuple[Hits, Records] | None = None,
+    watch: Callable[[Hits, Records], object] | None = None,
+) -> NearestState:
+    """The best ``options.top`` of each test sequence in all blocks of a corpus.
+
+    Where no pair of residues of the two scores above 0, every score is 0, and the first
+    sequence of the corpus is the nearest.
+
+    Parameters
+    ----------
+    blocks : iterable of Sequences
+        Those that follow what is known.
+    begun : (hits so far, the first record of the corpus), optional
+    watch : callable, optional
+        Takes the same after each block.
+    """
+    nothing = from_parts((), [], scoring.alphabet)
+    task = make_task("cross", tests, nothing, scoring, score_options(options))
+    task = replace(task, top=options.top)
+    hits, first = begun or (None, {})
+    watched = None if watch is None else lambda so_far: watch(so_far, first)
+    hits = hit_tables_scan(task, _noting(blocks, first), True, tell, hits, watched)
+    state = no_state(len(tests), options.top)
+    width = min(hits.index.shape[1], options.top)
+    state.index[:, :width] = hits.index[:, :width]
+    state.records = dict(hits.records)
+    if first and (state.index[:, 0] == NONE).any():
+        state.index[state.index[:, 0] == NONE, 0] = 0
+        state.records |= first
+    state.sequences, state.residues = hits.sequences, hits.residues
+    state.implementation = hits.info["implementation"]
+    state.aligned = hits.sequences * len(tests)
+    return state
+
+
+def _noting(blocks: Iterable[Sequences], first: Records) -> Iterator[Sequences]:
+    """The same blocks; the first record of all is kept."""
+    for block in blocks:
+        if not first and len(block):
+            first[0] = block.names[0], np.array(block[0])
+        yield block
+
 
 FIRST_PAIRS = 8  # of a query, aligned before its others are looked at again …
 GROWTH = 8  # … of which then so many times as many are
@@ -46,7 +104,7 @@ SHARED_QUERY = 32
 WIDE_PAIRS = 2**24  # of a piece, from which on launches on a GPU are wide
 
 
-def scan(
+def scan_by_identity(
     queries: Sequences,
     blocks: Iterable[Sequences],
     scoring: Scoring,
@@ -116,7 +174,7 @@ def _task(
 ) -> Task:
     chosen = identity_options(options)
     task = make_task("cross", queries, piece, scoring, chosen)
-    return replace(task, filters=filters_of(options), whole_codes=whole)
+    return replace(task, filters=nearest_filters(options), whole_codes=whole)
 
 
 def _bounds(task: Task, options: NearestOptions) -> Any:
@@ -160,9 +218,9 @@ def _fold(piece: _Piece, options: NearestOptions, state: NearestState) -> None:
 def _launches(task: Task) -> Any:
     """Launches that count common subsequences on a GPU; None where there is none."""
     named, few = task.implementation, task.job.total < proof.LEAST_CELLS
-    if named not in (None, "pallas") or small_jobs.seems_small(task):
+    if named not in (None, "pallas") or by_rows.seems_small(task):
         return None
-    if named is None and few and not small_jobs.may_have_gpu():
+    if named is None and few and not by_rows.may_have_gpu():
         return None
     from jaxalign.pairs import compiled
 

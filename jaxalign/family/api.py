@@ -11,10 +11,9 @@ from jaxalign import inputs
 from jaxalign.database.api import in_memory, read_blocks
 from jaxalign.errors import UsageError
 from jaxalign.family import engine
-from jaxalign.family.formats import format_of
+from jaxalign.family.engine import Source
 from jaxalign.family.options import FamilyKeywords, FamilyOptions, check
-from jaxalign.family.passes import Source
-from jaxalign.family.result import FamilyAlignment
+from jaxalign.family.result import FamilyAlignment, format_of
 from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring

@@ -1,27 +1,396 @@
 """The passes of an iterated search, one after the other, for some queries at once."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from jaxalign.database import fitted, hit_list
 from jaxalign.database.fitted import Sample
-from jaxalign.family import (
-    aligned_rows,
-    composition,
-    filters,
-    passes,
-    profile_building,
-)
-from jaxalign.family.aligned_rows import GAP
-from jaxalign.family.options import FamilyOptions
-from jaxalign.family.passes import PassHits, ScoredQuery, Source
-from jaxalign.family.result import FamilyAlignment, PassSummary
-from jaxalign.model.alphabet import Sequences
-from jaxalign.model.profile import Profile, as_query
+from jaxalign.database.hit_list import Hits
+from jaxalign.database.hits import aligned, rows, scan
+from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.family import result
+from jaxalign.family.options import FamilyOptions, search_options
+from jaxalign.family.result import GAP, Columns, FamilyAlignment, PassSummary
+from jaxalign.model import profile, statistics
+from jaxalign.model.alphabet import PROTEIN, Alphabet, Sequences, from_parts
+from jaxalign.model.profile import FREQUENCIES, Profile, as_query
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.statistics import Fit
+from jaxalign.model.table import Table, compact
+from jaxalign.pairs.options import make_task
+from jaxalign.pairs.plan import Task, merge
+
+# ------------------------------------------------------------------------------
+# Less score for hits whose composition alone makes them score.
+#
+# HMMER's second null model (Eddy, HMMER User's Guide 3.4, "The biased composition score
+# correction"): a random sequence with the composition that the aligned positions emit
+# on average. With odds o_i(a) of letter a at position i, the positions A of a path, and
+# its k residues between positions,
+#
+#     n(a) = (sum over i in A of o_i(a) + k) / (|A| + k),   bias = sum over x of ln n(x)
+#
+# over the residues x of the path. The prior of the second model is ``PRIOR``, so the
+# score loses ln(1 + PRIOR exp(bias)) nats.
+
+PRIOR = 1 / 256
+RESIDUES = 20
+STEPS = 60  # of bisection
+
+
+def lost_score(hits: Columns, scores: np.ndarray, unit: float) -> np.ndarray:
+    """The score that each hit loses, float64 (hits,).
+
+    Parameters
+    ----------
+    hits : Columns
+    scores : (m, letters)
+        Of every position of the query; 1 is ``unit`` nats.
+    """
+    odds = np.exp(unit * scores[:, :RESIDUES])
+    aligned = hits.codes != GAP
+    inserted = hits.inserted.sum(1)
+    total = aligned.sum(1) + inserted
+    emitted = (aligned @ odds + inserted[:, None]) / np.maximum(total, 1)[:, None]
+    counts = hits.inserted[:, :RESIDUES] + _counts(hits.codes)
+    bias = (counts * np.log(np.maximum(emitted, 1e-300))).sum(1)
+    return np.logaddexp(0, np.log(PRIOR) + bias) / unit
+
+
+def _counts(codes: np.ndarray) -> np.ndarray:
+    """How often each residue stands in each row, (rows, 20)."""
+    return np.stack([(codes == k).sum(1) for k in range(RESIDUES)], 1)
+
+
+def unit_of(matrix: np.ndarray) -> float:
+    """Nats of a score of 1: lambda with sum over a, b of P_a P_b exp(lambda s) = 1.
+
+    Parameters
+    ----------
+    matrix : (letters, letters)
+        Of proteins, with a negative mean (Karlin and Altschul 1990).
+    """
+    scores = matrix[:RESIDUES, :RESIDUES].astype(float)
+    pairs = np.outer(FREQUENCIES, FREQUENCIES)
+    low, high = 0.0, 1.0
+    while (pairs * np.exp(high * scores)).sum() < 1:
+        high *= 2
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        above = (pairs * np.exp(middle * scores)).sum() > 1
+        low, high = (low, middle) if above else (middle, high)
+    return high
+
+
+# ------------------------------------------------------------------------------
+# Which rows of an alignment are kept, by the definitions of HH-suite's hhfilter.
+#
+# Remmert, Biegert, Hauser and Söding, Nature Methods 9:173 (2012); the options
+# ``-cov``, ``-qid`` and ``-id``. Residues are the 20: X, B and Z are none here.
+
+# Of two rows that are as alike as the bound says, hhfilter keeps both.
+TOLERANCE = 1e-4
+
+
+def filtered(
+    query: np.ndarray,
+    codes: np.ndarray,
+    min_coverage: float = 0.0,
+    min_query_identity: float = 0.0,
+    max_identity: float = 1.0,
+) -> np.ndarray:
+    """Numbers of the rows that are kept, int64, in their order.
+
+    Parameters
+    ----------
+    query : uint8 (m,)
+    codes : int8 (rows, m)
+        Of the residues at its positions.
+    min_coverage : float
+        ``-cov``: residues of a row over m.
+    min_query_identity : float
+        ``-qid``: residues that are the query's over residues of the row.
+    max_identity : float
+        ``-id``: of two rows, equal residues over positions at which both have one. The
+        row with fewer residues goes, of rows with as many the later one; a row is
+        compared with those that stay, the query is the first of them.
+    """
+    residues = (codes >= 0) & (codes < RESIDUES)
+    count = residues.sum(1)
+    equal = (residues & (codes == query.astype(np.int8))).sum(1)
+    keep = (count >= min_coverage * len(query)) & (count > 0)
+    keep &= equal >= min_query_identity * count - TOLERANCE
+    rows = np.flatnonzero(keep)
+    if max_identity >= 1:
+        return rows
+    order = rows[np.argsort(-count[rows], kind="stable")]
+    return np.sort(order[_different(query, codes[order], max_identity)])
+
+
+def _different(query: np.ndarray, codes: np.ndarray, most: float) -> np.ndarray:
+    """Which rows are unlike the query and all rows before them that stay."""
+    some = np.where(codes < RESIDUES, codes, -1).astype(np.int8)
+    staying = np.empty((len(some) + 1, len(query)), np.int8)
+    staying[0] = np.where(query < RESIDUES, query.astype(np.int8), -1)
+    count, stay = 1, np.zeros(len(some), bool)
+    for k, row in enumerate(some):
+        at = np.flatnonzero(row >= 0)
+        others = staying[:count, at]
+        pairs = (others >= 0).sum(1)
+        differing = pairs - (others == row[at]).sum(1)
+        alike = (pairs > 0) & (differing <= (1 - TOLERANCE - most) * pairs)
+        if not alike.any():
+            staying[count], stay[k] = row, True
+            count += 1
+    return stay
+
+
+# ------------------------------------------------------------------------------
+# From the aligned hits of a query to the profile that searches next.
+
+PSEUDOCOUNTS = 10.0
+
+
+def profile_of(
+    name: str, query: np.ndarray, hits: np.ndarray, alphabet: Alphabet, unit: float
+) -> Profile:
+    """Log-odds of the positions of a query.
+
+    Parameters
+    ----------
+    query : uint8 (m,)
+        Its codes.
+    hits : int8 (hits, m)
+        Codes of the residues at its positions, ``GAP`` where there is none.
+    unit : float
+        Nats of a score of 1.
+    """
+    rows = np.vstack([query.astype(np.int8)[None], hits])
+    letters = np.where(rows < RESIDUES, rows, profile.OTHER_CODE).astype(np.int8)
+    letters[rows == GAP] = profile.GAP_CODE
+    known = (letters >= 0).any()
+    odds = log_odds(letters, PSEUDOCOUNTS) if known else np.zeros((len(query), 20))
+    return Profile(name, whole_scores(odds, unit), alphabet, unit)
+
+
+def log_odds(letters: np.ndarray, pseudocounts: float) -> np.ndarray:
+    """ln(Q / P) of the residues, (m, 20), as PSI-BLAST has them
+    (``model.profile_counts``); 0 at a position at which no row has one."""
+    share = profile.row_weights(letters, "henikoff")
+    known = (letters >= 0).any(0)
+    odds = np.zeros((letters.shape[1], RESIDUES))
+    odds[known] = profile.log_odds_of(letters[:, known], share, pseudocounts)
+    return odds
+
+
+def whole_scores(odds: np.ndarray, unit: float) -> np.ndarray:
+    """Log-odds of the 20 residues in nats -> int32 (m, 24), 1 is ``unit`` nats."""
+    others = [profile.mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
+    scores = np.rint(np.column_stack([odds, *others]) / unit)
+    return np.column_stack([scores, scores.min(1)]).astype(np.int32)
+
+
+# ------------------------------------------------------------------------------
+# One pass: several queries against a database in blocks, and the hits of each.
+#
+# A query is a sequence with a matrix, or the consensus of a profile with the scores of
+# its positions. A database of FASTA is read once a pass, whatever the number of
+# queries.
+
+
+class ScoredQuery(NamedTuple):
+    """A set of one sequence, and what scores it; 1 of the scores is ``unit`` nats."""
+
+    sequences: Sequences
+    scoring: Scoring
+    unit: float
+
+    @property
+    def position_scores(self) -> np.ndarray:
+        """(m, letters)."""
+        scores = self.scoring.scores / self.scoring.scale
+        if self.scoring.by_position:
+            return scores
+        return scores[self.sequences.codes.astype(np.intp)]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where the database comes from, every time it is read.
+
+    ``sequences`` where it is in memory or mapped; else ``read`` gives its blocks, and
+    ``substituted[0]`` counts the letters of them that are read as the wildcard.
+    """
+
+    sequences: Sequences | None
+    read: Callable[[], Iterator[Sequences]]
+    substituted: list[int]
+
+    def rounds(self) -> Iterator[list[Sequences]]:
+        """Blocks that all queries meet before the next ones are read."""
+        if self.sequences is not None:
+            yield hit_list.blocks_of(self.sequences)
+            return
+        for block in self.read():
+            yield [block]
+
+
+class PassHits(NamedTuple):
+    """The hits of a query in one pass.
+
+    Attributes
+    ----------
+    table : Table
+        From the smallest E-value, with paths, ``bits``, ``evalue`` and ``bias``, the
+        score that the composition costs.
+    columns : Columns
+    fit : Fit
+        Lambda and K.
+    fitted_to : str
+        ``database``, ``shuffled`` or ``none``.
+    """
+
+    table: Table
+    columns: result.Columns
+    fit: Fit
+    fitted_to: str
+
+
+def hits_of(
+    queries: Sequence[ScoredQuery],
+    source: Source,
+    sample: fitted.Sample,
+    options: FamilyOptions,
+    tell: Callable[[int], object] | None = None,
+) -> list[PassHits]:
+    """The hits of each query with E-values up to ``options.largest_evalue``.
+
+    sample : of the database; filled by the first pass
+    tell : called with the cells so far
+    """
+    search = search_options(options)
+    tasks = [_task(query, search) for query in queries]
+    scans = _scan(tasks, int(search.top), source, sample, tell)
+    pairs = zip(queries, tasks, scans, strict=True)
+    return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
+
+
+def _task(query: ScoredQuery, search: SearchOptions) -> Task:
+    nothing = from_parts((), [], query.scoring.alphabet)
+    scan = pair_options(search, "score")
+    task = make_task("cross", query.sequences, nothing, query.scoring, scan)
+    return replace(task, top=int(search.top))
+
+
+def _scan(
+    tasks: list[Task],
+    top: int,
+    source: Source,
+    sample: fitted.Sample,
+    tell: Callable[[int], object] | None,
+) -> list[Hits]:
+    """The best ``top`` hits of each task in the whole database."""
+    keep, known = source.sequences is None, sample.seen > 0
+    scans, cells = [_no_hits() for _ in tasks], 0
+    for blocks in source.rounds():
+        if not known:
+            blocks = list(sample.watch(blocks))
+        for k, task in enumerate(tasks):
+            tells = tell and _Teller(tell, cells)
+            hits = scan(task, iter(blocks), keep, tells)
+            scans[k] = _joined(scans[k], hits, top)
+            cells += hits.info["cells"]
+    return scans
+
+
+def _no_hits() -> Hits:
+    """Of one query."""
+    return Hits(np.zeros((1, 0), np.int64), np.zeros((1, 0), np.int64))
+
+
+class _Teller(NamedTuple):
+    """Tells of cells behind those that are done."""
+
+    tell: Callable[[int], object]
+    before: int
+
+    def __call__(self, cells: int) -> None:
+        self.tell(self.before + cells)
+
+
+def _joined(first: Hits, second: Hits, top: int) -> Hits:
+    """The best of two parts of a database; equal scores in its order."""
+    later = second.index.astype(np.int64)
+    later = np.where(later == hit_list.NO_HIT, later, later + first.sequences)
+    index = np.concatenate([first.index, later], axis=1)
+    score = np.concatenate([first.score, second.score.astype(np.int64)], axis=1)
+    order = np.lexsort((index, -score, index == hit_list.NO_HIT), axis=1)[:, :top]
+    index, score = (np.take_along_axis(x, order, axis=1) for x in (index, score))
+    records = {k + first.sequences: record for k, record in second.records.items()}
+    best = set(index[0].tolist())
+    records = {k: x for k, x in (first.records | records).items() if k in best}
+    known = first.info["implementation"]
+    return Hits(
+        score,
+        index,
+        first.residues + second.residues,
+        first.sequences + second.sequences,
+        records,
+        merge([first.info, second.info]) if known else second.info,
+    )
+
+
+def _hits(
+    query: ScoredQuery,
+    task: Task,
+    scan: Hits,
+    database: Sequences | None,
+    sample: fitted.Sample,
+    options: FamilyOptions,
+) -> PassHits:
+    """E-values, then the paths of what they leave, then what composition leaves."""
+    search = search_options(options)
+    table = rows(task, scan, database)
+    about = query.sequences, sample, query.scoring, pair_options(search, "score")
+    fits = fitted.fits_scores(*about, scan.info["implementation"])
+    fit = Fit(*(float(x[0]) for x in fits.values))
+    space = len(query.sequences.codes), scan.residues
+    evalues = _evalues(table["score"], space, fit)
+    table = compact(table.filter(evalues <= options.largest_evalue))
+    table = aligned(table, search) if len(table) else _no_paths(table)
+    hits = result.columns(table, space[0])
+    bias = np.zeros(len(table))
+    if options.correct_composition and len(table):
+        bias = lost_score(hits, query.position_scores, query.unit)
+    score = table["score"] - bias
+    more = {"bits": statistics.fitted_bits(score, fit), "bias": bias}
+    more |= {"evalue": _evalues(score, space, fit)}
+    table = replace(table, columns=table.columns | more)
+    order = np.lexsort((-score, more["evalue"]))
+    order = order[more["evalue"][order] <= options.largest_evalue]
+    hits = result.Columns(*(x[order] for x in hits))
+    info = table.info | {"residues": scan.residues, "sequences": scan.sequences}
+    table = replace(table.filter(order), info=info)
+    return PassHits(table, hits, fit, str(fits.sources[0]))
+
+
+def _evalues(score: np.ndarray, space: tuple[int, int], fit: Fit) -> np.ndarray:
+    return statistics.fitted_evalues(score, *space, fit)
+
+
+def _no_paths(table: Table) -> Table:
+    """A table without rows, as one with paths."""
+    names = ("query_start", "query_end", "target_start", "target_end")
+    empty = {name: np.zeros(0, np.int32) for name in names}
+    paths = np.zeros(0, np.uint32), np.zeros(1, np.int64)
+    return replace(table, columns=table.columns | empty, operations=paths[0],
+                   operation_offsets=paths[1])  # fmt: skip
+
 
 # Sequences of the database that lambda and K are fitted to: lambda is off by 1.7 %, and
 # an E-value of 0.001 in 10^7 residues by a third.
@@ -49,7 +418,7 @@ def run(
     queries: Sequences, source: Source, scoring: Scoring, options: FamilyOptions
 ) -> list[FamilyAlignment]:
     """The alignment of each query."""
-    unit = composition.unit_of(scoring.scores)
+    unit = unit_of(scoring.scores)
     sample, cells = Sample(SAMPLE), _Cells(options, queries, source)
     searches = [
         Search(one, ScoredQuery(one, scoring, unit))
@@ -60,7 +429,7 @@ def run(
         if not running:
             break
         began, models = time.perf_counter(), [search.query for search in running]
-        results = passes.hits_of(models, source, sample, options, cells.teller())
+        results = hits_of(models, source, sample, options, cells.teller())
         seconds = (time.perf_counter() - began) / len(running)
         for search, hits in zip(running, results, strict=True):
             _advance(search, hits, scoring, options, seconds)
@@ -87,7 +456,7 @@ def _advance(
     search.summaries.append(PassSummary(*counts, lambda_, k, hits.fitted_to, seconds))
     name, unit = search.sequences.names[0], search.query.unit
     about = name, search.codes, hits.columns.codes[which], scoring.alphabet, unit
-    search.profile = profile_building.profile_of(*about)
+    search.profile = profile_of(*about)
     sequences, scored = as_query(search.profile, scoring)
     search.query = ScoredQuery(sequences, scored, unit)
 
@@ -104,7 +473,7 @@ def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAli
     hits, profile = search.hits, search.profile
     assert hits is not None and profile is not None
     reported = np.flatnonzero(hits.table["evalue"] <= options.max_evalue)
-    passing = filters.kept(
+    passing = filtered(
         search.codes,
         hits.columns.codes[reported],
         options.min_coverage,
@@ -117,7 +486,7 @@ def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAli
     info = table.info | {"substituted": source.substituted[0]}
     return FamilyAlignment(
         search.sequences.names[0],
-        aligned_rows.text_of(search.codes, search.sequences.alphabet),
+        result.text_of(search.codes, search.sequences.alphabet),
         replace(table, info=info),
         np.vstack([query, hits.columns.codes[rows]]),
         profile,

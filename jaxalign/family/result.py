@@ -1,14 +1,407 @@
 """An alignment of a query with its relatives, and how it came about."""
 
 import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.family import aligned_rows, diversity, formats
-from jaxalign.model.profile import Profile
+from jaxalign.errors import UsageError
+from jaxalign.io import output
+from jaxalign.model import profile
+from jaxalign.model.alphabet import Alphabet
+from jaxalign.model.names import written
+from jaxalign.model.operations import D, I, M
+from jaxalign.model.profile import FREQUENCIES, RESIDUES, Profile
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import Table
+
+# ------------------------------------------------------------------------------
+# Hits of one query on its positions: columns of codes, and rows of a3m text.
+
+GAP = -1
+ROWS_AT_ONCE = 2**13
+LOWER = 32  # from an upper case letter of ASCII to the lower case one
+
+
+class Steps(NamedTuple):
+    """The steps of many paths, one after the other, (steps,) each.
+
+    ``row`` is the row of the table, ``kind`` M, I or D, ``position`` the query residue
+    of the step (of D the one before it), ``code`` the target's residue, which I has
+    not.
+    """
+
+    row: np.ndarray
+    kind: np.ndarray
+    position: np.ndarray
+    code: np.ndarray
+
+
+class Columns(NamedTuple):
+    """The residues of some hits.
+
+    Attributes
+    ----------
+    codes : int8 (hits, m)
+        Of the residue at each position of the query, ``GAP`` where there is none.
+    inserted : int64 (hits, letters)
+        How many of each letter stand between positions.
+    """
+
+    codes: np.ndarray
+    inserted: np.ndarray
+
+
+def blocks(table: Table) -> Iterator[Table]:
+    """The rows of a table, some at a time."""
+    for start in range(0, len(table), ROWS_AT_ONCE):
+        yield table[start : start + ROWS_AT_ONCE]
+
+
+def columns(table: Table, length: int) -> Columns:
+    """The residues of the hits of a query of ``length`` positions."""
+    size = table.targets.alphabet.size
+    parts = [_columns(block, length, size) for block in blocks(table)]
+    nothing = Columns(np.zeros((0, length), np.int8), np.zeros((0, size), np.int64))
+    codes, inserted = zip(nothing, *parts, strict=True)
+    return Columns(np.concatenate(codes), np.concatenate(inserted))
+
+
+def _columns(table: Table, length: int, size: int) -> Columns:
+    steps = steps_of(table)
+    codes = np.full((len(table), length), GAP, np.int8)
+    pairs, inserts = steps.kind == M, steps.kind == D
+    codes[steps.row[pairs], steps.position[pairs]] = steps.code[pairs]
+    place = steps.row[inserts] * size + steps.code[inserts]
+    counts = np.bincount(place, minlength=len(table) * size)
+    return Columns(codes, counts.reshape(len(table), size))
+
+
+def a3m_rows(table: Table, length: int) -> list[str]:
+    """The hits as rows of a3m: upper case and - at the positions of the query, lower
+    case between them.
+
+    A letter that means no residue, *, is X, which every reader knows.
+    """
+    return [row for block in blocks(table) for row in _a3m_rows(block, length)]
+
+
+def _a3m_rows(table: Table, length: int) -> list[str]:
+    steps = steps_of(table)
+    counts = np.bincount(steps.row, minlength=len(table))
+    begin, end = table["query_start"].astype(np.int64), table["query_end"]
+    offsets = np.concatenate([[0], np.cumsum(counts + length - (end - begin))])
+    text = np.full(offsets[-1], ord("-"), np.uint8)
+    shift = offsets[:-1] + begin - (np.cumsum(counts) - counts)
+    place = np.arange(len(steps.row)) + shift[steps.row]
+    letters = residue_letters(table.targets.alphabet)[steps.code]
+    letters[steps.kind == D] += LOWER
+    written = steps.kind != I
+    text[place[written]] = letters[written]
+    whole = text.tobytes().decode()
+    return [whole[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def residue_letters(alphabet: Alphabet) -> np.ndarray:
+    """uint8 ASCII of the codes; what is no letter is X."""
+    letters = "".join(x if x.isalpha() else "X" for x in alphabet.letters)
+    return np.frombuffer(letters.encode(), np.uint8)
+
+
+def text_of(codes: np.ndarray, alphabet: Alphabet) -> str:
+    """The letters of a sequence; what is no letter is X."""
+    return residue_letters(alphabet)[codes].tobytes().decode()
+
+
+def steps_of(table: Table) -> Steps:
+    """The steps of all paths of a table."""
+    offsets = np.asarray(table.operation_offsets)
+    runs = np.asarray(table.operations)[offsets[0] : offsets[-1]]
+    lengths = (runs >> 4).astype(np.int64)
+    kind = np.repeat((runs & 15).astype(np.uint8), lengths)
+    row = np.repeat(np.repeat(np.arange(len(table)), np.diff(offsets)), lengths)
+    position = _running(kind != D, row, table["query_start"])
+    target = _running(kind != I, row, table["target_start"])
+    index = table["target"].astype(np.int64)[row]
+    place = np.asarray(table.targets.offsets)[index] + target
+    code = table.targets.codes[np.minimum(place, len(table.targets.codes) - 1)]
+    return Steps(row, kind, position, code)
+
+
+def _running(consumed: np.ndarray, row: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The residue of a side at each step: the last that was consumed."""
+    total = np.cumsum(consumed)
+    first = np.flatnonzero(np.diff(row, prepend=-1))
+    before = np.zeros(len(start), np.int64)
+    before[row[first]] = total[first] - consumed[first]
+    return start.astype(np.int64)[row] + total - before[row] - 1
+
+
+# ------------------------------------------------------------------------------
+# How many different sequences an alignment has: Neff.
+
+COUNTED_RESIDUES = 20
+CLUSTER_IDENTITY = 0.8
+ROWS_COMPARED = 2**9
+
+
+def by_entropy(rows: np.ndarray) -> float:
+    """The exponential of the mean entropy of the columns, from 1 to 20.
+
+    As HH-suite's Neff (Söding 2005), with one position-based weight a row in place of
+    one a row and column. Frequencies are those of the residues, gaps left out.
+
+    Parameters
+    ----------
+    rows : int8 (rows, m)
+        Codes; the first row is the query.
+    """
+    letters = np.where(rows < COUNTED_RESIDUES, rows, profile.OTHER_CODE).astype(
+        np.int8
+    )
+    letters[rows < 0] = profile.GAP_CODE
+    if not (letters >= 0).any():
+        return 1.0
+    share = profile.row_weights(letters, "henikoff")
+    counts = np.stack([share @ (letters == k) for k in range(COUNTED_RESIDUES)], 1)
+    total = counts.sum(1)
+    parts = counts[total > 0] / total[total > 0][:, None]
+    entropy = -(parts * np.log(np.where(parts > 0, parts, 1))).sum(1)
+    return float(np.exp(entropy.mean()))
+
+
+def by_clusters(rows: np.ndarray, identity: float = CLUSTER_IDENTITY) -> float:
+    """The median over positions of the summed weights of the rows with a residue
+    there; a row's weight is 1 over the number of rows that are alike, itself included.
+
+    As AlphaFold 2 counts the depth of an alignment (Jumper et al. 2021, fig. 5; weights
+    of Wu et al. 2020). Two rows are alike where equal residues are ``identity`` or more
+    of the positions at which either has one.
+
+    Parameters
+    ----------
+    rows : int8 (rows, m)
+    """
+    some = np.where((rows >= 0) & (rows < COUNTED_RESIDUES), rows, -1).astype(np.int8)
+    weights = np.concatenate(
+        [
+            1 / np.maximum(_alike(some[k : k + ROWS_COMPARED], some, identity), 1)
+            for k in range(0, len(some), ROWS_COMPARED)
+        ]
+    )
+    return float(np.median(weights @ (some >= 0)))
+
+
+def _alike(some: np.ndarray, rows: np.ndarray, identity: float) -> np.ndarray:
+    """How many of the rows each of some is alike to."""
+    present, others = (some >= 0), (rows >= 0)
+    both = present.astype(np.float32) @ others.T.astype(np.float32)
+    either = present.sum(1)[:, None] + others.sum(1)[None] - both
+    equal = np.zeros_like(both)
+    for k in range(COUNTED_RESIDUES):
+        equal += (some == k).astype(np.float32) @ (rows == k).T.astype(np.float32)
+    return (equal >= identity * either - 1e-3).sum(1)
+
+
+# ------------------------------------------------------------------------------
+# Files of an alignment: a3m, Stockholm, a HMMER3 model, and a matrix of PSI-BLAST.
+
+ORDER = [RESIDUES.index(letter) for letter in sorted(RESIDUES)]  # HMMER's
+HEADING = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
+# Of a gap without cost for its further residues: a model needs an end of it.
+MOST_EXTENDED = 0.999
+POSITION = re.compile("[A-Z-]")  # of a row of a3m
+
+
+class AlignedText(NamedTuple):
+    """An alignment and its profile, as the writers need them.
+
+    Attributes
+    ----------
+    names : of the rows, the query's first
+    headings : the same, and of hits where they lie, E-values and bits
+    spans : (first, last) residue of each row, counted from 1
+    rows : of a3m
+    profile, scoring : of the hits, and the gap costs
+    """
+
+    names: Sequence[str]
+    headings: Sequence[str]
+    spans: Sequence[tuple[int, int]]
+    rows: Sequence[str]
+    profile: Profile
+    scoring: Scoring
+
+
+def a3m(text: AlignedText) -> Iterator[str]:
+    """A heading and one line for each row: Boltz reads a row from one line."""
+    for heading, row in zip(text.headings, text.rows, strict=True):
+        yield f">{written(heading)}\n{row}\n"
+
+
+def stockholm(text: AlignedText) -> Iterator[str]:
+    """All columns, those of insertions padded with points; names end in their span."""
+    return _alignment_columns(_different_names(text), text.rows)
+
+
+def _different_names(text: AlignedText) -> list[str]:
+    """One word each; a name that comes again, as the query's in the database, is
+    numbered, since readers join rows of one name."""
+    times, names = Counter(), []
+    for name, (first, last) in zip(text.names, text.spans, strict=True):
+        word = "_".join(written(name).split()) or "_"
+        times[word] += 1
+        number = f"_{times[word]}" if times[word] > 1 else ""
+        names.append(f"{word}{number}/{first}-{last}")
+    return names
+
+
+def hmm(text: AlignedText) -> Iterator[str]:
+    """A HMMER3 model: emissions of the profile, and the same gap costs everywhere."""
+    name = "_".join(written(text.names[0]).split()) or "_"
+    costs = text.scoring.gap_open, text.scoring.gap_extend
+    return _model(name, text.profile, *costs, len(text.rows))
+
+
+def pssm(text: AlignedText) -> Iterator[str]:
+    """The scores as PSI-BLAST's ``-out_ascii_pssm`` has them: place, letter of the
+    query, and the 20 scores."""
+    letters = text.profile.alphabet.letters[: len(RESIDUES)]
+    yield "\nLast position-specific scoring matrix computed\n"
+    yield " " * 11 + "".join(f"{letter:>4}" for letter in letters) + "\n"
+    scores = text.profile.scores[:, : len(RESIDUES)].tolist()
+    for k, (letter, row) in enumerate(zip(text.rows[0], scores, strict=True), 1):
+        yield f"{k:5d} {letter}    " + "".join(f"{x:4d}" for x in row) + "\n"
+
+
+def _alignment_columns(names: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
+    """Rows of a3m as a Stockholm alignment, line by line: every residue has a column,
+    and ``#=GC RF`` marks the positions of the query."""
+    widths = _widths(rows)
+    longest = max(len("#=GC RF"), *map(len, names))
+    yield "# STOCKHOLM 1.0\n\n"
+    for name, row in zip(names, rows, strict=True):
+        yield f"{name:{longest}} {_padded(row, widths)}\n"
+    marks = "x".join("." * width for width in widths)
+    yield f"{'#=GC RF':{longest}} {marks}\n//\n"
+
+
+def _widths(rows: Sequence[str]) -> list[int]:
+    """The longest insertion before each position, and behind the last."""
+    each = ([len(part) for part in POSITION.split(row)] for row in rows)
+    return [max(lengths) for lengths in zip(*each, strict=True)]
+
+
+def _padded(row: str, widths: list[int]) -> str:
+    """A row with points where others have more residues between positions."""
+    inserted = POSITION.split(row)
+    pieces = [part.ljust(width, ".") for part, width in zip(inserted, widths)]  # noqa: B905
+    positions = [*POSITION.findall(row), ""]
+    return "".join(a + b for a, b in zip(pieces, positions, strict=True))
+
+
+def _model(
+    name: str, profile: Profile, gap_open: float, gap_extend: float, rows: int
+) -> Iterator[str]:
+    """A HMMER3 text file, line by line; costs are those of the profile's unit.
+
+    Emissions are P_a exp(unit s_a). With gaps of ``open`` and ``extend`` nats, ends of
+    the costs that ``Profile.from_hmm`` reads back:
+
+        d = exp(-extend) from D to D,  x = exp(-open) / (1 - d),  M to M 1 / (1 + 2 x),
+        M to D, and M to I, x / (1 + 2 x).
+    """
+    yield "HMMER3/f [jaxalign]\n"
+    yield f"NAME  {name}\nLENG  {len(profile)}\nALPH  amino\nRF    no\nMM    no\n"
+    yield f"CONS  yes\nCS    no\nMAP   no\nNSEQ  {rows}\n"
+    yield f"HMM     {_words(sorted(RESIDUES))}\n        {_words(HEADING)}\n"
+    moves = transitions(gap_open * profile.unit, gap_extend * profile.unit)
+    background = _numbers(FREQUENCIES[ORDER])
+    yield f"        {background}\n        {_numbers(_first(moves))}\n"
+    for k, row in enumerate(_emissions(profile), 1):
+        letter = profile.consensus[k - 1].lower()
+        yield f"{k:7d} {_numbers(row)} - {letter} - - -\n        {background}\n"
+        last = k == len(profile)
+        yield f"        {_numbers(_last(moves) if last else moves)}\n"
+    yield "//\n"
+
+
+def transitions(opening: float, extending: float) -> list[float]:
+    """Probabilities from M to M, I and D, from I to M and I, from D to M and D."""
+    more = min(exp(-extending), MOST_EXTENDED)
+    x = exp(-opening) / (1 - more)
+    whole = 1 + 2 * x
+    return [1 / whole, x / whole, x / whole, 1 - more, more, 1 - more, more]
+
+
+def _first(moves: list[float]) -> list[float]:
+    """Before the first position there is no deletion to come from."""
+    return [*moves[:5], 1.0, 0.0]
+
+
+def _last(moves: list[float]) -> list[float]:
+    """Behind the last position no deletion begins."""
+    match, insert = moves[:2]
+    total = match + insert
+    return [match / total, insert / total, 0.0, *moves[3:5], 1.0, 0.0]
+
+
+def _emissions(profile: Profile) -> np.ndarray:
+    """(m, 20), in HMMER's order of letters."""
+    odds = np.exp(profile.unit * profile.scores[:, : len(RESIDUES)])
+    emitted = odds * FREQUENCIES
+    return (emitted / emitted.sum(1, keepdims=True))[:, ORDER]
+
+
+def _words(words: Iterable[str]) -> str:
+    return " ".join(f"{word:>8}" for word in words)
+
+
+def _numbers(probabilities: Iterable[float]) -> str:
+    """-ln of each, * of 0."""
+    return _words(f"{abs(log(p)):.5f}" if p > 0 else "*" for p in probabilities)
+
+
+SUFFIXES = {".a3m": "a3m", ".sto": "stockholm", ".hmm": "hmm", ".pssm": "pssm"}
+WRITERS: dict[str, Callable[[AlignedText], Iterator[str]]] = {
+    "a3m": a3m,
+    "stockholm": stockholm,
+    "hmm": hmm,
+    "pssm": pssm,
+}
+
+
+def format_of(path: str, format: str | None) -> str:
+    """The format of a file by its suffix, if none is named; of standard output a3m.
+
+    Raises
+    ------
+    UsageError
+    """
+    named = format or next((x for end, x in SUFFIXES.items() if path.endswith(end)), "")
+    if not named and path == output.STDOUT:
+        return "a3m"
+    if named not in WRITERS:
+        known, ends = ", ".join(WRITERS), ", ".join(SUFFIXES)
+        raise UsageError(
+            f"{path}: format {named!r}: one of {known}, or a suffix of {ends}"
+        )
+    return named
+
+
+def write_alignment(
+    text: AlignedText, path: str, format: str | None, force: bool
+) -> None:
+    """Write a file, whole or not at all."""
+    writer = WRITERS[format_of(path, format)]
+    output.check(path, force)
+    output.write_text(path, writer(text))
 
 
 @dataclass(frozen=True)
@@ -76,17 +469,17 @@ class FamilyAlignment:
     def rows(self) -> list[str]:
         """Rows of a3m: upper case and - at the query's positions, lower case between
         them."""
-        return [self.query, *aligned_rows.a3m_rows(self.table, len(self.query))]
+        return [self.query, *a3m_rows(self.table, len(self.query))]
 
     @cached_property
     def neff(self) -> float:
         """The exponential of the mean entropy of the columns, as HH-suite's Neff."""
-        return diversity.by_entropy(self.codes)
+        return by_entropy(self.codes)
 
-    def neff_of_clusters(self, identity: float = diversity.CLUSTER_IDENTITY) -> float:
+    def neff_of_clusters(self, identity: float = CLUSTER_IDENTITY) -> float:
         """The median over positions of rows there, alike ones counted as one: the depth
         of AlphaFold 2."""
-        return diversity.by_clusters(self.codes, identity)
+        return by_clusters(self.codes, identity)
 
     def write(
         self,
@@ -110,9 +503,9 @@ class FamilyAlignment:
         UsageError
             No such format, or the file exists.
         """
-        formats.write(self.as_text(), os.fspath(path), format, force)
+        write_alignment(self.as_text(), os.fspath(path), format, force)
 
-    def as_text(self) -> formats.AlignedText:
+    def as_text(self) -> AlignedText:
         """Names, places and rows, for the writers."""
         names = ("target_start", "target_end", "evalue", "bits")
         columns = (self.table[name].tolist() for name in names)
@@ -125,6 +518,6 @@ class FamilyAlignment:
         first, last = (self.table[x].tolist() for x in ("target_start", "target_end"))
         spans = [(1, len(self.query))]
         spans += [(a + 1, b) for a, b in zip(first, last, strict=True)]
-        return formats.AlignedText(
+        return AlignedText(
             self.names, headings, spans, self.rows(), self.profile, self.table.scoring
         )

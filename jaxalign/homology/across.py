@@ -7,24 +7,150 @@ proves that it is no worse than all of the worst pairs known by then.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from jaxalign.homology.links import PairCounts, longest_first, parts_of
-from jaxalign.homology.nearest_across import NearestAcross, none_yet
-from jaxalign.homology.options import (
-    Definition,
-    everything,
-    identities,
-    pair_options,
-)
-from jaxalign.homology.seeds import likely_pairs
-from jaxalign.model.alphabet import Sequences
+from jaxalign.homology.options import Definition, everything, identities, pair_options
+from jaxalign.model.alphabet import Sequences, begins, from_parts
+from jaxalign.model.names import written
 from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
 from jaxalign.pairs.jobs import stream_parts
 from jaxalign.pairs.options import PairOptions, make_task
 from jaxalign.runtime import pipeline
+from jaxalign.runtime.pipeline import in_threads
+
+# ------------------------------------------------------------------------------
+# Pairs across two sets that are likely to be alike, by shared words.
+#
+# No result depends on them: what they find is a bound from below on the worst pairs, so
+# that fewer other pairs need be aligned to find those.
+
+WORD, SHORT_WORD = 4, 2  # letters; the second where sequences are short
+SHORT = 40  # mean length
+MOST_PRODUCTS = 3e8  # of words, about: seconds
+QUERIES = 256  # whose counts are in memory at a time
+
+
+def likely_pairs(
+    a: Sequences, b: Sequences, count: int, threads: int = 1, of_shorter: bool = False
+) -> tuple:
+    """About the ``count`` pairs with the largest share of common words, of the longer
+    length or of the shorter one.
+
+    Returns
+    -------
+    i, j : int64
+        Sequences of ``a`` and of ``b``; each i at most once.
+    """
+    letters = a.alphabet.size
+    mean = (len(a.codes) + len(b.codes)) / max(len(a) + len(b), 1)
+    word = SHORT_WORD if mean < SHORT else WORD
+    sampled = _evenly(len(a), len(a) * len(b))  # whose counts are looked through
+    of_a = _words(a.take(sampled.tolist()), word, letters)
+    of_b = _words(b, word, letters)
+    fewer = _evenly(len(sampled), float(of_a.sum(axis=0) @ of_b.sum(axis=0)))
+    sampled, of_a, columns = sampled[fewer], of_a[fewer], csr_array(of_b.T)
+    lengths = np.maximum(b.lengths, 1)
+
+    def best_of(first: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best target of some queries, and its share."""
+        rows = slice(first, first + QUERIES)
+        common = (of_a[rows] @ columns).toarray()
+        join = np.minimum if of_shorter else np.maximum
+        own = np.maximum(a.lengths[sampled[rows]][:, None], 1)
+        common = common / join(own, lengths)
+        return common.argmax(axis=1), common.max(axis=1)
+
+    # SciPy multiplies without Python's lock.
+    blocks = in_threads(best_of, range(0, len(sampled), QUERIES), threads)
+    none = np.zeros(0, np.int64), np.zeros(0)
+    sides = zip(none, *blocks, strict=True)
+    best_j, share = (np.concatenate(side) for side in sides)
+    best = np.argsort(-share, kind="stable")[:count]
+    return sampled[best], best_j[best]
+
+
+def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
+    """Which words every sequence has: (n, letters^word) of 0 and 1."""
+    codes = sequences.codes.astype(np.int32)
+    words = np.zeros(max(len(codes) - word + 1, 0), np.int32)
+    for k in range(word):
+        words = words * letters + codes[k : k + len(words)]
+    # Those that no end of a sequence cuts; the last places are for ends before word.
+    inside = np.ones(len(codes) + word, bool)
+    for k in range(1, word):
+        inside[sequences.offsets[1:] - k] = False
+    counts = np.maximum(sequences.lengths - word + 1, 0)
+    every, kinds = len(sequences), letters**word
+    # One number a word of a sequence: sorted many times faster than by SciPy.
+    numbers = np.repeat(np.arange(every) * kinds, counts) + words[inside[: len(words)]]
+    numbers.sort()
+    numbers = numbers[begins(numbers)]
+    rows = np.searchsorted(numbers, np.arange(every + 1) * kinds)
+    columns = (numbers % kinds).astype(np.int32)
+    ones = np.ones(len(columns), np.float32)
+    return csr_array((ones, columns, rows), shape=(every, kinds))
+
+
+def _evenly(count: int, products: float) -> np.ndarray:
+    """As many queries of some as may be compared, evenly over all."""
+    return np.arange(0, count, int(np.ceil(max(products, 1) / MOST_PRODUCTS)))
+
+
+# ------------------------------------------------------------------------------
+# The nearest sequence of another part, of every sequence, as pairs come in.
+
+NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class NearestAcross:
+    """Of every sequence of a set the nearest one of other sets, of equals the first.
+
+    Attributes
+    ----------
+    part, place : int64 (n,)
+        Its set and its number there, -1 where none is known.
+    identity : float64 (n,)
+        Of the two; -1 where none is known.
+    """
+
+    part: np.ndarray
+    place: np.ndarray
+    identity: np.ndarray
+
+    def add(
+        self, rows: np.ndarray, part: int, places: np.ndarray, identity: np.ndarray
+    ) -> None:
+        """Regard pairs of sequences ``rows`` with ``places`` of another set."""
+        known = ~np.isnan(identity)
+        rows, places, identity = rows[known], places[known], identity[known]
+        order = np.lexsort((places, -identity, rows))
+        rows, places, identity = rows[order], places[order], identity[order]
+        first = np.ones(len(rows), bool)
+        first[1:] = rows[1:] != rows[:-1]
+        rows, places, identity = rows[first], places[first], identity[first]
+        before = self.identity[rows]
+        earlier = (part < self.part[rows]) | (
+            (part == self.part[rows]) & (places < self.place[rows])
+        )
+        nearer = (identity > before) | ((identity == before) & earlier)
+        rows = rows[nearer]
+        self.part[rows], self.place[rows] = part, places[nearer]
+        self.identity[rows] = identity[nearer]
+
+
+def none_yet(count: int) -> NearestAcross:
+    """Of ``count`` sequences nothing is known."""
+    return NearestAcross(
+        np.full(count, NONE), np.full(count, NONE), np.full(count, float(NONE))
+    )
+
 
 SEEDS = 8  # likely pairs that are aligned first, a worst pair
 COLUMNS = ("a", "b", "i", "j")
@@ -202,3 +328,106 @@ def _watched(
         report(first + min(cells, of), cells_in_all)
 
     return replace(chosen, progress=progress, busy=definition.options.busy)
+
+
+# ------------------------------------------------------------------------------
+# Pairs across that are alike by other measures than that of an audit.
+#
+# A split by one measure says nothing of another: end to end over the longer length, a
+# fragment is unlike the protein that it is of. Pairs across that share the most words
+# for the shorter length are compared by other measures. These are some pairs and no
+# proof; the audit by that measure is one.
+
+LIKELY = 200  # pairs that are looked at, of every two parts
+MEASURES = (("global", "longer"), ("global", "shorter"), ("local", "shorter"))
+
+
+@dataclass(frozen=True)
+class OtherMeasure:
+    """Likely pairs across by another measure.
+
+    Attributes
+    ----------
+    mode, identity : str
+    pairs, linked : int
+        Pairs that were compared, and those at or above the cut.
+    worst : (str, str)
+        The names of the pair with the largest identity.
+    largest : float
+    """
+
+    mode: str
+    identity: str
+    pairs: int
+    linked: int
+    worst: tuple[str, str]
+    largest: float
+
+    def __str__(self) -> str:
+        a, b = map(written, self.worst)
+        return (
+            f"{self.mode}, over the {self.identity}: {self.linked:,} of {self.pairs:,} "
+            f"at the cut, the worst {self.largest:.4f} ({a}, {b})"
+        )
+
+
+def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherMeasure]:
+    """Likely pairs across by the measures that a definition is not of."""
+    options = definition.options
+    chosen = [x for x in MEASURES if x != (options.mode, options.identity)]
+    sides = _likely(sets, options.threads)
+    if not len(sides[0]):
+        return []
+    cells = sum(len(x.codes) * len(y.codes) for x, y in combinations(sets, 2))
+    return [_by(measure, *sides, definition, cells) for measure in chosen]
+
+
+def _likely(sets: list[Sequences], threads: int | None) -> tuple[Sequences, Sequences]:
+    """Pairs across that share many words, of every two sets."""
+    threads = threads or pipeline.default_threads()
+    sides: tuple[list, list] = [], []
+    for a in range(len(sets)):
+        for b in range(a):
+            if not len(sets[a]) or not len(sets[b]):
+                continue
+            i, j = likely_pairs(sets[a], sets[b], LIKELY, threads, of_shorter=True)
+            sides[0].extend((sets[a].names[k], sets[a][k]) for k in i.tolist())
+            sides[1].extend((sets[b].names[k], sets[b][k]) for k in j.tolist())
+    alphabet = sets[0].alphabet
+    joined = (from_parts([x for x, _ in y], [x for _, x in y], alphabet) for y in sides)
+    queries, targets = joined
+    return queries, targets
+
+
+def _by(
+    measure: tuple[Any, Any],
+    queries: Sequences,
+    targets: Sequences,
+    definition: Definition,
+    cells: int,
+) -> OtherMeasure:
+    """cells : of the audit that they belong to"""
+    mode, identity = measure
+    options = replace(
+        definition.options,
+        mode=mode,
+        free_ends=None,
+        identity=identity,
+        min_length_ratio=None,
+        progress=None,
+        busy=None,
+    )
+    other = replace(definition, options=options)
+    chosen = jobs.beside(pair_options(other, 0.0), cells)
+    table = jobs.run("zip", queries, targets, definition.scoring, chosen)
+    shares = np.nan_to_num(identities(table, other))
+    at = int(np.argmax(shares)) if len(shares) else 0
+    row = int(table["query"][at]) if len(shares) else 0
+    return OtherMeasure(
+        mode,
+        identity,
+        len(queries),
+        int((shares >= definition.cut).sum()),
+        (queries.names[row], targets.names[row]),
+        float(shares[at]) if len(shares) else 0.0,
+    )

@@ -16,10 +16,15 @@ from typing import Any, Unpack
 from jaxalign import inputs
 from jaxalign.errors import UsageError
 from jaxalign.homology import certificate
+from jaxalign.homology.assignment import (
+    REMOVED,
+    SplitChoices,
+    Unlabelled,
+    check_choices,
+)
 from jaxalign.homology.audit import Audit
 from jaxalign.homology.certificate import coverage
-from jaxalign.homology.engine import audit_of, clusters_of, graph_of
-from jaxalign.homology.linkage import dendrogram
+from jaxalign.homology.clustering import audit_of, clusters_of, dendrogram, graph_of
 from jaxalign.homology.options import (
     AuditKeywords,
     Definition,
@@ -30,23 +35,19 @@ from jaxalign.homology.options import (
     check_cuts,
     define,
 )
-from jaxalign.homology.pair_audit import PairAudit, audit_pairs_of, numbered_parts
 from jaxalign.homology.pair_splits import (
     Cold,
+    PairAudit,
     PairChoices,
     PairSplit,
     Second,
+    audit_pairs_of,
     check_pair_choices,
     named_pairs,
+    numbered_parts,
     split_pairs_of,
 )
 from jaxalign.homology.result import Clusters, Split
-from jaxalign.homology.split_choices import (
-    REMOVED,
-    SplitChoices,
-    Unlabelled,
-    check_choices,
-)
 from jaxalign.homology.splitting import series_of, split_of
 from jaxalign.inputs import SetLike
 from jaxalign.model.alphabet import Sequences

@@ -6,9 +6,306 @@ from the largest to the smallest where they add least; then single groups move, 
 are swapped, as long as that brings it nearer.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isclose
+from typing import Any, Literal, get_args
 
 import numpy as np
+
+from jaxalign.errors import InputError, UsageError
+from jaxalign.homology.options import TOO_LARGE, TooLarge, check_choice
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.names import CONTROL, written
+from jaxalign.model.numbers import check_whole, is_number
+
+# ------------------------------------------------------------------------------
+# Choices of a split, checked before anything is aligned: the shares of its parts, and
+# tables about sequences, of their labels, their parts until now, their priorities.
+
+SHOWN = 3  # names in a message
+REMOVED = "removed"  # what lists call a sequence in no part
+UNLABELLED = "unlabelled"  # the label of sequences that have none
+HIGHEST = 1_000_000  # a priority
+MAX_FOLDS = 10_000
+Unlabelled = Literal["error", "label", "remove"]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A label of every sequence: numbers into ``names``, int32 (n,)."""
+
+    names: tuple[str, ...]
+    numbers: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class KnownParts:
+    """An existing split: names of its parts, and that of every sequence, int32 (n,), -1
+    of one that it does not have."""
+
+    names: tuple[str, ...]
+    part: np.ndarray
+
+
+@dataclass(frozen=True)
+class SplitChoices:
+    """How components are put into parts: options of ``split``."""
+
+    parts: Mapping[str, float] | None = None
+    folds: int | None = None
+    labels: Mapping[str, Any] | Sequence[Any] | None = None
+    seed: int = 0
+    too_large: TooLarge = "error"
+    unlabelled: Unlabelled = "error"
+    fixed: Mapping[str, Any] | Sequence[Any] | None = None
+    priority: Mapping[str, Any] | Sequence[Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SplitTask:
+    """A split whose choices are checked.
+
+    Attributes
+    ----------
+    data : Sequences
+        Those that are put into parts.
+    members : int64 (n,)
+        Which of all sequences these are.
+    shares : dict of float
+    labels : Labels or None
+    known : KnownParts or None
+        Numbers of its parts are places of ``shares``.
+    weight : int64 (n,) or None
+    """
+
+    data: Sequences
+    members: np.ndarray
+    shares: dict[str, float]
+    labels: Labels | None
+    known: KnownParts | None
+    weight: np.ndarray | None
+
+
+def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
+    """Refuse what can be before anything is aligned.
+
+    Raises
+    ------
+    UsageError, InputError
+    """
+    check_choice("too_large", choices.too_large, TOO_LARGE)
+    check_choice("unlabelled", choices.unlabelled, get_args(Unlabelled))
+    if choices.unlabelled != "error" and choices.labels is None:
+        raise UsageError(f"unlabelled = {choices.unlabelled!r}: there are no labels")
+    if choices.priority is not None and choices.too_large != "remove":
+        raise UsageError("priority says what is removed: too_large='remove' is needed")
+    seed = choices.seed
+    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
+    members = np.arange(len(data))
+    labels = choices.labels
+    if choices.unlabelled == "remove":
+        members = _labelled(labels, data.names)
+    tables = (labels, choices.fixed, choices.priority)
+    remaining = data if len(members) == len(data) else data.take(members.tolist())
+    labels, fixed, priority = (_of_members(x, data, members) for x in tables)
+    usual = UNLABELLED if choices.unlabelled == "label" else None
+    known = parts_of(fixed, remaining.names)
+    shares, known = _shares(choices, known)
+    return SplitTask(
+        remaining,
+        members,
+        shares,
+        labels_of(labels, remaining.names, usual),
+        known,
+        weights_of(priority, remaining.names),
+    )
+
+
+def _labelled(labels: Any, names: tuple[str, ...]) -> np.ndarray:
+    """The sequences that have a label."""
+    if hasattr(labels, "items"):
+        return np.array([k for k, x in enumerate(names) if x in labels], np.int64)
+    return np.array([k for k, x in enumerate(labels) if x is not None], np.int64)
+
+
+def _of_members(table: Any, data: Sequences, members: np.ndarray) -> Any:
+    """A table about all sequences, of some of them alone."""
+    if table is None or len(members) == len(data):
+        return table
+    if hasattr(table, "items"):
+        gone = set(data.names) - {data.names[k] for k in members.tolist()}
+        return {name: value for name, value in table.items() if name not in gone}
+    values = list(table)
+    return [values[k] for k in members.tolist()] if len(values) == len(data) else values
+
+
+def _shares(
+    choices: SplitChoices, known: KnownParts | None
+) -> tuple[dict[str, float], KnownParts | None]:
+    """(shares by name; the existing split, its parts numbered as these)."""
+    if known is None:
+        return shares_of(choices.parts, choices.folds), None
+    if choices.parts is None and choices.folds is None:
+        sizes = np.bincount(known.part[known.part >= 0], minlength=len(known.names))
+        shares = (sizes / sizes.sum()).tolist()
+        return dict(zip(known.names, shares, strict=True)), known
+    shares = shares_of(choices.parts, choices.folds)
+    lacking = [name for name in known.names if name not in shares]
+    if lacking:
+        raise UsageError(f"fixed has the part {lacking[0]!r}, and parts do not")
+    numbers = np.array([[*shares].index(name) for name in known.names] + [-1])
+    return shares, KnownParts(tuple(shares), numbers[known.part].astype(np.int32))
+
+
+def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
+    """Names of parts and their shares, from ``parts`` or a number of ``folds``.
+
+    Raises
+    ------
+    UsageError
+        Both are given, shares do not sum to 1, or a name is not fit for a file.
+    """
+    if folds is not None:
+        if parts is not None:
+            raise UsageError("folds and parts exclude each other")
+        needed = f"2 to {MAX_FOLDS:,} are needed"
+        check_whole("folds", folds, needed)
+        if not 2 <= folds <= MAX_FOLDS:
+            raise UsageError(f"folds = {folds}: {needed}")
+        return {f"fold{number}": 1 / folds for number in range(1, folds + 1)}
+    if not hasattr(parts, "items"):
+        raise UsageError(
+            "parts or folds are needed: parts={'train': 0.8, 'test': 0.2}, or folds=5"
+        )
+    shares = {str(name): share for name, share in parts.items()}
+    for name, share in shares.items():
+        odd = CONTROL.search(name) or "/" in name or name != name.strip()
+        if not name or name == REMOVED or odd:
+            raise UsageError(f"part {name!r}: this is no name for a part")
+        if not (is_number(share) and 0 < share <= 1):
+            raise UsageError(f"part {name}: {share!r} is no share above 0, up to 1")
+    total = sum(shares.values())
+    if len(shares) < 2 or not isclose(total, 1, abs_tol=1e-6):
+        raise UsageError(
+            f"{len(shares)} parts with shares that sum to {total:g}: two or more are "
+            "needed, and a sum of 1"
+        )
+    return shares
+
+
+def labels_of(
+    labels: Any, names: tuple[str, ...], unlabelled: str | None = None
+) -> Labels | None:
+    """Labels of sequences: one each in their order, or a mapping of names to labels.
+
+    Parameters
+    ----------
+    unlabelled : str, optional
+        The label of sequences without one; else they are refused.
+
+    Raises
+    ------
+    InputError
+        A sequence has no label, or a label belongs to no sequence.
+    """
+    if labels is None:
+        return None
+    values = _values(labels, names, "label", unlabelled)
+    kinds, numbers = np.unique(np.array([str(x) for x in values]), return_inverse=True)
+    return Labels(tuple(kinds.tolist()), numbers.reshape(-1).astype(np.int32))
+
+
+def parts_of(fixed: Any, names: tuple[str, ...]) -> KnownParts | None:
+    """An existing split: one part each, None for none, or a mapping of names to parts.
+
+    Raises
+    ------
+    InputError
+        A name is of no sequence, or there are fewer than two parts.
+    """
+    if fixed is None:
+        return None
+    values = _values(fixed, names, "part", REMOVED)
+    values = [None if x is None or str(x) == REMOVED else str(x) for x in values]
+    order = tuple(dict.fromkeys(x for x in values if x is not None))
+    if len(order) < 2:
+        raise InputError(f"{len(order)} parts are fixed, where two or more are needed")
+    number = {name: k for k, name in enumerate(order)} | {None: -1}
+    return KnownParts(order, np.array([number[x] for x in values], np.int32))
+
+
+def weights_of(priority: Any, names: tuple[str, ...]) -> np.ndarray | None:
+    """Priorities of sequences, int64 (n,), 1 of those that have none.
+
+    Raises
+    ------
+    InputError
+        A name is of no sequence, or a priority is no whole number from 1 on.
+    """
+    if priority is None:
+        return None
+    values = _values(priority, names, "priority", 1)
+    weights = [_whole(value, name) for value, name in zip(values, names, strict=True)]
+    if sum(weights) >= 2**30:
+        raise UsageError(f"priorities add up to {sum(weights):,}: less than 2^30 fits")
+    return np.array(weights, np.int64)
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        number = value if is_number(value) else float(value)
+    except (TypeError, ValueError):
+        number = 0
+    if not (1 <= number <= HIGHEST and int(number) == number):
+        raise InputError(
+            f"{written(name)}: priority {value!r} is no whole number from 1 to "
+            f"{HIGHEST:,}"
+        )
+    return int(number)
+
+
+def _values(table: Any, names: tuple[str, ...], noun: str, usual: Any) -> list:
+    """A value of every sequence; ``usual`` of one that the table does not have, where
+    that is not None."""
+    if hasattr(table, "items"):
+        known = {str(name): value for name, value in table.items()}
+        return _by_name(known, names, noun, usual)
+    values = list(table)
+    if len(values) != len(names):
+        plural = {"priority": "priorities"}.get(noun, f"{noun}s")
+        raise InputError(f"{len(values)} {plural} for {len(names)} sequences")
+    without = [name for name, x in zip(names, values, strict=True) if x is None]
+    if without and usual is None:
+        raise InputError(_lacking(without, noun))
+    return [usual if x is None else x for x in values]
+
+
+def _by_name(table: dict, names: tuple[str, ...], noun: str, usual: Any) -> list:
+    missing = [name for name in names if name not in table]
+    if missing and usual is None:
+        raise InputError(_lacking(missing, noun))
+    unknown = sorted(table.keys() - set(names))
+    if unknown:
+        raise InputError(f"{_some(unknown, noun, 'belong')} to no sequence")
+    return [table.get(name, usual) for name in names]
+
+
+def _lacking(names: list[str], noun: str) -> str:
+    return (
+        f"{_some(names)} no {noun}\nhint: unlabelled='label' gives them one of their "
+        "own, unlabelled='remove' leaves them out"
+    )
+
+
+def _some(names: list[str], noun: str = "sequence", verb: str = "have") -> str:
+    """``2 sequences (a, b) have``."""
+    shown = ", ".join(map(written, names[:SHOWN])) + ", …" * (len(names) > SHOWN)
+    single = len(names) == 1
+    verb = {"have": "has", "belong": "belongs"}[verb] if single else verb
+    plural = {"priority": "priorities"}.get(noun, f"{noun}s")
+    return f"{len(names):,} {noun if single else plural} ({shown}) {verb}"
+
 
 STEPS = 2000  # moves and swaps, at most
 SWAPPED = 40  # kinds of groups that are swapped

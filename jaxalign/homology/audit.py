@@ -1,5 +1,6 @@
 """The result of an audit: the pairs across parts, counted, and the worst of them."""
 
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from html import escape
@@ -7,20 +8,218 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.homology import certificate, report
-from jaxalign.homology.across import Across
-from jaxalign.homology.links import PairCounts
-from jaxalign.homology.nearest_across import NearestAcross
-from jaxalign.homology.options import Definition, pair_options
-from jaxalign.homology.other_measures import OtherMeasure, other_measures
+from jaxalign.homology import certificate
+from jaxalign.homology.across import Across, NearestAcross, OtherMeasure, other_measures
+from jaxalign.homology.certificate import sha256_of
+from jaxalign.homology.links import BINS, EDGES, PairCounts, components, stream_links
+from jaxalign.homology.options import Definition, everything, pair_options
 from jaxalign.homology.result import Split
-from jaxalign.homology.within import within_parts
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.names import written
-from jaxalign.model.page import page
+from jaxalign.model.show import page
+from jaxalign.model.system import package_versions
 from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
+
+# ------------------------------------------------------------------------------
+# The figures of a report beyond an audit: the pairs within parts, and components.
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """Pairs of sequences of one part.
+
+    Attributes
+    ----------
+    pairs : int
+    histogram : int64 (bins,)
+        Of identities (``links.EDGES``); of the others it is proved that they are below
+        the cut.
+    component_sizes : int64 (components,)
+    """
+
+    pairs: int
+    histogram: np.ndarray
+    component_sizes: np.ndarray
+
+
+def within_parts(
+    parts: tuple[Sequences, ...], definition: Definition, split: Split | None
+) -> Within:
+    """Compare the sequences of every part with each other.
+
+    What a split knows of its links is not computed again, unless all identities are
+    wanted.
+    """
+    full = definition.options.full_histogram
+    if split is not None and not full and not len(split.removed):
+        sizes = [len(sequences) for sequences in parts]
+        pairs = sum(n * (n - 1) // 2 for n in sizes)
+        return Within(pairs, split.info["histogram"], np.bincount(split.groups))
+    counts, sizes = PairCounts(), []
+    for sequences in parts:
+        links = stream_links(sequences, everything(definition), counts)
+        cut = definition.cut
+        linked = ((x.i[x.identity >= cut], x.j[x.identity >= cut]) for x in links)
+        sizes.append(np.bincount(components(len(sequences), linked)))
+    return Within(counts.pairs, counts.histogram, np.concatenate(sizes))
+
+
+# ------------------------------------------------------------------------------
+# A report of an audit for people: one page of HTML, which needs no network.
+
+PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
+MOST_LABELS = 12  # with a colour; the others are counted together
+
+
+def verdict(heading: str, holds: bool, definition: Definition) -> Iterator[str]:
+    """Whether the split holds, and by which definition."""
+    yield "<h1>Audit of a split</h1>"
+    kind, says = ("ok", "holds") if holds else ("leak", "does not hold")
+    yield f'<p class="{kind}"><strong>The split {says}: {escape(heading)}.'
+    yield "</strong></p>"
+    yield "<p>A leak is a pair of sequences of different parts with "
+    yield f"<code>{escape(str(definition))}</code>.</p>"
+
+
+def report_parts(
+    names: Iterable[str],
+    sets: Collection[Sequences],
+    leaking: Iterable[np.ndarray],
+    split: Split | None,
+) -> Iterator[str]:
+    """The parts, and how many of their sequences are in a leak."""
+    yield "<h2>Parts</h2><table><tr><th>part</th><th class=n>sequences</th>"
+    yield "<th class=n>share</th><th class=n>asked for</th>"
+    yield "<th class=n>in a leak</th></tr>"
+    count = max(sum(map(len, sets)), 1)
+    shares = [""] * len(sets)
+    if split is not None:
+        shares = [f"{share:.2%}" for share in split.shares.tolist()]
+    for name, sequences, share, leaks in zip(names, sets, shares, leaking, strict=True):
+        size = len(sequences)
+        yield (
+            f"<tr><td>{escape(name)}</td><td class=n>{size:,}</td>"
+            f"<td class=n>{size / count:.2%}</td><td class=n>{share}</td>"
+            f"<td class=n>{int(leaks.sum()):,}</td></tr>"
+        )
+    yield "</table>"
+    if split is not None:
+        yield f"<p>{escape(split.heading())}; {escape(split.nearness())}.</p>"
+
+
+def identities(
+    info: dict, within: Within | None, definition: Definition
+) -> Iterator[str]:
+    """Histograms of identities within parts and across them."""
+    yield "<h2>Identities</h2>"
+    across = "across parts", info["all"], info["histogram"]
+    if within is not None:
+        inside = "within parts", within.pairs, within.histogram
+        yield _histogram(*inside, show.COLOURS[0], definition)
+    yield _histogram(*across, show.COLOURS[1], definition)
+
+
+def _histogram(
+    name: str, pairs: int, histogram: np.ndarray, colour: str, definition: Definition
+) -> str:
+    """Bars of identities, and left of them what is known to be below."""
+    below, cut = pairs - int(histogram.sum()), definition.cut
+    full = definition.options.full_histogram
+    other = "not compared" if full else "proved below the cut"
+    labels = [other, "", *(f"{edge:.2f}" for edge in EDGES[:-1])]
+    tenths = (f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS))
+    colours = [show.PROVED, "", *[colour] * len(histogram)]
+    at = 2 + cut * len(histogram)
+    bars = show.log_bars(
+        f"Identities of pairs {name}",
+        labels,
+        [below, 0, *histogram.tolist()],
+        colours,
+        at,
+        ["", "", *tenths],
+    )
+    above = int(histogram[EDGES[:-1] >= cut - 1e-12].sum())
+    caption = (
+        f"Identities of {pairs:,} pairs {name}, on a logarithmic scale. The grey bar "
+        f"is {below:,} pairs {other}; the dashed line is the cut, {cut:g}"
+    )
+    return show.figure(bars, f"{caption}; {above:,} pairs are in bars above it.")
+
+
+def report_components(sizes: np.ndarray) -> Iterator[str]:
+    """The sizes of components as a chart."""
+    if not len(sizes):
+        return
+    powers = np.ceil(np.log2(sizes)).astype(int)
+    counts = np.bincount(powers).tolist()
+    names = ["1", "2", *(f"{2 ** (k - 1) + 1}–{2**k}" for k in range(2, len(counts)))]
+    yield "<h2>Components</h2>"
+    bars = show.log_bars(
+        "Sizes of components",
+        names[: len(counts)],
+        counts,
+        [show.COLOURS[2]] * len(counts),
+        unit="components",
+    )
+    yield show.figure(
+        bars,
+        f"{len(sizes):,} components of sequences that are connected by pairs at or "
+        f"above the cut, by their size; the largest has {int(sizes.max()):,}.",
+    )
+
+
+def labels(split: Split | None) -> Iterator[str]:
+    """Shares of labels in every part, where a split has labels."""
+    if split is None or split.labels is None or split.label_counts is None:
+        return
+    names, counts = list(split.labels.names), split.label_counts
+    if len(names) > MOST_LABELS:
+        order = np.argsort(-counts.sum(axis=0), kind="stable")
+        first, others = order[: MOST_LABELS - 1], order[MOST_LABELS - 1 :]
+        last = counts[:, others].sum(axis=1, keepdims=True)
+        counts = np.concatenate([counts[:, first], last], axis=1)
+        names = [*(names[k] for k in first.tolist()), f"{len(others)} others"]
+    rows = list(zip(split.names, counts.tolist(), strict=True))
+    rows.append(("all", counts.sum(axis=0).tolist()))
+    yield "<h2>Labels</h2>"
+    yield show.figure(
+        show.stacked_bars("Labels of every part", rows, names),
+        "Shares of each label in every part and in all parts together; they differ by "
+        f"{split.label_error:.2%} at most.",
+    )
+
+
+def worst_pairs(lines: Collection[str], alignments: Table) -> Iterator[str]:
+    """The worst pairs, each with its alignment."""
+    yield f"<h2>The {len(lines)} worst pairs across parts</h2>"
+    yield (
+        "<p>They are exact below the cut too. The identity is that of the optimal "
+        "alignment with the most identical pairs; another optimal one may be "
+        "shown.</p>"
+    )
+    for line, alignment in zip(lines, alignments.alignments(), strict=True):
+        yield f"<details><summary>{escape(written(line))}</summary>"
+        yield f"<pre>{escape(str(alignment))}</pre></details>"
+
+
+def computation(
+    names: Iterable[str], sets: Iterable[Sequences], info: dict
+) -> Iterator[str]:
+    """Pairs that were aligned or excluded, digests of the parts, and versions."""
+    yield "<h2>How it was computed</h2>"
+    yield f"<p>{info['all']:,} pairs across, {info['aligned']:,} of them aligned.</p>"
+    yield "<ul>"
+    for bound, count in info["excluded"].items():
+        yield f"<li>{count:,} excluded by proof: {escape(bound)}</li>"
+    yield "</ul><table>"
+    for name, sequences in zip(names, sets, strict=True):
+        yield f"<tr><td>SHA-256 of {escape(name)}</td>"
+        yield f"<td><code>{sha256_of(sequences)}</code></td></tr>"
+    for name, number in package_versions(PACKAGES).items():
+        yield f"<tr><td>{escape(name)}</td><td>{escape(number)}</td></tr>"
+    yield "</table>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,13 +340,13 @@ class Audit:
         inside = within_parts(self.parts, self.definition, split) if within else None
         sizes = np.zeros(0, int) if inside is None else inside.component_sizes
         sections = (
-            report.verdict(self.heading(), self.holds, self.definition),
-            report.parts(self.names, self.parts, self.leaking, split),
-            report.identities(self.info, inside, self.definition),
-            report.components(sizes),
-            report.labels(split),
-            report.worst_pairs(self.lines(), self.alignments),
-            report.computation(self.names, self.parts, self.info),
+            verdict(self.heading(), self.holds, self.definition),
+            report_parts(self.names, self.parts, self.leaking, split),
+            identities(self.info, inside, self.definition),
+            report_components(sizes),
+            labels(split),
+            worst_pairs(self.lines(), self.alignments),
+            computation(self.names, self.parts, self.info),
         )
         return page(self.heading(), sections)
 

@@ -17,8 +17,8 @@ from jaxalign.errors import InputError, JaxalignError
 from jaxalign.homology.options import Definition, HomologyOptions, define
 from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.input_files import is_endless
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.system import is_endless
 
 FORMAT = "jaxalign certificate, 2"
 # What the audit cannot be done again without.

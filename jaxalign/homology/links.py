@@ -10,15 +10,13 @@ from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.options import Definition, identities, pair_options
-from jaxalign.model.alphabet import Sequences
-from jaxalign.model.selection import renumbered
+from jaxalign.model.alphabet import Sequences, renumbered
+from jaxalign.pairs import part_stream
 from jaxalign.pairs.jobs import stream_parts
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.parts import query_ranges
 from jaxalign.pairs.plan import COLUMN_BYTES, Task, added
-from jaxalign.pairs.proofs import survivors
-from jaxalign.runtime.devices import budget_of
-from jaxalign.runtime.lengths import by_length
+from jaxalign.pairs.proofs import proof
+from jaxalign.runtime.devices import budget_of, by_length
 
 LINK_BYTES = 16  # two numbers of sequences, an identity
 WORK_COPIES = 3  # of the links, while a graph is made of them
@@ -116,23 +114,23 @@ def longest_first(sequences: Sequences) -> tuple[np.ndarray, Sequences]:
     return order, replace(sequences.take(order.tolist()), names=())
 
 
-def parts_of(task: Task, definition: Definition) -> list[query_ranges.Part]:
+def parts_of(task: Task, definition: Definition) -> list[part_stream.Part]:
     """The parts of a job of links of one set, or across two.
 
     Links are few, and parts of more queries take less time; but where a part has few
     pairs that can be excluded, all its rows are in memory.
     """
-    in_memory = query_ranges.parts_held(len(task.devices))
-    rows = task.job.pairs // query_ranges.MIN_PARTS
+    in_memory = part_stream.parts_held(len(task.devices))
+    rows = task.job.pairs // part_stream.MIN_PARTS
     rows = min(rows, rows_at_once(definition, in_memory))
-    rows = max(rows, query_ranges.QUERIES_STEP * task.shape[1], 1)
-    cells = max(task.job.cells // query_ranges.MIN_PARTS, query_ranges.MIN_CELLS)
-    if not survivors.on_gpu(task):  # which excludes as many as there are in a moment
-        cells = min(cells, query_ranges.PART_CELLS)
+    rows = max(rows, part_stream.QUERIES_STEP * task.shape[1], 1)
+    cells = max(task.job.cells // part_stream.MIN_PARTS, part_stream.MIN_CELLS)
+    if not proof.on_gpu(task):  # which excludes as many as there are in a moment
+        cells = min(cells, part_stream.PART_CELLS)
     if task.kind == "all":
-        return query_ranges.cut(task.queries.lengths, rows=rows, cells=cells)
+        return part_stream.cut(task.queries.lengths, rows=rows, cells=cells)
     sizes = task.shape[1], len(task.targets.codes)
-    return query_ranges.cut_search(task.queries.lengths, *sizes, rows, cells)
+    return part_stream.cut_search(task.queries.lengths, *sizes, rows, cells)
 
 
 def rows_at_once(definition: Definition, in_memory: int) -> int:

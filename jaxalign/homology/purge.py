@@ -12,17 +12,11 @@ from typing import Unpack
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.homology import purge_scan
-from jaxalign.homology.purge_options import (
-    PurgeCut,
-    PurgeKeywords,
-    PurgeOptions,
-    cut_of,
-)
-from jaxalign.homology.purge_result import Purge
-from jaxalign.homology.purge_scan import PurgeState
+from jaxalign.homology.options import PurgeCut, PurgeKeywords, PurgeOptions, cut_of
+from jaxalign.homology.purge_scan import Purge, PurgeState
 from jaxalign.inputs import SetLike
-from jaxalign.io.checkpoint import Arrays, Checkpoint
 from jaxalign.io.corpus_files import files_of
+from jaxalign.io.runs import Arrays, Checkpoint
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.runtime.pipeline import read_ahead

@@ -8,13 +8,369 @@ bipartite graph, which a largest matching gives (König); what has no link acros
 more comes back. Several starts are tried, and the one that keeps most is taken.
 """
 
+from dataclasses import dataclass
+from math import ceil
+
 import numpy as np
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_bipartite_matching
+from scipy.sparse.csgraph import (
+    breadth_first_order,
+    connected_components,
+    maximum_bipartite_matching,
+    maximum_flow,
+)
 
-from jaxalign.homology.cover import least_cover
-from jaxalign.homology.links import Links
-from jaxalign.homology.separator import Shares, improve
+from jaxalign.homology.assignment import assign, tally, wanted
+from jaxalign.homology.links import Links, components
+
+# ------------------------------------------------------------------------------
+# Smallest vertex covers: of the links across parts, the ends that have to go.
+#
+# Every link needs an end in the cover, and the sum of weights is to be least. In a
+# bipartite graph, as between two parts, a largest flow gives the least one (König;
+# weighted: the cut of least capacity). Else the linear program has a solution of 0, 1/2
+# and 1, which a flow of the bipartite double cover gives; its 0 and 1 are those of a
+# least cover (Nemhauser and Trotter 1975), and its value is a bound from below. The
+# halves are covered greedily, and what turns out superfluous leaves the cover again.
+#
+# ``fewest_removed`` is a bound that every split of a set meets, beside what a search
+# takes out.
+
+UNBOUNDED = 2**30  # a capacity that no cut has; weights add up to less
+CLIQUES = 20  # vertices from which a clique is grown
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Vertices that hold an end of every link.
+
+    Attributes
+    ----------
+    inside : bool (n,)
+    bound : int
+        No cover has a smaller sum of weights.
+    """
+
+    inside: np.ndarray
+    bound: int
+
+
+def least_cover(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> Cover:
+    """A vertex cover of links (i, j) of small weight; the least where the graph is
+    bipartite.
+
+    Parameters
+    ----------
+    i, j : integers (links,)
+        No link is of a vertex with itself.
+    weight : integers (n,), 1 or more
+    """
+    count = len(weight)
+    inside = np.zeros(count, bool)
+    if not len(i):
+        return Cover(inside, 0)
+    first, second = _sides(count, i, j)
+    even = first[i] != second[i]  # of a bipartite component
+    chosen, bound = _of_bipartite(i[even], j[even], first < second, weight)
+    inside |= chosen
+    ones, halves, twice = _of_program(i[~even], j[~even], weight)
+    inside |= ones
+    left = ~even & halves[i] & halves[j]
+    inside |= _greedily(i[left], j[left], weight)
+    return Cover(inside, bound + ceil(twice / 2))
+
+
+def _sides(count: int, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Components of the two copies of every vertex in the bipartite double cover: they
+    differ where the vertex is in a bipartite component, whose sides they tell apart."""
+    graph = _graph(2 * count, [i, j], [j + count, i + count])
+    labels = connected_components(graph, directed=False)[1]
+    return labels[:count], labels[count:]
+
+
+def _of_bipartite(
+    i: np.ndarray, j: np.ndarray, left: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, int]:
+    """The least cover, and its weight; ``left`` tells the sides apart."""
+    a, b = np.where(left[i], i, j), np.where(left[i], j, i)
+    near, far, value = _cut(len(weight), a, b, weight)
+    inside = np.zeros(len(weight), bool)
+    inside[a] = ~near[a]
+    inside[b] = far[b]
+    return inside, value
+
+
+def _of_program(
+    i: np.ndarray, j: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """(vertices at 1, at 1/2, twice the value) of the linear program."""
+    count = len(weight)
+    a, b = np.concatenate([i, j]), np.concatenate([j, i])
+    near, far, value = _cut(count, a, b, weight)
+    touched = np.zeros(count, bool)
+    touched[a] = True
+    parts = (touched & ~near).astype(int) + (touched & far)
+    return parts == 2, parts == 1, value
+
+
+def _cut(
+    count: int, a: np.ndarray, b: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """The least cut of source - a - b - sink: (copies of a on the side of the source,
+    copies of b there, its capacity)."""
+    none = np.zeros(count, bool)
+    if not len(a):
+        return none, none, 0
+    source, sink = 2 * count, 2 * count + 1
+    of_a, of_b = np.unique(a), np.unique(b)
+    rows = np.concatenate([np.full(len(of_a), source), a, of_b + count])
+    columns = np.concatenate([of_a, b + count, np.full(len(of_b), sink)])
+    inner = np.full(len(a), UNBOUNDED)
+    capacities = np.concatenate([weight[of_a], inner, weight[of_b]]).astype(np.int32)
+    shape = (2 * count + 2,) * 2
+    graph = csr_array(coo_array((capacities, (rows, columns)), shape=shape))
+    flow = maximum_flow(graph, source, sink)
+    left = csr_array(graph - flow.flow)
+    left.data = np.maximum(left.data, 0)
+    left.eliminate_zeros()
+    reached = np.zeros(2 * count + 2, bool)
+    reached[breadth_first_order(left, source, return_predecessors=False)] = True
+    return reached[:count], reached[count : 2 * count], int(flow.flow_value)
+
+
+def _greedily(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """A cover: the vertex with the most open links for its weight goes in, again and
+    again; then each leaves whose links have another end there, the heaviest first."""
+    count = len(weight)
+    inside = np.zeros(count, bool)
+    graph = _graph(count, [i, j], [j, i])
+    open_links = np.diff(graph.indptr).astype(np.float64)
+    while open_links.any():
+        chosen = int(np.argmax(open_links / weight))
+        inside[chosen], open_links[chosen] = True, 0
+        near = graph.indices[graph.indptr[chosen] : graph.indptr[chosen + 1]]
+        open_links[near] -= ~inside[near]
+    within = np.flatnonzero(inside)
+    for v in within[np.argsort(-weight[within], kind="stable")].tolist():
+        near = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        inside[v] = not inside[near].all()
+    return inside
+
+
+def _graph(count: int, rows: list, columns: list) -> csr_array:
+    sides = np.concatenate(rows), np.concatenate(columns)
+    ones = np.ones(len(sides[0]), np.int32)
+    graph = csr_array(coo_array((ones, sides), shape=(count, count)))
+    graph.sum_duplicates()
+    return graph
+
+
+def fewest_removed(
+    graph: csr_array, component: np.ndarray, divided: np.ndarray, room: int
+) -> int:
+    """Vertices that have to go so that no part has more than ``room`` and no link is
+    across parts.
+
+    A component with more members than a part may have loses one at least. Members of a
+    clique that stay are in one part, so all but ``room`` of them go.
+
+    Parameters
+    ----------
+    graph : csr_array (n, n), both directions of every link
+    component : int32 (n,)
+    divided : bool (components,)
+        Components that are looked at.
+    room : int
+    """
+    sizes = np.bincount(component)
+    many = 0
+    for number in np.flatnonzero(divided & (sizes > room)).tolist():
+        clique = largest_clique(graph, np.flatnonzero(component == number))
+        many += max(1, clique - room)
+    return many
+
+
+def largest_clique(graph: csr_array, members: np.ndarray) -> int:
+    """The size of a large clique among some vertices: grown from each of those with the
+    most links, the neighbour with the most links first."""
+    degree = np.diff(graph.indptr)
+    order = members[np.argsort(-degree[members], kind="stable")]
+    best = min(len(members), 1)
+    for start in order[:CLIQUES].tolist():
+        left, size = _near(graph, start), 1
+        while len(left):
+            chosen = int(left[np.argmax(degree[left])])
+            left, size = np.intersect1d(left, _near(graph, chosen)), size + 1
+        best = max(best, size)
+    return best
+
+
+def _near(graph: csr_array, v: int) -> np.ndarray:
+    return graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+
+
+# ------------------------------------------------------------------------------
+# Improve what is taken out of a graph so that its parts have no link across.
+#
+# The search of Fiduccia and Mattheyses (1982) for separators, as graph partitioners
+# have it: a vertex that was taken out goes into a part, its neighbours in other parts
+# are taken out, the step that costs least first, and the best state on the way is kept.
+
+SLACK = 1 / 3  # of its share, that a part may have more or less
+PASSES = 8
+STALLED = 300  # steps without a better state, after which a pass ends
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """The shares that parts should have of the members that are divided.
+
+    Attributes
+    ----------
+    target : float64 (parts,)
+        Of all sequences, those that are not divided here too.
+    rest : int
+        Sequences that will be put beside them, in any part.
+    weight : int64 (n,) or None
+        What every member counts, where they do not count the same.
+    """
+
+    target: np.ndarray
+    rest: int
+    weight: np.ndarray | None = None
+
+    @property
+    def room(self) -> np.ndarray:
+        """Members of a part at most, (parts,)."""
+        return most_members(self.target)
+
+    def room_beside(self, count: int) -> np.ndarray:
+        """Of ``count`` members those of a part at most, (parts,), where every other
+        part is to have as many as it should."""
+        least = np.maximum(self.least, 1)
+        return np.clip(count - (least.sum() - least), 1, self.room)
+
+    @property
+    def least(self) -> np.ndarray:
+        """Members that a part should have, (parts,), with those of the rest."""
+        return np.floor(self.target * (1 - SLACK))
+
+    def value(self, part: np.ndarray) -> float:
+        """Members kept, by their weight, less those for which a part has no room, and
+        those that parts lack and the rest cannot fill in; a part that stays empty is
+        worst."""
+        inside = part >= 0
+        sizes = np.bincount(part[inside], minlength=len(self.target))
+        lacking = np.maximum(self.least - sizes, 0).sum()
+        empty = max((sizes == 0).sum() - self.rest, 0) * len(part)
+        over = np.maximum(sizes - self.room, 0).sum()
+        loss = float(over + max(lacking - self.rest, 0) + empty)
+        if self.weight is None:
+            return float(sizes.sum()) - loss
+        return float(self.weight[inside].sum()) - loss * float(self.weight.max())
+
+    def imbalance(self, part: np.ndarray) -> float:
+        """How far sizes are from shares: less is better of two that keep as many."""
+        sizes = np.bincount(part[part >= 0], minlength=len(self.target))
+        return float(np.abs(sizes - self.target).sum())
+
+
+def most_members(target: np.ndarray) -> np.ndarray:
+    """Members of a part at most, (parts,), that should have ``target`` of all."""
+    return np.maximum(np.ceil(target * (1 + SLACK)), 1)
+
+
+def improve(
+    part: np.ndarray, graph: csr_array, shares: Shares, random: np.random.Generator
+) -> np.ndarray:
+    """Parts of vertices, as good or better.
+
+    Parameters
+    ----------
+    part : int32 (n,)
+        -1 for a vertex that is taken out; no link lies across.
+    graph : csr_array (n, n)
+        Both directions of every link.
+    shares : removal.Shares
+    random : numpy.random.Generator
+        Breaks ties.
+    """
+    best, value = part, shares.value(part)
+    for _ in range(PASSES):
+        moved = _one_pass(best.copy(), graph, shares, random)
+        better = shares.value(moved)
+        if better <= value:
+            break
+        best, value = moved, better
+    return best
+
+
+def _one_pass(
+    part: np.ndarray, graph: csr_array, shares: Shares, random: np.random.Generator
+) -> np.ndarray:
+    """A pass, in which no vertex goes into a part twice."""
+    room, parts = shares.room, len(shares.target)
+    near, weight = neighbours(part, graph, parts, shares.weight), shares.weight
+    sizes = np.bincount(part[part >= 0], minlength=parts).astype(np.float64)
+    entered = np.zeros(len(part), bool)
+    best, value, stalled = part.copy(), shares.value(part), 0
+    while stalled < STALLED:
+        out = np.flatnonzero((part < 0) & ~entered)
+        if not len(out):
+            break
+        # cost[v, p]: neighbours that leave where v goes into part p
+        leaving = near[out].sum(axis=1)[:, None] - near[out]
+        cost = leaving + random.random((len(out), 1))
+        if weight is not None:  # who costs nothing comes first
+            cost -= weight[out][:, None] + (leaving == 0) * float(weight.sum())
+        cost[:, sizes + 1 > room] = np.inf
+        at, new = np.unravel_index(np.argmin(cost), cost.shape)
+        if not np.isfinite(cost[at, new]):
+            break
+        v = out[at]
+        linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        across = linked[(part[linked] >= 0) & (part[linked] != new)]
+        for u in across.tolist():
+            change(u, -1, part, near, sizes, graph, weight)
+        change(v, int(new), part, near, sizes, graph, weight)
+        entered[v] = True
+        now = shares.value(part)
+        stalled = 0 if now > value else stalled + 1
+        if now > value:
+            best, value = part.copy(), now
+    return best
+
+
+def neighbours(
+    part: np.ndarray, graph: csr_array, parts: int, weight: np.ndarray | None
+) -> np.ndarray:
+    """Neighbours of every vertex in every part, by their weight, int64 (n, parts)."""
+    inside = np.zeros((len(part), parts), np.int64)
+    placed = np.flatnonzero(part >= 0)
+    inside[placed, part[placed]] = 1 if weight is None else weight[placed]
+    return (graph @ inside).astype(np.int64)
+
+
+def change(
+    v: int,
+    new: int,
+    part: np.ndarray,
+    near: np.ndarray,
+    sizes: np.ndarray,
+    graph: csr_array,
+    weight: np.ndarray | None,
+) -> None:
+    """Put a vertex into a part, or take it out with -1."""
+    linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+    counted = 1 if weight is None else int(weight[v])
+    if part[v] >= 0:
+        near[linked, part[v]] -= counted
+        sizes[part[v]] -= 1
+    if new >= 0:
+        near[linked, new] += counted
+        sizes[new] += 1
+    part[v] = new
+
 
 STARTS = 40  # at most, and as many as so many vertices allow, but a few
 VERTICES, FEWEST = 60_000, 8
@@ -264,3 +620,194 @@ def come_back(
             part[v] = new
             filled[new] += 1
     return part
+
+
+# ------------------------------------------------------------------------------
+# Divide a set so that parts have their shares of every label too.
+#
+# Pieces along the strongest links are put into parts as whole groups are, by labels
+# too; then an end of every link across goes, and a search moves the borders. It weighs
+# what is kept against the surplus of labels, less and less of it. What is left falls
+# into pieces, which are put into parts once more. Several sizes of pieces and orders
+# are tried; the division that keeps most, less its distance from the shares of labels,
+# is taken.
+
+PIECES = (1.0, 1.3, 1.6, 2.0, 3.0, 5.0)  # of a part, at most
+ORDERS, BALANCED_VERTICES, BALANCED_FEWEST = (
+    6,
+    25_000,
+    2,
+)  # tried a size: at most; in all vertices; least
+SURPLUS = (1.0, 0.5, 0.25)  # what a sequence too many of a label counts, in turn
+DEVIATION = 0.5  # what (sequences - share)^2 / share of a part and label counts
+BALANCED_PASSES, BALANCED_STALLED = (
+    12,
+    300,
+)  # of the search; steps without a better state
+OVER = 1.1  # a part may have a tenth more than its share
+BALANCED_ROUNDS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """Parts that are asked for, by labels.
+
+    Attributes
+    ----------
+    ratios : float64 (parts,)
+    labels : int32 (n,)
+    weight : int64 (n,) or None
+    """
+
+    ratios: np.ndarray
+    labels: np.ndarray
+    weight: np.ndarray | None
+
+    @property
+    def target(self) -> np.ndarray:
+        """Sequences of every part and label, float64 (parts, labels)."""
+        return self.ratios[:, None] * np.bincount(self.labels)
+
+    @property
+    def room(self) -> np.ndarray:
+        return np.maximum(np.ceil(self.ratios * len(self.labels) * OVER), 1)
+
+    def value(self, part: np.ndarray) -> float:
+        """Sequences that stay, less how far labels are from their shares of these."""
+        counts = self.counts(part)
+        shares = self.ratios[:, None] * counts.sum(axis=0)
+        away = float(((counts - shares) ** 2 / np.maximum(shares, 0.5)).sum())
+        empty = int((counts.sum(axis=1) == 0).sum()) * len(part)
+        return self.kept(part) - DEVIATION * away - empty
+
+    def kept(self, part: np.ndarray) -> float:
+        inside = part >= 0
+        return float(inside.sum() if self.weight is None else self.weight[inside].sum())
+
+    def counts(self, part: np.ndarray) -> np.ndarray:
+        """Sequences of every part and label, float64 (parts, labels)."""
+        counts, inside = np.zeros_like(self.target), part >= 0
+        np.add.at(counts, (part[inside], self.labels[inside]), 1)
+        return counts
+
+
+def divide_balanced(links: Links, balance: Balance, seed: int) -> np.ndarray:
+    """A part for every sequence, int32 (n,), -1 for what is taken out."""
+    count = len(balance.labels)
+    graph = graph_of(count, links)
+    orders = min(ORDERS, max(BALANCED_FEWEST, BALANCED_VERTICES // max(count, 1)))
+    best, highest = np.full(count, -1, np.int32), -np.inf
+    for pieces in PIECES:
+        limit = max(count / len(balance.ratios) / pieces, 1)
+        groups, _ = along_links(count, links, limit)
+        groups = np.unique(groups, return_inverse=True)[1].astype(np.int32)
+        for order in range(orders):
+            random = np.random.default_rng((seed, order))
+            part = _start(groups, graph, balance, (seed, order), random)
+            for surplus in SURPLUS:
+                part = _improve_balanced(part, graph, balance, surplus, random)
+                again = _placed_again(part, links, graph, balance, seed)
+                value = balance.value(again)
+                if value > highest:
+                    best, highest = again, value
+    return best
+
+
+def _start(
+    groups: np.ndarray,
+    graph: csr_array,
+    balance: Balance,
+    seed: tuple[int, int],
+    random: np.random.Generator,
+) -> np.ndarray:
+    """Groups in parts, by labels, without a link across."""
+    tallies = tally(groups, balance.labels)
+    chosen, _ = assign(tallies, wanted(balance.ratios, tallies), seed)
+    part, room = chosen[groups].astype(np.int32), balance.room
+    part = move_to_neighbours(part, graph, room, BALANCED_ROUNDS, random)
+    part = cover(part, graph, len(room), balance.weight)
+    return come_back(part, graph, room, balance.weight)
+
+
+def _placed_again(
+    part: np.ndarray, links: Links, graph: csr_array, balance: Balance, seed: int
+) -> np.ndarray:
+    """The pieces of what is kept, put into parts once more; then what has links into
+    one part at most comes back."""
+    inside = part >= 0
+    among = inside[links.i] & inside[links.j]
+    pieces = components(len(part), [(links.i[among], links.j[among])])
+    pieces = np.unique(pieces[inside], return_inverse=True)[1].astype(np.int32)
+    tallies = np.zeros((int(pieces.max(initial=-1)) + 1, balance.target.shape[1] + 1))
+    counts = tally(pieces, balance.labels[inside])
+    tallies[:, : counts.shape[1]] = counts
+    chosen, _ = assign(tallies, wanted(balance.ratios, tallies), seed)
+    again = part.copy()
+    again[inside] = chosen[pieces]
+    again = again if balance.value(again) >= balance.value(part) else part
+    back = come_back(again, graph, balance.room, balance.weight)
+    return back if balance.value(back) >= balance.value(again) else again
+
+
+def _improve_balanced(
+    part: np.ndarray,
+    graph: csr_array,
+    balance: Balance,
+    surplus: float,
+    random: np.random.Generator,
+) -> np.ndarray:
+    """Parts as good or better: what is kept less ``surplus`` for each too many."""
+    best, value = part, -np.inf
+    for _ in range(BALANCED_PASSES):
+        moved, better = _balanced_pass(best.copy(), graph, balance, surplus, random)
+        if better <= value:
+            break
+        best, value = moved, better
+    return best
+
+
+def _balanced_pass(
+    part: np.ndarray,
+    graph: csr_array,
+    balance: Balance,
+    surplus: float,
+    random: np.random.Generator,
+) -> tuple[np.ndarray, float]:
+    """A pass, in which no vertex goes into a part twice: (the best state, its value).
+
+    What is out goes into a part, and its neighbours elsewhere go out: that which costs
+    least first.
+    """
+    labels, weight, target = balance.labels, balance.weight, balance.target
+    near = neighbours(part, graph, len(target), weight)
+    counts, sizes = balance.counts(part), np.zeros(len(target))
+    total, entered = balance.kept(part), np.zeros(len(part), bool)
+
+    def value() -> float:
+        return total - surplus * float(np.maximum(counts - target, 0).sum())
+
+    best, highest, stalled = part.copy(), value(), 0
+    while stalled < BALANCED_STALLED:
+        out = np.flatnonzero((part < 0) & ~entered)
+        if not len(out):
+            break
+        cost = near[out].sum(axis=1)[:, None] - near[out] + random.random((len(out), 1))
+        cost = cost + surplus * (counts >= target).T[labels[out]]
+        if weight is not None:
+            cost = cost - weight[out][:, None]
+        at, new = np.unravel_index(np.argmin(cost), cost.shape)
+        v = int(out[at])
+        linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        across = linked[(part[linked] >= 0) & (part[linked] != new)]
+        for u in across.tolist():
+            counts[part[u], labels[u]] -= 1
+            total -= 1 if weight is None else int(weight[u])
+            change(u, -1, part, near, sizes, graph, weight)
+        change(v, int(new), part, near, sizes, graph, weight)
+        counts[new, labels[v]] += 1
+        total += 1 if weight is None else int(weight[v])
+        entered[v], now = True, value()
+        stalled = 0 if now > highest else stalled + 1
+        if now > highest:
+            best, highest = part.copy(), now
+    return best, highest

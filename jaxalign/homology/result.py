@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.homology.assignment import REMOVED, Labels
 from jaxalign.homology.options import Definition
-from jaxalign.homology.split_choices import REMOVED, Labels
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io.columns import Column, chunks, default, part, resolve
-from jaxalign.io.sam_paf import program_version
+from jaxalign.io.text_formats import program_version
 from jaxalign.model import operations
 from jaxalign.model.table import Table
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model.alignment import SPANS
 from jaxalign.model.identity import BY_PATH, IDENTITIES
 from jaxalign.model.names import all_written
-from jaxalign.model.table import SPANS, Table
+from jaxalign.model.table import Table
 
 CHUNK = 100_000
 

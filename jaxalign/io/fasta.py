@@ -1,23 +1,126 @@
 """Read FASTA into one flat code array; a fault is named by line and column."""
 
+import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from importlib import resources
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.io.locate import Place, header_line, letter_place
-from jaxalign.io.source import in_memory, keep, label, open_text
+from jaxalign.io.source import in_memory, keep, label, open_bytes, open_text
 from jaxalign.model.alphabet import (
     BAD,
     UNKNOWN_POLICIES,
     Alphabet,
     Sequences,
+    as_ascii,
+    named_alphabet,
     substitute_unknown,
 )
+from jaxalign.model.profile import FAMILY_GAP, Family
+
+# ------------------------------------------------------------------------------
+# The second read: where in a FASTA file a record or a letter stands.
+
+STRETCH = 2**16  # characters of a line that are in memory together
+
+
+class Place(NamedTuple):
+    """A letter with its line and column, both counted from 1."""
+
+    line: int
+    column: int
+    letter: str
+
+
+class Stretch(NamedTuple):
+    """Characters of a line of a record, or of its header."""
+
+    line: int
+    before: int  # characters of the line that come before these
+    text: str
+    record: int  # from 0
+    is_header: bool
+
+
+def header_line(source: str, buffer: bytes | None, record: int) -> int:
+    """Return the line number (from 1) of the header of a record (from 0)."""
+    for stretch in _content(source, buffer):
+        if stretch.record == record and stretch.is_header:
+            return stretch.line
+    raise _changed(source)
+
+
+def letter_place(source: str, buffer: bytes | None, record: int, inside: int) -> Place:
+    """Find a letter by its position (from 0) inside a record (from 0)."""
+    left = inside
+    for line, before, text, current, is_header in _content(source, buffer):
+        if current < record or is_header:
+            continue
+        if current > record:
+            break
+        count = len("".join(text.split()))
+        if left < count:
+            columns = [c for c, letter in enumerate(text) if not letter.isspace()]
+            at = columns[left]
+            return Place(line, before + at + 1, text[at])
+        left -= count
+    raise _changed(source)
+
+
+def _content(source: str, buffer: bytes | None) -> Iterator[Stretch]:
+    """The lines that ``fasta.records`` reads, in pieces: a line may be a genome."""
+    record, number, before, first = -1, 1, 0, ""
+    with open_text(source, buffer) as handle:
+        while text := handle.readline(STRETCH):
+            if not first:
+                first = text.lstrip()[:1]
+                record += first == ">"
+            if first and first != ";":
+                yield Stretch(number, before, text, record, first == ">")
+            before += len(text)
+            if text.endswith("\n"):
+                number, before, first = number + 1, 0, ""
+
+
+def _changed(source: str) -> InputError:
+    return InputError(f"{label(source)}: the file changed while it was being read")
+
+
+# ------------------------------------------------------------------------------
+# Names that were seen before, 8 bytes a name, whatever the name.
+
+
+class NameHashes:
+    """Hashes of names, in sorted runs, each at least twice as long as the next one."""
+
+    def __init__(self):
+        self._runs: list[np.ndarray] = []
+
+    def add(self, names: Sequence[str]) -> np.ndarray:
+        """Take some names; the places of those, int64, whose hash was there before."""
+        new = np.array([hash(name) for name in names], np.int64)
+        order = np.argsort(new, kind="stable")
+        rising = new[order]
+        again = np.zeros(len(new), bool)
+        again[1:] = rising[1:] == rising[:-1]
+        for run in self._runs:
+            place = np.minimum(np.searchsorted(run, rising), len(run) - 1)
+            again |= run[place] == rising
+        self._keep(rising)
+        return np.sort(order[again])
+
+    def _keep(self, rising: np.ndarray) -> None:
+        while self._runs and len(self._runs[-1]) < 2 * len(rising):
+            rising = np.sort(np.concatenate([self._runs.pop(), rising]), kind="stable")
+        if len(rising):
+            self._runs.append(rising)
+
 
 OTHER = re.compile(r"[^\x00-\x7f]")
 
@@ -309,3 +412,238 @@ def _hint(place: Place, alphabet: Alphabet) -> str:
     if alphabet.kind == "protein" and letter in "UOJ":
         return f"\nhint: --unknown X reads U, O and J as {wildcard}"
     return f"\nhint: --unknown mask reads every letter outside it as {wildcard}"
+
+
+# ------------------------------------------------------------------------------
+# FASTA by whole records of many megabytes at a time, in NumPy.
+#
+# A chunk is a run of records. Most chunks are plain: ASCII letters, nothing else in the
+# lines of a sequence. All others are read line by line, as ``fasta.records`` does.
+
+CHUNK = 2**24  # bytes that are read at once
+NEWLINE, HEADER = 10, ord(">")
+VISIBLE = bytes(range(33, 127))
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class ChunkRecords(NamedTuple):
+    """Names and letters of consecutive records: uint8 letters end to end, and the
+    length of each record."""
+
+    names: list[str]
+    text: np.ndarray
+    lengths: np.ndarray
+
+
+def record_chunks(handle: BinaryIO) -> Iterator[ChunkRecords]:
+    """The records of a stream of bytes, in order; before the first record there are
+    only blank lines and comments."""
+    for chunk in _whole_records(handle):
+        plain = _plain(chunk)
+        yield plain if plain is not None else _by_line(chunk)
+
+
+def _whole_records(handle: BinaryIO) -> Iterator[bytes]:
+    """Pieces of a stream, each of which ends before a record, or with the stream."""
+    pending, first = b"", True
+    while piece := handle.read(CHUNK):
+        if b"\r" in piece:  # ends a line, alone or before a newline; blank lines do not
+            piece = piece.replace(b"\r", b"\n")
+        if first:
+            piece, first = piece.removeprefix(BYTE_ORDER_MARK), False
+        pending = pending + piece if pending else piece
+        end = pending.rfind(b"\n>") + 1
+        if end:
+            yield pending[:end]
+            pending = pending[end:]
+    if pending:
+        yield pending
+
+
+def _by_line(chunk: bytes) -> ChunkRecords:
+    text = io.TextIOWrapper(io.BytesIO(chunk), encoding="utf-8", errors="replace")
+    some = list(records(text))
+    letters = np.frombuffer(b"".join(part for _, part in some), np.uint8)
+    lengths = np.array([len(part) for _, part in some], np.int64)
+    return ChunkRecords([name for name, _ in some], letters, lengths)
+
+
+def _plain(chunk: bytes) -> ChunkRecords | None:
+    """The records of a chunk that begins with a header; None where the lines of a
+    sequence hold anything but visible ASCII characters."""
+    if not chunk.startswith(b">") or b"\n;" in chunk:
+        return None
+    data = np.frombuffer(chunk, np.uint8)
+    newlines = np.flatnonzero(data == NEWLINE)
+    if not len(newlines) or newlines[-1] != len(data) - 1:
+        newlines = np.append(newlines, len(data))
+    # A header begins behind the newline before it: behind number -1 the first one.
+    before = np.flatnonzero(data[newlines[:-1] + 1] == HEADER)
+    before = np.concatenate([[-1], before])
+    starts = np.append(newlines[before[1:]] + 1, len(data))
+    ends = newlines[before + 1]
+    heads = np.concatenate([[0], starts[:-1]]).tolist()
+    sides = list(zip(heads, ends.tolist(), starts.tolist(), strict=True))
+    text = b"".join([chunk[end + 1 : stop] for _, end, stop in sides])
+    text = text.translate(None, b"\n")
+    if text.translate(None, VISIBLE):
+        return None
+    # Of the newlines of a record the first one ends its header.
+    lines = np.diff(np.append(before, len(newlines) - 1)) - 1
+    lines[-1] -= newlines[-1] == len(data)
+    lengths = np.maximum(starts - ends - 1, 0) - np.maximum(lines, 0)
+    names = [_chunk_name(chunk, start, end) for start, end, _ in sides]
+    return ChunkRecords(names, np.frombuffer(text, np.uint8), lengths)
+
+
+def _chunk_name(chunk: bytes, start: int, end: int) -> str:
+    header = chunk[start + 1 : end].decode("utf-8", "replace")
+    return (header.split(maxsplit=1) or [""])[0]
+
+
+# ------------------------------------------------------------------------------
+# FASTA in blocks: a file larger than memory, read once from its first record on.
+
+
+def read_blocks(
+    path: str | os.PathLike[str],
+    alphabet: Alphabet,
+    unknown: str = "error",
+    residues: int = 2**26,
+    records: int = 2**20,
+) -> Iterator[tuple[Sequences, int]]:
+    """Blocks of a FASTA file, encoded, and how many residues of each were read as the
+    wildcard because of ``unknown``; checks and errors are those of ``fasta.read``.
+
+    A block ends with the record that reaches either number. An error comes when its
+    block is read; earlier blocks have been yielded by then.
+    """
+    known = NameHashes()
+    for raw in _raw_blocks(os.fspath(path), residues, records):
+        _check_names(raw, known)
+        yield encode_counted(raw, alphabet, unknown)
+
+
+def _raw_blocks(source: str, residues: int, records: int) -> Iterator[RawRecords]:
+    buffer = keep(source)
+    with open_text(source, buffer) as handle:
+        check_first_line(source, handle)
+    before = 0
+    with open_bytes(source, buffer) as handle:
+        for block in _cut(record_chunks(handle), residues, records):
+            offsets = np.zeros(len(block.names) + 1, np.int64)
+            np.cumsum(block.lengths, out=offsets[1:])
+            names = tuple(block.names)
+            yield RawRecords(source, names, block.text, offsets, buffer, before)
+            before += len(names)
+
+
+def _cut(
+    chunks: Iterable[ChunkRecords], residues: int, records: int
+) -> Iterator[ChunkRecords]:
+    """The same records in blocks, each of which ends with the record that reaches
+    either number."""
+    pending: list[ChunkRecords] = []
+    size = count = 0
+    for chunk in chunks:
+        while len(chunk.names):
+            ends = np.cumsum(chunk.lengths)
+            reach = int(np.searchsorted(ends, residues - size)) + 1
+            stop = min(reach, records - count, len(chunk.names))
+            letters = int(ends[stop - 1])
+            names, lengths = chunk.names[:stop], chunk.lengths[:stop]
+            pending.append(ChunkRecords(names, chunk.text[:letters], lengths))
+            size, count = size + letters, count + stop
+            rest = chunk.names[stop:], chunk.text[letters:], chunk.lengths[stop:]
+            chunk = ChunkRecords(*rest)
+            if size >= residues or count >= records:
+                yield _joined(pending)
+                pending, size, count = [], 0, 0
+    if pending:
+        yield _joined(pending)
+
+
+def _joined(some: list[ChunkRecords]) -> ChunkRecords:
+    if len(some) == 1:
+        return some[0]
+    names = [name for chunk in some for name in chunk.names]
+    text = np.concatenate([chunk.text for chunk in some])
+    return ChunkRecords(names, text, np.concatenate([x.lengths for x in some]))
+
+
+def _check_names(raw: RawRecords, known: NameHashes) -> None:
+    """Refuse an empty name, or one that came before."""
+    check_names(raw)
+    if len(known.add(raw.names)):
+        _refuse_repeated(raw)
+
+
+def _refuse_repeated(raw: RawRecords) -> None:
+    """Look for the names of a block in what came before it; hashes may collide."""
+    places = {name: record for record, name in enumerate(raw.names)}
+    with open_text(raw.source, raw.buffer) as handle:
+        for record, (name, _) in zip(range(raw.before), records(handle)):  # noqa: B905
+            if name in places:
+                raise duplicate(raw, record, places[name])
+
+
+# ------------------------------------------------------------------------------
+# Reference alignments: aligned FASTA in, and the Pfam seeds that are shipped.
+
+
+def read_family(
+    path: str | os.PathLike[str], alphabet: Alphabet | None = None
+) -> Family:
+    """An aligned FASTA file; ``-`` and ``.`` are gaps.
+
+    Parameters
+    ----------
+    path : path, as of ``io.fasta.read_raw``
+    alphabet : Alphabet, optional
+        Protein by default.
+
+    Raises
+    ------
+    InputError
+        No FASTA, rows of unequal length, or a letter that is not in the alphabet.
+    """
+    alphabet, raw = alphabet or named_alphabet("protein"), read_raw(path)
+    widths = np.diff(raw.offsets)
+    if (other := widths != widths[0]).any():
+        record = int(other.argmax())
+        line = header_line(raw.source, raw.buffer, record)
+        raise InputError(
+            f"{raw.source}, line {line}: a row of {widths[record]} columns, where the "
+            f"first has {widths[0]}"
+        )
+    codes = alphabet.encode(raw.text).astype(np.int16)
+    codes[np.isin(raw.text, as_ascii("-."))] = FAMILY_GAP
+    if (bad := codes == BAD).any():
+        raise _bad_family_letter(raw, int(bad.argmax()), int(widths[0]), alphabet)
+    name = Path(raw.source).stem
+    return Family(name, raw.names, codes.reshape(len(raw), int(widths[0])))
+
+
+def _bad_family_letter(
+    raw: RawRecords, at: int, width: int, alphabet: Alphabet
+) -> InputError:
+    place = letter_place(raw.source, raw.buffer, *divmod(at, width))
+    return InputError(
+        f"{raw.source}, line {place.line}, column {place.column}: {place.letter!r}; "
+        f"{alphabet.rule()}"
+    )
+
+
+def pfam(alphabet: Alphabet | None = None) -> dict[str, Family]:
+    """The Pfam seed alignments that are shipped, by name.
+
+    Examples
+    --------
+    >>> from jaxalign.io import families
+    >>> {name: len(family) for name, family in families.pfam().items()}["fn3"]
+    98
+    """
+    folder = resources.files("jaxalign.data") / "pfam"
+    with resources.as_file(folder) as real:
+        files = sorted(real.glob("*.fasta"))
+        return {path.stem: read_family(path, alphabet) for path in files}

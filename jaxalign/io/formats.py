@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from jaxalign.errors import UsageError
-from jaxalign.io import arrow, maf, output, pretty, sam_paf, splits
+from jaxalign.io import arrow, output, text_formats
 from jaxalign.io.columns import Column, chunks, require, resolve, texts
 from jaxalign.model.table import Table
 
@@ -21,9 +21,9 @@ SUFFIXES = {
     ".parquet": "parquet",
 }
 SPLITS = {
-    "graphpart": splits.graphpart,
-    "hestia": splits.hestia,
-    "datasail": splits.datasail,
+    "graphpart": text_formats.graphpart,
+    "hestia": text_formats.hestia,
+    "datasail": text_formats.datasail,
 }
 FORMATS = (*dict.fromkeys(SUFFIXES.values()), *SPLITS)
 WITH_COLUMNS = ("tsv", "parquet")
@@ -130,9 +130,9 @@ def _lines(table: Table, chosen: Sequence[Column]) -> Iterator[str]:
 
 _TEXT = {
     "m8": m8,
-    "sam": sam_paf.sam,
-    "paf": sam_paf.paf,
-    "maf": maf.maf,
-    "fasta": pretty.fasta,
-    "pair": pretty.pair,
+    "sam": text_formats.sam,
+    "paf": text_formats.paf,
+    "maf": text_formats.maf,
+    "fasta": text_formats.fasta,
+    "pair": text_formats.pair,
 }

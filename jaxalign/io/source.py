@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import hashlib
+import importlib
 import io
 import lzma
 import os
@@ -11,12 +12,72 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from jaxalign.errors import InputError, MemoryPlanError
-from jaxalign.io import zstd_stream
-from jaxalign.model.input_files import is_endless
 from jaxalign.model.names import written
+from jaxalign.model.system import is_endless
+
+# ------------------------------------------------------------------------------
+# A stream of zstd: by Python from 3.14 on, else by pyarrow.
+
+MAGIC = b"\x28\xb5\x2f\xfd"
+BUFFER = 1 << 18
+
+
+def opened(raw: BinaryIO) -> BinaryIO:
+    """Decompress the bytes of a file.
+
+    Raises
+    ------
+    ImportError
+        Neither Python nor pyarrow can read zstd.
+    """
+    try:
+        zstd: Any = importlib.import_module("compression.zstd")
+    except ImportError:
+        return io.BufferedReader(_ArrowStream(raw), BUFFER)
+    return io.BufferedReader(zstd.open(raw), BUFFER)
+
+
+class _ArrowStream(io.RawIOBase):
+    """pyarrow's stream, which can be read from its beginning again."""
+
+    def __init__(self, raw: BinaryIO):
+        self._arrow: Any = importlib.import_module("pyarrow")
+        self._raw, self._at = raw, 0
+        self._before: list[Any] = []  # which would close the file when they go
+        self._stream = self._begin()
+
+    def _begin(self) -> Any:
+        self._raw.seek(0)
+        self._at = 0
+        file = self._arrow.PythonFile(self._raw, "r")
+        return self._arrow.CompressedInputStream(file, "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if (offset, whence) == (0, io.SEEK_SET):
+            self._before.append(self._stream)
+            self._stream = self._begin()
+        elif (offset, whence) != (0, io.SEEK_CUR):
+            raise io.UnsupportedOperation("seek to another place than the first")
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        some = self._stream.read(len(buffer))
+        buffer[: len(some)] = some
+        self._at += len(some)
+        return len(some)
+
 
 STDIN = "-"
 PIECE_BYTES = 2**24
@@ -163,14 +224,14 @@ def _decompressed(source: str, raw: BinaryIO) -> tuple[str | None, BinaryIO]:
         if head.startswith(magic):
             # The openers of lzma and bz2 read a byte at a time without a buffer.
             return name, io.BufferedReader(opener(raw), 1 << 18)
-    if head.startswith(zstd_stream.MAGIC):
+    if head.startswith(MAGIC):
         return "zstd", _zstandard(source, raw)
     return None, raw
 
 
 def _zstandard(source: str, raw: BinaryIO) -> BinaryIO:
     try:
-        return zstd_stream.opened(raw)
+        return opened(raw)
     except ImportError as error:
         raise InputError(
             f"{label(source)}: zstd needs Python 3.14 or pyarrow: pip install "

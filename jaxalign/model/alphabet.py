@@ -4,17 +4,159 @@ The project owns its alphabets: biotite 1.6 and 2.x give the same letter differe
 codes, so no biotite code is ever stored.
 """
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.choices import UnknownLetters
-from jaxalign.model.items import item_of, items_of, place, text_of
+from jaxalign.model.names import written
+
+# ------------------------------------------------------------------------------
+# One sequence in whatever form a caller holds it: its name, its letters or codes.
+#
+# Known forms: str, bytes, an array of codes, biotite's sequences, Biopython's ``Seq``
+# and ``SeqRecord``, and a pair (name, any of these). Neither library is imported for
+# the question: who holds one of its objects has imported it.
+
+FORMS = (
+    "a str, (name, str), codes, a Path, a biotite sequence, or a Seq or SeqRecord of "
+    "Biopython"
+)
+NO_NAME = ("", "<unknown id>", None)  # the second is Biopython's
+
+
+class Item(NamedTuple):
+    """One sequence.
+
+    name : str or None
+    content : str, bytes or an array of codes
+    nucleic : str or None
+        What its type says it is, where that is a nucleic acid.
+    """
+
+    name: str | None
+    content: Any
+    nucleic: str | None = None
+
+
+def item_of(value: Any, number: int) -> Item:
+    """Any known form -> an ``Item``.
+
+    Parameters
+    ----------
+    value : object
+    number : int
+        Its place in the set, from 0, for messages.
+
+    Raises
+    ------
+    InputError
+        It is no sequence.
+    """
+    if isinstance(value, tuple) and len(value) == 2:
+        inner = item_of(value[1], number)
+        return inner._replace(name=str(value[0]))
+    if isinstance(value, (str, bytes)):
+        return Item(None, value)
+    for known in (_of_biotite, _of_biopython, _of_array):
+        if (item := known(value)) is not None:
+            return item
+    what = f"record {number + 1}: a {type(value).__name__} is no sequence"
+    raise InputError(f"{what}; {FORMS} is")
+
+
+def items_of(data: Any) -> list:
+    """The sequences of a set, those of a mapping as (name, sequence).
+
+    Raises
+    ------
+    InputError
+        It is no set, or a single sequence.
+    """
+    if isinstance(data, Mapping):
+        return list(data.items())
+    single = isinstance(data, (str, bytes, bytearray)) or any(
+        known(data) is not None for known in (_of_biotite, _of_biopython)
+    )
+    if single or (isinstance(data, np.ndarray) and data.ndim == 1 and _numbers(data)):
+        raise InputError(
+            f"a list of sequences is needed, not one string or sequence: a "
+            f"{type(data).__name__} may stand in a list, [sequence]"
+        )
+    try:
+        if hasattr(data, "columns"):  # a table, of which a loop would give anything
+            raise TypeError
+        return list(data)
+    except TypeError:
+        raise InputError(
+            f"a {type(data).__name__} is no set of sequences: a list of them, a "
+            "mapping of names to them, or the path of a file is needed"
+        ) from None
+
+
+def text_of(item: Item, number: int) -> tuple[str, Any]:
+    """(name, content) of an item; without a name it is ``seq1`` and so on."""
+    return f"seq{number + 1}" if item.name is None else item.name, item.content
+
+
+def place(name: str, number: int) -> str:
+    """How messages call a sequence."""
+    return f"record {number + 1} ({written(name)})"
+
+
+def _of_biotite(value: Any) -> Item | None:
+    library = sys.modules.get("biotite.sequence")
+    if library is None or not isinstance(value, library.Sequence):
+        return None
+    nucleic = isinstance(value, library.NucleotideSequence)
+    return Item(None, str(value), type(value).__name__ if nucleic else None)
+
+
+def _of_biopython(value: Any) -> Item | None:
+    records, sequences = map(sys.modules.get, ("Bio.SeqRecord", "Bio.Seq"))
+    if records is not None and isinstance(value, records.SeqRecord):
+        name = None if value.id in NO_NAME else str(value.id)
+        kind = str(value.annotations.get("molecule_type") or "")
+        nucleic = kind if kind.upper().endswith(("DNA", "RNA")) else None
+        return Item(name, _letters(value.seq, name or "a SeqRecord"), nucleic)
+    known = sequences and (sequences.Seq, sequences.MutableSeq)
+    if known and isinstance(value, known):
+        return Item(None, _letters(value, f"a {type(value).__name__}"))
+    return None
+
+
+def _letters(sequence: Any, name: str) -> str:
+    """The letters of a ``Seq``, which may have none: unknown, only its length."""
+    try:
+        return str(sequence)
+    except Exception as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def _of_array(value: Any) -> Item | None:
+    """Codes in an array of numpy, of JAX, or of whoever offers one as numpy's."""
+    if not isinstance(value, np.ndarray) and not hasattr(value, "__array__"):
+        return None
+    try:
+        return Item(None, np.asarray(value))
+    except Exception as error:  # whatever the owner of an array may raise
+        why = next(iter(str(error).splitlines()), "")
+        raise InputError(
+            f"a {type(value).__name__} has no values that can be read ({why}). Inside "
+            "jax.jit there are none yet: call this function outside of it"
+        ) from error
+
+
+def _numbers(array: np.ndarray) -> bool:
+    return array.dtype.kind in "biuf"
+
 
 PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
 DNA = "ACGTRYSWKMBDHVN"
@@ -216,7 +358,7 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
 
     Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes; a
     mapping of names to sequences; or an iterable of sequences in any of the forms of
-    ``jaxalign.model.items``. A single sequence is a mistake and is refused.
+    ``jaxalign.model.alphabet``. A single sequence is a mistake and is refused.
 
     Raises
     ------
@@ -326,3 +468,336 @@ def _name_and_codes(item: Any, index: int, alphabet: Alphabet):
         where = f"{place(name, index)}, column {bad[0] + 1}"
         raise InputError(f"{where}: {letter!r} is no letter; {alphabet.rule()}")
     return name, codes
+
+
+# ------------------------------------------------------------------------------
+# Some of many that stand one after the other in flat arrays: rows of a table and their
+# ragged paths, groups, and sequences of a set in any order and as often as wanted.
+
+
+def row_numbers(which: ArrayLike, count: int) -> np.ndarray:
+    """A mask of ``count`` truth values, or numbers of rows -> numbers from 0.
+
+    Raises
+    ------
+    UsageError
+        See ``Table.filter``.
+    """
+    which = np.asarray(which)
+    if which.ndim != 1:
+        raise UsageError(f"rows of shape {which.shape}: one mask or list is needed")
+    if which.dtype == bool:
+        if len(which) != count:
+            raise UsageError(f"a mask of {len(which):,} for {count:,} rows")
+        return np.flatnonzero(which)
+    if not len(which):
+        return np.zeros(0, np.intp)
+    if which.dtype.kind not in "iu":
+        raise UsageError(
+            f"rows by {which.dtype}: a mask of bool, or integers, are needed"
+        )
+    outside = (which < -count) | (which >= count)
+    if outside.any():
+        raise UsageError(f"row {which[outside][0]}: the table has {count:,} rows")
+    return np.where(which < 0, which + count, which).astype(np.intp)
+
+
+def gather_runs(runs: np.ndarray, offsets: np.ndarray, rows: np.ndarray):
+    """The ragged rows ``rows`` of (runs, offsets), in that order."""
+    counts = np.diff(offsets)[rows]
+    new = np.concatenate([[0], np.cumsum(counts)])
+    index = np.arange(new[-1]) + np.repeat(offsets[rows] - new[:-1], counts)
+    return runs[index], new
+
+
+def begins(*columns: np.ndarray) -> np.ndarray:
+    """Whether each row of sorted columns differs from the one before it, bool (n,)."""
+    new = np.zeros(len(columns[0]), bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+def ranks(sizes: np.ndarray) -> np.ndarray:
+    """0 … size - 1 of each size, one after the other."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+
+
+def spans(sizes: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of runs of groups with ``most`` members together, or of one group
+    that has more."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        stop = int(np.searchsorted(ends, before + most, side="right"))
+        stop = max(stop, start + 1)
+        yield start, stop
+        start = stop
+
+
+def renumbered(labels: np.ndarray) -> np.ndarray:
+    """The same groups, numbered from 0 in the order of their first members, int32."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.empty(len(first), np.int32)
+    order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return order[inverse]
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceViews:
+    """The views of ``Sequences`` that alignments are computed from.
+
+    ``codes`` (uint8) are those of the whole set; ``starts`` and ``lengths`` are int64,
+    one a sequence.
+    """
+
+    codes: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        start = self.starts[index]
+        return self.codes[start : start + self.lengths[index]]
+
+
+# Sequences as codes in one flat array.
+CodedSequences = Sequences | SequenceViews
+
+
+def views(sequences: Sequences, indices: np.ndarray) -> SequenceViews:
+    """The sequences at ``indices``, in that order."""
+    starts, lengths = sequences.starts[indices], sequences.lengths[indices]
+    return SequenceViews(sequences.codes, starts, lengths)
+
+
+def stacked(
+    sequences: CodedSequences, index: np.ndarray, beyond: int = 0
+) -> np.ndarray:
+    """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0, or
+    another letter."""
+    begin, length = sequences.starts[index], sequences.lengths[index]
+    shape = len(index), int(length.max(initial=0))
+    codes = np.full(shape, beyond, np.uint8)
+    inside = np.arange(codes.shape[1]) < length[:, None]
+    place = np.repeat(begin - (np.cumsum(length) - length), length)
+    codes[inside] = sequences.codes[place + np.arange(len(place))]
+    return codes
+
+
+def in_blocks(sequences: Sequences, residues: int, records: int) -> Iterator[Sequences]:
+    """Blocks of a set; each ends with the record that reaches either number, and
+    nothing is copied."""
+    start, count = 0, len(sequences)
+    while start < count:
+        limit = sequences.offsets[start] + residues
+        stop = int(np.searchsorted(sequences.offsets, limit, side="left"))
+        stop = min(max(stop, start + 1), start + records, count)
+        yield sequences.between(start, stop)
+        start = stop
+
+
+# ------------------------------------------------------------------------------
+# Sequences of any letters, as codes made from the letters themselves.
+#
+# Edit distances need no alphabet: two letters are the same, or they are not. So letters
+# are the characters of a str, as they stand there: ``a`` is not ``A``.
+
+FEW = 4096  # texts that are joined at once: copies of more leave the cache
+LETTERS_STRETCH = 2**18  # values that are looked at together
+MAX_TABLE = 2**21  # values that a table has room for; those of Unicode are fewer
+
+
+@dataclass(frozen=True, eq=False)
+class LetterCodes:
+    """Some sequences as one flat array of codes, and the number of codes.
+
+    Attributes
+    ----------
+    codes : uint8, uint16 or uint32 (letters,), each less than ``size``
+    offsets : int64 (n + 1,)
+    size : int
+        Of all sets that were encoded together; some codes may have no letter.
+    """
+
+    codes: np.ndarray
+    offsets: np.ndarray
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.codes[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(n,) int64."""
+        return np.diff(self.offsets)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """(n,) int64: where each begins."""
+        return self.offsets[:-1]
+
+    def chosen(self, which: np.ndarray) -> "LetterCodes":
+        """Some of the sequences, by their numbers, int64."""
+        if len(which) and (np.diff(which) == 1).all():  # a part, without a copy
+            offsets = self.offsets[which[0] : which[-1] + 2]
+            codes = self.codes[offsets[0] : offsets[-1]]
+            return LetterCodes(codes, offsets - offsets[0], self.size)
+        lengths = self.lengths[which]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.repeat(self.starts[which], lengths) + ranks(lengths)
+        return LetterCodes(self.codes[places], offsets, self.size)
+
+    def folded(self, size: int) -> "LetterCodes":
+        """The same with at most ``size`` codes, some of which stand for several. No
+        distance is greater than before."""
+        if self.size <= size:
+            return self
+        return LetterCodes((self.codes % size).astype(np.uint8), self.offsets, size)
+
+
+def encode_letters(*sets: Any) -> tuple[LetterCodes, list[int]]:
+    """Sets of sequences, one after the other, and how many each has.
+
+    Parameters
+    ----------
+    *sets : Sequences, mapping or iterable of sequences, or flat ``(codes, offsets)``
+        Sequences in the forms of ``jaxalign.model.alphabet``. Numbers of an array are
+        letters.
+
+    Raises
+    ------
+    InputError
+        It is no set, or some sequences are text and others numbers.
+    """
+    parts = [_any_letters(sequences) for sequences in sets]
+    lengths = np.concatenate([part.lengths for part in parts])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    filled = [part for part in parts if part.lengths.any()]
+    if len({part.text for part in filled}) > 1:
+        raise InputError(
+            "some sequences are text and others numbers: what is the same?"
+        )
+    flat = _joined([array for part in filled for array in part.flat])
+    if filled and all(part.known for part in filled):
+        size, codes = _fewer(flat, set().union(*(part.known for part in filled)))
+    else:
+        size, codes = _numbered(flat)
+    return LetterCodes(codes, offsets, size), [len(part.lengths) for part in parts]
+
+
+class _SetLetters(NamedTuple):
+    """The letters of a set, as numbers in arrays one after the other."""
+
+    flat: list[np.ndarray]
+    lengths: np.ndarray
+    text: bool
+    known: set[int]  # those of an ASCII text, or of bytes
+
+
+def _fewer(flat: np.ndarray, known: set[int]) -> tuple[int, np.ndarray]:
+    """(a number of letters, numbers below it instead of ASCII)."""
+    low, high = min(known), max(known)
+    if (high - low + 1).bit_length() == len(known).bit_length():
+        flat -= np.uint8(low)  # as short as ranks
+        return high - low + 1, flat
+    ranks = np.zeros(256, np.uint8)
+    ranks[sorted(known)] = np.arange(len(known))
+    codes = flat.tobytes().translate(ranks.tobytes())
+    return len(known), np.frombuffer(codes, np.uint8)
+
+
+def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
+    """(how many different values there are, the rank of each)."""
+    if flat.min(initial=0) < 0 or flat.max(initial=0) >= MAX_TABLE:
+        known, codes = np.unique(flat, return_inverse=True)
+        return len(known), codes.astype(np.min_scalar_type(len(known)))
+    seen = np.zeros(int(flat.max(initial=0)) + 1, bool)
+    seen[flat] = True
+    size = int(np.count_nonzero(seen))
+    ranks = (np.cumsum(seen) - 1).clip(0).astype(np.min_scalar_type(size))
+    return size, ranks.take(flat, mode="clip")
+
+
+def _any_letters(data: Any) -> _SetLetters:
+    if isinstance(data, Sequences):
+        letters = data.alphabet.letters.encode()
+        flat = data.codes.tobytes().translate(letters.ljust(256))
+        flat = np.frombuffer(flat, np.uint8)
+        return _SetLetters([flat], data.lengths, True, _known(flat))
+    if is_flat(data):
+        flat = _any_numbers(data[0])
+        offsets = checked_offsets(data[1], len(flat))
+        known = _known(flat) if flat.dtype == np.uint8 else set[int]()
+        return _SetLetters([flat], np.diff(offsets), False, known)
+    items = items_of(data)
+    try:
+        return _of_texts(items)
+    except TypeError:  # some are no str
+        items = [item_of(item, k).content for k, item in enumerate(items)]
+    items = [x.decode("latin-1") if isinstance(x, bytes) else x for x in items]
+    if all(isinstance(item, str) for item in items):
+        return _of_texts(items)
+    arrays = [_any_numbers(item) for item in items if len(item)]
+    lengths = np.array([*map(len, items)], np.int64)
+    return _SetLetters(arrays, lengths, False, set())
+
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    """Numbers of several arrays one after the other, as their ranks where no integer
+    of NumPy holds all of them: int64 beside uint64 would be float64, which takes
+    neighbours for equal."""
+    flat = [np.zeros(0, np.uint8), *arrays]
+    if np.result_type(*flat).kind != "f":
+        return np.concatenate(flat)
+    exact = np.concatenate([array.astype(object) for array in flat])
+    return np.unique(exact, return_inverse=True)[1]
+
+
+def _of_texts(texts: list[str]) -> _SetLetters:
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    flat, at, known = np.empty(lengths.sum(), np.uint8), 0, set()
+    for k in range(0, len(texts), FEW):
+        text = "".join(texts[k : k + FEW])
+        if not text.isascii():
+            points = "".join(texts).encode("utf-32-le", "surrogatepass")
+            return _SetLetters([np.frombuffer(points, "<u4")], lengths, True, set())
+        letters = text.encode()
+        flat[at : at + len(letters)] = np.frombuffer(letters, np.uint8)
+        _add_letters(known, letters, flat[at : at + len(letters)])
+        at += len(letters)
+    return _SetLetters([flat], lengths, True, known)
+
+
+def _known(flat: np.ndarray) -> set[int]:
+    """The values of an array of bytes."""
+    known: set[int] = set()
+    for at in range(0, len(flat), LETTERS_STRETCH):
+        few = flat[at : at + LETTERS_STRETCH]
+        _add_letters(known, few.tobytes(), few)
+    return known
+
+
+def _add_letters(known: set[int], letters: bytes, values: np.ndarray) -> None:
+    """Add the letters of a text, of which an array has the values."""
+    # To look for a letter that is there takes no time.
+    span = range(int(values.min(initial=255)), int(values.max(initial=0)) + 1)
+    known.update(c for c in span if c not in known and c in letters)
+
+
+def _any_numbers(item: Any) -> np.ndarray:
+    array = np.asarray(item)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            "the letters of a sequence are those of a text or whole numbers in one "
+            f"dimension, not {array.dtype} of shape {array.shape}"
+        )
+    return array

@@ -3,7 +3,7 @@
 Columns are a dict of arrays or lists of one length.
 """
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -58,3 +58,94 @@ def _plain(column: np.ndarray | list):
     if isinstance(column, np.ndarray) and column.dtype == object:
         return column.tolist()
     return column
+
+
+# ------------------------------------------------------------------------------
+# The calls that every result has, whether it holds one alignment or a million.
+
+
+@runtime_checkable
+class AlignmentResult(Protocol):
+    """The calls that ``Alignment``, ``Table`` and ``TripleAlignment`` share.
+
+    Of an ``Alignment`` each call gives one answer. Of a ``Table`` it gives one answer
+    a row, in the order of the rows: ``table.cigar()[k]`` is
+    ``table.alignment(k).cigar()``. Of a ``TripleAlignment`` CIGARs and identities are
+    those of its three induced pairs, (a, b), (a, c) and (b, c).
+
+    ``str`` prints the alignment, of a table its first and last rows. ``repr`` is one
+    short line, whatever the size of the result.
+    """
+
+    def rows(self) -> Any:
+        """The gapped rows, ``-`` for a gap.
+
+        Returns
+        -------
+        (str, str), of a table a list of those, of a triple (str, str, str)
+
+        Raises
+        ------
+        UsageError
+            The result was computed without its path.
+        """
+        ...
+
+    def cigar(self) -> Any:
+        """CIGAR: M, I (consumes the query), D (consumes the target).
+
+        Returns
+        -------
+        str, of a table a list of str, of a triple three
+
+        Raises
+        ------
+        UsageError
+            The result was computed without its path.
+        """
+        ...
+
+    def identity(self, kind: str = "alignment") -> Any:
+        """Identical pairs over the denominator ``kind`` (``jaxalign.model.identity``).
+
+        Returns
+        -------
+        float, of a table float64 (rows,), of a triple three floats
+            ``nan`` where the denominator is 0.
+
+        Raises
+        ------
+        UsageError
+            An unknown kind, or one that needs what was not computed.
+        """
+        ...
+
+    def rescore(self) -> Any:
+        """The score, counted anew from the path, the matrix and the gap costs.
+
+        Returns
+        -------
+        int or float, of a table an array (rows,)
+
+        Raises
+        ------
+        UsageError
+            The result was computed without its path.
+        """
+        ...
+
+    def to_pandas(self) -> Any:
+        """``pandas.DataFrame``, one row an alignment (needs pandas)."""
+        ...
+
+    def to_arrow(self) -> Any:
+        """``pyarrow.Table``, one row an alignment (needs pyarrow)."""
+        ...
+
+    def to_polars(self) -> Any:
+        """``polars.DataFrame``, one row an alignment (needs polars)."""
+        ...
+
+    def _repr_html_(self) -> str:
+        """HTML for a notebook."""
+        ...

@@ -1,27 +1,530 @@
 """Profiles: a score for every letter at every position of a family of sequences."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.model import hmm_file, profile_counts, profile_files
-from jaxalign.model.alphabet import (
-    BAD,
-    PROTEIN,
-    Alphabet,
-    from_parts,
-    named_alphabet,
-)
+from jaxalign.model import scoring
+from jaxalign.model.alphabet import BAD, PROTEIN, Alphabet, from_parts, named_alphabet
 from jaxalign.model.numbers import is_number
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.system import is_endless
 
-UNIT = profile_counts.LAMBDA  # nats: a score of 1, as in BLOSUM62
+# ------------------------------------------------------------------------------
+# The lines of a text file of a family, and errors that name one of them.
+
+
+def lines_of(source: Any) -> list[str]:
+    """The lines of a file of ASCII, as an editor counts them.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or has another letter.
+    """
+    if is_endless(source):
+        raise InputError(f"{source}: is a device that has no end")
+    try:
+        with open(os.fspath(source), "rb") as file:
+            data = file.read()
+    except (OSError, TypeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{source}: cannot be read as text ({why})") from error
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        return data.decode("ascii").split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise wrong(source, line, f"{data[error.start]:#x} is no ASCII") from error
+
+
+def wrong(source: Any, line: int, why: str) -> InputError:
+    """An error in a line, which is counted from 1."""
+    return InputError(f"{source}, line {line}: {why}")
+
+
+# ------------------------------------------------------------------------------
+# A reference alignment: rows that curators aligned, and the pairs they imply.
+
+FAMILY_GAP = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The aligned sequences of a family.
+
+    ``codes`` (count, columns) int16 are the codes of an alphabet, ``GAP`` where a row
+    has a gap.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    codes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def sequence(family: Family, k: int) -> np.ndarray:
+    """Row ``k`` without its gaps, uint8 codes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jaxalign.model.profile import Family, sequence
+    >>> family = Family("f", ("a", "b"), np.array([[3, -1, 4], [3, 5, -1]], np.int16))
+    >>> sequence(family, 0).tolist()
+    [3, 4]
+    """
+    row = family.codes[k]
+    return row[row != FAMILY_GAP].astype(np.uint8)
+
+
+def partners(family: Family, i: int, j: int) -> np.ndarray:
+    """Partners of row ``i`` in row ``j`` (see ``model.pairing``), int32 (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jaxalign.model.profile import Family, partners
+    >>> family = Family("f", ("a", "b"), np.array([[3, -1, 4], [3, 5, -1]], np.int16))
+    >>> partners(family, 0, 1).tolist()
+    [0, -1]
+    """
+    here, there = (family.codes[k] != FAMILY_GAP for k in (i, j))
+    places = np.where(there, np.cumsum(there) - 1, -1)
+    return places[here].astype(np.int32)
+
+
+def identity(family: Family, i: int, j: int) -> float:
+    """Identical pairs over all pairs of two rows; 0 where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jaxalign.model.profile import Family, identity
+    >>> family = Family("f", ("a", "b"), np.array([[3, -1, 4], [3, 5, 2]], np.int16))
+    >>> identity(family, 0, 1)
+    0.5
+    """
+    a, b = family.codes[i], family.codes[j]
+    paired = (a != FAMILY_GAP) & (b != FAMILY_GAP)
+    return float((a == b)[paired].mean()) if paired.any() else 0.0
+
+
+def agreement(partners: ArrayLike, reference: ArrayLike) -> tuple[float, float]:
+    """(recall, precision) of pairs: the share of the reference's pairs that were found,
+    and of the found ones that are in the reference; 1 of nothing.
+
+    Parameters
+    ----------
+    found, reference : int32 (m,) partners
+
+    Examples
+    --------
+    >>> from jaxalign.model.profile import agreement
+    >>> agreement([0, 1, -1, 2], [0, 2, 3, -1])
+    (0.3333333333333333, 0.3333333333333333)
+    """
+    partners, reference = np.asarray(partners), np.asarray(reference)
+    right = int(((partners == reference) & (partners >= 0)).sum())
+    counts = (int((pairs >= 0).sum()) for pairs in (reference, partners))
+    recall, precision = (right / count if count else 1.0 for count in counts)
+    return recall, precision
+
+
+# ------------------------------------------------------------------------------
+# The first model of a HMMER3 text file, and nothing that is almost one.
+#
+# A model has after its header lines: HMM and a heading, COMPO, two lines before the
+# first position, three lines for each of LENG positions, and //. All numbers are -ln of
+# probabilities, ``*`` that of none, and those of a distribution sum to 1 (HMMER User's
+# Guide 3.4, "HMMER profile HMM files").
+
+HMM_LETTERS, MOVES = 20, 7  # numbers in a line of emissions, and of transitions
+DISTRIBUTIONS = (slice(0, 3), slice(3, 5), slice(5, 7))  # from M, I and D
+MOST_ANNOTATIONS = 5  # behind the emissions of a position: MAP, CONS, RF, MM, CS
+TOLERANCE = 0.05  # of the sum of a distribution, whose numbers are rounded
+# With a point, so that a number that is missing is not taken from an annotation.
+HMM_NUMBER = re.compile(r"-?\d+\.\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+ONCE = ("NAME", "LENG", "ALPH")  # fields that every model has
+
+
+class ModelLine(NamedTuple):
+    """A line that is not blank: its number and its words."""
+
+    number: int
+    words: list[str]
+
+
+def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
+    """(name, -ln of match emissions (m, 20), -ln of transitions behind each position
+    (m, 7)).
+
+    Raises
+    ------
+    InputError
+        No file, or no whole model of proteins; the message names the line.
+    """
+    lines = lines_of(source)
+    if not lines[0].startswith("HMMER3"):
+        raise wrong(source, 1, "no HMMER3 text file")
+    rows = [ModelLine(k, x.split()) for k, x in enumerate(lines, 1) if x.strip()]
+    begin = next((k for k, row in enumerate(rows) if row.words[0] == "HMM"), None)
+    if begin is None:
+        raise wrong(source, rows[-1].number, "the file ends before a line HMM")
+    name, length = _header(source, rows[1:begin], rows[begin].number)
+    return name, *_body(source, rows[begin + 1 :], rows[-1].number, length)
+
+
+def _header(
+    source: str | os.PathLike[str], rows: list[ModelLine], end: int
+) -> tuple[str, int]:
+    """(name, LENG) of the lines before HMM."""
+    fields: dict[str, ModelLine] = {}
+    for row in rows:
+        field = row.words[0]
+        if field in ONCE and field in fields:
+            raise wrong(source, row.number, f"{field} comes twice")
+        fields[field] = row
+    for field in ONCE:
+        if field not in fields:
+            raise wrong(source, end, f"no line {field} before it")
+        if len(fields[field].words) < 2:
+            raise wrong(source, fields[field].number, f"{field} of nothing")
+    kind, length = fields["ALPH"], fields["LENG"]
+    if kind.words[1].lower() != "amino":
+        raise wrong(source, kind.number, f"a model of {kind.words[1]}, not of proteins")
+    if not length.words[1].isdecimal() or int(length.words[1]) < 1:
+        raise wrong(source, length.number, f"LENG {length.words[1]}: 1 or more")
+    return " ".join(fields["NAME"].words[1:]), int(length.words[1])
+
+
+def _body(
+    source: str | os.PathLike[str], rows: list[ModelLine], last: int, length: int
+):
+    """(emissions, transitions) of the lines behind HMM."""
+    end = next((k for k, row in enumerate(rows) if row.words == ["//"]), None)
+    if end is None:
+        raise wrong(source, last, "the file ends before the model does, with //")
+    if rows[0].words[0] != "m->m":
+        raise wrong(source, rows[0].number, "the heading of transitions is needed")
+    stop, rows = rows[end], rows[1:end]
+    if rows and rows[0].words[0] == "COMPO":
+        _emissions(source, rows.pop(0), "COMPO")
+    for place in range(0, min(len(rows), 3 * length + 2)):
+        _check_kind(source, rows[place], place)
+    if len(rows) != 3 * length + 2:
+        raise wrong(
+            source,
+            stop.number,
+            f"LENG {length} needs {3 * length + 2} lines of numbers before it, there "
+            f"are {len(rows)}",
+        )
+    _emissions(source, rows[0])
+    _transitions(source, rows[1])
+    emissions, transitions = [], []
+    for k in range(length):
+        match, insert, moves = rows[3 * k + 2 : 3 * k + 5]
+        emissions.append(_emissions(source, match, str(k + 1)))
+        _emissions(source, insert)
+        transitions.append(_transitions(source, moves))
+    return np.array(emissions), np.array(transitions)
+
+
+def _check_kind(source: str | os.PathLike[str], row: ModelLine, place: int) -> None:
+    """Refuse a line that stands at the place of another kind."""
+    kind = ("insert emissions", "transitions", "match emissions")[place % 3]
+    at_least, most = {
+        "insert emissions": (HMM_LETTERS, HMM_LETTERS),
+        "transitions": (MOVES, MOVES),
+        "match emissions": (HMM_LETTERS + 1, HMM_LETTERS + 1 + MOST_ANNOTATIONS),
+    }[kind]
+    if not at_least <= len(row.words) <= most:
+        raise wrong(
+            source,
+            row.number,
+            f"{len(row.words)} words, where {kind} have {at_least}"
+            + (f" to {most}" if most > at_least else ""),
+        )
+
+
+def _emissions(
+    source: str | os.PathLike[str], row: ModelLine, name: str | None = None
+) -> list[float]:
+    """-ln of 20 probabilities, behind the name of the line."""
+    words = row.words
+    if name is not None:
+        if words[0] != name:
+            raise wrong(
+                source, row.number, f"position {name} is needed, not {words[0]}"
+            )
+        words = words[1 : HMM_LETTERS + 1] if name != "COMPO" else words[1:]
+    return _distributions(
+        source, row.number, words, HMM_LETTERS, (slice(0, HMM_LETTERS),)
+    )
+
+
+def _transitions(source: str | os.PathLike[str], row: ModelLine) -> list[float]:
+    return _distributions(source, row.number, row.words, MOVES, DISTRIBUTIONS)
+
+
+def _distributions(
+    source: str | os.PathLike[str],
+    number: int,
+    words: list[str],
+    count: int,
+    parts: tuple[slice, ...],
+) -> list[float]:
+    """-ln of probabilities, each part of which sums to 1."""
+    if len(words) != count:
+        raise wrong(source, number, f"{len(words)} numbers, where {count} are needed")
+    values = [_number(source, number, word) for word in words]
+    for part in parts:
+        total = float(np.exp(-np.array(values[part])).sum())
+        if abs(total - 1) > TOLERANCE:
+            raise wrong(
+                source,
+                number,
+                f"probabilities {' '.join(words[part])}, as -ln, sum to {total:.3g}",
+            )
+    return values
+
+
+def _number(source: str | os.PathLike[str], number: int, word: str) -> float:
+    if word == "*":
+        return np.inf
+    if not HMM_NUMBER.fullmatch(word) or not 0 <= float(word) < np.inf:
+        raise wrong(source, number, f"{word[:20]!r} is no -ln of a probability")
+    return float(word)
+
+
+# ------------------------------------------------------------------------------
+# Text of alignments of a family: aligned FASTA, a3m and Stockholm.
+
+OTHER_LETTERS = re.compile(r"[^A-Za-z.~*-]")  # no letter of a row, and no gap
+
+
+class AlignedRow(NamedTuple):
+    """Aligned letters, and where they are: a line of a file, or a row of a list."""
+
+    line: int
+    letters: str
+
+
+def read_alignment(source: Any) -> tuple[str, list[str], bool]:
+    """(name, aligned rows, whether columns are told by case).
+
+    Raises
+    ------
+    InputError
+        No file or rows, a letter that is none, or rows of different lengths; the
+        message names the line.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        rows = [AlignedRow(k, row) for k, row in enumerate(_texts(source), 1)]
+        _check(rows, lambda line, why: InputError(f"row {line} of an alignment: {why}"))
+        return "alignment", [row.letters for row in rows], False
+    lines = lines_of(source)
+    stockholm = lines[0].startswith("# STOCKHOLM")
+    rows = (_stockholm if stockholm else _fasta)(lines, source)
+    by_case = not stockholm and len({len(row.letters) for row in rows}) > 1
+    if by_case:
+        rows = [AlignedRow(line, _columns(letters)) for line, letters in rows]
+    _check(rows, lambda line, why: wrong(source, line, why))
+    return Path(source).stem, [row.letters for row in rows], by_case
+
+
+def _texts(source: Any) -> list[str]:
+    rows = list(source) if isinstance(source, Iterable) else [source]
+    if not all(isinstance(row, str) for row in rows):
+        raise InputError("an alignment is a path or a list of aligned rows of text")
+    return rows
+
+
+def _columns(letters: str) -> str:
+    """A row of a3m without what stands between columns."""
+    return "".join(x for x in letters if not x.islower() and x != ".")
+
+
+def _check(rows: list[AlignedRow], error: Callable[[int, str], Exception]) -> None:
+    """Refuse rows that are none of one alignment; ``error`` takes a line and why."""
+    if not rows:
+        raise error(1, "there are no rows")
+    length = len(rows[0].letters)
+    for line, letters in rows:
+        if other := OTHER_LETTERS.search(letters):
+            raise error(line, f"{other[0]!r} is no letter and no gap")
+        if len(letters) != length or not length:
+            raise error(
+                line,
+                f"{len(letters)} columns, where the first row has {length}: the rows "
+                "of an alignment have one length",
+            )
+
+
+def _stockholm(lines: list[str], source: Any) -> list[AlignedRow]:
+    """Rows of the first alignment; blocks of one name are joined."""
+    rows: dict[str, AlignedRow] = {}
+    for number, line in enumerate(lines, 1):
+        if line.startswith("//"):
+            return list(rows.values())
+        if line.strip() and not line.startswith("#"):
+            name, *parts = line.split()
+            if not parts:
+                raise wrong(source, number, f"{name} has no letters")
+            known = rows.get(name, AlignedRow(number, ""))
+            rows[name] = AlignedRow(known.line, known.letters + "".join(parts))
+    last = max((k for k, x in enumerate(lines, 1) if x.strip()), default=1)
+    raise wrong(source, last, "the file ends before the alignment does, with //")
+
+
+def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
+    """Rows of aligned FASTA or a3m, at the lines of their headings."""
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith(">"):
+            rows.append((number, []))
+        elif line.strip() and not line.startswith("#"):
+            if not rows:
+                raise wrong(source, number, "no header before it")
+            rows[-1][1].append(_letters(line, source, number))
+    return [AlignedRow(number, "".join(parts)) for number, parts in rows]
+
+
+def _letters(line: str, source: Any, number: int) -> str:
+    """A line without spaces; what is no letter is named at once, in its own line."""
+    letters = "".join(line.split())
+    if other := OTHER_LETTERS.search(letters):
+        raise wrong(source, number, f"{other[0]!r} is no letter and no gap")
+    return letters
+
+
+# ------------------------------------------------------------------------------
+# From the columns of an alignment, or the numbers of an HMM, to log-odds.
+
+RESIDUES = PROTEIN[:20]  # ARNDCQEGHILKMFPSTWYV
+GAP_CODE, OTHER_CODE = (
+    -1,
+    -2,
+)  # codes beside those of the residues; B, Z, X are no evidence
+LAMBDA = 0.3176  # of BLOSUM62 without gaps, nats a score
+# Robinson and Robinson, PNAS 88:8880 (1991), in the order of ``RESIDUES``.
+FREQUENCIES = np.array([
+    0.07805, 0.05129, 0.04487, 0.05364, 0.01925, 0.04264, 0.06295, 0.07377, 0.02199,
+    0.05142, 0.09019, 0.05744, 0.02243, 0.03856, 0.05203, 0.07120, 0.05841, 0.01330,
+    0.03216, 0.06441,
+])  # fmt: skip
+FREQUENCIES /= FREQUENCIES.sum()
+
+
+def codes_of(rows: list[str]) -> np.ndarray:
+    """Aligned rows of ASCII, all of one length -> int8 (rows, columns)."""
+    table = np.full(128, OTHER_CODE, np.int8)
+    for code, letter in enumerate(RESIDUES):
+        table[[ord(letter), ord(letter.lower())]] = code
+    table[[ord(x) for x in "-.~"]] = GAP_CODE
+    return table[np.array([list(row.encode("ascii")) for row in rows])]
+
+
+def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
+    """Weights of the rows, with sum 1.
+
+    Henikoff and Henikoff (1994): a column with k kinds of letters gives 1 / (k n) to
+    each of the n rows with a letter."""
+    count = len(letters)
+    if isinstance(weights, str):
+        if weights not in ("henikoff", "equal"):
+            raise UsageError(f"weights={weights!r}: henikoff, equal, or numbers")
+        total = np.zeros(count) if weights == "henikoff" else np.ones(count)
+        for column in letters.T if weights == "henikoff" else ():
+            counts = np.bincount(column[column >= 0], minlength=20)
+            kinds = np.count_nonzero(counts)
+            seen = column >= 0
+            total[seen] += 1 / (kinds * counts[column[seen]])
+    else:
+        try:
+            total = np.asarray(weights, float)
+        except (TypeError, ValueError):
+            raise UsageError("weights of rows are numbers") from None
+        if total.shape != (count,) or not (total >= 0).all():
+            raise UsageError(f"{count} weights of rows, none below 0, are needed")
+    if not 0 < total.sum() < np.inf:
+        raise UsageError("the weights of the rows have no positive sum")
+    return total / total.sum()
+
+
+def count_positions(
+    letters: np.ndarray, weights: np.ndarray, max_gaps: float | None
+) -> np.ndarray:
+    """The columns with letters, and with no more gaps than ``max_gaps``."""
+    keep = (letters >= 0).any(0)
+    if max_gaps is not None:
+        keep &= weights @ (letters == GAP_CODE) <= max_gaps
+    if not keep.any():
+        raise UsageError("no column of the alignment is a position")
+    return letters[:, keep]
+
+
+def log_odds_of(
+    letters: np.ndarray, weights: np.ndarray, pseudocounts: float
+) -> np.ndarray:
+    """ln(Q / P) of the residues, (m, 20), Q as in PSI-BLAST:
+
+    Q_a = (alpha f_a + beta g_a) / (alpha + beta),  g_a = sum over b of f_b q_ab / P_b
+
+    with the weighted frequencies f, target frequencies q = P P exp(lambda s) of
+    BLOSUM62, alpha = mean number of kinds of letters in a column, less 1.
+    """
+    kinds = range(20)
+    f = np.stack([weights @ (letters == kind) for kind in kinds], 1)
+    f /= f.sum(1, keepdims=True)
+    named, scores = scoring.load_matrix("BLOSUM62")
+    at = [named.index(residue) for residue in RESIDUES]
+    q = np.exp(LAMBDA * scores[np.ix_(at, at)]) * np.outer(FREQUENCIES, FREQUENCIES)
+    q /= q.sum()
+    conditional = q / q.sum(1, keepdims=True)
+    alpha = np.mean([len(set(x[x >= 0])) for x in letters.T]) - 1
+    mixed = (alpha * f + pseudocounts * (f @ conditional)) / (alpha + pseudocounts)
+    return np.log(mixed / FREQUENCIES)
+
+
+def odds_of_emissions(emissions: np.ndarray) -> np.ndarray:
+    """-ln p by position in HMMER's order of letters -> ln(p / P) in ours."""
+    order = [sorted(RESIDUES).index(residue) for residue in RESIDUES]
+    return -emissions[:, order] - np.log(FREQUENCIES)
+
+
+def gap_costs_of(transitions: np.ndarray):
+    """-ln of MM, MI, MD, IM, II, DM, DD behind each position -> (opening, extending),
+    each (of positions that are left out, of residues behind a position)."""
+    mm, mi, md, im, ii, dm, dd = np.minimum(transitions, 50).T
+    before = np.maximum(
+        np.arange(len(mm)) - 1, 0
+    )  # a position's D is entered from k - 1
+    leave = np.maximum(md[before] + dm - mm, 0) / LAMBDA
+    insert = np.maximum(mi + im - mm, 0) / LAMBDA
+    more = dd[before] / LAMBDA, ii / LAMBDA
+    return (leave, insert), more
+
+
+def mean_of(odds: np.ndarray, kinds: str) -> np.ndarray:
+    """The log-odds of a letter that means any of some residues, (m,)."""
+    at = [RESIDUES.index(residue) for residue in kinds]
+    share = FREQUENCIES[at] / FREQUENCIES[at].sum()
+    return odds[:, at] @ share
+
+
+UNIT = LAMBDA  # nats: a score of 1, as in BLOSUM62
 MAX_SCORE = 2**15 - 1  # and -MAX_SCORE: `hard_alignment` takes scores as int16
 MAX_LOG_ODDS = 50 * UNIT  # of a letter of no probability, too
 MIN_PSEUDOCOUNTS, MAX_PSEUDOCOUNTS = 1e-9, 1e9
@@ -152,15 +655,13 @@ class Profile:
             )
         if not (is_number(max_gaps) and 0 <= max_gaps <= 1):
             raise UsageError(f"max_gaps={max_gaps!r}: a fraction from 0 to 1")
-        name, rows, by_case = profile_files.alignment(source)
+        name, rows, by_case = read_alignment(source)
         with _named(source):
-            letters = profile_counts.codes_of(rows)
-            share = profile_counts.row_weights(letters, weights)
-            letters = profile_counts.positions(
-                letters, share, None if by_case else max_gaps
-            )
-            share = profile_counts.row_weights(letters, weights)
-            odds = profile_counts.log_odds(letters, share, float(pseudocounts))
+            letters = codes_of(rows)
+            share = row_weights(letters, weights)
+            letters = count_positions(letters, share, None if by_case else max_gaps)
+            share = row_weights(letters, weights)
+            odds = log_odds_of(letters, share, float(pseudocounts))
         return cls(name, _whole_scores(odds), named_alphabet("protein"))
 
     @classmethod
@@ -183,9 +684,9 @@ class Profile:
         InputError
             The file cannot be read or is no such model.
         """
-        name, emissions, transitions = hmm_file.read(source)
-        odds = profile_counts.odds_of_emissions(emissions)
-        opening, more = profile_counts.gap_costs(transitions)
+        name, emissions, transitions = read_hmm(source)
+        odds = odds_of_emissions(emissions)
+        opening, more = gap_costs_of(transitions)
         alphabet = named_alphabet("protein")
         scores = _whole_scores(odds)
         return cls(name, scores, alphabet, UNIT, opening, more)
@@ -208,9 +709,7 @@ def _whole_scores(odds: np.ndarray) -> np.ndarray:
     lowest score of the position."""
     odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
     scores = np.rint(odds / UNIT)
-    others = [
-        profile_counts.mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])
-    ]
+    others = [mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
     columns = [*(np.rint(x / UNIT) for x in others), scores.min(1)]
     return np.column_stack([scores, *columns]).astype(np.int32)
 

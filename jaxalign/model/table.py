@@ -10,12 +10,11 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, operations, show
 from jaxalign.model.alignment import SPANS, Alignment
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, from_parts, gather_runs, row_numbers
 from jaxalign.model.choices import Output
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.selection import gather_runs, row_numbers
-from jaxalign.model.strands import MINUS, other_strand
+from jaxalign.model.strands import MINUS, PLUS, other_strand, reverse_complement
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -27,7 +26,7 @@ BLOCK = 2**16  # rows made into Python objects at a time, by an iteration
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Results of many pairs, in input order, a ``Result`` (``jaxalign.model.result``).
+    """Results of many pairs, in input order, a ``Result`` (``jaxalign.model.frames``).
 
     ``columns`` maps names to arrays of one length: always ``query`` and ``target``
     (int32, indices into ``queries`` and ``targets``) and ``score``; with
@@ -367,3 +366,93 @@ def _paths(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """The runs of the paths of a table, and their offsets."""
     assert table.operations is not None and table.operation_offsets is not None
     return table.operations, table.operation_offsets
+
+
+# ------------------------------------------------------------------------------
+# Alignments by position, and the letters that stand there, as a table.
+
+COUNTS = ("identities", "columns", "gap_openings", "gaps")
+
+
+def lettered(
+    alignments: Sequence[Alignment],
+    queries: Sequences,
+    targets: Sequences,
+    scoring: Scoring,
+    mode: str,
+) -> Table:
+    """A table of alignments of whatever scores, with the letters of two sets.
+
+    Parameters
+    ----------
+    alignments : of sequences with the names of ``queries`` and ``targets``
+        Their own letters do not count.
+    queries, targets : Sequences
+    scoring : of letters and identities
+    mode : of all alignments
+    """
+    places = [
+        {name: k for k, name in enumerate(side.names)} for side in (queries, targets)
+    ]
+    texts = queries.texts(), targets.texts()
+    at = np.array(
+        [(places[0][x.query_name], places[1][x.target_name]) for x in alignments],
+        np.int32,
+    ).reshape(-1, 2)
+    rows = [
+        replace(x, query=texts[0][i], target=texts[1][j])
+        for x, (i, j) in zip(alignments, at.tolist(), strict=True)
+    ]
+    columns = {"query": at[:, 0], "target": at[:, 1]}
+    columns["score"] = np.array([x.score for x in rows], float)
+    for name in (*SPANS, *COUNTS):
+        columns[name] = np.array([getattr(x, name) for x in rows], np.int32)
+    runs = [x.operations for x in rows]
+    offsets = np.concatenate([[0], np.cumsum([len(run) for run in runs])])
+    return Table(
+        columns=columns,
+        queries=queries,
+        targets=targets,
+        scoring=scoring,
+        mode=mode,
+        free_ends=alignments[0].free_ends if alignments else frozenset(),
+        implementation="scored",
+        operations=np.concatenate([np.zeros(0, np.uint32), *runs]).astype(np.uint32),
+        operation_offsets=offsets.astype(np.int64),
+    )
+
+
+# ------------------------------------------------------------------------------
+# Both strands of queries as sequences, and rows of a table that say their strand.
+
+
+def by_strands(queries: Sequences, strands: tuple[int, ...]) -> Sequences:
+    """The queries of the first strand, then those of the second."""
+    if strands == (PLUS,):
+        return queries
+    minus = reverse_complement(queries)
+    if strands == (MINUS,):
+        return minus
+    sets = queries, minus
+    parts = [sequences[k] for sequences in sets for k in range(len(sequences))]
+    return from_parts(queries.names * 2, parts, queries.alphabet)
+
+
+def along_plus(table: Table, queries: Sequences, strand: np.ndarray) -> Table:
+    """The same rows of the queries as they were given, with a column ``strand``.
+
+    Spans of a query count along its plus strand; operations stay those of the strand
+    that is aligned, along the target.
+
+    Parameters
+    ----------
+    table : of either strand of each query, ``query`` an index into ``queries``
+    strand : int8 (rows,), 1 or -1
+    """
+    columns = table.columns | {"strand": strand}
+    if "query_start" in columns:
+        m = queries.lengths[columns["query"]].astype(np.int32)
+        start, end = columns["query_start"], columns["query_end"]
+        columns["query_start"] = np.where(strand == MINUS, m - end, start)
+        columns["query_end"] = np.where(strand == MINUS, m - start, end)
+    return replace(table, columns=columns, queries=queries)

@@ -14,22 +14,17 @@ import jax
 import numpy as np
 
 from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
-from jaxalign.pairs import schedule, small_jobs
-from jaxalign.pairs.cpu import eight_bits, execute, long_pair, partition, spmd
-from jaxalign.pairs.gpu import (
-    device_memory,
-    dispatch,
-    launch_call,
-    launch_plan,
-    score_types,
-)
-from jaxalign.pairs.long import long_pieces
+from jaxalign.pairs import pair_matrix
+from jaxalign.pairs.by_rows import lone_pairs
+from jaxalign.pairs.cpu import execute, long_pair, partition
+from jaxalign.pairs.gpu import device_job, dispatch, launches
+from jaxalign.pairs.long import align
 from jaxalign.pairs.options import IMPLEMENTATIONS, Implementation
+from jaxalign.pairs.pair_matrix import Partition
+from jaxalign.pairs.pair_matrix import pairs as pairs_of
 from jaxalign.pairs.plan import Piece, Plan, Task, describe
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
 from jaxalign.pairs.run_state import Run, Worker
-from jaxalign.pairs.windows import Partition
-from jaxalign.pairs.windows import pairs as pairs_of
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.devices import Device, first_device, refuse_over, show_bytes
 
@@ -73,9 +68,9 @@ def plan(task: Task) -> Plan:
     """
     name, why = _choose_for(task)
     if name == "pallas":
-        limit = device_memory.budget(task)
+        limit = device_job.budget(task)
         whole = _whole_gpu(task)
-        figures, split = whole or launch_plan.make_plan(task, kernels_pallas, limit)
+        figures, split = whole or launches.make_plan(task, kernels_pallas, limit)
         blocks = dispatch.pieces_of(task, split.blocks)
         others = "long pairs" if whole else "pairs beyond the kernels"
     else:
@@ -84,7 +79,7 @@ def plan(task: Task) -> Plan:
         others = "pairs too long, or too few, for a window" if name == "sweep" else None
     by_rows, alone = [], split.pairs
     if alone and task.implementation is None:
-        by_rows, alone = small_jobs.lone_pairs(task, alone)
+        by_rows, alone = lone_pairs(task, alone)
     by_blocks, alone = _by_blocks(task, alone, name == "pallas")
     tiles = bool(by_blocks) and name != "pallas"
     ways = {
@@ -96,13 +91,13 @@ def plan(task: Task) -> Plan:
         used = [way for way, is_used in ways.items() if is_used]
         how = " and ".join(used[bool(blocks) :])
         others = f"{others} by {how}" + (", in strips" if alone else "")
-        others += long_pieces.way_of(by_blocks)
+        others += align.way_of(by_blocks)
         why = f"{why}; {others}" if blocks else others
         name = ", ".join(used)
     pieces = [*blocks, *by_rows, *by_blocks, *execute.pair_pieces_of(task, alone)]
-    pieces = [pieces[k] for k in schedule.heaviest_first([x.cells for x in pieces])]
+    pieces = [pieces[k] for k in pair_matrix.heaviest_first([x.cells for x in pieces])]
     devices = _names(task.devices if task.mesh is None else task.mesh.devices.flat)
-    loads = schedule.plan([piece.cells for piece in pieces], len(devices)).loads
+    loads = pair_matrix.schedule([piece.cells for piece in pieces], len(devices)).loads
     figures |= {"devices": devices, "device_cells": list(loads)}
     figures |= {"budget_bytes": task.budget, "implementation": name, "reason": why}
     if task.mesh is None:
@@ -112,7 +107,7 @@ def plan(task: Task) -> Plan:
 
 def _whole_gpu(task: Task) -> tuple[dict, Partition] | None:
     """The plan of few long pairs, each on a whole GPU; None of any other job."""
-    pairs = long_pieces.on_gpu(task, kernels_pallas)
+    pairs = align.on_gpu(task, kernels_pallas)
     if not pairs:
         return None
     refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
@@ -122,7 +117,7 @@ def _whole_gpu(task: Task) -> tuple[dict, Partition] | None:
 
 def _long_bytes(task: Task, pair: tuple[int, int]) -> int:
     size = len(task.queries[pair[0]]), len(task.targets[pair[1]])
-    return long_pieces.bytes_needed(*size, task.window_budget)
+    return align.bytes_needed(*size, task.window_budget)
 
 
 def _by_blocks(task: Task, pairs: list, on_gpu: bool) -> tuple[list[Piece], list]:
@@ -133,7 +128,7 @@ def _by_blocks(task: Task, pairs: list, on_gpu: bool) -> tuple[list[Piece], list
     long = list(compress(pairs, are_long))
     others = list(compress(pairs, ~are_long))
     kernels = kernels_pallas if on_gpu else None
-    return long_pieces.pieces_of(task, long, kernels), others
+    return align.pieces_of(task, long, kernels), others
 
 
 def _are_long(task: Task, pairs: list, on_gpu: bool = False):
@@ -143,9 +138,9 @@ def _are_long(task: Task, pairs: list, on_gpu: bool = False):
         return np.zeros(len(pairs), bool)
     if not (on_gpu or _on_cpu(task)):
         return np.zeros(len(pairs), bool)
-    if on_gpu and not long_pieces.fit(task, pairs, kernels_pallas):
+    if on_gpu and not align.fit(task, pairs, kernels_pallas):
         return np.zeros(len(pairs), bool)
-    return long_pieces.are_long(task, pairs)
+    return align.are_long(task, pairs)
 
 
 def _on_cpu(task: Task) -> bool:
@@ -154,7 +149,7 @@ def _on_cpu(task: Task) -> bool:
 
 def lcs_launches(task: Task) -> LcsLaunches | None:
     """Launches that count common subsequences on GPUs; None where none can."""
-    if not score_types.takes(task):
+    if not launches.takes(task):
         return None
     if task.implementation not in (None, "pallas") or task.mesh is not None:
         return None
@@ -167,8 +162,8 @@ def _choose_for(task: Task) -> tuple[str, str]:
     """``choose`` for a task, with what its alphabet, output and mesh ask for."""
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
-    if name == "pallas" and not score_types.takes(task) and not task.implementation:
-        letters, most = task.scoring.alphabet.size, score_types.MAX_LETTERS
+    if name == "pallas" and not launches.takes(task) and not task.implementation:
+        letters, most = task.scoring.alphabet.size, launches.MAX_LETTERS
         why = f"{letters} letters; the GPU kernels take {most}"
         if letters <= most:
             why = "a profile; the GPU kernels have its scores, no paths or single pairs"
@@ -192,13 +187,13 @@ def _joined(task: Task, pieces: list[Piece]) -> list[Piece]:
     if not together or task.top is not None:
         return pieces
     several = len(task.devices) > 1 and task.reserved is None
-    lists = schedule.lists(together, len(task.devices)) if several else [together]
+    lists = pair_matrix.lists(together, len(task.devices)) if several else [together]
     return [*map(dispatch.join, lists), *others]
 
 
 def run_mesh(run: Run, worker: Worker) -> None:
     """All pieces of a run on a mesh."""
-    spmd.run(run, worker)
+    execute.run_mesh(run, worker)
 
 
 def collect(run: Run) -> None:
@@ -216,14 +211,14 @@ def compile_launches(run: Run) -> None:
     if launches:
         device = next(iter(task.devices), None)
         with on_device(device):
-            launch_call.compile_all(dispatch.job_of(run, task, device), launches)
+            dispatch.compile_all(dispatch.job_of(run, task, device), launches)
 
 
 def byte_limit(plan: Plan) -> int:
     """The local score up to which the windows of a search are tried in 8 bits first;
     0: they are not."""
     large = plan.task.large and plan.figures["windows"]
-    return eight_bits.limit(plan.task) if large else 0
+    return execute.eight_bit_limit(plan.task) if large else 0
 
 
 def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]:
@@ -242,7 +237,7 @@ def places(task: Task) -> list:
     devices = task.devices or (None,)
     count = task.threads
     if choose(task.implementation, task.devices)[0] == "pallas":
-        count = min(count, device_memory.threads_of(task)) * len(devices)
+        count = min(count, device_job.threads_of(task)) * len(devices)
     return [devices[k % len(devices)] for k in range(count)]
 
 
@@ -302,5 +297,5 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
     if task.large or task.output == "identity":
-        dtypes |= eight_bits.dtypes_of(task, split.blocks)
+        dtypes |= execute.dtypes_of(task, split.blocks)
     return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

@@ -8,8 +8,7 @@ from jaxalign.model.bounds import score_dtype
 from jaxalign.pairs.cpu import long_pair
 from jaxalign.pairs.cpu.execute import problem_of
 from jaxalign.pairs.dp import directions, wavefront
-from jaxalign.runtime.devices import precision, refuse_without_threads
-from jaxalign.runtime.lengths import bucket
+from jaxalign.runtime.devices import bucket, precision, refuse_without_threads
 
 if TYPE_CHECKING:
     from jaxalign.model.scoring import Scoring
@@ -40,7 +39,9 @@ def _filled(
         return long_pair.fill_strip(*args, local=local, tables=tables)
 
 
-def whole(a: np.ndarray, b: np.ndarray, scoring: "Scoring", mode: str, free: frozenset):
+def whole_table(
+    a: np.ndarray, b: np.ndarray, scoring: "Scoring", mode: str, free: frozenset
+):
     """(H, E, F) of codes a (m,), b (n,): (m + 1, n + 1), int32, or int64 if needed."""
     filled = _filled(a, b, scoring, mode, free, tables=True)
     inside = np.s_[: len(a) + 1, : len(b) + 1]

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain, islice
 
 from jaxalign.model.table import Table
-from jaxalign.pairs import small_jobs
+from jaxalign.pairs.by_rows import plan_by_rows
 from jaxalign.pairs.plan import Piece, Plan, Progress, Task, merge
 from jaxalign.pairs.result import Output, table_of
 from jaxalign.pairs.run_state import Run, SavedState, Worker
@@ -32,7 +32,7 @@ def plan(task: Task) -> Plan:
     """
     by_rows = None
     if task.implementation in (None, "rows"):
-        by_rows = small_jobs.plan(task)
+        by_rows = plan_by_rows(task)
     return _compiled().plan(task) if by_rows is None else by_rows
 
 

@@ -4,29 +4,147 @@ of jobs too large for one table, all pairs of a set in parts."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
+
+import numpy as np
 
 from jaxalign import inputs
 from jaxalign.errors import InputError, UsageError
 from jaxalign.inputs import SetLike
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, views
+from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.strands import MINUS, reverse_complement, strands_of
-from jaxalign.model.table import Table, join
-from jaxalign.pairs import engine, small_jobs, strands
+from jaxalign.model.strands import MINUS, PLUS, reverse_complement, strands_of
+from jaxalign.model.table import Table, along_plus, by_strands, join
+from jaxalign.pairs import by_rows, engine, part_stream
 from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
-from jaxalign.pairs.parts import part_stream, query_ranges, ray_tasks
-from jaxalign.pairs.parts.query_ranges import Part
-from jaxalign.pairs.plan import Plan, QueryStrands, Task
-from jaxalign.pairs.proofs import survivors
+from jaxalign.pairs.pair_matrix import WholeJob
+from jaxalign.pairs.part_stream import Part
+from jaxalign.pairs.plan import Plan, QueryStrands, Task, merge
+from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.result import table_of
 from jaxalign.pairs.run_state import SavedState
-from jaxalign.pairs.windows import WholeJob
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import ambient_mesh, first_device
 from jaxalign.signatures import with_options
+
+# ------------------------------------------------------------------------------
+# Pairs of which the other strand of the query is aligned, or the better one of both.
+#
+# Of both strands the scores are one job, and the rows of the better ones another.
+
+RunPlan = Callable[[Plan, PairOptions, SavedState | None], Table]
+
+
+def plan_strands(one: Plan, strands: QueryStrands) -> Plan:
+    """The plan of some strands of the queries.
+
+    Parameters
+    ----------
+    one : of the rows of one strand, that which is aligned or the plus strand of both
+    """
+    one = replace(one, strands=strands)
+    if len(strands.signs) == 1:
+        return one
+    task, both = one.task, by_strands(strands.queries, strands.signs)
+    targets = task.targets
+    if task.kind == "zip":
+        targets = views(targets, np.tile(np.arange(len(targets)), 2))
+    about = {"output": "score", "filters": Filters(), "single_target": None}
+    scores = engine.plan(replace(task, queries=both, targets=targets, **about))
+    return replace(one, figures=_of_both(scores, one, task), scores=scores)
+
+
+def _of_both(
+    scores: Mapping[str, Any], rows: Mapping[str, Any], task: Task
+) -> dict[str, Any]:
+    """The figures of the scores of both strands and of the rows of one, together."""
+    if task.output == "score":
+        return {**scores, "pairs": task.job.pairs}
+    shared = {name: value for name, value in rows.items() if name in scores}
+    figures = {**rows, **merge([dict(scores), shared])}
+    figures |= {"pairs": rows["pairs"], "cells": scores["cells"]}
+    if "aligned_cells" in rows:
+        figures["aligned_cells"] = scores["cells"]
+    return figures
+
+
+def run_strands(
+    plan: Plan,
+    strands: QueryStrands,
+    options: PairOptions,
+    run_one: RunPlan,
+    saved: SavedState | None = None,
+) -> Table:
+    """The rows of the strand that is aligned, or of both the one that scores more.
+
+    run_one : runs the plan of one strand, or of scores
+    """
+    if plan.scores is None:
+        table = run_one(replace(plan, strands=None), options, saved)
+        signs = np.full(len(table), strands.signs[0], np.int8)
+    else:
+        table, signs = _better(plan.task, plan.scores, options, run_one, saved)
+    table = replace(table, info=table.info | {"strands": strands.signs})
+    return along_plus(table, strands.queries, signs)
+
+
+def _better(
+    task: Task,
+    plan: Plan,
+    options: PairOptions,
+    run_one: RunPlan,
+    saved: SavedState | None,
+) -> tuple[Table, np.ndarray]:
+    """(the rows of the strand that scores more, of equals plus; which one it is).
+
+    task : of the rows of one strand
+    plan : of the scores of both
+    """
+    paths, cells = task.output != "score", plan["cells"]
+    total = cells + paths * task.job.cells
+    first, second = (saved and saved.part(name) for name in ("scores", "rows"))
+    scores = run_one(plan, _told_after(options, 0, total), first)
+    plus, minus = scores["score"].reshape(2, -1)
+    pair, is_minus = np.arange(len(plus)), minus > plus
+    signs = np.where(is_minus, MINUS, PLUS).astype(np.int8)
+    if not paths:
+        table = _rows_of(task, scores.filter(pair + is_minus * len(pair)), pair)
+        passing = task.filters.mask(table.columns, *table.lengths())
+        return table.filter(passing), signs[passing]
+    several = task.kind == "zip"
+    query = pair + is_minus * len(pair) if several else is_minus.astype(int)
+    queries = views(plan.task.queries, query)
+    one = engine.plan(replace(task, kind="zip", queries=queries))
+    table = run_one(one, _told_after(options, cells, total), second)
+    info = _of_both(scores.info, table.info, task)
+    pair = table["query"]
+    columns = table.columns | {"query": pair if several else 0 * pair}
+    return replace(table, columns=columns, info=info), signs[pair]
+
+
+def _rows_of(task: Task, scores: Table, pair: np.ndarray) -> Table:
+    """Scores of either strand as rows of a task."""
+    pair = pair.astype(np.int32)
+    columns = scores.columns | {"query": pair if task.kind == "zip" else 0 * pair}
+    columns["target"] = pair if task.single_target is None else 0 * pair
+    targets = task.targets if task.single_target is None else task.single_target
+    info = scores.info | {"pairs": len(pair)}
+    return replace(scores, columns=columns, targets=targets, info=info)
+
+
+def _told_after(options: PairOptions, cells: int, total: int) -> PairOptions:
+    """Options of a job that begins when so many cells are done of a total."""
+    if (progress := options.progress) is None:
+        return options
+
+    def tell(more: int, _all: int) -> None:
+        progress(cells + more, total)
+
+    return replace(options, progress=tell)
+
 
 WRITERS = pipeline.WRITERS  # parts that a caller of ``stream_all`` may write at a time
 
@@ -49,7 +167,7 @@ def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) ->
                 "part_rows: there are parts with a cluster or a filter only"
             )
         return run_plan(engine.plan(task), options)
-    return _joined(task, query_ranges.cut_of(task, options.part_rows), options)
+    return _joined(task, part_stream.cut_of(task, options.part_rows), options)
 
 
 def run(
@@ -66,7 +184,7 @@ def run(
     """
     began = time.perf_counter()
     task = make_task(kind, queries, targets, scoring, options)
-    plan = survivors.plan(replace(task, whole=whole))
+    plan = proof.plan_survivors(replace(task, whole=whole))
     return engine.run(plan, options.progress, options.busy, began)
 
 
@@ -79,7 +197,7 @@ def beside(options: PairOptions, cells: int) -> PairOptions:
     cells : of the larger job
     """
     named = options.implementation or options.devices is not None or options.mesh
-    if named or small_jobs.is_short(cells):
+    if named or by_rows.is_short(cells):
         return options
     from jaxalign.pairs import compiled  # which imports JAX
 
@@ -98,11 +216,11 @@ def run_plan(
     saved : the state of its very large pairs, of a run that was interrupted or may be
     """
     if plan.strands is not None:
-        return strands.run(plan, plan.strands, options, _run, saved)
+        return run_strands(plan, plan.strands, options, _run, saved)
     if plan.parts:
         return _joined(plan.task, list(plan.parts), options)
     if options.cluster is not None:
-        parts = query_ranges.cut_of(plan.task, options.part_rows)
+        parts = part_stream.cut_of(plan.task, options.part_rows)
         return _joined(plan.task, parts, options)
     return _run(plan, options, saved)
 
@@ -110,7 +228,7 @@ def run_plan(
 def _run(plan: Plan, options: PairOptions, saved: SavedState | None) -> Table:
     began = time.perf_counter()
     if plan.task.filtered:
-        plan = survivors.plan(plan.task, plan)
+        plan = proof.plan_survivors(plan.task, plan)
     return engine.run(plan, options.progress, options.busy, began, saved)
 
 
@@ -127,7 +245,7 @@ def stream(
     if options.cluster is None:
         results = part_stream.stream(task, parts, *progress)
     else:
-        results = ray_tasks.stream(task, parts, options.cluster, *progress)
+        results = part_stream.stream_on_cluster(task, parts, options.cluster, *progress)
     for part, columns, paths, info in results:
         yield part, table_of(task, columns, paths, info)
 
@@ -157,7 +275,7 @@ def plan_sets(
             raise UsageError(f"strand = {options.strand!r} is for queries and targets")
         task = make_task("all", queries, queries, scoring, options)
         if options.parts or options.part_rows is not None or task.filtered:
-            parts = query_ranges.cut_of(task, options.part_rows)
+            parts = part_stream.cut_of(task, options.part_rows)
             return part_stream.plan_parts(task, parts)
         return engine.plan(task)
     for name in ("include_self", "parts", "part_rows"):
@@ -175,8 +293,8 @@ def plan_sets(
         task = replace(task, single_target=targets)
     plan = engine.plan(task)
     if task.filtered:
-        plan = replace(plan, figures=plan.figures | survivors.bound_figures(task))
-    return strands.plan(plan, QueryStrands(queries, signs)) if signs else plan
+        plan = replace(plan, figures=plan.figures | proof.bound_figures(task))
+    return plan_strands(plan, QueryStrands(queries, signs)) if signs else plan
 
 
 def _pairing(
@@ -202,7 +320,7 @@ def parts_of(
     scoring = as_scoring(scoring)
     (sequences,) = inputs.sets(scoring, sequences)
     task = make_task("all", sequences, sequences, scoring, options)
-    return stream_parts(task, query_ranges.cut_of(task, options.part_rows), options)
+    return stream_parts(task, part_stream.cut_of(task, options.part_rows), options)
 
 
 def stream_parts(
@@ -218,19 +336,19 @@ def parts_all(
     sequences: Sequences, *, include_self: bool = False, part_rows: int | None = None
 ) -> list[Part]:
     """The parts that ``stream_all`` makes of some ``Sequences``."""
-    return query_ranges.cut(sequences.lengths, include_self, part_rows)
+    return part_stream.cut(sequences.lengths, include_self, part_rows)
 
 
 def rows_at_once(count: int) -> int | None:
     """Rows of the parts of all pairs of so many sequences, to be written one after the
     other; None where all of them are fewer."""
-    rows = query_ranges.PART_ROWS
+    rows = part_stream.PART_ROWS
     return rows if count * (count - 1) // 2 > rows else None
 
 
 def share(parts: list[Part], shard: tuple[int, int] | None = None) -> list[Part]:
     """The parts of a shard (k, n); all where it is None."""
-    return parts if shard is None else query_ranges.shard(parts, *shard)
+    return parts if shard is None else part_stream.shard(parts, *shard)
 
 
 @with_options(PairOptions)

@@ -256,9 +256,9 @@ def check(options: PairOptions) -> frozenset[str]:
     if options.mesh is not None:
         if options.devices is not None:
             raise UsageError("devices and mesh: either says which devices compute")
-        from jaxalign.pairs.cpu import spmd
+        from jaxalign.pairs.cpu import execute
 
-        spmd.check(options.mesh, options.implementation)
+        execute.check_mesh(options.mesh, options.implementation)
     if options.cluster is not None:
         for name in ("devices", "mesh", "threads"):
             if getattr(options, name) is not None:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from jaxalign.model import bounds
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, views
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
-from jaxalign.model.selection import views
-from jaxalign.pairs import windows
+from jaxalign.pairs import pair_matrix
 
 # Who is told: (cells done, cells in all), or (devices at work, devices in all).
 Progress = Callable[[int, int], object] | None
@@ -79,7 +78,7 @@ class Task:
     # (``pairs.parts.query_ranges``):
     size: int | None = None
     shift: int = 0
-    whole: windows.WholeJob | None = None
+    whole: pair_matrix.WholeJob | None = None
     rows: Any = None  # of zipped pairs that are some of a task: int64, which they are
     once: bool = True  # pairs may be computed with their sides swapped
     reserved: int | None = None  # bytes of results in memory, not only of these pairs
@@ -112,9 +111,9 @@ class Task:
         return self.output in ("stats", "alignment")
 
     @cached_property
-    def job(self) -> windows.PairMatrix:
+    def job(self) -> pair_matrix.PairMatrix:
         """The pairs, by lengths; each once where swapping its sides changes nothing."""
-        return windows.PairMatrix(
+        return pair_matrix.PairMatrix(
             self.kind,
             self.queries.lengths,
             self.targets.lengths,
@@ -292,7 +291,7 @@ def zipped(task: Task, queries: np.ndarray, targets: np.ndarray) -> Task:
     queries, targets : integers (P,), indices of both sides of each pair
     """
     job = task.job
-    whole = task.whole or windows.WholeJob(
+    whole = task.whole or pair_matrix.WholeJob(
         job.most, job.cells, task.shape[1], len(task.targets.codes)
     )
     # What is aligned of the whole: of a part as large a share as of itself.

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxalign.model import bounds, operations
-from jaxalign.model.selection import gather_runs
-from jaxalign.model.table import SPANS, Table
+from jaxalign.model.alignment import SPANS
+from jaxalign.model.alphabet import gather_runs
+from jaxalign.model.table import Table
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime.pipeline import in_background
 
 if TYPE_CHECKING:
-    from jaxalign.pairs.windows import WindowPairs
+    from jaxalign.pairs.pair_matrix import WindowPairs
 
 
 MIN_LARGE_ROWS = 2**18  # of a result whose memory and index are made in the background

@@ -15,13 +15,12 @@ from itertools import pairwise
 from typing import Any, Unpack
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.io import airr, fasta
+from jaxalign.io import delimited, fasta
 from jaxalign.io.source import keep
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import as_scoring
-from jaxalign.repertoire import genes, graph, tables
-from jaxalign.repertoire.edges import Edges
-from jaxalign.repertoire.graph import EdgeBlock
+from jaxalign.repertoire import graph, receptors
+from jaxalign.repertoire.graph import EdgeBlock, RepertoirePlan, blocks_of
 from jaxalign.repertoire.metrics import tcrdist_table
 from jaxalign.repertoire.options import (
     TCRDIST,
@@ -29,7 +28,6 @@ from jaxalign.repertoire.options import (
     RepertoireOptions,
     define,
 )
-from jaxalign.repertoire.plan import RepertoirePlan, blocks_of
 from jaxalign.repertoire.receptors import (
     Chain,
     ReceptorRows,
@@ -41,6 +39,7 @@ from jaxalign.repertoire.result import RepertoireGraph, matrix_of
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import budget_of, resolve_devices
 from jaxalign.signatures import with_options
+from jaxalign.words.edges import Edges
 
 MAX_THREADS = 512  # more are not started, whatever number is given
 # CDR3 sequences, a table of AIRR rearrangements, or the path of a file of either.
@@ -218,21 +217,23 @@ def machine_of(options: RepertoireOptions) -> Machine:
     return Machine(threads, budget_of(options.memory_budget), chosen)
 
 
-def _gene_distances(options: RepertoireOptions) -> genes.GeneDistances | None:
+def _gene_distances(options: RepertoireOptions) -> receptors.GeneDistances | None:
     if options.v_distances is not None and options.v_loops is not None:
         raise UsageError("v_distances and v_loops: one of the two")
     if options.v_distances is not None:
-        return genes.from_table(options.v_distances)
+        return receptors.genes_from_table(options.v_distances)
     if options.v_loops is None:
         return None
     offset = TCRDIST["offset"] if options.offset is None else options.offset
     cap = TCRDIST["cap"] if options.cap is None else options.cap
     table = tcrdist_table(as_scoring(options.scoring), offset, cap, 1)
-    return genes.from_loops(options.v_loops, table)
+    return receptors.genes_from_loops(options.v_loops, table)
 
 
 def _unique(
-    rows: ReceptorRows, options: RepertoireOptions, known: genes.GeneDistances | None
+    rows: ReceptorRows,
+    options: RepertoireOptions,
+    known: receptors.GeneDistances | None,
 ) -> Receptors:
     gene_known = None if known is None else known.knows
     all_chains = options.chains in ("sum", "all")
@@ -252,9 +253,11 @@ def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
         return _read_file(os.fspath(data), chains)
     frame: Any = data
     if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
-        return tables.rows_of({str(x): list(frame[x]) for x in frame.columns}, chains)
+        return receptors.rows_of_table(
+            {str(x): list(frame[x]) for x in frame.columns}, chains
+        )
     if isinstance(data, Mapping) and "junction_aa" in data:
-        return tables.rows_of(frame, chains)
+        return receptors.rows_of_table(frame, chains)
     if chains is not None:
         raise UsageError(f"chains = {chains!r}: a table of rearrangements is needed")
     if isinstance(data, Mapping):
@@ -271,8 +274,8 @@ def _read_file(path: str, chains: str | None) -> ReceptorRows:
     if path != "-" and not os.path.exists(path):
         raise InputError(f"{path}: no such file")
     buffer = keep(path)  # a pipe is read once
-    if airr.is_table(path, buffer):
-        return tables.rows_of(airr.read(path, buffer), chains, path)
+    if delimited.is_airr(path, buffer):
+        return receptors.rows_of_table(delimited.read_airr(path, buffer), chains, path)
     if chains is not None:
         raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
     raw = fasta.read_raw(path, buffer)

@@ -10,17 +10,12 @@ from math import comb
 
 import numpy as np
 
-from jaxalign.edits.engine import distances
-from jaxalign.model.letters import LetterCodes
-from jaxalign.model.selection import begins
-from jaxalign.repertoire.by_position import LengthClasses
-from jaxalign.repertoire.edges import EdgeList
-from jaxalign.repertoire.variants import (
-    deletion_hashes,
-    pairs_of_equals,
-    random_numbers,
-)
+from jaxalign.model.alphabet import LetterCodes, begins
+from jaxalign.repertoire.bounds import LengthClasses
 from jaxalign.runtime.pipeline import in_threads
+from jaxalign.words.distances import distances
+from jaxalign.words.edges import EdgeList
+from jaxalign.words.near_pairs import deletion_hashes, pairs_of_equals, random_numbers
 
 KEY_COPIES = 4  # of 8 bytes: keys, hashes and groups of them
 SHARE = 4  # of the memory budget, for the keys of all threads

@@ -2,18 +2,375 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxalign.model.letters import LetterCodes
-from jaxalign.repertoire.edges import Edges
-from jaxalign.repertoire.engine import near_pairs
-from jaxalign.repertoire.joins import Neighbours, from_square, join, neighbours
-from jaxalign.repertoire.plan import RepertoirePlan
-from jaxalign.repertoire.receptors import Receptors
-from jaxalign.repertoire.rectangles import Machine
+from jaxalign.model.alphabet import LetterCodes, Sequences, ranks, spans, views
+from jaxalign.model.scoring import Scoring
+from jaxalign.pairs import jobs
+from jaxalign.pairs.options import PairOptions
+from jaxalign.repertoire import bounds, by_deletion
+from jaxalign.repertoire.bounds import LengthClasses, LetterCosts
+from jaxalign.repertoire.metrics import LETTERS, banded_scores, letter_scores
+from jaxalign.repertoire.options import GraphDefinition
+from jaxalign.repertoire.receptors import GeneDistances, Receptors
+from jaxalign.repertoire.rectangles import Machine, check_all, has_kernels
 from jaxalign.runtime.pipeline import in_threads
+from jaxalign.words.distances import distances as edit_distances
+from jaxalign.words.edges import EdgeList, Edges, least, no_edges
+
+# ------------------------------------------------------------------------------
+# The plan of a repertoire graph, before anything is compared.
+
+
+@dataclass(frozen=True, eq=False)
+class RepertoirePlan:
+    """One job: who is compared with whom, and what decides.
+
+    Attributes
+    ----------
+    receptors : Receptors
+    reference : Receptors or None
+        What they are compared with; None for themselves.
+    definition : GraphDefinition
+    combine : {"sum", "all", "any"}
+        How the distances of chains are one.
+    genes : GeneDistances or None
+    blocks : tuple of range
+        Receptors whose edges are found together.
+    """
+
+    receptors: Receptors
+    reference: Receptors | None
+    definition: GraphDefinition
+    combine: str
+    genes: GeneDistances | None
+    blocks: tuple[range, ...]
+
+    def __str__(self) -> str:
+        many, rows = len(self.receptors), len(self.receptors.rows)
+        others = ""
+        if self.reference is not None:
+            others = f" against {len(self.reference):,}"
+        chains = [chain.name for chain in self.receptors.rows.chains]
+        joined = f" {self.combine} of".join(["", " and ".join(chains)])
+        names = joined if len(chains) > 1 else f" {chains[0]}"
+        blocks = f", {len(self.blocks)} blocks" if len(self.blocks) > 1 else ""
+        subject = f"{rows:,} rows, {many:,} receptors{others};{names}"
+        return f"{subject}: {self.definition}{blocks}"
+
+
+def blocks_of(receptors: int, size: int | None) -> tuple[range, ...]:
+    """Consecutive receptors, so many at a time; all of them if ``size`` is None."""
+    step = max(receptors if size is None else size, 1)
+    starts = range(0, max(receptors, 1), step)
+    return tuple(range(start, min(start + step, receptors)) for start in starts)
+
+
+# ------------------------------------------------------------------------------
+# Edges of unique CDR3 sequences by any metric: who is compared, and how.
+
+# To make, sort and compare a variant takes as long as so many pairs, of which some have
+# enough letters in common to be compared.
+VARIANT_PAIRS = 4
+# Pairs of a job of edit distances that a GPU compares, all with all.
+LEAST_OF_KERNELS, MOST_OF_KERNELS = 2**26, 2**46
+PAIRS_ALIGNED_AT_ONCE = 2**20
+
+
+def near_pairs(
+    a: LetterCodes, b: LetterCodes | None, definition: GraphDefinition, machine: Machine
+) -> Edges:
+    """Pairs within the cutoff: i < j of one set of unique sequences, or, with ``b``,
+    (i of a, j of b) of two; by i and j.
+
+    Raises
+    ------
+    MemoryPlanError
+        They exceed the budget.
+    """
+    if not len(a) or (b is not None and not len(b)):
+        return no_edges()
+    edges = EdgeList(machine.budget)
+    first, second = LengthClasses(a), None if b is None else LengthClasses(b)
+    if definition.positions is not None:
+        parts = first, second, definition.positions, definition.cutoff, edges
+        making = bounds.position_rectangles(*parts)
+        rectangles = in_threads(lambda make: make(), making, machine.threads)
+        check_all(rectangles, machine.threads, machine.devices)
+    elif definition.metric == "levenshtein":
+        _add_edits(first, second, definition.cutoff, edges, machine)
+    else:
+        _add_aligned(first, second, definition, edges, machine)
+    return least(edges.parts, machine.threads)
+
+
+def chained(a: LetterCodes, b: LetterCodes | None) -> LetterCodes:
+    """One set after the other."""
+    if b is None:
+        return a
+    offsets = np.concatenate([a.offsets, b.offsets[1:] + a.offsets[-1]])
+    return LetterCodes(np.concatenate([a.codes, b.codes]), offsets, a.size)
+
+
+def _add_edits(
+    a: LengthClasses,
+    b: LengthClasses | None,
+    cutoff: int,
+    edges: EdgeList,
+    machine: Machine,
+) -> None:
+    both = chained(a.sequences, b and b.sequences)
+    first, many = len(a.sequences), len(both)
+    pairs = first * (many - first) if b else many * (many - 1) // 2
+    kernels = pairs > LEAST_OF_KERNELS and has_kernels(machine.devices)
+    variants = by_deletion.variant_count(both.lengths, cutoff)
+    if not (kernels and pairs <= MOST_OF_KERNELS) and variants * VARIANT_PAIRS < pairs:
+        join = by_deletion.Join(both, first if b else None, cutoff)
+        by_deletion.add_near(join, edges, machine.threads, machine.budget)
+        return
+    costs = LetterCosts(1 - np.eye(len(LETTERS), dtype=np.int64), 1, 1, 1)
+
+    def distances(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return edit_distances(both, i, j + first if b else j, 1)
+
+    bound = bounds.best_bound(costs, cutoff, a.sequences)
+    bounds.add_near(a, b, bound, distances, edges, machine, edits=kernels)
+
+
+def _add_aligned(
+    a: LengthClasses,
+    b: LengthClasses | None,
+    definition: GraphDefinition,
+    edges: EdgeList,
+    machine: Machine,
+) -> None:
+    assert definition.scoring is not None
+    scoring, scores = definition.scoring, letter_scores(definition.scoring)
+    best = np.diag(scores)
+    costs = np.minimum(best[:, None], best[None, :]) - scores
+    gaps = LetterCosts(costs, int(best.min()), scoring.open, scoring.extend)
+    sides = [a.sequences, (b or a).sequences]
+    own = [self_scores(side, best) for side in sides]
+    encoded = [as_scored(side, scoring) for side in sides]
+
+    linear = scoring.open == scoring.extend
+    cutoff = definition.cutoff
+
+    def distances(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        most = np.minimum(own[0][i], own[1][j])
+        if not linear:
+            return most - align_scores(encoded[0], encoded[1], i, j, scoring)
+        return most - _near_diagonal(sides[0], sides[1], i, j, scores, gaps, cutoff)
+
+    bound = bounds.best_bound(gaps, cutoff, a.sequences)
+    bounds.add_near(a, b, bound, distances, edges, machine, linear)
+
+
+def _near_diagonal(
+    a: LetterCodes,
+    b: LetterCodes,
+    i: np.ndarray,
+    j: np.ndarray,
+    scores: np.ndarray,
+    gaps: LetterCosts,
+    cutoff: int,
+) -> np.ndarray:
+    """Scores of pairs of two lengths, exact where the distance is within the cutoff."""
+    m, n = int(a.lengths[i[0]]), int(b.lengths[j[0]])
+    x = a.codes[a.offsets[i][:, None] + np.arange(m)]
+    y = b.codes[b.offsets[j][:, None] + np.arange(n)]
+    band = diagonals(m, n, gaps, cutoff)
+    return banded_scores(scores, x, y, gaps.open, band)
+
+
+def diagonals(m: int, n: int, gaps: LetterCosts, cutoff: int) -> range:
+    """Diagonals j - i that an alignment within the cutoff can touch, of linear gaps.
+
+    Whoever goes w diagonals beyond 0 or n - m comes back: w letters more of either
+    sequence are beside a gap, and those of one of the two are lost.
+    """
+    low, high = min(0, n - m), max(0, n - m)
+    left, away = cutoff - gaps.open * (high - low), 2 * gaps.open + gaps.alone
+    more = min(left // away, max(m, n)) if away else max(m, n)
+    more = max(more, 0)
+    return range(low - more, high + more + 1)
+
+
+def self_scores(sequences: LetterCodes, best: np.ndarray) -> np.ndarray:
+    """Scores of sequences with themselves, int64 (n,)."""
+    sums = np.concatenate([[0], np.cumsum(best[sequences.codes])])
+    return sums[sequences.offsets[1:]] - sums[sequences.offsets[:-1]]
+
+
+def as_scored(sequences: LetterCodes, scoring: Scoring) -> Sequences:
+    """The same in the alphabet of a scoring, without names."""
+    places = scoring.alphabet.encode(LETTERS)
+    codes = places[sequences.codes].astype(np.uint8)
+    return Sequences((), codes, sequences.offsets, scoring.alphabet)
+
+
+def align_scores(
+    a: Sequences, b: Sequences, i: np.ndarray, j: np.ndarray, scoring: Scoring
+) -> np.ndarray:
+    """Global scores of some pairs, int64 (P,)."""
+    options = PairOptions(output="score", threads=1)
+    scores = [np.zeros(0, np.int64)]
+    for start in range(0, len(i), PAIRS_ALIGNED_AT_ONCE):
+        some = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
+        # Views have what a job reads of sequences.
+        queries: Any = views(a, i[some])
+        targets: Any = views(b, j[some])
+        scores.append(jobs.run("zip", queries, targets, scoring, options)["score"])
+    return np.concatenate(scores)
+
+
+# ------------------------------------------------------------------------------
+# Distances of things with several parts, from the graphs of their parts.
+#
+# A receptor has chains, and a chain has a CDR3 sequence and a V gene. Where the
+# distance of two of them is a sum, or the largest, of their parts' distances, every
+# part is within the cutoff: so it is enough to look at pairs that the graph of one part
+# links.
+
+PAIRS_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Values within the cutoff of each value, itself too, by rows.
+
+    Attributes
+    ----------
+    starts : int64 (rows + 1,)
+    columns : int64 (links,)
+        Rising in each row.
+    distance : int64 (links,)
+    width : int
+        How many columns there may be.
+    """
+
+    starts: np.ndarray
+    columns: np.ndarray
+    distance: np.ndarray
+    width: int
+
+    def look_up(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Distances int64 of pairs of values; -1 of pairs that are not linked."""
+        rows = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        keys, wanted = rows * self.width + self.columns, i * self.width + j
+        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        if not len(keys):
+            return np.full(len(i), -1, np.int64)
+        return np.where(keys[place] == wanted, self.distance[place], -1)
+
+
+def neighbours(edges: Edges, rows: int, width: int, symmetric: bool) -> Neighbours:
+    """The neighbours of values, from edges i < j (``symmetric``) or across two sets."""
+    i, j, distance = (x.astype(np.int64) for x in edges.sides)
+    if symmetric:
+        own = np.arange(rows)
+        i, j = np.concatenate([j, own, i]), np.concatenate([i, own, j])
+        distance = np.concatenate([distance, np.zeros(rows, np.int64), distance])
+    order = np.argsort(i * width + j, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=rows))])
+    return Neighbours(starts, j[order], distance[order], width)
+
+
+def from_square(matrix: np.ndarray, cutoff: int) -> Neighbours:
+    """The neighbours of values whose distances are all known, int (rows, width)."""
+    i, j = np.nonzero(matrix <= cutoff)
+    edges = Edges(i, j, matrix[i, j])
+    return neighbours(edges, *matrix.shape, symmetric=False)
+
+
+def expanded(
+    graph: Neighbours, a: np.ndarray, b: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Pairs of things whose values are linked: (i, j, distance), some at a time.
+
+    Parameters
+    ----------
+    a, b : int64 (things,)
+        The value of each thing of either side; -1 for none.
+    """
+    order = np.argsort(b, kind="stable")
+    first = np.searchsorted(b[order], np.arange(graph.width))
+    many = np.searchsorted(b[order], np.arange(graph.width), side="right") - first
+    per_link = many[graph.columns]
+    sums = np.concatenate([[0], np.cumsum(per_link)])
+    pairs = np.where(a >= 0, sums[graph.starts[a + 1]] - sums[graph.starts[a]], 0)
+    for start, stop in spans(pairs, PAIRS_AT_ONCE):
+        things = np.flatnonzero(a[start:stop] >= 0) + start
+        links = np.diff(graph.starts)[a[things]]
+        i = np.repeat(things, links)
+        link = np.repeat(graph.starts[a[things]], links) + ranks(links)
+        size = per_link[link]
+        i, link = np.repeat(i, size), np.repeat(link, size)
+        j = order[first[graph.columns[link]] + ranks(size)]
+        yield i, j, graph.distance[link]
+
+
+def join(
+    graphs: list[Neighbours],
+    a: np.ndarray,
+    b: np.ndarray,
+    combine: str,
+    cutoff: int,
+    one_set: bool,
+    budget: int,
+) -> Edges:
+    """Edges of things, from the graphs of their parts.
+
+    Parameters
+    ----------
+    a, b : int64 (things, parts)
+        The values of either side.
+    combine : {"sum", "all", "any"}
+        The distance is the sum of the parts' distances, the largest, or the least.
+    one_set : bool
+        Both sides are the same things: edges i < j alone.
+
+    Raises
+    ------
+    MemoryPlanError
+        They exceed the budget.
+    """
+    edges = EdgeList(budget)
+    if combine == "any":
+        drivers = range(len(graphs))
+    else:
+        drivers = [_fewest(graphs, a, b)]
+    for part in drivers:
+        for i, j, distance in expanded(graphs[part], a[:, part], b[:, part]):
+            real = i < j if one_set else np.ones(len(i), bool)
+            i, j, distance = i[real], j[real], distance[real]
+            if combine != "any":
+                for other in set(range(len(graphs))) - {part}:
+                    more = graphs[other].look_up(a[i, other], b[j, other])
+                    linked = more >= 0
+                    i, j, distance = i[linked], j[linked], distance[linked]
+                    more = more[linked]
+                    both = distance + more, np.maximum(distance, more)
+                    distance = both[combine == "all"]
+            near = distance <= cutoff
+            edges.add(i[near], j[near], distance[near])
+    return least(edges.parts)
+
+
+def _fewest(graphs: list[Neighbours], a: np.ndarray, b: np.ndarray) -> int:
+    """The part whose graph links fewest things."""
+
+    def pairs(part: int) -> int:
+        graph = graphs[part]
+        some = b[b[:, part] >= 0, part]
+        many = np.bincount(some, minlength=graph.width)[graph.columns]
+        sums = np.concatenate([[0], np.cumsum(many)])
+        known = a[a[:, part] >= 0, part]
+        return int((sums[graph.starts[known + 1]] - sums[graph.starts[known]]).sum())
+
+    return min(range(len(graphs)), key=pairs)
 
 
 class EdgeBlock(NamedTuple):

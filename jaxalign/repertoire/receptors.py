@@ -1,6 +1,6 @@
 """Rows of a caller as unique receptors: what is equal, and what is no sequence."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.errors import InputError
-from jaxalign.model.letters import LetterCodes
-from jaxalign.repertoire.metrics import LETTERS
+from jaxalign.errors import InputError, UsageError
+from jaxalign.model.alphabet import LetterCodes
+from jaxalign.repertoire.metrics import LETTERS, PositionMetric
 
 MAX_NAMED = 5  # rows that a message names
 DROPPED = -1
@@ -297,3 +297,291 @@ def encoded(cdr3: list[str]) -> LetterCodes:
     lengths = np.fromiter(map(len, cdr3), np.int64, len(cdr3))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     return LetterCodes(_CODE[text], offsets, len(LETTERS))
+
+
+# ------------------------------------------------------------------------------
+# Distances of V genes: a table of the user's, or TCRdist of their loops.
+
+LOOP_GAP = 4  # of each letter that a loop has more, as in TCRdist
+
+
+@dataclass(frozen=True, eq=False)
+class GeneDistances:
+    """Distances of V genes.
+
+    Attributes
+    ----------
+    places : dict of str to int
+        The row of each gene.
+    matrix : int64 (genes, genes)
+    """
+
+    places: dict[str, int]
+    matrix: np.ndarray
+
+    def knows(self, gene: str) -> bool:
+        return self.place(gene) is not None
+
+    def place(self, gene: str) -> int | None:
+        """The row of a gene as a table names it: of several genes the first, with its
+        allele or without, or with allele 01."""
+        gene = gene.split(",")[0].strip()
+        bare = gene.partition("*")[0]
+        names = (gene, bare, f"{bare}*01") if gene == bare else (gene, bare)
+        return next((self.places[x] for x in names if x in self.places), None)
+
+    def between(self, a: list[str], b: list[str]) -> np.ndarray:
+        """int64 (a, b); every gene is known."""
+        rows, columns = ([self.place(gene) for gene in genes] for genes in (a, b))
+        return self.matrix[np.ix_(np.array(rows, int), np.array(columns, int))]
+
+
+def genes_from_table(table: Any) -> GeneDistances:
+    """Distances of genes from a mapping of pairs, or a square table with names.
+
+    Parameters
+    ----------
+    table : mapping of (gene, gene) to int, or pandas.DataFrame
+        A pair in one order is enough; of a gene with itself the distance is 0.
+
+    Raises
+    ------
+    InputError
+        A distance is missing, no whole number from 0 on, or differs in both orders.
+    """
+    if hasattr(table, "columns") and hasattr(table, "index"):
+        names = [str(x) for x in table.index]
+        if names != [str(x) for x in table.columns]:
+            raise InputError("V genes: rows and columns need the same names in order")
+        return _checked(names, np.asarray(table))
+    if not isinstance(table, Mapping):
+        raise UsageError(
+            "v_distances is a mapping of pairs of genes, or a square pandas.DataFrame"
+        )
+    names = list(dict.fromkeys(str(gene) for pair in table for gene in pair))
+    places = {name: k for k, name in enumerate(names)}
+    matrix = np.full((len(names),) * 2, np.nan, object)
+    np.fill_diagonal(matrix, 0)
+    for (a, b), distance in table.items():
+        i, j = places[str(a)], places[str(b)]
+        matrix[i, j] = distance
+        if (b, a) not in table:
+            matrix[j, i] = distance
+    return _checked(names, matrix)
+
+
+def _checked(names: list[str], matrix: Any) -> GeneDistances:
+    try:
+        values = np.asarray(matrix, float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"V genes: distances must be numbers ({error})") from None
+    whole = np.isfinite(values)
+    whole[whole] = (values[whole] == np.floor(values[whole])) & (values[whole] >= 0)
+    for rule, bad in (
+        ("a whole number from 0 on is needed", ~whole),
+        ("the same distance is needed in both orders", values != values.T),
+        ("0 is needed of a gene with itself", np.diag(np.diag(values) != 0)),
+    ):
+        if bad.any():
+            i, j = np.argwhere(bad)[0]
+            raise InputError(
+                f"V genes {names[i]}, {names[j]}: {values[i, j]:g}: {rule}"
+            )
+    if len(set(names)) < len(names):
+        raise InputError("V genes: a name comes twice")
+    return GeneDistances({x: k for k, x in enumerate(names)}, values.astype(np.int64))
+
+
+def genes_from_loops(
+    loops: Mapping[str, str | Iterable[str]], table: np.ndarray
+) -> GeneDistances:
+    """TCRdist of genes: the sum of the distances of their loops.
+
+    Parameters
+    ----------
+    loops : mapping of gene to its loops
+        A text, or as many of each gene: CDR1, CDR2 and CDR2.5, say. Gaps of an
+        alignment (``.`` and ``-``) are taken out.
+    table : int32 (20, 20)
+        Distances of letters, before they are weighted.
+
+    Raises
+    ------
+    InputError
+        Genes have different numbers of loops, or letters outside the twenty.
+    """
+    names, known = [str(gene) for gene in loops], []
+    for gene, some in loops.items():
+        some = [some] if isinstance(some, str) else list(some)
+        known.append([x.replace(".", "").replace("-", "") for x in some])
+        if len(known[-1]) != len(known[0]):
+            raise InputError(f"V gene {gene}: {len(some)} loops, not {len(known[0])}")
+        if bad := [x for x in known[-1] if x.strip(LETTERS)]:
+            raise InputError(f"V gene {gene}: loop {bad[0]!r} has other letters")
+    metric = PositionMetric(table, LOOP_GAP)
+    matrix = np.zeros((len(names),) * 2, np.int64)
+    for column in zip(*known, strict=True):
+        matrix += loop_distances(list(column), metric)
+    return GeneDistances({x: k for k, x in enumerate(names)}, matrix)
+
+
+def loop_distances(texts: list[str], metric: PositionMetric) -> np.ndarray:
+    """All distances of some short sequences, int64 (n, n)."""
+    codes = [encoded([text]).codes.astype(np.int64) for text in texts]
+    matrix = np.zeros((len(texts),) * 2, np.int64)
+    for i, x in enumerate(codes):
+        for j, y in enumerate(codes[:i]):
+            matrix[i, j] = matrix[j, i] = _distance(x, y, metric)
+    return matrix
+
+
+def _distance(x: np.ndarray, y: np.ndarray, metric: PositionMetric) -> int:
+    short, long = sorted((x, y), key=len)
+    more = len(long) - len(short)
+    distances = []
+    for one in metric.comparisons(len(short), 2**30, more):
+        if more in one.more:
+            left = np.array(one.left, np.int64)
+            right = np.array(one.right, np.int64)
+            parts = metric.table[short[left], long[left]].sum()
+            parts += metric.table[short[-1 - right], long[-1 - right]].sum()
+            distances.append(int(parts) + int(metric.penalty(more)))
+    return min(distances)
+
+
+# ------------------------------------------------------------------------------
+# Columns of rearrangements as rows of receptors: one chain a row, or a cell a row.
+
+ARMS = {
+    "TRA": "VJ", "TRG": "VJ", "IGK": "VJ", "IGL": "VJ",
+    "TRB": "VDJ", "TRD": "VDJ", "IGH": "VDJ",
+}  # fmt: skip
+# How many of a chain there were; the first column that is there decides.
+ABUNDANCE = ("umi_count", "duplicate_count", "consensus_count")
+JUNCTION, GENE, CELL = "junction_aa", "v_call", "cell_id"
+NAMES = ("sequence_id", CELL)
+
+
+def rows_of_table(
+    columns: Mapping[str, Sequence[Any]], chains: str | None, origin: str = ""
+) -> ReceptorRows:
+    """The rows of a table of rearrangements.
+
+    Parameters
+    ----------
+    columns : mapping of names of columns to their values
+        ``junction_aa``; ``v_call``, ``locus``, ``cell_id``, ``sequence_id`` and counts
+        are read where they are needed.
+    chains : {"VJ", "VDJ", "sum", "all", "any"} or None
+        One arm alone, or both arms of each cell; None is for tables of one arm.
+
+    Raises
+    ------
+    InputError
+        A column is missing, or a locus is unknown.
+    UsageError
+        There are chains of both arms, and ``chains`` does not say what is meant.
+    """
+    table = {name: [_text(x) for x in values] for name, values in columns.items()}
+    if JUNCTION not in table:
+        raise InputError(f"{origin or 'table'}: no column {JUNCTION!r}")
+    if len({len(values) for values in table.values()}) > 1:
+        raise InputError(f"{origin or 'table'}: columns differ in length")
+    arms = _arms(table, origin)
+    if chains in ("sum", "all", "any"):
+        return _cells(table, arms, origin)
+    known = set(arms) - {None}
+    if chains is None and len(known) > 1:
+        raise UsageError(
+            f"{origin or 'table'}: chains of both arms, VJ and VDJ: chains='VJ' or "
+            "'VDJ' takes one, 'sum', 'all' or 'any' both of each cell"
+        )
+    if chains is not None and None in arms:
+        row = arms.index(None)
+        raise InputError(
+            f"{origin or 'table'}, row {row + 1}: neither locus nor v_call says which "
+            f"arm it is, which chains={chains!r} needs"
+        )
+    some = [row for row, arm in enumerate(arms) if chains in (None, arm)]
+    left = len(arms) - len(some)
+    notes = (f"{left:,} rows of the other arm are left out",) if left else ()
+    name = chains or next(iter(known), "CDR3")
+    chain = Chain(str(name), *_taken(table, some))
+    return ReceptorRows(_names(table, some), (chain,), origin, notes)
+
+
+def _text(value: Any) -> str | None:
+    """A value of a table; what is empty is None."""
+    if value is None or value != value or value == "":
+        return None
+    return str(value)
+
+
+def _arms(table: dict[str, list], origin: str) -> list[str | None]:
+    """The arm of every row, None where nothing says it."""
+    count = len(table[JUNCTION])
+    loci = table.get("locus") or [None] * count
+    genes = table.get(GENE) or [None] * count
+    values: list[str | None] = []
+    for row, (locus, gene) in enumerate(zip(loci, genes, strict=True)):
+        name = locus or (gene or "")[:3]
+        arm = ARMS.get(name.upper())
+        if arm is None and locus:
+            raise InputError(
+                f"{origin or 'table'}, row {row + 1}: locus {locus!r} is unknown; "
+                f"known: {', '.join(ARMS)}"
+            )
+        values.append(arm)
+    return values
+
+
+def _taken(table: dict[str, list], some: list[int]) -> tuple[list, list | None]:
+    genes = table.get(GENE)
+    cdr3 = [table[JUNCTION][row] for row in some]
+    return cdr3, None if genes is None else [genes[row] for row in some]
+
+
+def _names(table: dict[str, list], some: list[int]) -> list[str]:
+    columns = [table[name] for name in NAMES if name in table]
+    named = ((row, next((c[row] for c in columns if c[row]), None)) for row in some)
+    return [name or f"row{row + 1}" for row, name in named]
+
+
+def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> ReceptorRows:
+    """A row a cell: of each arm the most abundant chain, of equals the first."""
+    if CELL not in table:
+        raise InputError(f"{origin or 'table'}: no column {CELL!r}, which pairs chains")
+    abundance = _abundance(table)
+    cells: dict[str, dict[str, int]] = {}
+    more = 0
+    for row, (cell, arm) in enumerate(zip(table[CELL], arms, strict=True)):
+        if cell is None or arm is None:
+            missing = CELL if cell is None else "locus or v_call"
+            raise InputError(f"{origin or 'table'}, row {row + 1}: no {missing}")
+        chains = cells.setdefault(cell, {})
+        other = chains.get(arm)
+        more += other is not None
+        if other is None or abundance[row] > abundance[other]:
+            chains[arm] = row
+    notes = (f"{more:,} further chains of cells are left out",) if more else ()
+    genes = table.get(GENE)
+    chains_of_cells = []
+    for arm in ("VJ", "VDJ"):
+        rows = [chains.get(arm) for chains in cells.values()]
+        cdr3 = [None if row is None else table[JUNCTION][row] for row in rows]
+        known = genes and [None if row is None else genes[row] for row in rows]
+        chains_of_cells.append(Chain(arm, cdr3, known))
+    return ReceptorRows(list(cells), tuple(chains_of_cells), origin, notes)
+
+
+def _abundance(table: dict[str, list]) -> np.ndarray:
+    """How many there are of the chain of each row; 0 where nothing says it."""
+    count = len(table[JUNCTION])
+    column = next((table[name] for name in ABUNDANCE if name in table), [None] * count)
+    values = np.zeros(count)
+    for row, value in enumerate(column):
+        try:
+            values[row] = float(value or 0)
+        except ValueError:
+            raise InputError(f"row {row + 1}: count {value!r} is no number") from None
+    return values

@@ -1,12 +1,15 @@
 """Rectangles of pairs that may be near, and how masks of them are read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from jaxalign.repertoire.dp.sums import pair_sums
+from jaxalign.repertoire.metrics import pair_sums
+from jaxalign.runtime.devices import bucket, first_device
+from jaxalign.runtime.pipeline import in_threads
 
 LANES = 32  # targets of a word of a mask
 Check = Callable[[np.ndarray, np.ndarray], None]
@@ -124,3 +127,403 @@ def pairs_of(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     which, lane = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
     query, group = np.divmod(place[which], groups)
     return query, lane * groups + group
+
+
+# ------------------------------------------------------------------------------
+# Rectangles by the GPU kernels: near pairs are counted, then listed on the device.
+
+LEAST_ROOM, MAX_ROOM = 2**14, 2**20  # rows of an array
+LETTER_BYTES = 32  # letters of a row are padded to a multiple
+LIST_ROOM = 2**22  # pairs of a call
+LEAST_LIST = 2**12  # pairs that come to the host
+# Near pairs of a call: their places are int32.
+MAX_NEAR = 2**30
+TABLE_LETTERS = 32  # of the kernels
+MAX_EDIT_ROWS = 32  # letters of a query of edit distances
+NO_LETTER = TABLE_LETTERS - 1  # beyond a row
+STATIC = "room", "edits"  # arguments of the kernels
+Piece = Callable[[], None]
+
+
+def kernels_compute(one: Rectangle) -> bool:
+    """Whether the kernels compute the distances of a rectangle."""
+    if one.edits is not None:
+        return one.edits.x.shape[1] <= MAX_EDIT_ROWS
+    return one.sums is not None and len(one.sums.table) <= NO_LETTER
+
+
+def kernel_room(rectangles: list[Rectangle]) -> int:
+    """Rows of the arrays of all calls: one size, so that programs are few."""
+    sides = (one.queries.shape[1] for one in rectangles)
+    others = (one.targets.shape[1] for one in rectangles)
+    largest = max(*sides, *others, LEAST_ROOM)
+    return min(bucket(largest, 4, LEAST_ROOM), MAX_ROOM)
+
+
+def kernel_pieces(
+    one: Rectangle, devices: tuple[Any, ...], kernels: Any, room: int
+) -> Iterator[Piece]:
+    """Functions that look for the near pairs of a part of a rectangle each, on the
+    devices in turn."""
+    number = 0
+    for at in range(0, one.targets.shape[1], room):
+        for first in range(0, one.queries.shape[1], room):
+            if one.triangle and first > at:
+                continue
+            device = devices[number % len(devices)]
+            number += 1
+            yield partial(_check, _Part(one, first, at, room), kernels, device)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Queries and targets of a rectangle from a place on, at most ``room`` of each."""
+
+    one: Rectangle
+    first: int
+    at: int
+    room: int
+
+    @property
+    def queries(self) -> slice:
+        return slice(self.first, self.first + self.room)
+
+    @property
+    def targets(self) -> slice:
+        return slice(self.at, self.at + self.room)
+
+    @property
+    def distances(self) -> PositionSums | EditDistances:
+        distances = self.one.edits or self.one.sums
+        assert distances is not None
+        return distances
+
+    @property
+    def edits(self) -> bool:
+        return self.one.edits is not None
+
+    @property
+    def triangle(self) -> bool:
+        return self.one.triangle and self.first == self.at
+
+    def rows(self, kernels: Any, codes: np.ndarray, letters: np.ndarray) -> Any:
+        """``NearRows`` of one side, four letters a word."""
+        width = -(-max(letters.shape[1], 1) // LETTER_BYTES) * LETTER_BYTES
+        wide = np.full((self.room, width), NO_LETTER, np.uint8)
+        wide[: len(letters), : letters.shape[1]] = letters
+        codes = np.ascontiguousarray(padded(codes, self.room).T)
+        return kernels.NearRows(
+            codes.reshape(-1).view(np.int32), wide.view("<u4").view(np.int32)
+        )
+
+    def limits(self, kernels: Any) -> Any:
+        """``NearLimits``; two places beyond a row have no distance."""
+        table = np.zeros((TABLE_LETTERS,) * 2, np.int32)
+        if self.one.sums is not None:
+            letters = len(self.one.sums.table)
+            table[:letters, :letters] = self.one.sums.table
+        left = self.distances.left[self.targets]
+        some = self.one.limits[self.targets][None], left[None]
+        sides = (padded(x.astype(np.int32), self.room, -1)[0] for x in some)
+        return kernels.NearLimits(*sides, table.reshape(-1))
+
+    def sizes(self, kernels: Any, first: int, last: int) -> Any:
+        """``NearSizes`` of some of the queries."""
+        targets = min(self.room, self.one.targets.shape[1] - self.at)
+        rows, letters = self.distances.x.shape[1], self.distances.y.shape[1]
+        words = letters if self.edits else -(-rows // 4)
+        numbers = first, last, targets, int(self.triangle), words, rows
+        return kernels.NearSizes(*map(np.int32, numbers))
+
+
+def _check(part: _Part, kernels: Any, device: Any) -> None:
+    """Add the near pairs of a part."""
+    import jax
+
+    from jaxalign.runtime import device_errors
+    from jaxalign.runtime.programs import stored
+
+    one, distances = part.one, part.distances
+    x, y = distances.x[part.queries], distances.y[part.targets]
+    explained = device_errors.explained("near receptors", device)
+    with explained, jax.default_device(device):
+        queries = part.rows(kernels, one.queries[:, part.queries], x)
+        targets = part.rows(kernels, one.targets[:, part.targets], y)
+        given = queries, targets, part.limits(kernels)
+        queries, *others = jax.device_put(given)
+        if part.edits:
+            match = stored(kernels.match_rows)(queries.letters)
+            queries = queries._replace(letters=match)
+        _list(part, kernels, (queries, *others), 0, len(x))
+
+
+def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None:
+    """Add the near pairs of some queries; where they are too many for one list, those
+    of either half."""
+    from jaxalign.runtime.programs import stored
+
+    sizes = part.sizes(kernels, first, last)
+    ends, total = stored(kernels.near_ends, STATIC)(*arrays, sizes, edits=part.edits)
+    total = float(total)
+    if total > MAX_NEAR:
+        half = (first + last) // 2
+        _list(part, kernels, arrays, first, half)
+        _list(part, kernels, arrays, half, last)
+        return
+    write = stored(kernels.near_list, STATIC)
+    options = {"room": LIST_ROOM, "edits": part.edits}
+    for start in range(0, int(total), LIST_ROOM):
+        pairs = write(*arrays, sizes, ends, np.int32(start), **options)
+        count = min(int(total) - start, LIST_ROOM)
+        most = min(bucket(count, 4, LEAST_LIST), LIST_ROOM)
+        query, target, distance = np.asarray(_some()(pairs, most=most))[:, :count]
+        part.distances.add(query + part.first, target + part.at, distance)
+
+
+@cache
+def _some() -> Any:
+    """The compiled program of ``first_columns``."""
+    from jaxalign.repertoire.dp import first_columns
+    from jaxalign.runtime.programs import program
+
+    return program(("most",))(first_columns)
+
+
+# ------------------------------------------------------------------------------
+# Rectangles on a GPU: masks, lists and sums stay there, and near pairs come back.
+#
+# A tile of targets is put on the device once, and meets all queries. Where a tile has
+# more pairs than there is room for, its queries are halved; the host looks at the
+# smallest.
+
+POSITIONS = 8  # letters are padded to a multiple: few programs
+
+
+@dataclass(frozen=True)
+class DeviceTile:
+    """Queries and targets of a call, and the room for pairs of them."""
+
+    queries: int
+    targets: int
+    words: int
+    pairs: int
+    results: int
+    least: int
+
+    @property
+    def room(self) -> tuple[int, int, int]:
+        return self.words, self.pairs, self.results
+
+
+GPU_TILE = DeviceTile(2**12, 2**17, 2**20, 2**20, 2**19, 2**7)
+
+
+def tile_pieces(
+    one: Rectangle, devices: tuple[Any, ...]
+) -> Iterator[Callable[[], None]]:
+    """Functions that check a tile of targets each, on the devices in turn."""
+    size = GPU_TILE
+    for number, at in enumerate(range(0, one.targets.shape[1], size.targets)):
+        device = devices[number % len(devices)]
+        yield lambda at=at, device=device: _check_column(one, at, size, device)
+
+
+def _check_column(one: Rectangle, at: int, size: DeviceTile, device: Any) -> None:
+    """Check all queries against a tile of targets."""
+    import jax
+
+    with jax.default_device(device):
+        column = _Column.of(one, at, size)
+        last = one.queries.shape[1]
+        if one.triangle:  # queries after all of the targets meet none
+            last = min(last, at + size.targets)
+        for first in range(0, last, size.queries):
+            column.check(first, size.queries)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A tile of targets on a device."""
+
+    one: Rectangle
+    at: int
+    size: DeviceTile
+    arrays: tuple[Any, ...]
+    sums: tuple[Any, ...] | None
+
+    @staticmethod
+    def of(one: Rectangle, at: int, size: DeviceTile) -> "_Column":
+        import jax
+
+        some = slice(at, at + size.targets)
+        shape = LANES, size.targets // LANES
+        targets = padded(one.targets[:, some], size.targets).reshape(-1, *shape)
+        limits = padded(one.limits[some][None], size.targets, -1).reshape(shape)
+        sums = None
+        if one.sums is not None:
+            letters = _positions(one.sums.y[some])
+            left = padded(one.sums.left[some][None], size.targets, -1)[0]
+            table = np.ascontiguousarray(one.sums.table, np.int32).reshape(-1)
+            parts = padded(letters, size.targets), left.astype(np.int32), table
+            sums = tuple(map(jax.device_put, parts))
+        arrays = jax.device_put(targets), jax.device_put(limits.astype(np.int32))
+        return _Column(one, at, size, arrays, sums)
+
+    def check(self, first: int, count: int) -> None:
+        """Check queries from a place on against these targets."""
+        if first >= self.one.queries.shape[1]:
+            return
+        some = slice(first, first + count)
+        queries = padded(self.one.queries[:, some], count)
+        counts, *pairs = self._run(queries, some, count)
+        counts = np.asarray(counts).tolist()
+        if all(x <= y for x, y in zip(counts, self.size.room, strict=False)):
+            self._add(first, [np.asarray(x)[: counts[-1]] for x in pairs])
+        elif count > self.size.least:
+            self.check(first, count // 2)
+            self.check(first + count // 2, count // 2)
+        else:
+            mask = np.asarray(_programs()["mask"](queries, *self.arrays))
+            check_mask(self.one, mask, first, self.at)
+
+    def _run(self, queries: np.ndarray, some: slice, count: int) -> Any:
+        if self.sums is None or self.one.sums is None:
+            most = self.size.words, self.size.pairs
+            return _programs()["pairs"](queries, *self.arrays, most=most)
+        letters = padded(_positions(self.one.sums.x[some]), count)
+        y, left, table = self.sums
+        parts = (*self.arrays, letters, y, left, table)
+        return _programs()["sums"](queries, *parts, most=self.size.room)
+
+    def _add(self, first: int, pairs: list[np.ndarray]) -> None:
+        q, t = (x.astype(np.int64) for x in pairs[:2])
+        q, t = q + first, t + self.at
+        real = q < self.one.queries.shape[1]
+        if self.one.triangle:
+            real &= t > q
+        if len(pairs) == 3 and self.one.sums is not None:
+            self.one.sums.add(q[real], t[real], pairs[2][real])
+        else:
+            self.one.check(q[real], t[real])
+
+
+def _positions(letters: np.ndarray) -> np.ndarray:
+    """Letters by position, padded by one letter: equal letters have no distance."""
+    more = -letters.shape[1] % POSITIONS
+    return np.ascontiguousarray(np.pad(letters, ((0, 0), (0, more))).T)
+
+
+@cache
+def _programs() -> dict[str, Any]:
+    """The compiled programs; JAX is imported by who needs it."""
+    from jaxalign.repertoire.dp import near_sums, near_words, tile_pairs
+    from jaxalign.runtime.programs import program
+
+    return {
+        "mask": program()(near_words),
+        "pairs": program(("most",))(tile_pairs),
+        "sums": program(("most",))(near_sums),
+    }
+
+
+# ------------------------------------------------------------------------------
+# Pairs whose words differ in few bits: tile by tile, on any device.
+
+MAX_LISTED = 2**15  # pairs of a rectangle that are listed rather than looked for
+# Pairs of a job whose sums take less time than JAX to start.
+MAX_WITHOUT_JAX = 2**21
+THREADS_OF_A_DEVICE = 8  # of the host; 0.4 GB each, of a GPU's memory
+
+
+@dataclass(frozen=True)
+class TileSize:
+    """Queries and targets that are compared by one call."""
+
+    queries: int
+    targets: int
+
+
+CPU_TILE = TileSize(512, 2**13)  # a mask stays in the cache of a core
+
+
+def check_all(
+    rectangles: list[Rectangle], threads: int, devices: tuple[Any, ...] = ()
+) -> None:
+    """Have every pair that may be near checked, rectangle by rectangle."""
+    rectangles = [one for one in rectangles if one.pairs]
+    if sum(one.pairs for one in rectangles) <= MAX_WITHOUT_JAX:
+        for one in rectangles:
+            check_listed(one)
+        return
+    devices = devices or (first_device(),)
+    if not on_host(devices[0]):  # each has arrays of its own there
+        threads = min(threads, THREADS_OF_A_DEVICE * len(devices))
+    in_threads(lambda piece: piece(), _pieces(rectangles, devices), threads)
+
+
+def _pieces(
+    rectangles: list[Rectangle], devices: tuple[Any, ...]
+) -> Iterator[Callable[[], None]]:
+    """Functions that check a part of a rectangle each."""
+    kernels = _kernels() if has_kernels(devices) else None
+    room = kernel_room(rectangles) if kernels else 0
+    for one in rectangles:
+        if one.pairs <= MAX_LISTED:
+            yield partial(check_listed, one)
+        elif on_host(devices[0]):
+            for first in range(0, one.queries.shape[1], CPU_TILE.queries):
+                yield partial(_check_row, one, first, CPU_TILE)
+        elif kernels and kernels_compute(one):
+            yield from kernel_pieces(one, devices, kernels, room)
+        else:
+            yield from tile_pieces(one, devices)
+
+
+def has_kernels(devices: tuple[Any, ...]) -> bool:
+    """Whether kernels compare pairs on the devices."""
+    device = next(iter(devices), None) or first_device()
+    return not on_host(device) and _kernels() is not None
+
+
+def _kernels() -> Any:
+    """The package of GPU kernels, where they run."""
+    from jaxalign.runtime import backend  # JAX is imported by who needs it
+
+    return backend.kernels()[0]
+
+
+def on_host(device: Any) -> bool:
+    """Whether masks of a device are looked at by the host."""
+    return device.platform == "cpu"
+
+
+def check_listed(one: Rectangle) -> None:
+    """Check all pairs of a rectangle."""
+    q, t = np.divmod(np.arange(one.pairs), one.targets.shape[1])
+    if one.triangle:
+        q, t = q[t > q], t[t > q]
+    one.check(q, t)
+
+
+def _check_row(one: Rectangle, first: int, size: TileSize) -> None:
+    """Check a tile of queries against all targets."""
+    queries = padded(one.queries[:, first : first + size.queries], size.queries)
+    begin = first // size.targets * size.targets if one.triangle else 0
+    for at in range(begin, one.targets.shape[1], size.targets):
+        some = slice(at, at + size.targets)
+        targets = padded(one.targets[:, some], size.targets)
+        limits = padded(one.limits[some][None], size.targets, -1)
+        shape = LANES, size.targets // LANES
+        mask = _near_words()(
+            queries, targets.reshape(-1, *shape), limits.reshape(shape)
+        )
+        check_mask(one, np.asarray(mask), first, at)
+
+
+@cache
+def _near_words() -> Any:
+    """The compiled program; JAX is imported by who needs it."""
+    from jaxalign.repertoire.dp import near_words
+    from jaxalign.runtime.programs import program
+
+    return program()(near_words)

@@ -11,18 +11,18 @@ from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, show
-from jaxalign.model.selection import renumbered
-from jaxalign.repertoire.edges import Edges
-from jaxalign.repertoire.ordering import (
+from jaxalign.model.alphabet import renumbered
+from jaxalign.repertoire.graph import RepertoirePlan
+from jaxalign.repertoire.receptors import Receptors
+from jaxalign.words.edges import (
     BITS,
+    Edges,
     bits_of,
     in_order,
     pack_all,
     unpacked,
     write_all,
 )
-from jaxalign.repertoire.plan import RepertoirePlan
-from jaxalign.repertoire.receptors import Receptors
 
 EDGES_AT_ONCE = 2**21  # whose numbers a thread sorts
 MANY_THREADS = 5  # to sort takes so many threads the time that SciPy takes one
@@ -200,7 +200,7 @@ def _symmetric(edges: Edges, bits: tuple, shape: tuple, threads: int) -> csr_arr
 
 def expanded_matrix(graph: RepertoireGraph) -> csr_array:
     """Distances of all rows."""
-    from jaxalign.repertoire.joins import expanded, neighbours
+    from jaxalign.repertoire.graph import expanded, neighbours
 
     one_set = graph.reference is None
     other = graph.receptors if graph.reference is None else graph.reference

@@ -9,27 +9,140 @@ second (docs/kernels.md). A ``Program`` looks for it in memory, then in the fold
 """
 
 import threading
-from collections.abc import Callable
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial, update_wrapper
 from importlib import import_module
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 import jax
 from jax.core import Tracer
+from jax.experimental import topologies
+from jax.sharding import SingleDeviceSharding
 
-from jaxalign.runtime import (
-    executable_parts,
-    program_folder,
-    program_key,
-    program_outline,
-    program_pack,
-)
+from jaxalign.errors import DeviceError
+from jaxalign.runtime import executable_parts, program_folder, program_key
 from jaxalign.runtime.devices import first_device, maps_run_short
-from jaxalign.runtime.program_counts import COUNTS
+
+# ------------------------------------------------------------------------------
+# How many programs this process has loaded or compiled, and how long that took.
+
+
+class ProgramCounts:
+    """Counts and seconds of all threads together; who listens is told of compiling.
+
+    ``seconds`` are those of ``trace``, ``lower``, ``compile``, ``load`` and ``store``,
+    summed over threads that may work side by side; ``calls`` how often each was done.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: Counter[str] = Counter()
+        self.begun = self.ended = 0  # programs to compile, and compiled
+        self._listeners: list[Callable[[int, int], None]] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def timed(self, what: str) -> Generator[None]:
+        """Count a step, and its seconds."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.seconds[what] += time.perf_counter() - began
+                self.calls[what] += 1
+
+    @contextmanager
+    def compiling(self) -> Generator[None]:
+        """Count a program that is being compiled."""
+        self._tell(1, 0)
+        try:
+            yield
+        finally:
+            self._tell(0, 1)
+
+    @contextmanager
+    def listener(self, listen: Callable[[int, int], None]) -> Generator[None]:
+        """``listen(ended, begun)`` whenever a compilation begins or ends: of those
+        that are begun, so many have ended."""
+        self._listeners.append(listen)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listen)
+
+    def _tell(self, begun: int, ended: int) -> None:
+        with self._lock:
+            self.begun, self.ended = self.begun + begun, self.ended + ended
+            now = self.ended, self.begun
+        for listen in list(self._listeners):
+            listen(*now)
+
+
+COUNTS = ProgramCounts()
+programs_listener = COUNTS.listener
+
+# ------------------------------------------------------------------------------
+# The programs that a piece of code would call, listed without running any.
+#
+# While an outline is drawn in a thread, a ``Program`` notes its call and returns shapes
+# in place of arrays. So the functions that call programs are those that list them.
+
+# Its ``calls`` are those of the outline that is drawn in a thread.
+THREAD = threading.local()
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramCall:
+    """A call of a program: its arrays, or their shapes, and static arguments."""
+
+    program: Any  # ``programs.Program``
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of its function."""
+        return self.program.__name__.strip("_")
+
+
+def shapes_of(tree: Any) -> Any:
+    """Shapes and dtypes of the arrays of a tree; all else as it is."""
+
+    def shape_of(leaf: Any) -> Any:
+        if not hasattr(leaf, "shape"):
+            return leaf
+        weak = getattr(leaf, "weak_type", False)
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)
+
+    return jax.tree.map(shape_of, tree)
+
+
+@contextmanager
+def outline() -> Generator[list[ProgramCall]]:
+    """Note the calls of programs in this thread, each of them in the list it gives."""
+    calls: list[ProgramCall] = []
+    before, THREAD.calls = getattr(THREAD, "calls", None), calls
+    try:
+        yield calls
+    finally:
+        THREAD.calls = before
+
+
+def note(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The shapes of the result of a call, which is noted in the thread's outline."""
+    call = ProgramCall(program, shapes_of(args), shapes_of(kwargs))
+    THREAD.calls.append(call)
+    return program.jitted.eval_shape(*call.args, **call.kwargs)
+
 
 # What XLA has loaded it cannot serialise again: on a CPU the copy lacks its functions.
 # JAX says so where the executable was in its own cache folder.
@@ -69,8 +182,8 @@ class Program:
         _programs.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if getattr(program_outline.THREAD, "calls", None) is not None:
-            return program_outline.note(self, args, kwargs)
+        if getattr(THREAD, "calls", None) is not None:
+            return note(self, args, kwargs)
         compiled, arrays, named = self._find(args, kwargs)
         if compiled is None:
             return self.jitted(*args, **kwargs)
@@ -216,7 +329,7 @@ def _packed(
     device: Any,
 ) -> Any:
     """The executable that a pack has, None where it has none."""
-    pack = program_pack.pack_of(device)
+    pack = program_folder.pack_of(device)
     if pack is None:
         return None
     try:
@@ -225,14 +338,14 @@ def _packed(
         )
     except program_key.Unnamed:
         return None
-    return _of_parts(program_pack.read(pack, name), call, device)
+    return _of_parts(program_folder.read_packed(pack, name), call, device)
 
 
 def _loaded(
     folder: str, name: str, call: executable_parts.CallArrays, device: Any
 ) -> Any:
     """The executable of an entry, None for a miss of any kind."""
-    return _of_parts(program_folder.read(folder, name), call, device)
+    return _of_parts(program_folder.read_program(folder, name), call, device)
 
 
 def _of_parts(content: Any, call: executable_parts.CallArrays, device: Any) -> Any:
@@ -281,4 +394,75 @@ def _keep(
         except Exception:  # this backend cannot, or the program calls Python
             return
         about["made_for"] = program_key.made_for(device)
-        program_folder.write(folder, name, about, executable)
+        program_folder.write_program(folder, name, about, executable)
+
+
+# ------------------------------------------------------------------------------
+# Programs for a GPU that is not there: compiled from shapes, and put into a pack.
+#
+# JAX's plugin for CUDA compiles for the *topology* of a card that is described in
+# words. It needs neither a GPU nor a driver.
+
+
+def topology_device(configuration: str) -> Any:
+    """A GPU that need not be there, by its target configuration.
+
+    Raises
+    ------
+    DeviceError
+        JAX's plugin for CUDA is not installed.
+    """
+    # What JAX has in a folder of its own cannot be loaded without a GPU.
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        topology = topologies.get_topology_desc(
+            platform="cuda", target_config=configuration, topology="1x1x1"
+        )
+    except Exception as error:
+        raise DeviceError(
+            f"programs for GPUs need JAX's plugin for CUDA: {error}\n"
+            "hint: install jaxalign[cuda12] or [cuda13]; no GPU is needed"
+        ) from error
+    return topology.devices[0]
+
+
+def key_of_call(call: ProgramCall, architecture: str) -> str:
+    """The name of the program of a call in a pack."""
+    function = call.program.jitted.__wrapped__
+    static, arrays = _split(call)
+    return program_key.pack_name_of(
+        function, static, arrays.tree, arrays.types, architecture
+    )
+
+
+def make_program(
+    call: ProgramCall, device: Any, architecture: str, folder: Path
+) -> int:
+    """Compile the program of a call, and add it to a pack; the bytes of its file."""
+    there = SingleDeviceSharding(device)
+
+    def on_device(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        return jax.ShapeDtypeStruct(
+            leaf.shape, leaf.dtype, sharding=there, weak_type=leaf.weak_type
+        )
+
+    args, kwargs = jax.tree.map(on_device, (call.args, call.kwargs))
+    # Mosaic takes the capability of the default device for that of the target.
+    with jax.default_device(device):
+        traced = call.program.jitted.trace(*args, **kwargs)
+        compiled = traced.lower(lowering_platforms=("cuda",)).compile()
+    _, arrays = _split(call)
+    about, executable = executable_parts.parts_of(compiled, arrays, device)
+    about["made_for"] = program_key.pack_makers() | {"architecture": architecture}
+    name = key_of_call(call, architecture)
+    return program_folder.write_packed(folder, name, about, executable)
+
+
+def _split(call: ProgramCall) -> tuple[dict[str, Any], executable_parts.CallArrays]:
+    """The static arguments of a call, and its arrays."""
+    static, *dynamic = call.program.split(call.args, call.kwargs)
+    leaves, tree = jax.tree.flatten(tuple(dynamic))
+    types = tuple(map(type_of, leaves))
+    return static, executable_parts.CallArrays(tree, types)

@@ -1,5 +1,6 @@
 """Arguments -> arrays of one pair, and which of their axes is the batch."""
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from math import prod
@@ -11,11 +12,389 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxalign.errors import UsageError
-from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.similarity.arrays import CorridorRules, Factors, Gap, ModeRules
-from jaxalign.similarity.band_argument import is_corridor
-from jaxalign.similarity.cost_argument import GapCost, check_costs, gap
-from jaxalign.similarity.scores import Similarity, as_similarity, floating
+from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring, resolve_ends
+from jaxalign.similarity.arrays import (
+    CorridorRules,
+    Factors,
+    Gap,
+    ModeRules,
+    divided,
+    over_batch,
+)
+
+# ------------------------------------------------------------------------------
+# The similarity that a caller gives -> an array of scores, or ``Factors``.
+
+# One array, or a tuple of those that it is made of.
+Similarity = jax.typing.ArrayLike | tuple[Any, ...]
+KINDS = (
+    "scores (..., m, n), (query codes, target codes, matrix), or (query, target) "
+    "embeddings"
+)
+
+
+def real_numbers(what: str, x: Any) -> jax.Array:
+    """An array of real numbers, or of truth values.
+
+    Raises
+    ------
+    UsageError
+        It is something else.
+    """
+    try:
+        x = jnp.asarray(x)
+    except (TypeError, ValueError):
+        kind = getattr(x, "dtype", type(x).__name__)
+        raise UsageError(f"{what} of {kind}: real numbers are needed") from None
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise UsageError(f"{what} of {x.dtype}: real numbers are needed")
+    return x
+
+
+def floating(x: jax.Array):
+    """float32 and float64 as they are, everything else as the default float."""
+    if x.dtype in (jnp.float32, jnp.float64):
+        return x
+    return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else float)
+
+
+def _vectors(a: jax.Array, b: jax.Array, scores: Callable[[jax.Array], jax.Array]):
+    """Embeddings: floats of one dtype as ``scores`` takes them, others as floats."""
+    alike = a.dtype == b.dtype and jnp.issubdtype(a.dtype, jnp.floating)
+    return map(scores if alike else floating, (a, b))
+
+
+def as_similarity(
+    similarity: Similarity, lengths: Any, scores: Callable[[jax.Array], jax.Array]
+):
+    """Check a similarity; ``scores`` is applied to an array of scores, or to
+    embeddings that are floats of one dtype.
+
+    Raises
+    ------
+    UsageError
+        It is of no known kind, or a code is outside of the matrix.
+    """
+    if isinstance(similarity, (str, bytes, Scoring)):
+        raise UsageError(f"a similarity is {KINDS}, not {type(similarity).__name__}")
+    if isinstance(similarity, (tuple, list)) and len(similarity) in (2, 3):
+        texts = any(isinstance(x, (str, bytes)) for x in similarity[:2])
+        if len(similarity) == 3:
+            query, target, matrix = similarity
+            return _looked_up(query, target, matrix, lengths)
+        if texts:
+            raise UsageError("two strings need a scoring: (query, target, Scoring())")
+        a, b = (real_numbers("embeddings", x) for x in similarity)
+        a, b = _vectors(a, b, scores)
+        if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
+            raise UsageError(
+                f"embeddings of shapes {a.shape} and {b.shape}: (..., m, k) and "
+                "(..., n, k) are needed"
+            )
+        return Factors(a, b)
+    s = scores(real_numbers("a similarity", similarity))
+    if s.ndim < 2:
+        raise UsageError(f"a similarity of shape {s.shape}: {KINDS}")
+    return s
+
+
+def _looked_up(query: Any, target: Any, matrix: Any, lengths: Any):
+    """S[a[i], b[j]]; nan for a code beyond the matrix, which only ``jit`` hides."""
+    if isinstance(matrix, (Scoring, str)):
+        scoring = as_scoring(matrix)
+        query, target = (_encoded(x, scoring) for x in (query, target))
+        matrix = scoring.scores / scoring.scale
+    if any(isinstance(x, (str, bytes)) for x in (query, target)):
+        raise UsageError("strings need a Scoring, or its name, in place of a matrix")
+    matrix = floating(real_numbers("a matrix", matrix))
+    if matrix.ndim != 2:
+        raise UsageError(f"a matrix of shape {matrix.shape}: (A, A) is needed")
+    sides = zip((query, target), ("query", "target"), matrix.shape, strict=True)
+    for k, (codes, side, size) in enumerate(sides):
+        _check_codes(codes, side, size, lengths, k)
+    a, b = (
+        _marked(jnp.asarray(x), size)
+        for x, size in zip((query, target), matrix.shape, strict=True)
+    )
+    if a.ndim == b.ndim == 2 and divided(a, b):
+        axes = {"matrix": None, "a": 0, "b": 0}
+        arrays = {"matrix": matrix, "a": a, "b": b}
+        return over_batch(lambda x: _gathered(**x), arrays, axes)
+    return _gathered(matrix, a, b)
+
+
+def _gathered(matrix: jax.Array, a: jax.Array, b: jax.Array):
+    at = matrix.at[a[..., :, None], b[..., None, :]]
+    return at.get(mode="fill", fill_value=jnp.nan)
+
+
+def _marked(codes: jax.Array, size: int):
+    """Codes in int32; ``size``, which is beyond the matrix, for negative ones."""
+    if not jnp.issubdtype(codes.dtype, jnp.integer):
+        raise UsageError(f"codes of {codes.dtype}: integers are needed")
+    return jnp.where(codes < 0, size, codes.astype(jnp.int32))
+
+
+def _encoded(sequence: Any, scoring: Scoring):
+    if isinstance(sequence, bytes):
+        sequence = sequence.decode("latin-1")
+    if not isinstance(sequence, str):
+        return sequence
+    codes = np.asarray(scoring.alphabet.encode(sequence))
+    wrong = np.flatnonzero(codes >= scoring.alphabet.size)
+    if wrong.size:
+        letter = sequence[wrong[0]]
+        raise UsageError(f"letter {letter!r} at {wrong[0] + 1}: not in the alphabet")
+    return codes
+
+
+def _check_codes(codes: Any, side: str, size: int, lengths: Any, k: int) -> None:
+    """Refuse codes within the lengths that have no row (or column)."""
+    if isinstance(codes, Tracer):
+        return
+    codes = np.asarray(codes)
+    inside = np.ones(codes.shape, bool)
+    if lengths is not None:
+        ends = lengths[k] if isinstance(lengths, (tuple, list)) else lengths[..., k]
+        if isinstance(ends, Tracer):
+            return
+        ends = np.asarray(ends)[..., None]
+        inside = np.arange(codes.shape[-1]) < ends
+        codes = np.broadcast_to(codes, inside.shape)
+    wrong = codes[inside & ((codes < 0) | (codes >= size))]
+    if wrong.size:
+        raise UsageError(f"{side} code {wrong[0]}: the matrix has {size} of them")
+
+
+# ------------------------------------------------------------------------------
+# The options ``gap_open`` and ``gap_extend`` of a function of similarities, checked.
+#
+# A cost is a number, an array of the batch shape, (..., m, n), or a pair (of the
+# query's residues, of the target's) of numbers, vectors (..., m) and (..., n), or (...,
+# m, n).
+
+# A gap cost: one, or a pair (of the query's residues, of the target's).
+GapCost = jax.typing.ArrayLike | Sequence[Any]
+
+
+def gap(
+    name: str,
+    cost: GapCost,
+    fit: Callable[..., tuple[jax.Array, int | None]],
+    batch: tuple[int, ...],
+    m: int,
+    n: int,
+) -> Gap:
+    """The two sides of a cost, each (array, axis) as ``fit`` gives it.
+
+    Raises
+    ------
+    UsageError
+        No number, or a shape that is none of those above, or two of them.
+    """
+    if isinstance(cost, str):
+        raise UsageError(
+            f"{name}={cost!r}: a number, or an array of numbers, is needed"
+        )
+    if isinstance(cost, (tuple, list)):
+        if len(cost) != 2:
+            raise UsageError(f"{name}: one cost, or a pair (query's, target's)")
+        sides = zip(cost, ("query", "target"), (m, n), strict=True)
+        gaps = (
+            _one_gap(name, x, fit, batch, (m, n), side, length)
+            for x, side, length in sides
+        )
+        return Gap(*gaps)
+    cost = real_numbers(name, cost)
+    shape = cost.shape
+    full = len(shape) >= 2 and shape[-2:] == (m, n)
+    each = f"one cost for each pair of the batch {batch}"
+    if full and shape == batch:
+        raise _two_ways(name, shape, each, f"for each cell {m, n}, as (..., {m}, {n})")
+    if shape and not full and shape != batch:
+        raise UsageError(
+            f"{name} of shape {shape}: a number, {batch}, (..., {m}, {n}), or a "
+            "pair (query's, target's)"
+        )
+    fitted = fit(cost, rank=2 if full else 0)
+    return Gap(fitted, fitted)
+
+
+def _one_gap(
+    name: str,
+    cost: GapCost,
+    fit: Callable[..., tuple[jax.Array, int | None]],
+    batch: tuple[int, ...],
+    cells: tuple[int, int],
+    side: str,
+    length: int,
+):
+    """One of a pair of costs: of the residues of ``side``."""
+    cost = real_numbers(name, cost)
+    shape = cost.shape
+    if not shape:
+        return fit(cost, rank=0)
+    full = len(shape) >= 2 and shape[-2:] == cells
+    vector = shape[-1:] == (length,)
+    residues = f"for each of {length} residues of the {side}, as (..., {length})"
+    if vector and shape == batch:
+        each = f"one cost for each pair of the batch {batch}"
+        raise _two_ways(name, shape, each, residues)
+    if full and vector and shape[:-1] == batch[-len(shape) + 1 :]:
+        raise _two_ways(name, shape, f"for each cell {cells}", residues)
+    if full:
+        return fit(cost, rank=2)
+    if not vector:
+        raise UsageError(f"{name} of shape {shape}: (..., {length}) is needed")
+    return fit(cost, rank=1)
+
+
+def _two_ways(name: str, shape: tuple[int, ...], one: str, other: str) -> UsageError:
+    return UsageError(
+        f"{name} of shape {shape} can be read two ways: {one}, or {other}; give it all "
+        "axes, those of the batch first, with 1 where it is the same"
+    )
+
+
+def check_costs(
+    opening: GapCost, extending: GapCost, lengths: Any, batch: tuple[int, ...]
+) -> None:
+    """Refuse costs that are no costs, as far as they are known: inside ``jit`` they may
+    not be.
+
+    Raises
+    ------
+    UsageError
+        A negative cost within the lengths; of numbers, extending that costs more than
+        opening. By place it may, and an infinite one forbids to extend.
+    """
+    sides = [_known_sides(cost) for cost in (opening, extending)]
+    for name, both in zip(("gap_open", "gap_extend"), sides, strict=True):
+        for side, cost in enumerate(both):
+            low = None if cost is None else _lowest(cost, side, lengths, batch)
+            if low is not None and low < 0:
+                raise UsageError(f"{name} = {low:g}: a cost is a number, 0 or more")
+    for first, more in zip(*sides, strict=True):
+        if first is None or more is None:
+            continue
+        if {first.shape, more.shape} <= {(), batch}:
+            _check_numbers(*np.broadcast_arrays(first, more))
+
+
+def _known_sides(cost: GapCost) -> list[np.ndarray | None]:
+    """The cost of the query's residues and of the target's; None inside ``jit``."""
+    both = cost if isinstance(cost, (tuple, list)) else (cost, cost)
+    return [
+        None if isinstance(x, Tracer) else np.asarray(x).astype(float) for x in both
+    ]
+
+
+def _lowest(
+    cost: np.ndarray, side: int, lengths: Any, batch: tuple[int, ...]
+) -> float | None:
+    """The lowest entry within the lengths; None where there is none, or none known."""
+    if not (cost < 0).any() or cost.shape in ((), batch) or lengths is None:
+        return cost.min(initial=np.inf)
+    pair = isinstance(lengths, (tuple, list))
+    ends = lengths if pair else (lengths[..., 0], lengths[..., 1])
+    if any(isinstance(x, Tracer) for x in ends):
+        return None
+    m, n = (np.asarray(x)[..., None] for x in ends)
+    rank = cost.ndim - len(batch) if cost.ndim > len(batch) else cost.ndim
+    if rank == 1:
+        inside = np.arange(cost.shape[-1]) < (m, n)[side]
+    else:
+        i, j = (np.arange(k) for k in cost.shape[-2:])
+        inside = (i < m)[..., :, None] & (j < n)[..., None, :]
+    return np.where(inside, cost, np.inf).min(initial=np.inf)
+
+
+def _check_numbers(opening: np.ndarray, extending: np.ndarray) -> None:
+    wrong = (extending > opening) & np.isfinite(extending)
+    if wrong.any():
+        raise UsageError(
+            f"gap_extend = {extending[wrong][0]:g} exceeds gap_open = "
+            f"{opening[wrong][0]:g}: extending may not cost more than opening"
+        )
+
+
+# ------------------------------------------------------------------------------
+# The option ``band`` of a function of similarities, checked.
+
+# A half width, or (first columns, last columns) of the query's residues.
+Band = int | tuple[Any, Any] | None
+LANES = 16  # widths of bands by rows are rounded up to it, for few programs
+
+
+def is_corridor(band: Any) -> bool:
+    """Whether a band is one by rows: a pair (first columns, last columns)."""
+    return isinstance(band, (tuple, list)) and len(band) == 2
+
+
+def checked_band(
+    band: object, shape: tuple[int, ...], cost_ranks: Iterable[int]
+) -> int | None:
+    """The half width, of a band by rows one less than its lanes; or None where it
+    forbids nothing.
+
+    Parameters
+    ----------
+    band : the option
+    shape : (..., m, n)
+    cost_ranks : of the gap costs, without batch axes
+
+    Raises
+    ------
+    UsageError
+        No band by rows, nor a positive whole number; gap costs by cell; a table whose
+        cells 32 bits do not number.
+    """
+    if band is None:
+        return None
+    if max(cost_ranks) == 2:
+        raise UsageError("a band takes gap costs by number or residue, not by cell")
+    if is_corridor(band):
+        return _lanes(band, shape) - 1
+    try:
+        width = operator.index(band)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        raise UsageError(f"band={band!r}: a whole number is needed") from None
+    if width < 1:
+        raise UsageError(
+            f"band={width}: at least 1, since cells on the diagonal alone are no path "
+            "where lengths differ"
+        )
+    longest = max(shape[-2:])
+    if width >= longest:
+        return None
+    if 2 * sum(shape[-2:]) * longest >= 2**31:
+        raise UsageError(f"a band in a table of {shape[-2:]}: 23,170 is the limit")
+    return width
+
+
+def _lanes(band: Any, shape: tuple[int, ...]) -> int:
+    """How many residues of the query a diagonal has at most in a band by rows."""
+    if any(isinstance(x, Tracer) for x in band):
+        raise UsageError("a band by rows is of NumPy, also inside jit: it has a width")
+    first, last = (np.asarray(x) for x in band)
+    rows = shape[-2]
+    for x in (first, last):
+        if x.dtype.kind not in "iu" or x.shape[-1:] != (rows,):
+            raise UsageError(
+                f"a band by rows has integers (..., {rows}), not {x.dtype} {x.shape}"
+            )
+        if (np.diff(x) < 0).any() or x.min(initial=0) < 0:
+            raise UsageError("a band by rows does not fall, and begins at 0 or later")
+    first, last = (x.reshape(-1, rows) for x in np.broadcast_arrays(first, last))
+    i, c = np.arange(rows), np.arange(sum(shape[-2:]))
+    most = 1
+    for one, other in zip(i + first, i + last, strict=True):
+        before = np.searchsorted(other, c)
+        most = max(
+            most, int((np.searchsorted(one, c, "right") - before).max(initial=0))
+        )
+    return -(-most // LANES) * LANES
+
 
 Lengths = jax.typing.ArrayLike | Sequence[Any] | None
 

@@ -1,10 +1,15 @@
 """The arrays of one pair: similarity, gap costs, lengths and rules."""
 
+from collections.abc import Callable, Collection
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+from jax.sharding import AxisType, PartitionSpec
 
 # Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
 FORBIDDEN = -1e30
@@ -110,3 +115,227 @@ def masked(factors: Factors, rules: ModeRules) -> Factors:
     rows = jnp.arange(a.shape[0], dtype=jnp.int32)[:, None] < rules.m
     columns = jnp.arange(b.shape[0], dtype=jnp.int32)[:, None] < rules.n
     return Factors(jnp.where(rows, a, 0), jnp.where(columns, b, 0))
+
+
+# ------------------------------------------------------------------------------
+# Tables by anti-diagonal: row d of a skewed one holds the cells j = d - i.
+#
+# (R, C) becomes (R + C - 1, R). It is done by padding each row and reading the flat
+# array with rows one shorter, so that row i slips i places to the right; a gather or a
+# scatter would cost more than a recurrence.
+
+
+def skew(table: jax.Array, fill: float):
+    """(R, C) -> (R + C - 1, R), ``out[d, i] = table[i, d - i]``, else ``fill``."""
+    rows, columns = table.shape
+    diagonals = rows + columns - 1
+    wide = jnp.pad(
+        table, ((0, 0), (0, diagonals + 1 - columns)), constant_values=fill
+    ).reshape(-1)
+    return wide[: rows * diagonals].reshape(rows, diagonals).T
+
+
+def unskew(diagonals: jax.Array, columns: int):
+    """(R + C - 1, R) -> (R, C): the inverse of ``skew``."""
+    count, rows = diagonals.shape
+    flat = jnp.pad(diagonals.T.reshape(-1), (0, rows))
+    return flat.reshape(rows, count + 1)[:, :columns]
+
+
+def down(x: jax.Array, fill: float):
+    """x[i - 1] at lane i: what the row above holds."""
+    return jnp.concatenate([jnp.full(1, fill, x.dtype), x[:-1]])
+
+
+def up(x: jax.Array):
+    """x[i + 1] at lane i, 0 in the last lane."""
+    return jnp.concatenate([x[1:], jnp.zeros(1, x.dtype)])
+
+
+def reversed_columns(x: jax.Array, rows: int):
+    """Prepare a vector over columns (C,) for ``columns_at``, zeros outside it."""
+    return jnp.pad(x, (rows, rows + 2))[::-1]
+
+
+def columns_at(prepared: jax.Array, rows: int, d: jax.Array):
+    """x[d - i] at lane i, from ``reversed_columns(x, rows)``; 0 outside."""
+    start = prepared.shape[0] - 1 - rows - d
+    return lax.dynamic_slice(prepared, (start,), (rows,))
+
+
+# ------------------------------------------------------------------------------
+# The state of a loop before its first step.
+
+
+def begun(state: Any, like: jax.Array):
+    """``state`` (a pytree of arrays) with the type that a step gives it: inside of
+    ``shard_map`` it varies over the axes over which the array ``like`` does."""
+    axes = jax.typeof(like).manual_axis_type.varying
+
+    def vary(x: jax.Array):
+        names = tuple(axes - jax.typeof(x).manual_axis_type.varying)
+        return jax.lax.pcast(x, names, to="varying") if names else x
+
+    return jax.tree.map(vary, state) if axes else state
+
+
+# ------------------------------------------------------------------------------
+# Inputs that mean nothing: their results are nan, and never a number.
+
+
+def is_valid(pair: Any, product: jax.Array | None = None) -> jax.Array:
+    """Whether nothing within the lengths of one pair is nan, infinite where only minus
+    infinity has a meaning, or beyond the arrays; a bool scalar.
+
+    A similarity may be -inf (forbidden), a gap cost +inf; entries of embeddings are
+    finite. With ``product``, the scores of the pair, somebody else looks for nan and
+    inf among them: only whether embeddings are finite is read off its borders, since a
+    vector that is not makes all of its row or column so.
+    """
+    rules, s = pair.rules, pair.similarity
+    rows, columns = s.shape
+    row = jnp.arange(rows, dtype=jnp.int32) < rules.m
+    column = jnp.arange(columns, dtype=jnp.int32) < rules.n
+    both = row[:, None] & column[None, :]
+    valid = (rules.m >= 0) & (rules.m <= rows) & (rules.n >= 0) & (rules.n <= columns)
+    if product is not None:
+        wrong = _wrong_vectors(s, product, row, column)
+    elif isinstance(s, Factors):
+        vectors = zip(s, (row, column), strict=True)
+        wrong = [~jnp.isfinite(x) & inside[:, None] for x, inside in vectors]
+    elif jnp.issubdtype(s.dtype, jnp.integer):
+        wrong = []
+    else:
+        wrong = [(jnp.isnan(s) | jnp.isposinf(s)) & both]
+    for gap in (pair.gap_open, pair.gap_extend):
+        for cost, inside in zip(gap, (row, column), strict=True):
+            inside = (jnp.any(inside), inside, both)[cost.ndim]
+            wrong.append((jnp.isnan(cost) | jnp.isneginf(cost)) & inside)
+    for one in wrong:
+        valid &= ~jnp.any(one)
+    return valid
+
+
+def _wrong_vectors(
+    similarity: Any, product: jax.Array, row: jax.Array, column: jax.Array
+):
+    if not isinstance(similarity, Factors):
+        return []
+    borders = (product[:, 0], row, column), (product[0], column, row)
+    return [~jnp.isfinite(x) & own & other[0] for x, own, other in borders]
+
+
+# ------------------------------------------------------------------------------
+# A function of one pair over a batch, wherever the batch lies.
+#
+# An array of a mesh with explicit axes says in its type how it is divided, and inside
+# ``shard_map`` a type says over which axes a value varies. A loop wants the same type
+# before and after each step, so each device computes its share as if it were alone.
+
+
+def over_batch(one: Any, arrays: Any, axes: Any) -> Any:
+    """``vmap`` of ``one`` over axis 0 of ``arrays``; ``axes`` are 0, or None for what
+    the whole batch shares. No device needs what another one has."""
+    arrays = alike(arrays)
+    mapped = jax.vmap(one, (axes,))
+    leaves, tree = jax.tree.flatten(arrays)
+    flat = jax.tree.leaves(axes, is_leaf=lambda x: x is None)
+    pairs = [*zip(leaves, flat, strict=True)]
+    shards = [found for x, axis in pairs if axis == 0 and (found := _explicit(x))]
+    if not shards:
+        return mapped(arrays)
+    mesh, names = shards[0]
+    specs = [PartitionSpec() if axis is None else PartitionSpec(names) for axis in flat]
+    leaves = [
+        jax.sharding.reshard(x, jax.sharding.NamedSharding(mesh, spec))
+        for x, spec in zip(leaves, specs, strict=True)
+    ]
+    run = jax.shard_map(
+        lambda *leaves: mapped(alike(jax.tree.unflatten(tree, leaves))),
+        mesh=mesh,
+        in_specs=tuple(specs),
+        out_specs=PartitionSpec(names),
+    )
+    return run(*leaves)
+
+
+def alike(arrays: Any) -> Any:
+    """Arrays that vary over the same manual axes, those of any."""
+    arrays = jax.tree.map(jnp.asarray, arrays)
+    every = [_varies(x) for x in jax.tree.leaves(arrays)]
+    union = reduce(frozenset.union, every, frozenset())
+    if not union:
+        return arrays
+    return jax.tree.map(lambda x: _vary(x, union - _varies(x)), arrays)
+
+
+def _vary(x: Any, names: frozenset[str]) -> Any:
+    return jax.lax.pcast(x, tuple(names), to="varying") if names else x
+
+
+def _varies(x: Any) -> frozenset[str]:
+    return frozenset(jax.typeof(x).manual_axis_type.varying)
+
+
+def divided(*arrays: Any) -> bool:
+    """Whether axis 0 of some array is divided by an explicit mesh."""
+    return any(x.ndim and _explicit(x) for x in arrays)
+
+
+def _explicit(x: Any) -> tuple[Any, Any] | None:
+    """(mesh, names of the axes that divide axis 0) of an explicit mesh."""
+    sharding = jax.typeof(x).sharding
+    spec = sharding.spec
+    if not len(spec) or spec[0] is None:
+        return None
+    names = spec[0] if isinstance(spec[0], tuple) else (spec[0],)
+    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    if any(types[name] != AxisType.Explicit for name in names):
+        return None
+    return sharding.mesh, spec[0]
+
+
+# ------------------------------------------------------------------------------
+# JAX primitives of kernels that take a batch: ``vmap``, and other devices.
+
+
+def fold_into_batch(
+    primitive: Primitive,
+    arrays: Any,
+    axes: Any,
+    shared: Collection[int] = (),
+    **form: Any,
+):
+    """The batching rule of a primitive whose arrays have axis 0 for the batch: the new
+    axis becomes a part of it. ``form`` are the parameters of the primitive. Arrays of
+    the numbers ``shared``, not the first, may stand once for the batch, and do so while
+    no axis is theirs."""
+    count = next(
+        x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None
+    )
+    size = arrays[0].shape[1 if axes[0] == 0 else 0]
+
+    def fold(k: int, x: jax.Array, axis: int | None):
+        once = k in shared
+        if axis is None:
+            if once and len(x) == 1:
+                return x
+            x = jnp.broadcast_to(x, (count, *x.shape))
+        else:
+            x = jnp.moveaxis(x, axis, 0)
+        if once:
+            x = jnp.broadcast_to(x, (count, size, *x.shape[2:]))
+        return x.reshape(-1, *x.shape[2:])
+
+    folded = map(fold, range(len(arrays)), arrays, axes)
+    values = primitive.bind(*folded, **form)
+    split = [x.reshape(count, -1, *x.shape[1:]) for x in values]
+    return split, [0] * len(split)
+
+
+def lower_to(primitive: Primitive, by_kernel: Callable, plainly: Callable) -> None:
+    """Have a primitive run ``by_kernel`` on CUDA, and ``plainly`` elsewhere; both
+    return lists."""
+    for function, platform in ((plainly, None), (by_kernel, "cuda")):
+        lowering = mlir.lower_fun(function, multiple_results=True)
+        mlir.register_lowering(primitive, lowering, platform=platform)

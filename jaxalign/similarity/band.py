@@ -27,10 +27,17 @@ from jaxalign.similarity.arrays import (
     CorridorRules,
     Gap,
     ModeRules,
+    begun,
 )
-from jaxalign.similarity.cost_table import Costs, CostTable, Weights
-from jaxalign.similarity.loops import begun
-from jaxalign.similarity.overhang import Overhang, by_cell, free_overhangs, weight
+from jaxalign.similarity.costs import (
+    Costs,
+    CostTable,
+    Overhang,
+    Weights,
+    by_cell,
+    free_overhangs,
+    weight,
+)
 
 DIAGONALS = 64  # put in their places at a time
 MORE_DIAGONALS = 2 * DIAGONALS  # that a block asks for beyond the last

@@ -7,8 +7,7 @@ from typing import Literal, Required, TypedDict
 import jax
 
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
-from jaxalign.similarity.band_argument import Band
-from jaxalign.similarity.cost_argument import GapCost
+from jaxalign.similarity.arguments import Band, GapCost
 
 SoftImplementation = Literal["log", "blocked", "scaled", "rows", "pallas"]
 

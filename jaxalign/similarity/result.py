@@ -9,8 +9,7 @@ import jax
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.alignment import SPANS, Alignment
-from jaxalign.model.pairing import between
+from jaxalign.model.alignment import SPANS, Alignment, between
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 
 FIELDS = ["score", "partners", "spans", "lengths"]

@@ -26,9 +26,8 @@ import torch
 
 import jaxalign
 from jaxalign.errors import UsageError
-from jaxalign.model.alignment import Alignment
+from jaxalign.model.alignment import Alignment, partners_of
 from jaxalign.model.choices import EndKeywords
-from jaxalign.model.pairing import partners_of
 from jaxalign.model.scoring import ScoringLike
 from jaxalign.signatures import with_options
 from jaxalign.similarity.options import (

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from jaxalign.errors import UsageError
-from jaxalign.similarity.cost_argument import check_costs
+from jaxalign.similarity.arguments import check_costs
 from jaxalign.torch.calls import ArrayFunction
 
 # Options that are no numbers: a program is made for their values.

@@ -16,14 +16,15 @@ from jaxalign.affine import neg_inf
 from jaxalign.runtime.programs import program
 from jaxalign.triples import gpu
 from jaxalign.triples.dp import layers, planes
-from jaxalign.triples.dp.boxes import (
+from jaxalign.triples.dp.recurrence import (
     Box,
     Carry,
     FillOutputs,
     FillProblem,
+    Model,
     TripleScoring,
+    backwards,
 )
-from jaxalign.triples.dp.recurrence import Model, backwards
 from jaxalign.triples.result import EMPTY_REGION, Region, Tally, Triple, whole
 
 FILLS = {"sloped": planes, "layered": layers}

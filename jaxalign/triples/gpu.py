@@ -16,8 +16,7 @@ from jaxalign.affine import neg_inf
 from jaxalign.errors import CertificateError, UsageError
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
-from jaxalign.triples.dp.boxes import BoxFill
-from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS
+from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS, BoxFill
 from jaxalign.triples.result import Region, Triple, gapped_rows, joined, letters_of
 
 RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)

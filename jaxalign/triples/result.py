@@ -21,8 +21,7 @@ from jaxalign.affine import Gaps
 from jaxalign.model.alphabet import Alphabet
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.triple import TripleAlignment
-from jaxalign.triples.dp.boxes import TripleScoring
-from jaxalign.triples.dp.recurrence import Model, matrices_in
+from jaxalign.triples.dp.recurrence import Model, TripleScoring, matrices_in
 
 Three = tuple[str, str, str]
 

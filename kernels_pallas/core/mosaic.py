@@ -7,9 +7,12 @@ Every helper that has to be written in MLIR or PTX has a twin in plain ``jnp``: 
 ``plain=True`` a kernel runs in the GPU interpreter (JAX 0.11 or newer), values and all.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,21 +20,136 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from kernels_pallas.core.access_check import check_access
-from kernels_pallas.core.registers import (
-    THREADS,
-    WORD_LAYOUT,
-    address,
-    as_word,
-    bits_of,
-    dialects,
-    fragment,
-    inline,
-    read,
-    register,
-    space,
-)
 from kernels_pallas.core.target import FLOAT16_LIMIT
+
+# ------------------------------------------------------------------------------
+# Proof that kernels stay inside their arrays, in the interpreter.
+#
+# The twins of loads and stores read nothing and drop what they store where an index
+# lies outside, as a GPU does not: there such an index meets memory of somebody else,
+# which JAX's pool of memory hides. So each twin checks its indices here and lists the
+# wrong ones for the test that ran the kernel.
+
+OUTSIDE = []  # a sentence for each access that left its array
+_TWIN_FILES = {Path(__file__).name, "mosaic.py", "reals.py", "exchange.py", "values.py"}
+
+
+def check_access(
+    size: int, first: jax.Array, count: int = 1, where: jax.Array | None = None
+):
+    """List a load or store of words ``first`` to ``first + count - 1`` a thread that
+    leaves an array of ``size`` words, or is not aligned to a vector of ``count``.
+
+    Parameters
+    ----------
+    first : int32 (threads,)
+    where : int32 (threads,), optional
+        0 in threads that are masked, which neither load nor store.
+    """
+    wrong = (first < 0) | (first > size - count) | (first % count != 0)
+    if where is not None:
+        wrong = wrong & (where != 0)
+    tell = partial(jax.debug.callback, partial(_list, _caller(), size, count))
+    lax.cond(jnp.any(wrong), tell, lambda *_: None, first, wrong)
+
+
+def _list(place: str, size: int, count: int, first: jax.Array, wrong: Any):
+    (threads,) = wrong.nonzero()
+    start = int(first[threads[0]])
+    OUTSIDE.append(
+        f"{place}: words {start} to {start + count - 1} of {size}, "
+        f"thread {threads[0]} and {len(threads) - 1} others"
+    )
+
+
+def _caller() -> str:
+    """File, line and function of the kernel that loads or stores."""
+    frame = sys._getframe(1)
+    while frame.f_back and Path(frame.f_code.co_filename).name in _TWIN_FILES:
+        frame = frame.f_back
+    code = frame.f_code
+    return f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_name}"
+
+
+# ------------------------------------------------------------------------------
+# Registers of a thread as Mosaic GPU holds them, and pointers, in MLIR: what helpers
+# that emit PTX are made of. They are called inside of ``inline_mgpu``.
+
+THREADS = 128
+WORD_LAYOUT = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
+
+
+def inline(**types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``plgpu.inline_mgpu``, whose function is called without the context that it is
+    given first: what it is declared to return says otherwise."""
+    return plgpu.inline_mgpu(**types)
+
+
+def dialects():
+    """The MLIR dialects that the helpers emit; looked up late, they load slowly."""
+    from jax.experimental.mosaic import gpu as mgpu
+    from jax.experimental.mosaic.gpu import utils
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import arith, llvm, vector
+
+    return mgpu, utils, ir, arith, llvm, vector
+
+
+def register(array: Any):
+    return array.registers.flat[0]
+
+
+def fragment(mgpu: Any, register: Any, layout: Any, signed: bool | None = True):
+    import numpy as np
+
+    registers = np.empty((1,), dtype=object)
+    registers[0] = register
+    return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=signed)
+
+
+def as_word(mgpu: Any, utils: Any, ir: Any, bits: Any):
+    element = ir.VectorType.get((1,), ir.IntegerType.get_signless(32))
+    return fragment(mgpu, utils.bitcast(bits, element), WORD_LAYOUT.to_mgpu())
+
+
+def space(ref: Any):
+    _, utils, ir, *_ = dialects()
+    return ".shared" if utils.is_smem_ref(ref) else ".global"
+
+
+def bits_of(array: Any):
+    """The register of an array as i32."""
+    _, utils, ir, *_ = dialects()
+    return utils.bitcast(register(array), ir.IntegerType.get_signless(32))
+
+
+def read(pointer: Any, count: int):
+    """``count`` (1, 2 or 4) consecutive words at a pointer, i32 each."""
+    _, utils, ir, _, llvm, _ = dialects()
+    i32 = ir.IntegerType.get_signless(32)
+    if count == 1:
+        return [llvm.load(i32, pointer, alignment=4)]
+    kind = ir.VectorType.get((count,), i32)
+    words = llvm.load(kind, pointer, alignment=4 * count)
+    return [llvm.extractelement(words, utils.c(k, i32)) for k in range(count)]
+
+
+def address(ref: Any, index: Any, base: Any, stride: int, more: int = 0):
+    """Pointer to word ``base * stride + index + more`` of a flat int32 ref; the index
+    is i32."""
+    _, utils, ir, arith, llvm, _ = dialects()
+    i32, i64 = (ir.IntegerType.get_signless(n) for n in (32, 64))
+    shared = utils.is_smem_ref(ref)
+    pointer = utils.memref_ptr(ref)
+    if not shared:
+        pointer = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<1>"), pointer)
+    if base:
+        first = arith.extsi(i64, bits_of(base[0]))
+        first = arith.muli(first, utils.c(stride, i64))
+        index = arith.addi(first, arith.extsi(i64, index))
+    pointer = utils.getelementptr(pointer, [index], i32)
+    return utils.getelementptr(pointer, [more], i32) if more else pointer
+
 
 WARPGROUP = "warpgroup"
 HALVES_LAYOUT = plgpu.Layout.WG_STRIDED((2 * THREADS,), vec_size=2)

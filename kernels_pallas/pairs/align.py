@@ -11,12 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kernels_pallas.pairs import config, ends, layout, tiles, walk
-from kernels_pallas.pairs.end_tiles import end_tiles
+from kernels_pallas.pairs import config, ends, layout, walk
+from kernels_pallas.pairs.config import Fill
+from kernels_pallas.pairs.ends import end_tiles
 from kernels_pallas.pairs.fill import fill
-from kernels_pallas.pairs.layout import Problem
-from kernels_pallas.pairs.shapes import Fill
-from kernels_pallas.pairs.target_letters import Letters
+from kernels_pallas.pairs.layout import Letters, Problem
 
 
 class Result(NamedTuple):
@@ -207,7 +206,7 @@ def _walk_inputs(problem, queries, m, end, tie, strips, s: Fill) -> walk.WalkInp
     free = jnp.stack([problem.target_start | local, problem.query_start | local])
     return walk.WalkInputs(
         layout.row_bytes(queries, m, ends.tallest(m, s), strips, s),
-        layout.walk_table(problem, s, tiles.TILE_SCALE, tiles.TILE_DIAGONAL),
+        layout.walk_table(problem, s, walk.TILE_SCALE, walk.TILE_DIAGONAL),
         words(end.score),
         words(end.i),
         words(end.j),

@@ -32,22 +32,21 @@ from kernels_pallas.core.exchange import (
     uniform,
 )
 from kernels_pallas.core.mosaic import Threads, kernel, where
-from kernels_pallas.triples.profiles import (
-    PAD_WORDS,
-    letter_scores,
-    pair_scores,
-    store_profiles,
-)
-from kernels_pallas.triples.rules import Around, cells
 from kernels_pallas.triples.shapes import (
     MAX_CODES,
     MINUS_INFINITY,
+    PAD_WORDS,
     SEED_WORDS,
     WARPS,
+    Around,
     Arrays,
     Shape,
     bytes_size,
+    cells,
     face_sizes,
+    letter_scores,
+    pair_scores,
+    store_profiles,
 )
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jaxalign.cli import verify_job
+from jaxalign.cli import audit_job
 from jaxalign.cli.audit_job import AuditRequest
 from jaxalign.cli.main import main
 from jaxalign.cli.options import AuditOptions, MessageOptions, VerbOptions
@@ -243,7 +243,7 @@ def verify(parts=()) -> int:
     asked = AuditRequest(parts, None, None, None, True, False)
     options = VerbOptions(messages=MessageOptions(quiet=True))
     try:
-        return verify_job.run("c.json", asked, AuditOptions(), options)
+        return audit_job.verify("c.json", asked, AuditOptions(), options)
     except JaxalignError as error:
         return error.exit_code
 

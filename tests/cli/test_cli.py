@@ -20,20 +20,19 @@ import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 
-from jaxalign.cli import options, progress
+from jaxalign.cli import options
 from jaxalign.cli.main import App
 from jaxalign.cli.request import scoring_of
+from jaxalign.cli.terminal import progress_text, reporting, time
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io.formats import FORMATS
 from jaxalign.model import scoring
 from jaxalign.model.alphabet import UNKNOWN_POLICIES
 from jaxalign.model.identity import IDENTITIES
-from jaxalign.model.matrix import load, matrix_names
-from jaxalign.model.scoring import Scoring
+from jaxalign.model.scoring import Scoring, load_matrix, matrix_names
 from jaxalign.model.table import OUTPUTS
-from jaxalign.pairs import jobs
+from jaxalign.pairs import jobs, part_stream
 from jaxalign.pairs.options import IMPLEMENTATIONS
-from jaxalign.pairs.parts import query_ranges
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 A = ">q1 first\nMKTAYIAKQR\nWNE\n>q2\nHEAGAWGHEE\n>q3\nMRVX\n"
@@ -553,9 +552,9 @@ def test_matrices_lists_and_prints(run, folder):
     assert code == DONE and tuple(out.split("\n")[:-1]) == matrix_names()
     code, out, _ = run("matrices", "PAM30")
     (folder / "copy.mat").write_text(out)
-    letters, scores = load("copy.mat")
-    assert letters == load("PAM30")[0]
-    assert scores.tolist() == load("PAM30")[1].tolist()
+    letters, scores = load_matrix("copy.mat")
+    assert letters == load_matrix("PAM30")[0]
+    assert scores.tolist() == load_matrix("PAM30")[1].tolist()
 
 
 def test_unknown_matrix(run, folder):
@@ -589,7 +588,7 @@ def test_a_u_in_dna(run, folder):
 
 
 def test_a_set_too_large_for_one_table_still_has_a_folder(run, folder, monkeypatch):
-    monkeypatch.setattr(query_ranges, "PART_ROWS", 3000)
+    monkeypatch.setattr(part_stream, "PART_ROWS", 3000)
     (folder / "n.fa").write_text("".join(f">s{k}\nMK\n" for k in range(400)))
     words = ("--memory-budget", "3MiB", "--threads", "1", "--json")
     code, out, _ = run("info", "--plan", "n.fa", *words)
@@ -792,9 +791,9 @@ def test_a_closed_pipe_is_quiet():
 def told(kind, capsys, monkeypatch, quiet=False, terminal=False):
     """What a report of four seconds' work prints, a report each second."""
     clock = iter(range(100))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    with progress.reporting(kind, quiet) as report:
+    with reporting(kind, quiet) as report:
         for done in (10**9, 2 * 10**9, 4 * 10**9) if report else ():
             report(done, 4 * 10**9)
     out, err = capsys.readouterr()
@@ -804,17 +803,17 @@ def told(kind, capsys, monkeypatch, quiet=False, terminal=False):
 
 def test_progress_says_that_programs_are_compiled(capsys, monkeypatch):
     clock = iter(range(100))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    with progress.reporting("json") as report:
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    with reporting("json") as report:
         report.programs(0, 8)
         report.programs(2, 8)
         report(5, 10)
         report.programs(8, 8)
     told = [json.loads(x)["progress"] for x in capsys.readouterr().err.splitlines()]
     assert [x.get("programs_compiled") for x in told] == [0, 2, 2, None]
-    assert progress.text(told[1]) == "0 cells, compiling 3 of 8"
-    assert progress.text(told[2]) == "5 cells, compiling 3 of 8"
-    assert "GCUPS" in progress.text(told[3])
+    assert progress_text(told[1]) == "0 cells, compiling 3 of 8"
+    assert progress_text(told[2]) == "5 cells, compiling 3 of 8"
+    assert "GCUPS" in progress_text(told[3])
 
 
 def test_progress_as_json(capsys, monkeypatch):
@@ -831,13 +830,13 @@ def test_progress_as_json(capsys, monkeypatch):
 
 
 def test_progress_says_how_many_devices_are_at_work(capsys, monkeypatch):
-    monkeypatch.setattr(progress.time, "monotonic", iter(range(9)).__next__)
-    with progress.reporting("json") as report:
+    monkeypatch.setattr(time, "monotonic", iter(range(9)).__next__)
+    with reporting("json") as report:
         report.busy(2, 4)
         report(10**9, 2 * 10**9)
     now = json.loads(capsys.readouterr().err)["progress"]
     assert (now["devices_busy"], now["devices"]) == (2, 4)
-    assert progress.text(now).endswith(", 2 of 4 devices busy")
+    assert progress_text(now).endswith(", 2 of 4 devices busy")
 
 
 def test_progress_as_lines(capsys, monkeypatch):
@@ -876,7 +875,7 @@ def test_a_large_parquet_file_is_written_part_by_part(run, folder, monkeypatch, 
     (folder / "set.fa").write_text(
         "".join(f">s{k}\n{x}\n" for k, x in enumerate(texts))
     )
-    monkeypatch.setattr(query_ranges, "QUERIES_STEP", 4)
+    monkeypatch.setattr(part_stream, "QUERIES_STEP", 4)
     words = "all", "set.fa", "--output", output, "--implementation", "rows", "--json"
     code, whole, _ = run(*words, "-o", "whole.parquet")
     assert code == DONE
@@ -889,7 +888,7 @@ def test_a_large_parquet_file_is_written_part_by_part(run, folder, monkeypatch, 
             yield part, table
 
     monkeypatch.setattr(jobs, "stream", watch)
-    monkeypatch.setattr(query_ranges, "PART_ROWS", 250)
+    monkeypatch.setattr(part_stream, "PART_ROWS", 250)
     code, by_parts, _ = run(*words, "-o", "parts.parquet")
     assert code == DONE and len(parts) >= 3 and sum(parts) == 40 * 39 // 2
     rows = [parquet.read_table(f"{x}.parquet").to_pylist() for x in ("whole", "parts")]

@@ -6,10 +6,10 @@ import jax  # noqa: F401  (before main(), which else turns on a compilation cach
 import numpy as np
 import pytest
 
-from jaxalign.database import nearest_scan, small_scan
+from jaxalign.database import hits, nearest_scan
 from jaxalign.errors import EXIT_CODES
 from jaxalign.homology import purge_scan
-from jaxalign.io import checkpoint, corpus_files
+from jaxalign.io import corpus_files, runs
 
 DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
 VERBS = {
@@ -33,8 +33,8 @@ def folder(tmp_path, monkeypatch):
         Path(f"{name}.fa").write_text("".join(lines))
     default = corpus_files.blocks.__defaults__
     monkeypatch.setattr(corpus_files.blocks, "__defaults__", (default[0], 10**6, 3))
-    monkeypatch.setattr(checkpoint, "EVERY", -1.0)
-    monkeypatch.setattr(small_scan, "plan", lambda task, block: None)
+    monkeypatch.setattr(runs, "EVERY", -1.0)
+    monkeypatch.setattr(hits, "small_plan", lambda task, block: None)
     return tmp_path
 
 

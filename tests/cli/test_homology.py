@@ -8,9 +8,9 @@ from pathlib import Path
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import pytest
 
-from jaxalign.cli.wording import spoken
+from jaxalign.cli.terminal import spoken
 from jaxalign.errors import EXIT_CODES
-from jaxalign.io import fasta_records, name_table
+from jaxalign.io import corpus_files, delimited
 
 DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, FORGED, INTERRUPTED = EXIT_CODES
 P = "MKTAYIAKQRQISFVKSHFSRQ"
@@ -477,7 +477,7 @@ def test_lists_are_of_the_format_of_their_suffix(run, suffix):
             suffix, b"name\tpart\tcomponent\n"
         )
     )
-    table = name_table.read(out, {odd, *NAMES}, ("part",))
+    table = delimited.read_names(out, {odd, *NAMES}, ("part",))
     assert [*table] == [odd, *NAMES] and {*table.values()} == {"train", "test"}
     assert run("audit", "odd.fa", "--split", out, *CUT)[0] == DONE
     assert run("audit", "--certificate", "c.json")[0] == DONE
@@ -485,7 +485,7 @@ def test_lists_are_of_the_format_of_their_suffix(run, suffix):
         option = "-o" if verb == "cluster" else "--list"
         words = (verb, "odd.fa", "--min-identity", "0.9", option, f"{verb}.{suffix}")
         assert run(*words)[0] == DONE
-        assert len(name_table.rows_of(f"{verb}.{suffix}")) == 6
+        assert len(delimited.rows_of(f"{verb}.{suffix}")) == 6
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "json", "m8", "gz"])
@@ -530,12 +530,12 @@ def test_lists_may_have_whole_headings(run):
 
 
 def test_an_interruption_leaves_nothing(run, monkeypatch):
-    from jaxalign.homology import engine
+    from jaxalign.homology import clustering
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "stream_links", interrupted)
+    monkeypatch.setattr(clustering, "stream_links", interrupted)
     words = ("--min-identity", "0.5", "-o", "c.tsv", "--representatives", "r.fa")
     code, out, err = run("cluster", "s.fa", *words)
     assert code == INTERRUPTED and "interrupted" in err
@@ -552,13 +552,13 @@ def test_records_of_what_is_read_once_or_is_an_index(run, folder):
     run("index", "s.fa", "-q")
     plain = run("dedup", "s.fa", "-q")[1].replace(" first of all", "")
     assert run("dedup", "s.fa.jaxdb", "-q")[1] == plain
-    assert fasta_records.WIDTH == 60
+    assert corpus_files.WIDTH == 60
 
 
 def test_names_are_read_back(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("a\\tb\tx\n\nc\ty\n")
-    assert name_table.read(str(path), ()) == {"a\tb": "x", "c": "y"}
+    assert delimited.read_names(str(path), ()) == {"a\tb": "x", "c": "y"}
 
 
 def test_one_json_object(run):

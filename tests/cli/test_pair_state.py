@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jaxalign.errors import EXIT_CODES
-from jaxalign.io import checkpoint
-from jaxalign.pairs.long import long_pieces, pruning, tile_fill
+from jaxalign.io import runs
+from jaxalign.pairs.long import align, fill, pruning
 
 DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
 WORDS = ("align", "q.fa", "t.fa", "--implementation", "wavefront", "--alphabet", "dna")
@@ -30,13 +30,13 @@ def folder(tmp_path, monkeypatch):
     target = target.translate(str.maketrans("ACGT", "TGCA"))[::-1]
     for name, text in (("q", query), ("t", target)):
         Path(f"{name}.fa").write_text(f">{name}\n{text}\n")
-    monkeypatch.setattr(checkpoint, "EVERY", -1.0)
+    monkeypatch.setattr(runs, "EVERY", -1.0)
     monkeypatch.setenv("JAXALIGN_ROWS", "off")
-    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
-    monkeypatch.setattr(long_pieces, "SLAB_CELLS", 10_000)
+    monkeypatch.setattr(align, "LONG_CELLS", 10_000)
+    monkeypatch.setattr(align, "SLAB_CELLS", 10_000)
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
-    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
+    monkeypatch.setattr(fill, "TILE_ROWS", 64)
+    monkeypatch.setattr(fill, "SMALL_TILE_COLUMNS", 64)
     return tmp_path
 
 
@@ -44,8 +44,8 @@ class Slabs:
     """Counts the slabs that are filled, and ends a run after some of them."""
 
     def __init__(self, monkeypatch, last=10**9):
-        self.count, self.last, self.fill = 0, last, tile_fill.fill
-        monkeypatch.setattr(tile_fill, "fill", self)
+        self.count, self.last, self.fill = 0, last, fill.fill_by_tiles
+        monkeypatch.setattr(fill, "fill_by_tiles", self)
 
     def __call__(self, *args, **options):
         if "share" in options:
@@ -108,7 +108,7 @@ def test_refusals(run, folder):
 
 
 def test_small_pairs_leave_nothing(run, folder, monkeypatch):
-    monkeypatch.setattr(long_pieces, "SLAB_CELLS", 10**6)
+    monkeypatch.setattr(align, "SLAB_CELLS", 10**6)
     with monkeypatch.context() as context:
         slabs = Slabs(context, 0)
         assert run(*WORDS, "-o", "o.tsv", "--resume", "-q")[0] == DONE

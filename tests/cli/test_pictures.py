@@ -8,7 +8,7 @@ import pytest
 
 import jaxalign
 from jaxalign.errors import EXIT_CODES
-from jaxalign.model.dots import dots
+from jaxalign.model.show import dot_plot
 
 DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, FORGED, INTERRUPTED = EXIT_CODES
 SEQUENCES = {
@@ -142,9 +142,9 @@ def test_dots_are_sums_along_diagonals():
             if 0 <= i + k < 7 and 0 <= j + k < 9:
                 sums[i, j] += scores[q[i + k], t[j + k]]
     shades = sums.clip(0) / sums.max()
-    np.testing.assert_allclose(dots(q, t, scores, 3), shades, atol=1e-6)
+    np.testing.assert_allclose(dot_plot(q, t, scores, 3), shades, atol=1e-6)
     pooled = np.pad(shades, ((0, 2), (0, 0))).reshape(3, 3, 3, 3).max(axis=(1, 3))
-    np.testing.assert_allclose(dots(q, t, scores, 3, 3), pooled, atol=1e-6)
+    np.testing.assert_allclose(dot_plot(q, t, scores, 3, 3), pooled, atol=1e-6)
 
 
 def test_clusters_and_parts(run, folder, image):

@@ -7,10 +7,10 @@ from typing import get_args
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import pytest
 
-from jaxalign.cli import three_options
+from jaxalign.cli import options
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
-from jaxalign.io.triples import FORMATS
+from jaxalign.io.text_formats import TRIPLE_FORMATS
 from jaxalign.model.triple import GAP_MODELS
 from jaxalign.triples.options import SCHEDULE_NAMES, TRACEBACKS
 
@@ -38,10 +38,10 @@ def run(tmp_path, monkeypatch, capsys):
 
 def test_choices_are_those_of_the_rooms():
     pairs = [
-        (three_options.GapModel, GAP_MODELS),
-        (three_options.Schedule, SCHEDULE_NAMES),
-        (three_options.Traceback, (*TRACEBACKS, "none")),
-        (three_options.ThreeFormat, FORMATS),
+        (options.GapModel, GAP_MODELS),
+        (options.Schedule, SCHEDULE_NAMES),
+        (options.Traceback, (*TRACEBACKS, "none")),
+        (options.ThreeFormat, TRIPLE_FORMATS),
     ]
     for choices, known in pairs:
         assert set(get_args(choices)) == set(known)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.database import fitted, hit_list, small_scan
+from jaxalign.database import fitted, hit_list, hits
 from jaxalign.errors import UsageError
 
 LETTERS = list("ARNDCQEGHILKMFPSTWYV")
@@ -157,7 +157,7 @@ def test_who_scored_the_database_scores_the_sample(monkeypatch):
     monkeypatch.setattr(fitted.jobs, "run", watch)
     by_rows = search(QUERIES[:2], DATABASE[:60], SSEARCH)
     assert by_rows.implementation == "rows"
-    monkeypatch.setattr(small_scan, "plan", lambda *_: None)
+    monkeypatch.setattr(hits, "small_plan", lambda *_: None)
     compiled = search(QUERIES[:2], DATABASE[:60], SSEARCH)
     assert compiled.implementation == "sweep"
     assert named == [None, "sweep"]

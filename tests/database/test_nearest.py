@@ -13,13 +13,13 @@ from plain_launches import FEW
 
 import jaxalign
 from jaxalign import inputs
-from jaxalign.bits import lcs_rows
 from jaxalign.corpus import Corpus
 from jaxalign.database import nearest, nearest_launches, nearest_scan, nearest_state
 from jaxalign.io import corpus_files
-from jaxalign.pairs import small_jobs
-from jaxalign.pairs.gpu import launch_size
+from jaxalign.pairs import by_rows
+from jaxalign.pairs.gpu import launches
 from jaxalign.pairs.proofs import proof
+from jaxalign.words.rows import lcs_block
 
 sys.path.append(str(Path(__file__).parents[1] / "homology"))
 import brute_force as bf  # noqa: E402
@@ -116,7 +116,7 @@ class CountedBy:
     def counted(self, rows, columns, device):
         task, room = self.task, np.full((8, 4), 99, np.int16)
         sides = task.queries, rows, task.targets, columns
-        lcs = lcs_rows.lcs_block(*sides, task.scoring.alphabet)
+        lcs = lcs_block(*sides, task.scoring.alphabet)
         room[: len(rows), : len(columns)] = lcs
         return jax.device_put(room, device)
 
@@ -129,7 +129,7 @@ def test_launches_leave_the_nearest(monkeypatch):
     whole = jaxalign.nearest(tests, corpus, SCORING)
     plain_launches.use(monkeypatch)
     monkeypatch.setattr(proof, "LEAST_CELLS", 0)
-    monkeypatch.setattr(small_jobs, "seems_small", lambda task: False)
+    monkeypatch.setattr(by_rows, "seems_small", lambda task: False)
     same(jaxalign.nearest(tests, corpus, SCORING), whole)
 
 
@@ -287,7 +287,7 @@ def test_kernels_bring_the_nearest(monkeypatch, filtered, seed):
     """By the kernels in the interpreter: several pieces, jobs, and launches of a job;
     copies, and sequences without a known residue."""
     _drive(monkeypatch)
-    monkeypatch.setattr(launch_size, "LIST_SIZES", (8,))
+    monkeypatch.setattr(launches, "LIST_SIZES", (8,))
     monkeypatch.setattr(nearest_scan, "_launches", CountedBy)
     monkeypatch.setattr(nearest_scan, "BOUNDS_AT_ONCE", 6 * 14)
     monkeypatch.setattr(nearest_launches, "FIRST_PAIRS", 1)

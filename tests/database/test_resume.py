@@ -12,9 +12,9 @@ from cases import killed, parts_in, same_tables, some_texts, start
 import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
-from jaxalign.io import dataset
+from jaxalign.io import runs
 from jaxalign.model.table import join
-from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs import part_stream
 
 pq = pytest.importorskip("pyarrow.parquet")
 DONE, FAILED, USAGE, INPUT, *_ = EXIT_CODES
@@ -157,15 +157,15 @@ def test_refusals(files, bad):
 def test_parts_hold_their_share():
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 900, 500)
-    made = query_ranges.cut_search(lengths, 10, 1000, rows=1500, cells=3 * 10**7)
+    made = part_stream.cut_search(lengths, 10, 1000, rows=1500, cells=3 * 10**7)
     assert [x.first for x in made[1:]] == [x.last for x in made[:-1]]
     assert made[0].first == 0 and made[-1].last == 500
     for x in made:
         assert x.stop - x.start == 10 * (x.last - x.first) <= 1500
         assert x.cells == lengths[x.first : x.last].sum() * 1000 <= 3 * 10**7
-    (alone,) = query_ranges.cut_search([5], 10**9, 10**13)
+    (alone,) = part_stream.cut_search([5], 10**9, 10**13)
     assert (alone.first, alone.last) == (0, 1)
-    (empty,) = query_ranges.cut_search([], 10, 10)
+    (empty,) = part_stream.cut_search([], 10, 10)
     assert (empty.first, empty.last, empty.stop) == (0, 0, 0)
 
 
@@ -199,4 +199,4 @@ def test_kill_at_random_moments(files, want, tmp_path, kills):
         assert rows(out).equals(want)
         for path, written in held.items():
             assert path.stat().st_mtime_ns == written
-        assert dataset.complete(str(out)) == (9, 9)
+        assert runs.complete(str(out)) == (9, 9)

@@ -12,14 +12,14 @@ import pytest
 from cases import check_rescored, check_rows, same_tables, some_texts
 
 import jaxalign
-from jaxalign.database import hit_list, scan, window_scores
+from jaxalign.database import hit_list, scan
 from jaxalign.database.dp import best_hits
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.io import fasta
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
-from jaxalign.pairs.cpu import eight_bits, execute
+from jaxalign.pairs.cpu import execute
 from jaxalign.pairs.options import PairOptions, make_task
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -119,8 +119,8 @@ def test_no_hit_depends_on_windows_or_threads(sets, options):
 def test_scores_beyond_eight_bits(sets, monkeypatch, many, enough):
     """Tried in 8 bits, computed again in windows of such pairs or in whole windows."""
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
-    monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", many)
-    monkeypatch.setattr(window_scores, "PAIRS_TO_REGROUP", enough)
+    monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", many)
+    monkeypatch.setattr(scan, "PAIRS_TO_REGROUP", enough)
     seen, real = [], execute.window_scores
 
     def watched(task, window, worker):
@@ -340,7 +340,7 @@ def test_scores_of_windows_stay_device_arrays(sets, monkeypatch):
     seen = []
     real = scan.add_hits
     monkeypatch.setattr(scan, "add_hits", lambda *x: seen.append(x[1]) or real(*x))
-    run = window_scores.prepare(scanning_task(sets))
+    run = scan.prepare(scanning_task(sets))
     best, _ = scan._fold(run, np.arange(len(sets[1])), None, None)
     assert seen and all(isinstance(scores, jax.Array) for scores in seen)
     assert len(sets[0]) <= 16 and best.score.shape == best.index.shape == (16, 5)

@@ -11,9 +11,10 @@ import pytest
 
 import jaxalign
 from jaxalign.errors import UsageError
-from jaxalign.family import aligned_rows, composition, diversity, filters
+from jaxalign.family import engine, result
+from jaxalign.family.result import columns
 from jaxalign.io import fasta
-from jaxalign.model.profile_counts import FREQUENCIES
+from jaxalign.model.profile import FREQUENCIES
 
 GLOBINS = files("jaxalign.data") / "globins.fasta"
 ALPHA = "VLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHFDLSHGSAQVKGHGKKVADALTNAVAHVDDM"
@@ -215,7 +216,7 @@ def test_the_profile_by_loops(database):
 @pytest.mark.parametrize("matrix", ["BLOSUM62", "BLOSUM50", "PAM70"])
 def test_unit_of_a_matrix(matrix):
     scores = jaxalign.Scoring(matrix).scores
-    unit = composition.unit_of(scores)
+    unit = engine.unit_of(scores)
     total = sum(
         FREQUENCIES[a] * FREQUENCIES[b] * exp(unit * scores[a, b])
         for a in range(20)
@@ -276,7 +277,7 @@ def test_filters(seed, bounds):
         if bounds[2] < 1
         else naive_kept(query, rows, *bounds[:2], 9)
     )
-    kept = filters.kept(query, rows, *bounds).tolist()
+    kept = engine.filtered(query, rows, *bounds).tolist()
     assert kept == expected and (0 < len(kept) < len(rows) or bounds[2] == 0.3)
 
 
@@ -298,7 +299,7 @@ def test_neff(seed):
                 sums[x] += weights[k]
         total = sum(sums.values())
         entropies.append(-sum(v / total * log(v / total) for v in sums.values()))
-    assert diversity.by_entropy(rows) == pytest.approx(exp(np.mean(entropies)))
+    assert result.by_entropy(rows) == pytest.approx(exp(np.mean(entropies)))
     depth = np.zeros(rows.shape[1])
     for row in rows:
         alike = 0
@@ -307,8 +308,8 @@ def test_neff(seed):
             equal = (here & there & (row == other)).sum()
             alike += equal >= 0.8 * (here | there).sum() - 1e-3
         depth += ((row >= 0) & (row < 20)) / alike
-    assert diversity.by_clusters(rows) == pytest.approx(np.median(depth))
-    assert diversity.by_entropy(rows[:1]) == 1 == diversity.by_clusters(rows[:1])
+    assert result.by_clusters(rows) == pytest.approx(np.median(depth))
+    assert result.by_entropy(rows[:1]) == 1 == result.by_clusters(rows[:1])
 
 
 def test_the_profile_is_searched_next(family):
@@ -454,7 +455,7 @@ def test_formats_are_known(family, tmp_path):
 
 def test_empty_rows_of_paths():
     (result,) = jaxalign.search_family([("rev", ALPHA[::-1])], str(GLOBINS))
-    hits = aligned_rows.columns(result.table, len(ALPHA))
+    hits = columns(result.table, len(ALPHA))
     assert hits.codes.shape == (0, len(ALPHA)) and not hits.inserted.size
 
 
@@ -464,7 +465,8 @@ def test_paths_where_a_gpu_has_none(monkeypatch):
     the cores of the host."""
     from dataclasses import replace
 
-    from jaxalign.database import hit_tables
+    from jaxalign.database import hits as hit_tables
+    from jaxalign.database.hits import _path_options, aligned
     from jaxalign.database.options import SearchOptions
 
     rng = np.random.default_rng(0)
@@ -474,10 +476,10 @@ def test_paths_where_a_gpu_has_none(monkeypatch):
     of_gpu = replace(hits, implementation="pallas", operations=None)
     for cells, implementation in ((2**27, "rows"), (0, "sweep")):
         monkeypatch.setattr(hit_tables, "ROWS_CELLS", cells)
-        again = hit_tables.aligned(of_gpu, SearchOptions())
+        again = aligned(of_gpu, SearchOptions())
         assert again.cigar() == hits.cigar()
         for name, column in hits.columns.items():
             if name in again.columns:
                 np.testing.assert_array_equal(again[name], column)
-        chosen = hit_tables._path_options(SearchOptions(), of_gpu)
+        chosen = _path_options(SearchOptions(), of_gpu)
         assert chosen.implementation == implementation

@@ -7,7 +7,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 import jaxalign
-from jaxalign.homology import linkage, links, options
+from jaxalign.homology import clustering, links, options
 from jaxalign.homology.links import Links, PairCounts
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
@@ -44,9 +44,9 @@ def test_components_are_those_of_the_links(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("band", [1, 3, 64])
 def test_greedy_is_what_it_says(seed, band, monkeypatch):
-    from jaxalign.homology import greedy
+    from jaxalign.homology import clustering
 
-    monkeypatch.setattr(greedy, "MIN_BAND", band)
+    monkeypatch.setattr(clustering, "MIN_BAND", band)
     words, shares, cut, kind = drawn(seed)
     found = jaxalign.cluster(
         words, SCORING, min_identity=cut, identity=kind, method="greedy"
@@ -85,12 +85,12 @@ def test_average_linkage_within_components_is_that_of_all(seed, monkeypatch):
     n = len(words)
     unequal = np.triu(np.random.default_rng(seed).random((n, n)), 1) * 1e-6
     unequal += unequal.T
-    plain = linkage._all_distances
+    plain = clustering._all_distances
 
     def distances(sequences, some, *rest):
         return plain(sequences, some, *rest) + unequal[np.ix_(some, some)]
 
-    monkeypatch.setattr(linkage, "_all_distances", distances)
+    monkeypatch.setattr(clustering, "_all_distances", distances)
     found = jaxalign.cluster(
         words, SCORING, min_identity=cut, identity=kind, method="average"
     )
@@ -108,7 +108,7 @@ def test_a_matrix_beyond_the_budget_is_refused(method):
     none = Links(np.zeros(0, int), np.zeros(0, int), np.zeros(0))
     arguments = options.define(SCORING, few, "x", 0.5), none, one_component, method
     with pytest.raises(jaxalign.MemoryPlanError, match="4,000 sequences.*greedy"):
-        linkage.clusters(jaxalign.Sequences, *arguments, PairCounts())
+        clustering.linkage_clusters(jaxalign.Sequences, *arguments, PairCounts())
 
 
 def test_links_beyond_the_budget_are_refused(monkeypatch):

@@ -9,9 +9,9 @@ import pytest
 
 import jaxalign
 from jaxalign import inputs
-from jaxalign.homology import engine, joining, options
-from jaxalign.pairs.parts import query_ranges
-from jaxalign.pairs.proofs import proof, survivors
+from jaxalign.homology import clustering, options
+from jaxalign.pairs import part_stream
+from jaxalign.pairs.proofs import proof
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 SEEDS = range(8)
@@ -43,22 +43,22 @@ def labels_of(linked: np.ndarray) -> np.ndarray:
 @pytest.fixture
 def aligned(monkeypatch):
     """The pairs that are aligned one by one, as they come."""
-    pairs, align = [], joining._align
+    pairs, align = [], clustering._align
 
     def watched(state, some):
         pairs.extend(zip(some.i.tolist(), some.j.tolist(), strict=True))
         return align(state, some)
 
-    monkeypatch.setattr(joining, "_align", watched)
+    monkeypatch.setattr(clustering, "_align", watched)
     monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 0)
     for name, value in {"MIN_PARTS": 5, "QUERIES_STEP": 1, "MIN_CELLS": 1}.items():
-        monkeypatch.setattr(query_ranges, name, value)
+        monkeypatch.setattr(part_stream, name, value)
     return pairs
 
 
 def set_way(monkeypatch, way: str) -> None:
     for name, value in WAYS[way].items():
-        where = survivors if name == "MAX_LEFT" else joining
+        where = proof if name == "MAX_LEFT" else clustering
         monkeypatch.setattr(where, name, value)
 
 
@@ -91,12 +91,12 @@ def test_forests_take_the_largest_bounds():
     """Kruskal's forest of a square with both diagonals, and of two vertices apart."""
     i, j = np.array([0, 1, 2, 0, 0, 1, 4]), np.array([1, 2, 3, 3, 2, 3, 5])
     bound = np.array([0.9, 0.5, 0.8, 0.7, 0.6, 0.95, 0.1])
-    pairs = joining.OpenPairs(i, j, bound)
-    forest = joining._forest(np.arange(7, dtype=np.int32), pairs)
+    pairs = clustering.OpenPairs(i, j, bound)
+    forest = clustering._forest(np.arange(7, dtype=np.int32), pairs)
     assert sorted(forest.tolist()) == [0, 2, 5, 6]
     # Of two pairs between the same components one is taken, the one with the larger.
     labels = np.array([0, 1, 0, 1, 2, 2, 2], np.int32)
-    forest = joining._forest(labels, pairs.some(np.array([0, 1, 2, 3])))
+    forest = clustering._forest(labels, pairs.some(np.array([0, 1, 2, 3])))
     assert forest.tolist() == [0]
 
 
@@ -106,9 +106,9 @@ def test_every_link_is_counted_where_it_is_wanted(aligned):
     chosen = options.HomologyOptions(identity=kind)
     definition = options.define(SCORING, chosen, "min_identity", cut)
     (data,) = inputs.sets(SCORING, words)
-    every = engine.clusters_of(data, definition, "components", every_link=True)
+    every = clustering.clusters_of(data, definition, "components", every_link=True)
     assert every.info["at_or_above_cut"] == np.count_nonzero(np.triu(shares >= cut))
-    few = engine.clusters_of(data, definition, "components")
+    few = clustering.clusters_of(data, definition, "components")
     assert few.labels.tolist() == every.labels.tolist() and aligned
 
 

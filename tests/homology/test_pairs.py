@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import interactions
-from jaxalign.homology.interactions import UnitGraph
+from jaxalign.homology import pair_splits
+from jaxalign.homology.pair_splits import UnitGraph
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 PARTS = ({"train": 0.6, "test": 0.4}, {"train": 0.5, "valid": 0.25, "test": 0.25})
@@ -112,16 +112,16 @@ def drawn_graph(seed: int):
 )
 def test_pairs_kept_beside_the_optimum_and_the_bound(seed):
     graph, ratios = drawn_graph(seed)
-    part = interactions.apart(graph, ratios, seed)
+    part = pair_splits.apart(graph, ratios, seed)
     best = -np.inf
     for place in product(range(len(ratios)), repeat=graph.count):
         place = np.array(place)
-        best = max(best, interactions._value(place, graph, ratios))
-        inside = interactions._inside(place, graph, len(ratios))
+        best = max(best, pair_splits._value(place, graph, ratios))
+        inside = pair_splits._inside(place, graph, len(ratios))
         if inside.all():
-            bound = interactions.most_apart(graph, inside / inside.sum())
+            bound = pair_splits.most_apart(graph, inside / inside.sum())
             assert inside.sum() <= bound
-    found = interactions._value(part, graph, ratios)
+    found = pair_splits._value(part, graph, ratios)
     assert found <= best and (found >= best - 3 or found < 0)
 
 
@@ -132,24 +132,24 @@ def test_the_bound_of_two_cliques():
     pairs += [(0, 20), (1, 21), (2, 22)]
     a, b = np.array(pairs).T
     graph, halves = UnitGraph(40, a, b), np.array([0.5, 0.5])
-    part = interactions.apart(graph, halves, 0)
-    inside = interactions._inside(part, graph, 2)
+    part = pair_splits.apart(graph, halves, 0)
+    inside = pair_splits._inside(part, graph, 2)
     assert inside.tolist() == [190, 190]
-    assert 380 <= interactions.most_apart(graph, inside / inside.sum()) < 383
+    assert 380 <= pair_splits.most_apart(graph, inside / inside.sum()) < 383
 
 
 def test_shares_of_many_pairs():
     random = np.random.default_rng(0)
     graph = UnitGraph(3000, *random.integers(0, 3000, (2, 9000)))
     ratios = np.array([0.8, 0.1, 0.1])
-    inside = interactions._inside(interactions.apart(graph, ratios, 0), graph, 3)
+    inside = pair_splits._inside(pair_splits.apart(graph, ratios, 0), graph, 3)
     assert np.abs(inside / inside.sum() - ratios).max() < 0.05
-    bound = interactions.most_apart(graph, inside / inside.sum())
+    bound = pair_splits.most_apart(graph, inside / inside.sum())
     assert inside.sum() <= bound < 9000
-    of_pair = interactions.pairs_by_last(graph, interactions.by_last(graph, ratios, 0))
+    of_pair = pair_splits.pairs_by_last(graph, pair_splits.by_last(graph, ratios, 0))
     assert np.abs(np.bincount(of_pair) / 9000 - ratios).max() < 0.02
     keys = random.integers(0, 5000, 9000)
-    dealt = interactions.dealt(keys, ratios, 0)
+    dealt = pair_splits.dealt(keys, ratios, 0)
     assert np.abs(np.bincount(dealt) / 9000 - ratios).max() < 0.01
     assert len({*zip(keys.tolist(), dealt.tolist(), strict=True)}) == len({*keys})
 

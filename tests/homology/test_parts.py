@@ -7,11 +7,11 @@ import pytest
 
 import jaxalign
 from jaxalign.errors import MemoryPlanError
-from jaxalign.homology import greedy, links, options, seeds
+from jaxalign.homology import across, clustering, links, options
 from jaxalign.model.alphabet import from_parts
+from jaxalign.pairs import part_stream
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.parts import part_stream, query_ranges
-from jaxalign.pairs.proofs import lcs_launches, survivors
+from jaxalign.pairs.proofs import lcs_launches, proof
 from jaxalign.runtime import pipeline
 
 LETTERS = [*"ARNDCQEGHILKMFPSTWYV"]
@@ -45,11 +45,11 @@ LAUNCHES = ("launches", "launches of two devices")
 def in_parts(request, monkeypatch):
     """Options of jobs that run in many parts."""
     for name, value in {"MIN_PARTS": 12, "QUERIES_STEP": 1, "MIN_CELLS": 1}.items():
-        monkeypatch.setattr(query_ranges, name, value)
+        monkeypatch.setattr(part_stream, name, value)
     if request.param == "cpu":
         return {"implementation": "sweep"}
     plain_launches.use(monkeypatch)
-    monkeypatch.setattr(survivors, "MAX_LEFT_OF_A_GPU", 1)
+    monkeypatch.setattr(proof, "MAX_LEFT_OF_A_GPU", 1)
     limits = part_stream.ON_GPU._replace(looked_at=900, pairs=200)
     monkeypatch.setattr(part_stream, "ON_GPU", limits)
     devices = {"devices": [0, 2]} if "two" in request.param else {}
@@ -101,7 +101,7 @@ def test_audits_are_told_of_all_cells(in_parts):
 @pytest.mark.slow
 def test_greedy_clusters(in_parts, monkeypatch):
     want = jaxalign.cluster(TEXTS, min_identity=CUT, method="greedy")
-    monkeypatch.setattr(greedy, "rows_at_once", lambda *_: 100)
+    monkeypatch.setattr(clustering, "rows_at_once", lambda *_: 100)
     found = jaxalign.cluster(TEXTS, min_identity=CUT, method="greedy", **in_parts)
     assert found.representative_of.tolist() == want.representative_of.tolist()
     assert found.identity.tolist() == want.identity.tolist()
@@ -113,7 +113,7 @@ def test_wide_launches_without_memory_run_narrow(monkeypatch):
     some = TEXTS[:45]
     want = jaxalign.identity_graph(some, min_identity=CUT, filter=False)
     plain_launches.use(monkeypatch)
-    monkeypatch.setattr(survivors, "MAX_LEFT_OF_A_GPU", 1)
+    monkeypatch.setattr(proof, "MAX_LEFT_OF_A_GPU", 1)
     wide, failed = plain_launches.FEW._replace(queries=20, targets=40), []
     monkeypatch.setattr(plain_launches, "FEW", wide)
     monkeypatch.setattr(lcs_launches, "NARROW", wide._replace(queries=7, targets=9))
@@ -149,8 +149,8 @@ def test_parts_that_are_held_fit_the_budget(kind, monkeypatch):
     task = make_task(kind, some, some, definition.scoring, pairs)
     assert len(task.devices) == 4
     parts = links.parts_of(task, definition)
-    held = query_ranges.parts_held(len(task.devices))
-    assert query_ranges.reserved_bytes(task, parts, held) < 10**9
+    held = part_stream.parts_held(len(task.devices))
+    assert part_stream.reserved_bytes(task, parts, held) < 10**9
     assert len(parts) > 32
     with pytest.raises(MemoryPlanError):
         jaxalign.cluster(some, min_identity=0.5, memory_budget=1000, devices=[0])
@@ -165,7 +165,7 @@ def test_words_are_those_of_each_sequence():
                 random.integers(0, 3, random.integers(0, 9)).astype(np.uint8)
                 for _ in range(count)
             ]
-            found = seeds._words(from_parts([""] * count, some, alphabet), word, 25)
+            found = across._words(from_parts([""] * count, some, alphabet), word, 25)
             assert found.shape == (count, 25**word) and set(found.data) <= {1}
             for codes, row in zip(some, found.toarray(), strict=True):
                 starts = range(len(codes) - word + 1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import cover, removal, repair, separator, splitting
+from jaxalign.homology import removal, splitting
 from jaxalign.homology.links import Links
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
@@ -41,7 +41,7 @@ def test_covers_and_their_bound(seed):
         across = side[links.i] != side[links.j]
         links = Links(links.i[across], links.j[across], links.identity[across])
     best = least_weight(links, weight)
-    found = cover.least_cover(links.i, links.j, weight)
+    found = removal.least_cover(links.i, links.j, weight)
     total = int(weight[found.inside].sum())
     assert is_cover(found.inside, links)
     assert found.bound <= best <= total <= 2 * best
@@ -73,10 +73,10 @@ def test_repairs_change_as_little_as_can_be(seed):
         best[True] = min(best[True], cost)
         if (part >= 0).all():
             best[False] = min(best[False], cost)
-    moved = repair.by_moves(component, known, weight, parts)
+    moved = splitting.by_moves(component, known, weight, parts)
     cost = weight[moved.part != known].sum()
     assert moved.bound == cost == best[False] and not moved.free.any()
-    removed = repair.by_removal(graph, links, known, weight)
+    removed = splitting.by_removal(graph, links, known, weight)
     a, b = removed.part[links.i], removed.part[links.j]
     assert not ((a >= 0) & (b >= 0) & (a != b)).any()
     cost = weight[removed.part != known].sum()
@@ -166,7 +166,7 @@ def test_a_division_beside_the_optimum(seed):
     count, parts = int(random.integers(5, 9)), 2
     links = drawn_graph(random, count, 0.4)
     weight = random.integers(1, 4, count) if seed % 2 else None
-    shares = separator.Shares(np.full(parts, count / parts), 0, weight)
+    shares = removal.Shares(np.full(parts, count / parts), 0, weight)
     part = removal.divide(count, links, shares, seed)
     a, b = part[links.i], part[links.j]
     assert not ((a >= 0) & (b >= 0) & (a != b)).any()
@@ -183,7 +183,7 @@ def test_a_division_beside_the_optimum(seed):
     divided = np.ones(component.max() + 1, bool)
     graph = removal.graph_of(count, links)
     room = int(shares.room.max())
-    assert cover.fewest_removed(graph, component, divided, room) <= min(fits)
+    assert removal.fewest_removed(graph, component, divided, room) <= min(fits)
 
 
 @pytest.mark.parametrize("seed", range(20))

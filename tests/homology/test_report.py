@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.model import charts
+from jaxalign.model import show
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 VOID = {"meta", "rect", "line"}
@@ -116,11 +116,11 @@ def test_a_report_of_leaks_and_of_no_split():
 
 
 def test_bars_are_as_high_as_their_logarithms():
-    chart = charts.log_bars("t", ["a", "b", "c"], [1000, 10, 0], ["#1", "#2", "#3"])
+    chart = show.log_bars("t", ["a", "b", "c"], [1000, 10, 0], ["#1", "#2", "#3"])
     heights = [float(x) for x in re.findall(r'height="([\d.]+)" fill', chart)]
     assert len(heights) == 2 and heights[0] == pytest.approx(3 * heights[1], abs=0.2)
     assert "<title>a: 1,000 pairs</title>" in chart
-    stacked = charts.stacked("t", [("p", [3, 1])], ["x", "y"])
+    stacked = show.stacked_bars("t", [("p", [3, 1])], ["x", "y"])
     widths = [float(x) for x in re.findall(r'width="([\d.]+)" height="20"', stacked)]
     assert widths[0] == pytest.approx(3 * widths[1], abs=0.1)
     assert "p, x: 3 (75.0%)" in stacked

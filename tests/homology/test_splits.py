@@ -5,14 +5,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.homology import (
-    across,
-    assignment,
-    removal,
-    separator,
-    split_choices,
-    splitting,
-)
+from jaxalign.homology import across, assignment, removal, splitting
 from jaxalign.homology.links import Links
 from jaxalign.pairs.proofs import proof
 
@@ -416,7 +409,7 @@ def test_the_search_for_separators_makes_nothing_worse(seed):
     shares = removal.Shares(np.array([180.0, 60.0, 60.0]), 0)
     graph = removal.graph_of(300, links)
     part = removal.cover(random.integers(0, 3, 300).astype(np.int32), graph, 3)
-    found = separator.improve(part, graph, shares, random)
+    found = removal.improve(part, graph, shares, random)
     a, b = found[links.i], found[links.j]
     assert not ((a >= 0) & (b >= 0) & (a != b)).any()
     assert shares.value(found) > shares.value(part)
@@ -519,6 +512,6 @@ def test_an_audit_of_a_split_and_its_texts():
 
 def test_the_default_seed_of_labels_is_names():
     names = ("x", "y")
-    found = split_choices.labels_of({"y": "b", "x": "a"}, names)
+    found = assignment.labels_of({"y": "b", "x": "a"}, names)
     assert found is not None
     assert found.names == ("a", "b") and found.numbers.tolist() == [0, 1]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.io import families
-from jaxalign.model import family
+from jaxalign.io import fasta
+from jaxalign.model import profile
 
 # name: sequences, columns
 SHIPPED = {
@@ -18,7 +18,7 @@ SHIPPED = {
 
 @pytest.fixture(scope="module")
 def pfam():
-    return families.pfam()
+    return fasta.pfam()
 
 
 def test_shipped_seeds(pfam):
@@ -26,10 +26,12 @@ def test_shipped_seeds(pfam):
     protein = jaxalign.Scoring().alphabet
     for found in pfam.values():
         assert len(set(found.names)) == len(found)
-        assert (found.codes >= family.GAP).all()
+        assert (found.codes >= profile.FAMILY_GAP).all()
         assert (found.codes < protein.size).all()
-        assert (found.codes != family.GAP).any(0).all()  # no column of gaps only
-        assert (found.codes != family.GAP).any(1).all()
+        assert (
+            (found.codes != profile.FAMILY_GAP).any(0).all()
+        )  # no column of gaps only
+        assert (found.codes != profile.FAMILY_GAP).any(1).all()
 
 
 def test_rows_are_the_files(pfam, tmp_path):
@@ -40,7 +42,7 @@ def test_rows_are_the_files(pfam, tmp_path):
     rows = ["".join(letters[row]) for row in found.codes]
     lines = zip(found.names, rows, strict=True)
     path.write_text("".join(f">{name} x\n{row}\n" for name, row in lines))
-    again = families.read(path)
+    again = fasta.read_family(path)
     assert again.names == found.names and again.name == "again"
     np.testing.assert_array_equal(again.codes, found.codes)
 
@@ -54,19 +56,19 @@ def test_pairs_are_the_columns(pfam):
             if x >= 0 and y >= 0:
                 pairs.append((a, b))
             a, b = a + (x >= 0), b + (y >= 0)
-        partners = family.partners(found, i, j)
-        assert partners.shape == family.sequence(found, i).shape
+        partners = profile.partners(found, i, j)
+        assert partners.shape == profile.sequence(found, i).shape
         assert [(k, int(l)) for k, l in enumerate(partners) if l >= 0] == pairs
-        same = [family.sequence(found, i)[k] == family.sequence(found, j)[l]
+        same = [profile.sequence(found, i)[k] == profile.sequence(found, j)[l]
                 for k, l in pairs]  # fmt: skip
-        assert family.identity(found, i, j) == pytest.approx(np.mean(same))
+        assert profile.identity(found, i, j) == pytest.approx(np.mean(same))
 
 
 def test_agreement_of_an_alignment_with_itself_and_with_none():
     some, none = np.array([0, -1, 2]), np.full(3, -1)
-    assert family.agreement(some, some) == (1, 1)
-    assert family.agreement(none, some) == (0, 1)
-    assert family.agreement(some, none) == (1, 0)
+    assert profile.agreement(some, some) == (1, 1)
+    assert profile.agreement(none, some) == (0, 1)
+    assert profile.agreement(some, none) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -81,4 +83,4 @@ def test_refusals(text, words, tmp_path):
     path = tmp_path / "bad.fasta"
     path.write_text(text)
     with pytest.raises(jaxalign.InputError, match=words):
-        families.read(path)
+        fasta.read_family(path)

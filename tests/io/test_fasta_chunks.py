@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxalign.errors import InputError
-from jaxalign.io import fasta, fasta_blocks, fasta_chunks, zstd_stream
+from jaxalign.io import fasta, source
 from jaxalign.model.alphabet import named_alphabet
 
 # What lines begin with, end with and hold; the first of each are the usual ones.
@@ -38,7 +38,7 @@ def by_lines(data: bytes):
 
 def by_chunks(data: bytes):
     records = []
-    for chunk in fasta_chunks.chunks(io.BytesIO(data)):
+    for chunk in fasta.record_chunks(io.BytesIO(data)):
         assert chunk.lengths.sum() == len(chunk.text)
         ends = np.cumsum(chunk.lengths).tolist()
         sides = zip(chunk.names, [0, *ends], ends, strict=False)
@@ -49,26 +49,26 @@ def by_chunks(data: bytes):
 @pytest.mark.parametrize("size", [1, 7, 2**24])
 @pytest.mark.parametrize("usual", [True, False])
 def test_records_are_those_of_lines(monkeypatch, size, usual):
-    monkeypatch.setattr(fasta_chunks, "CHUNK", size)
+    monkeypatch.setattr(fasta, "CHUNK", size)
     for seed in range(300):
         data = drawn(seed, usual)
         assert by_chunks(data) == by_lines(data), data
 
 
 def test_most_files_are_read_without_a_line(monkeypatch):
-    monkeypatch.setattr(fasta_chunks, "_by_line", None)
+    monkeypatch.setattr(fasta, "_by_line", None)
     for seed in range(50):
         by_chunks(drawn(seed, True))
 
 
 @pytest.mark.parametrize("residues, records", [(1, 9), (7, 9), (99, 2), (99, 99)])
 def test_blocks_end_with_a_record(monkeypatch, tmp_path, residues, records):
-    monkeypatch.setattr(fasta_chunks, "CHUNK", 16)
+    monkeypatch.setattr(fasta, "CHUNK", 16)
     lengths = [3, 0, 9, 5, 0, 0, 12, 1]
     path = tmp_path / "a.fa"
     path.write_text("".join(f">s{k}\n{'M' * n}\n" for k, n in enumerate(lengths)))
     alphabet = named_alphabet("protein")
-    blocks = fasta_blocks.read_blocks(path, alphabet, "error", residues, records)
+    blocks = fasta.read_blocks(path, alphabet, "error", residues, records)
     blocks = [block for block, _ in blocks]
     assert [n for block in blocks for n in block.lengths.tolist()] == lengths
     names = [name for block in blocks for name in block.names]
@@ -86,7 +86,7 @@ def test_zstd(tmp_path):
         stream.write(text)
     alphabet = named_alphabet("protein")
     assert len(fasta.read(path, alphabet)) == 300
-    assert sum(len(x) for x, _ in fasta_blocks.read_blocks(path, alphabet)) == 300
+    assert sum(len(x) for x, _ in fasta.read_blocks(path, alphabet)) == 300
 
 
 def test_zstd_that_is_cut_short(tmp_path):
@@ -101,7 +101,7 @@ def test_zstd_that_is_cut_short(tmp_path):
 
 def test_zstd_without_a_reader(tmp_path, monkeypatch):
     path = tmp_path / "a.fa.zst"
-    path.write_bytes(zstd_stream.MAGIC + b"none")
+    path.write_bytes(source.MAGIC + b"none")
     for module in ("compression.zstd", "pyarrow"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match="needs Python 3.14 or pyarrow"):

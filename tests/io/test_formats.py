@@ -13,7 +13,7 @@ import pytest
 
 from jaxalign.database.api import search
 from jaxalign.errors import UsageError
-from jaxalign.io import arrow, sam_paf, triples
+from jaxalign.io import arrow, text_formats
 from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import as_sequences
@@ -380,7 +380,7 @@ t2                 1 MRV-AWF-XE      8
 
 
 def test_pair(capsys, monkeypatch):
-    monkeypatch.setattr("jaxalign.io.pretty.program_version", lambda: "1.2.3")
+    monkeypatch.setattr("jaxalign.io.text_formats.program_version", lambda: "1.2.3")
     assert text_of(capsys, table_of(SEMIGLOBAL[:2]), "pair") == PAIR
 
 
@@ -441,7 +441,7 @@ def test_parquet_reads_back(tmp_path):
     assert metadata["jaxalign.scoring"] == str(table.scoring)
     assert metadata["jaxalign.mode"] == "semiglobal"
     assert metadata["jaxalign.implementation"] == "wavefront"
-    assert metadata["jaxalign.version"] == sam_paf.program_version()
+    assert metadata["jaxalign.version"] == text_formats.program_version()
     group = pq.ParquetFile(path).metadata.row_group(0)
     assert group.column(0).compression == "ZSTD"
 
@@ -605,7 +605,7 @@ def test_a_name_breaks_no_line_of_three(capsys, format):
     )
     texts = []
     for found in (odd, plain):
-        triples.write(found, "-", format)
+        text_formats.write_triple(found, "-", format)
         texts.append(capsys.readouterr().out)
     assert len(texts[0].splitlines()) == len(texts[1].splitlines())
     says(texts[0], "a\\tb", "two\\nlines", "back\\\\tslash\\x1b")

@@ -20,22 +20,9 @@ from hypothesis import strategies as st
 import jaxalign
 from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.homology import certificate
-from jaxalign.io import (
-    airr,
-    arrow,
-    dataset,
-    embeddings,
-    families,
-    fasta,
-    fasta_blocks,
-    gene_tables,
-    name_table,
-    pair_list,
-    part_files,
-    source,
-)
-from jaxalign.io.known_names import KnownNames
-from jaxalign.model import matrix
+from jaxalign.io import arrow, delimited, embeddings, fasta, runs, source
+from jaxalign.io.delimited import KnownNames
+from jaxalign.model import scoring
 from jaxalign.model.alphabet import named_alphabet
 
 PROTEIN = named_alphabet("protein")
@@ -50,15 +37,17 @@ ABOUT = {"format": certificate.FORMAT, "definition": {}, "inputs": [], "parts": 
 def read_receptors(path):
     """As ``repertoire`` does, which reads a pipe once."""
     buffer = source.keep(path)
-    return airr.read(path, buffer) if airr.is_table(path, buffer) else None
+    return (
+        delimited.read_airr(path, buffer) if delimited.is_airr(path, buffer) else None
+    )
 
 
 # What reads, and a file that it reads.
 READERS = {
     "fasta": (lambda p: fasta.read(p, PROTEIN), b">a x\nMKV\n\n;c\n>b\nMK V\nAA\n"),
-    "family": (families.read, b">a\nMK-V\n>b\nM.\nKV\n"),
-    "names": (lambda p: name_table.read(p, {"a"}), b"name\tpart\na\tx\nb\\t\ty\n"),
-    "matrix": (lambda p: matrix.load(p), b"# c\n A C\nA 1 -2\nC -2 3.5\n"),
+    "family": (fasta.read_family, b">a\nMK-V\n>b\nM.\nKV\n"),
+    "names": (lambda p: delimited.read_names(p, {"a"}), b"name\tpart\na\tx\nb\\t\ty\n"),
+    "matrix": (lambda p: scoring.load_matrix(p), b"# c\n A C\nA 1 -2\nC -2 3.5\n"),
     "alignment": (jaxalign.Profile.from_alignment, b">a\nMK-V\n>b\nMKvV-\n"),
     "stockholm": (
         jaxalign.Profile.from_alignment,
@@ -68,11 +57,14 @@ READERS = {
     "certificate": (certificate.read, json.dumps(ABOUT).encode()),
     "index": (jaxalign.open_database, None),
     "embeddings": (embeddings.read, None),
-    "blocks": (lambda p: [*fasta_blocks.read_blocks(p, PROTEIN)], b">a\nMK\n>b\nV\n"),
+    "blocks": (lambda p: [*fasta.read_blocks(p, PROTEIN)], b">a\nMK\n>b\nV\n"),
     "receptors": (read_receptors, b"junction_aa\tlocus\nCASSF\tTRB\nCAW\tTRA\n"),
-    "genes": (gene_tables.read, b"gene\tcdr1\tcdr2\nA\tMK\tV\nB\tMR\tV\n"),
-    "distances": (gene_tables.distances, b"gene\tA\tB\nA\t0\t1\nB\t1\t0\n"),
-    "pairs": (lambda p: pair_list.read(p, KnownNames(["a", "b"])), b"a\tb\nb\ta\n"),
+    "genes": (delimited.read_genes, b"gene\tcdr1\tcdr2\nA\tMK\tV\nB\tMR\tV\n"),
+    "distances": (delimited.gene_distances, b"gene\tA\tB\nA\t0\t1\nB\t1\t0\n"),
+    "pairs": (
+        lambda p: delimited.read_pairs(p, KnownNames(["a", "b"])),
+        b"a\tb\nb\ta\n",
+    ),
     "parquet": (arrow.read_rows, None),
 }
 ODD = [
@@ -173,7 +165,7 @@ def test_every_reader_is_among_them(tmp_path):
         finally:
             sys.setprofile(None)
     # Of folders; test_fuzz.py has examples of them.
-    called |= {dataset.read_manifest.__code__, part_files.read_json.__code__}
+    called |= {runs.read_manifest.__code__, runs.read_json.__code__}
     lacking = [name for name, code in readers() if code not in called]
     assert not lacking
 
@@ -181,7 +173,7 @@ def test_every_reader_is_among_them(tmp_path):
 @pytest.mark.parametrize("name", [*READERS, "manifest"])
 def test_what_is_no_file(tmp_path, name):
     """Nothing, a folder, and a path that no file can have."""
-    read = dataset.read_manifest if name == "manifest" else READERS[name][0]
+    read = runs.read_manifest if name == "manifest" else READERS[name][0]
     for path in (tmp_path / "none", tmp_path, "\0", "x" * 300):
         with pytest.raises(JaxalignError):
             read(str(path))
@@ -250,7 +242,7 @@ def test_a_family_is_refused_with_its_line(tmp_path, text, place):
     path = tmp_path / "f.fasta"
     path.write_text(text)
     with pytest.raises(jaxalign.InputError, match=place):
-        families.read(path)
+        fasta.read_family(path)
 
 
 @pytest.mark.parametrize("data", [">a\n-\n", ">a\n--\n>b\n..\n"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import jaxalign
 from jaxalign.errors import JaxalignError
-from jaxalign.io import embeddings, fasta, formats, name_table, triples
+from jaxalign.io import delimited, embeddings, fasta, formats, text_formats
 from jaxalign.model.alphabet import from_parts
 from jaxalign.model.names import read_back, written
 
@@ -150,11 +150,11 @@ def test_names_in_lists(tmp_path, bounds):
 
     def check(names):
         columns = {"name": names, "part": ["x", "y", "x"], "component": [0, 1, 2]}
-        lines = name_table.lines(columns, lambda x: written(str(x)))
+        lines = delimited.list_lines(columns, lambda x: written(str(x)))
         path.write_bytes("".join(lines).encode())
         if any(not name.strip() or name != name.strip() for name in names):
             return  # blanks at the ends of fields are none of a name
-        found = name_table.read(str(path), set(names), ("part",))
+        found = delimited.read_names(str(path), set(names), ("part",))
         assert found == dict(zip(names, ["x", "y", "x"], strict=True))
 
     drawn(bounds, check)
@@ -198,9 +198,9 @@ def test_names_in_triples(tmp_path, bounds):
 
     def check(names):
         some = replace(triple, names=tuple(names))
-        triples.write(some, path, "json", force=True)
+        text_formats.write_triple(some, path, "json", force=True)
         assert json.loads(Path(path).read_bytes())["names"] == names
-        triples.write(some, path, "fasta", force=True)
+        text_formats.write_triple(some, path, "fasta", force=True)
         assert of_headings(Path(path).read_bytes().decode(), "span=") == names
 
     drawn(bounds, check)

@@ -1,5 +1,5 @@
 """Kernels stay inside their arrays: every load and store of the interpreter's twins is
-checked (``kernels_pallas/core/access_check.py``), for all lengths up to the borders of
+checked (``kernels_pallas/core/mosaic.py``), for all lengths up to the borders of
 a shape, in arrays of exactly the size that the host computes."""
 
 import os
@@ -16,8 +16,8 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from kernel_cases import KINDS, aligned, matrix, name, padded, values
 
 import kernels_pallas as kp
-from kernels_pallas.core import access_check, mosaic
-from kernels_pallas.pairs import layout, target_letters
+from kernels_pallas.core import mosaic
+from kernels_pallas.pairs import layout
 
 WORDS = [
     np.array(word, np.uint8) for k in range(4) for word in product((0, 1), repeat=k)
@@ -47,8 +47,8 @@ def touched(index, *, store=False, where=None, count=1):
     )
     jax.block_until_ready(run(jnp.zeros(8, jnp.int32)))
     jax.effects_barrier()
-    found = list(access_check.OUTSIDE)
-    access_check.OUTSIDE.clear()
+    found = list(mosaic.OUTSIDE)
+    mosaic.OUTSIDE.clear()
     return found
 
 
@@ -123,7 +123,7 @@ def test_what_the_host_reserves_is_what_a_launch_takes(shared, tile):
     s = kp.Fill(4, 32, 2, True, True, shared, tile, plain=True)
     for n in lengths_of_blocks(s, 4):
         if shared:
-            ends = target_letters.letters(
+            ends = layout.letters(
                 jnp.zeros(1, jnp.uint8), jnp.zeros(len(n), jnp.int32),
                 jnp.asarray(n, jnp.int32), shape=s, room=64,
             ).starts  # fmt: skip

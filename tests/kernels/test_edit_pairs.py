@@ -8,22 +8,21 @@ import numpy as np
 import pytest
 from kernel_cases import inside_arrays, joined, target_blocks, values
 
-from jaxalign.edits.dp.edit_integers import distance
-from kernels_pallas.bits import match_words
+from jaxalign.words.distances import distance
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.edits import edit_pairs
+from kernels_pallas.words import edits, lcs
 
 
 def found(columns, letters, codes, words, several=False):
-    padding = edit_pairs.pair_padding(codes)
+    padding = edits.pair_padding(codes)
     static = {"words": words, "padding": padding, "several": several}
-    more = edit_pairs.MAX_ROWS_READ
+    more = edits.MAX_ROWS_READ
     sides = []
     for some, options in ((columns, {"more": more}), (letters, {"front": True})):
         some = [*some, *[np.zeros(0, np.uint8)] * (-len(some) % THREADS)]
         sides += [target_blocks(some, padding, **options), joined(some)[2]]
-    result = edit_pairs.pair_edits(*sides, **static, interpret=mosaic.interpreter())
+    result = edits.pair_edits(*sides, **static, interpret=mosaic.interpreter())
     return inside_arrays(result)[: len(columns)].tolist()
 
 
@@ -71,8 +70,8 @@ def test_edges_cross_from_a_group_to_the_next(codes, words, longest):
 
 @pytest.mark.parametrize("codes", [1, 4, 5, 7, 8, 15, 16, 20, 64, 128, 255])
 def test_fields_tell_all_codes_apart(codes):
-    padding = edit_pairs.pair_padding(codes)
-    fields = edit_pairs.code_fields(padding)
+    padding = edits.pair_padding(codes)
+    fields = edits.code_fields(padding)
     assert codes <= padding <= 255
     rows = [
         tuple((code >> f.shift & 2**f.bits - 1) + f.first for f in fields)
@@ -90,10 +89,10 @@ def test_fields_tell_all_codes_apart(codes):
 def test_it_lowers_to_mosaic_for_a_gpu(words, several, padding):
     shapes = (2,), (2,), (600 * THREADS,)
     blocks = [jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes]
-    blocks = match_words.TargetBlocks(*blocks)
+    blocks = lcs.TargetBlocks(*blocks)
     lengths = jax.ShapeDtypeStruct((2 * THREADS,), jnp.int32)
     static = {"words": words, "several": several, "padding": padding}
-    run = partial(edit_pairs.pair_edits, **static)
+    run = partial(edits.pair_edits, **static)
     traced = jax.jit(run).trace(blocks, lengths, blocks, lengths)
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from kernel_cases import inside_arrays, joined, target_blocks, values
 
-from jaxalign.edits.dp.edit_integers import distance
-from kernels_pallas.bits import match_words
+from jaxalign.words.distances import distance
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
-from kernels_pallas.edits import edit_words, edits
+from kernels_pallas.words import edits, lcs
 
 PADDING = 4
 
@@ -66,7 +65,7 @@ def test_blocks_that_no_query_meets_are_left_out():
 @values
 @pytest.mark.slow
 def test_edges_cross_from_one_statement_to_the_next():
-    words = edit_words.ASM_WORDS + 2
+    words = edits.ASM_WORDS + 2
     queries = [np.zeros(words * 32 - 2, np.uint8), *sets(3, 3, words * 32 - 2)]
     targets = [np.zeros(20, np.uint8), *sets(4, 6, 30)]
     got = found(queries, targets, words, 1)
@@ -77,12 +76,12 @@ def test_edges_cross_from_one_statement_to_the_next():
     "words", [1, pytest.param(edits.STACK_WORD_COUNTS[-1], marks=pytest.mark.slow)]
 )
 def test_it_lowers_to_mosaic_for_a_gpu(words):
-    size = -(-26 * match_words.row_words(words) // THREADS) * THREADS
+    size = -(-26 * lcs.row_words(words) // THREADS) * THREADS
     shapes = [(4, size), (4,), (2,), (2,), (64 * THREADS,), (2 * THREADS,)]
     shapes = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     table, layout, *blocks, lengths = shapes
     run = partial(edits.edit_distances, words=words, padding=24, rows=8)
-    blocks = match_words.TargetBlocks(*blocks)
+    blocks = lcs.TargetBlocks(*blocks)
     traced = jax.jit(run).trace(table, layout, blocks, lengths)
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text

@@ -16,11 +16,11 @@ import kernels_pallas as kp
 from jaxalign import hard_alignment, hard_matrix
 from jaxalign.runtime import backend
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
-from jaxalign.similarity.hard import primitives
-from jaxalign.similarity.overhang import no_overhang, overhang
+from jaxalign.similarity.costs import no_overhang, overhang
+from jaxalign.similarity.hard import engine
 from kernels_pallas.core import mosaic
-from kernels_pallas.similarity.hard import align
-from kernels_pallas.similarity.hard.shapes import Hard
+from kernels_pallas.similarity import hard_align
+from kernels_pallas.similarity.hard_cells import Hard
 
 
 def tables(s, lengths, ends, local=False, seed=0):
@@ -28,7 +28,7 @@ def tables(s, lengths, ends, local=False, seed=0):
     rng = np.random.default_rng(seed)
     costs = rng.integers(0, 4, (len(s), 2, 2)).astype(np.float32)
     m, n = np.asarray(lengths, np.int32).T
-    flags = np.array([[name in one for name in primitives.FLAGS] for one in ends])
+    flags = np.array([[name in one for name in engine.FLAGS] for one in ends])
 
     def one(s, costs, m, n, flags):
         rules = ModeRules(m, n, *flags, jnp.bool_(local), jnp.bool_(True))
@@ -36,7 +36,7 @@ def tables(s, lengths, ends, local=False, seed=0):
         hang = no_overhang(s.shape, jnp.float32)
         if not local:
             hang = overhang(*costs, s.shape, rules, FORBIDDEN)
-        return primitives.arrays_of(s, costs, hang, rules)
+        return engine.arrays_of(s, costs, hang, rules)
 
     return jax.jit(jax.vmap(one))(s, *map(jnp.asarray, (costs, m, n, flags)))
 
@@ -62,15 +62,15 @@ def some_lengths(count, m, n, seed=2):
 
 def check(given, found, local):
     """Scores, ends and partners are those of ``hard.dp.fill``, with equals and all."""
-    plain = jax.jit(jax.vmap(partial(primitives._plain_path, local=local)))
-    want = align.HardPaths(*map(np.asarray, plain(*given)))
-    found = align.HardPaths(*map(inside_arrays, found))
+    plain = jax.jit(jax.vmap(partial(engine._plain_path, local=local)))
+    want = hard_align.HardPaths(*map(np.asarray, plain(*given)))
+    found = hard_align.HardPaths(*map(inside_arrays, found))
     legal = want.score > FORBIDDEN / 20
     np.testing.assert_array_equal(np.isnan(want.score), np.isnan(found.score))
     np.testing.assert_array_equal(legal, found.score > FORBIDDEN / 20)
     row = np.arange(want.partners.shape[1])
     inside = (row >= want.i[:, None]) & (row < want.end_i[:, None])
-    for name in align.HardPaths._fields:
+    for name in hard_align.HardPaths._fields:
         a, b = getattr(want, name), getattr(found, name)
         if name == "partners":
             a, b = np.where(inside, a, -1), np.where(inside, b, -1)
@@ -139,7 +139,7 @@ def test_dtypes(form, dtype):
     their loads."""
     local, free = form == "local", form == "semiglobal"
     count, shape = 7, (23, 301)
-    ends = [primitives.FLAGS if free else ()] * count
+    ends = [engine.FLAGS if free else ()] * count
     lengths = some_lengths(count, *shape)
     given = tables(scores(dtype, (count, *shape)), lengths, ends, local)
     shape = Hard(2, local, free, plain=True)
@@ -166,7 +166,7 @@ def test_meaningless_scores(local):
 @pytest.mark.slow
 def test_parts_of_a_batch(monkeypatch):
     given = tables(scores("int8", (6, 5, 16)), some_lengths(6, 5, 16), [()] * 6)
-    monkeypatch.setattr(align, "DECISION_BYTES", 1)
+    monkeypatch.setattr(hard_align, "DECISION_BYTES", 1)
     check(given, interpreted(given, Hard(2, False, plain=True)), False)
 
 
@@ -183,7 +183,7 @@ def test_scores_of_a_product(form):
     lengths = some_lengths(count, m, n)
     s = scores("float32", (count, m, n))
     given = tables(s, lengths, ends, local)
-    plain = jax.jit(jax.vmap(partial(primitives._plain_path, local=local)))
+    plain = jax.jit(jax.vmap(partial(engine._plain_path, local=local)))
     want = np.asarray(plain(*given)[0])
     product = s.reshape(queries, targets, m, n).transpose(0, 2, 1, 3)
     run = partial(kp.hard_scores, local=local, last_column=free,
@@ -199,10 +199,10 @@ def test_scores_of_a_product(form):
 def test_tables_of_a_warp_fill_its_lanes():
     """400 columns are 25 lanes: 14 tables are eleven passes of 32, where there are
     enough of them for every multiprocessor."""
-    assert align.choose(100_000, 400, kp.HOPPER).tables == 14
-    assert align.choose(8192, 400, kp.HOPPER).tables == 1
-    assert align.choose(64, 400, kp.HOPPER).tables == 1
-    assert align.choose(10**6, 16, kp.HOPPER).tables == align.MOST_TABLES
+    assert hard_align.choose(100_000, 400, kp.HOPPER).tables == 14
+    assert hard_align.choose(8192, 400, kp.HOPPER).tables == 1
+    assert hard_align.choose(64, 400, kp.HOPPER).tables == 1
+    assert hard_align.choose(10**6, 16, kp.HOPPER).tables == hard_align.MOST_TABLES
 
 
 # As a primitive: elsewhere than on a GPU it is ``hard.dp.fill``
@@ -223,8 +223,8 @@ def test_chosen_where_they_run(monkeypatch, mode):
     want = outer(s, lengths)
     monkeypatch.setattr(backend, "kernels", lambda: (kp, ""))
     bound = []
-    kept = primitives.best_path
-    monkeypatch.setattr(primitives, "best_path", lambda *x: bound.append(x) or kept(*x))
+    kept = engine.best_path
+    monkeypatch.setattr(engine, "best_path", lambda *x: bound.append(x) or kept(*x))
     for function in (outer, jax.jit(jax.vmap(outer))):
         found = function(s, lengths)
         for a, b in zip(*map(jax.tree.leaves, (want, found)), strict=True):
@@ -238,7 +238,7 @@ def test_chosen_where_they_run(monkeypatch, mode):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", primitives.DTYPES)
+@pytest.mark.parametrize("dtype", engine.DTYPES)
 @pytest.mark.parametrize("local", (False, True), ids=("border", "local"))
 def test_device_agrees(dtype, local):
     """All free ends; lengths; one warp a table and several tables a warp."""

@@ -9,9 +9,9 @@ import pytest
 from cases import lcs_by_words
 from kernel_cases import inside_arrays, joined, target_blocks, values
 
-from kernels_pallas.bits import lcs, match_words
 from kernels_pallas.core import mosaic
 from kernels_pallas.core.mosaic import THREADS
+from kernels_pallas.words import lcs
 
 WILDCARD, PADDING = 4, 5
 
@@ -52,16 +52,16 @@ def test_a_carry_crosses_from_one_statement_to_the_next():
 
 def test_rows_of_match_words_lie_in_different_banks():
     for words in range(1, 65):
-        row = match_words.row_words(words)
+        row = lcs.row_words(words)
         assert row >= words and len({row * letter % 32 for letter in range(32)}) == 32
 
 
 @pytest.mark.parametrize("words", [1, lcs.ASM_WORDS, lcs.WORD_COUNTS[-1]])
 def test_it_lowers_to_mosaic_for_a_gpu(words):
-    size = -(-25 * match_words.row_words(words) // THREADS) * THREADS
+    size = -(-25 * lcs.row_words(words) // THREADS) * THREADS
     shapes = [(4, size), (2,), (2,), (64 * THREADS,)]
     table, *blocks = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     run = partial(lcs.subsequences, words=words)
-    traced = jax.jit(run).trace(table, match_words.TargetBlocks(*blocks))
+    traced = jax.jit(run).trace(table, lcs.TargetBlocks(*blocks))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text

@@ -14,11 +14,19 @@ import kernels_pallas
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import band, gpu_fill, pruning, tile_fill
+from jaxalign.pairs.long import fill as gpu_fill
+from jaxalign.pairs.long import path, pruning
+from jaxalign.pairs.long.align import Halves
 from jaxalign.pairs.long.blocks import Line, LongPair, TableBlock, whole
-from jaxalign.pairs.long.halves import Halves
+from jaxalign.pairs.long.fill import (
+    HOST_CELLS,
+    arrays_of,
+    fill_by_tiles,
+    fill_on_gpu,
+    sizes_of,
+)
 from kernels_pallas.core import mosaic, target
-from kernels_pallas.pairs import long_block, long_fill, long_shapes
+from kernels_pallas.pairs import long_fill, long_values
 
 LETTERS, OPEN, EXTEND = 5, 7, 2
 ENDS = ("query_start", "query_end", "target_start", "target_end")
@@ -67,7 +75,7 @@ def form_name(form):
 
 def fill(pair, block, bound_score=pruning.NO_BOUND, form=WIDE, **options):
     """Blocks that are not small by the kernel."""
-    run = partial(gpu_fill.fill, kernels=kernels_pallas, **form)
+    run = partial(fill_on_gpu, kernels=kernels_pallas, **form)
     return run(pair, block, bound_score, interpret=mosaic.interpreter(), small=2**15,
                **options)  # fmt: skip
 
@@ -86,8 +94,8 @@ CASES = [
 @pytest.mark.parametrize("mode, free, m, n, near", CASES)
 def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near, form):
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(band, "ROWS", 256)
-    monkeypatch.setattr(band, "LANES", 32)
+    monkeypatch.setattr(path, "ROWS", 256)
+    monkeypatch.setattr(path, "LANES", 32)
     monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
     monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
     pair = pair_of(*sequences(m, n, near), mode, free)
@@ -138,8 +146,8 @@ def test_scores_by_halves(monkeypatch, mode, free, m, n, near):
 def test_a_pair_in_slabs(monkeypatch, mode, free, m, n, near):
     """Their lines are on the host, and the path goes from one to the next."""
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(band, "ROWS", 256)
-    monkeypatch.setattr(band, "LANES", 32)
+    monkeypatch.setattr(path, "ROWS", 256)
+    monkeypatch.setattr(path, "LANES", 32)
     monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
     monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
     pair = pair_of(*sequences(m, n, near), mode, free)
@@ -164,7 +172,7 @@ def test_lines_and_pruning(monkeypatch, form):
     m, n = (700, 640) if form is WIDE else (1200, 1300)  # chunks are twice as wide
     pair = pair_of(*sequences(m, n, True), "global")
     grid = fill(pair, whole(pair), form=form)
-    right = tile_fill.fill(pair, whole(pair), tile=(256, 100))
+    right = fill_by_tiles(pair, whole(pair), tile=(256, 100))
     assert set(grid.rows) == {*range(256, m, 256), m} == set(right.rows)
     check_lines(grid, right)
     best = int(right.rows[pair.m].h[-1])
@@ -181,7 +189,7 @@ def test_lines_by_maxima_of_float16(monkeypatch):
     pair = pair_of(*sequences(400, 500, True), "global")
     with target.made_for(target.AMPERE):
         grid = fill(pair, whole(pair), form=NARROW)
-    check_lines(grid, tile_fill.fill(pair, whole(pair), tile=(256, 500)))
+    check_lines(grid, fill_by_tiles(pair, whole(pair), tile=(256, 500)))
 
 
 def check_lines(grid, right):
@@ -234,7 +242,7 @@ def test_values_beyond_16_bits(monkeypatch, mode, costs):
     pair = pair_of(query, target, mode, (), matrix(match), costs)
     launches = launches_of_16_bits(monkeypatch)
     grid = fill(pair, whole(pair), form=NARROW)
-    right = tile_fill.fill(pair, whole(pair), tile=(256, 400))
+    right = fill_by_tiles(pair, whole(pair), tile=(256, 400))
     assert launches == [True]
     check_lines(grid, right)
     best = grid.spots[0].score if local else int(grid.rows[pair.m].h[-1])
@@ -257,8 +265,8 @@ def far_pair(m, n, near, mode):
 def lost_bands(pair, rows, interpret=None, packed=True):
     """(whether each band tells that values left the range, H of column n)."""
     shape = rows, 64, interpret, packed
-    sizes = gpu_fill.sizes_of(pair, whole(pair), kernels_pallas, False, *shape)
-    arrays, segment = gpu_fill.arrays_of(
+    sizes = sizes_of(pair, whole(pair), kernels_pallas, False, *shape)
+    arrays, segment = arrays_of(
         pair, whole(pair), pruning.NO_BOUND, kernels_pallas, sizes
     )
     s = sizes.shape
@@ -307,7 +315,7 @@ def test_values_out_of_range_are_found(monkeypatch, mode):
     launches = launches_of_16_bits(monkeypatch)
     grid = fill(pair, whole(pair), form=NARROW)
     assert launches == [True, False]
-    check_lines(grid, tile_fill.fill(pair, whole(pair), tile=(256, 400)))
+    check_lines(grid, fill_by_tiles(pair, whole(pair), tile=(256, 400)))
 
 
 def test_blocks_between_lines_are_one_program():
@@ -318,8 +326,7 @@ def test_blocks_between_lines_are_one_program():
     sizes = (190_000, 190_000), (20_000, 170_000), (100_000, 3_000)
     blocks = [TableBlock(0, 0, *size, line, line) for size in sizes]
     shapes = [
-        gpu_fill.sizes_of(pair, block, kernels_pallas, True, None, None)
-        for block in blocks
+        sizes_of(pair, block, kernels_pallas, True, None, None) for block in blocks
     ]
     assert len({sizes.shape for sizes in shapes}) == 1
     assert len({sizes.bands for sizes in shapes}) == 3
@@ -333,17 +340,17 @@ def test_what_is_pruned_is_minus_infinity(form):
     interpret = mosaic.interpreter()
     block, far = whole(pair), 10**6
     shape = form["rows"], form["steps"], interpret, form["packed"]
-    sizes = gpu_fill.sizes_of(pair, block, kernels_pallas, True, *shape)
-    arrays, _ = gpu_fill.arrays_of(pair, block, far, kernels_pallas, sizes)
+    sizes = sizes_of(pair, block, kernels_pallas, True, *shape)
+    arrays, _ = arrays_of(pair, block, far, kernels_pallas, sizes)
 
     def run(block, scores):
-        inputs, top = long_block.inputs_of(block, scores, sizes.shape)
+        inputs, top = long_fill.inputs_of(block, scores, sizes.shape)
         return long_fill.fill(inputs, top, sizes.shape, 1, interpret)
 
     out = jax.jit(run)(arrays, pair.scores)
     assert not out.computed[: sizes.bands].any()
-    assert (out.columns == long_shapes.MINUS_INFINITY).all()
-    assert (out.last_row == long_shapes.MINUS_INFINITY).all()
+    assert (out.columns == long_values.MINUS_INFINITY).all()
+    assert (out.last_row == long_values.MINUS_INFINITY).all()
 
 
 @pytest.mark.parametrize(
@@ -381,13 +388,13 @@ def test_it_lowers_to_mosaic_for_a_gpu(rows, local, packed):
 @pytest.mark.parametrize("rows", [300, 512, 513, 1024, 8192, 2**19, 2**20])
 def test_a_block_for_a_gpu_has_a_line_inside(rows, packed):
     """Or a walk, and the search for the end of a local pair, would fill it for ever."""
-    least = gpu_fill.HOST_CELLS // rows + 1
+    least = HOST_CELLS // rows + 1
     for columns in {least, least + 1, 8191, 8192, 8193, 50_000, 2**17}:
-        if rows * columns <= gpu_fill.HOST_CELLS:
+        if rows * columns <= HOST_CELLS:
             continue  # for the host
         pair = far_pair(rows, columns, False, "local")
         shape = kernels_pallas, True, None, None
-        sizes = gpu_fill.sizes_of(pair, whole(pair), *shape, packed=packed)
+        sizes = sizes_of(pair, whole(pair), *shape, packed=packed)
         assert sizes.bands > sizes.band_step or columns > sizes.capture
 
 
@@ -397,7 +404,7 @@ def test_tall_pairs_have_tall_bands():
     shape = kernels_pallas, False, None, None
 
     def chosen(pair, packed=None):
-        s = gpu_fill.sizes_of(pair, whole(pair), *shape, packed=packed).shape
+        s = sizes_of(pair, whole(pair), *shape, packed=packed).shape
         return s.rows, s.packed
 
     assert chosen(dna) == (16, True)
@@ -413,9 +420,9 @@ def test_tall_pairs_have_tall_bands():
 
 def test_the_range_is_proven():
     scores = np.array([[1, -3], [-3, 1]])
-    assert long_shapes.long_fits(scores, 5, 2, 2 * 10**7)
-    assert not long_shapes.long_fits(scores, 5, 2, 10**9)
-    assert not long_shapes.long_fits(scores * 60, 5, 2, 1000)  # of 8 bits
+    assert long_values.long_fits(scores, 5, 2, 2 * 10**7)
+    assert not long_values.long_fits(scores, 5, 2, 10**9)
+    assert not long_values.long_fits(scores * 60, 5, 2, 1000)  # of 8 bits
 
 
 @pytest.mark.parametrize("local", [True, False])

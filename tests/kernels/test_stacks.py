@@ -7,7 +7,7 @@ import pytest
 from kernel_cases import aligned, check_scores, lower, matrix, shape_of, values
 
 import kernels_pallas as kp
-from kernels_pallas.pairs.stacks import NO_QUERY, stacked_strips
+from kernels_pallas.pairs.config import NO_QUERY, stacked_strips
 
 
 @pytest.mark.parametrize("packed", (True, False))

@@ -29,7 +29,7 @@ from kernel_cases import (
 from kernel_programs import DUMPS, GOLDEN, SETTINGS
 
 import kernels_pallas as kp
-from kernels_pallas.core import mosaic, support, target
+from kernels_pallas.core import mosaic, target
 from kernels_pallas.pairs import config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,9 +195,9 @@ def test_older_cards_have_no_target(capability):
 @pytest.mark.parametrize("jax_version", [(0, 10), (0, 11)])
 @pytest.mark.parametrize("capability", ["7.5", "8.0", "9.0", "12.0"])
 def test_support(monkeypatch, capability, jax_version):
-    monkeypatch.setattr(support, "jax_version", lambda: jax_version)
+    monkeypatch.setattr(target, "jax_version", lambda: jax_version)
     device = SimpleNamespace(platform="gpu", compute_capability=capability)
-    works, why = support.supported.__wrapped__(device)
+    works, why = target.supported.__wrapped__(device)
     number = float(capability)
     assert works == (number >= 9 or (number >= 8 and jax_version >= (0, 11)))
     assert capability in why

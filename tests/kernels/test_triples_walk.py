@@ -10,8 +10,7 @@ import pytest
 
 from kernels_pallas.core import mosaic
 from kernels_pallas.triples import api
-from kernels_pallas.triples.rules import COLUMNS, opened
-from kernels_pallas.triples.shapes import arrays_of, table_of
+from kernels_pallas.triples.shapes import COLUMNS, arrays_of, opened, table_of
 from kernels_pallas.triples.walk import walk
 
 pytestmark = [

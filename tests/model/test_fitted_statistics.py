@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from jaxalign.model.fitted_statistics import (
+from jaxalign.model.statistics import (
     NO_FIT,
     Fit,
-    bits,
-    distance,
-    evalues,
     fit,
+    fit_distance,
+    fitted_bits,
+    fitted_evalues,
     is_trustworthy,
 )
 
@@ -40,14 +40,14 @@ def test_nothing_is_fitted_to_too_little():
     assert fit([5] * 10, 20, [30] * 10) is NO_FIT
     assert fit([7] * 100, 20, [30] * 100) is NO_FIT
     assert fit([0] * 100, 20, [30] * 100) is NO_FIT
-    assert np.isnan(evalues([3], [20], 500, NO_FIT)).all()
+    assert np.isnan(fitted_evalues([3], [20], 500, NO_FIT)).all()
 
 
 def test_bits_and_evalues_agree():
     found = Fit(np.array([0.2, 0.3]), np.array([0.02, 0.05]))
     score, m = [50, 60], [100, 200]
-    want = np.array(m) * 5000 * 2.0 ** -bits(score, found)
-    np.testing.assert_allclose(evalues(score, m, 5000, found), want)
+    want = np.array(m) * 5000 * 2.0 ** -fitted_bits(score, found)
+    np.testing.assert_allclose(fitted_evalues(score, m, 5000, found), want)
 
 
 @pytest.mark.parametrize("shorter", [0, 1, 2])
@@ -67,7 +67,7 @@ def test_a_fit_to_related_sequences_is_not_trusted(related, trusted):
     scores[:related] = np.random.default_rng(4).normal(900, 40, related)
     estimate = fit(scores, 250, lengths)
     assert is_trustworthy(estimate, decoys, 250, decoy_lengths) == trusted
-    assert (distance(estimate, decoys, 250, decoy_lengths) < 0.15) == trusted
+    assert (fit_distance(estimate, decoys, 250, decoy_lengths) < 0.15) == trusted
 
 
 def test_the_distance_by_its_definition():
@@ -79,4 +79,4 @@ def test_the_distance_by_its_definition():
             [1 - np.exp(-0.04 * 80 * n * np.exp(-0.15 * x)) for n in lengths]
         )
         largest = max(largest, abs(share - np.mean(scores >= x)))
-    assert distance(estimate, scores, 80, lengths) == pytest.approx(largest)
+    assert fit_distance(estimate, scores, 80, lengths) == pytest.approx(largest)

@@ -7,9 +7,11 @@ import pytest
 from cases import END_SETS, some_texts
 
 import jaxalign
-from jaxalign.model.identity import IDENTITIES, Filters, denominator
-from jaxalign.model.identity_bounds import (
+from jaxalign.model.identity import (
+    IDENTITIES,
+    Filters,
     IdentityBound,
+    denominator,
     identity_bound,
     least_span,
     why_none,

@@ -9,7 +9,7 @@ from cases import some_texts
 import jaxalign
 from jaxalign import Scoring, UsageError
 from jaxalign.io import formats
-from jaxalign.model.result import AlignmentResult
+from jaxalign.model.frames import AlignmentResult
 
 TEXTS = some_texts(1, 12)
 TRIPLE = ("MKTAYIAKQRWWW", "CCCMKTAIAKQR", "MRTAYLAR")

@@ -10,7 +10,7 @@ from biotite.sequence.align import SubstitutionMatrix
 
 import jaxalign
 from jaxalign import Scoring, UsageError
-from jaxalign.model import matrix
+from jaxalign.model import scoring
 from jaxalign.model.scoring import PRESET_NAMES, preset, resolve_ends
 
 NCBI = """# a comment, and a matrix that is not symmetric
@@ -163,9 +163,9 @@ def test_a_name_that_no_file_can_have(name):
 def test_marks_and_ends_of_lines_of_other_systems(tmp_path):
     path = tmp_path / "own.mat"
     path.write_bytes(b"\xef\xbb\xbfA C\r\nA 1 2e0\r\nC +3. -.5\r\n")
-    assert matrix.load(str(path))[1].tolist() == [[1, 2], [3, -0.5]]
+    assert scoring.load_matrix(str(path))[1].tolist() == [[1, 2], [3, -0.5]]
     path.write_bytes(b"# \xe9\rA C\rA 1 2\rC 3 4\r")
-    assert matrix.load(str(path))[1].tolist() == [[1, 2], [3, 4]]
+    assert scoring.load_matrix(str(path))[1].tolist() == [[1, 2], [3, 4]]
 
 
 def test_a_matrix_file_that_changed_is_read_again(tmp_path, monkeypatch):
@@ -191,7 +191,7 @@ def test_a_folder_is_no_matrix(tmp_path):
 
 def test_every_bundled_matrix_loads():
     """With either biotite, J left out, in an order of our own."""
-    for name in matrix.matrix_names():
+    for name in scoring.matrix_names():
         s = Scoring(name)
         assert s.scores.shape == (s.alphabet.size,) * 2
     assert Scoring("blosum62").alphabet == Scoring("EBLOSUM62").alphabet
@@ -309,15 +309,15 @@ def test_modes_and_free_ends():
 def test_bundled_matrices_are_those_of_biotite(imported, monkeypatch):
     """Its files are read without importing it; without them it is imported."""
     known = sorted(SubstitutionMatrix.list_db())
-    for function in (matrix.matrix_names, matrix._from_biotite):
-        monkeypatch.setattr(matrix, function.__name__, function.__wrapped__)
-    assert matrix._matrix_folder() is not None
+    for function in (scoring.matrix_names, scoring._from_biotite):
+        monkeypatch.setattr(scoring, function.__name__, function.__wrapped__)
+    assert scoring._matrix_folder() is not None
     if imported:
-        monkeypatch.setattr(matrix, "_matrix_folder", lambda: None)
-    assert list(matrix.matrix_names()) == known and len(known) > 80
+        monkeypatch.setattr(scoring, "_matrix_folder", lambda: None)
+    assert list(scoring.matrix_names()) == known and len(known) > 80
     for name in known:
         scores = SubstitutionMatrix.dict_from_db(name)
-        letters, table = matrix._from_biotite(name)
+        letters, table = scoring._from_biotite(name)
         assert {*letters} == {a for a, _ in scores} - ({"J"} - {*letters})
         want = [[scores[a, b] for b in letters] for a in letters]
         np.testing.assert_array_equal(table, want, err_msg=name)

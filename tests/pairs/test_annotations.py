@@ -16,7 +16,7 @@ from jaxtyping import Bool, Int8, Int16, Int32, UInt8, UInt32
 from jaxalign.affine import Gaps
 from jaxalign.database.dp import best_hits
 from jaxalign.model.scoring import FREE_ENDS
-from jaxalign.pairs.dp import directions, ends, profile, walk, wavefront
+from jaxalign.pairs.dp import directions, matrix_rows, walk, wavefront
 from jaxalign.pairs.dp.sweep import lane_fill
 
 # No two alike: letters (and the pad letter), query, target, block, lanes, targets of a
@@ -41,7 +41,7 @@ def claims(Score):
     row, column, cells = (of(Score, x) for x in ("N+1", "M+1", "M+1 N+1"))
     gaps, top, words = Gaps(score, score), wavefront.Top(row, row), of(UInt32, "M//8 N")
     pair = of(Int32, "M"), of(Int32, "N"), INT, INT
-    end = ends.EndCell(lane, LANES, LANES)
+    end = walk.EndCell(lane, LANES, LANES)
     best = best_hits.BestHits(of(Score, "H W"), of(Int32, "H W"))
     tile, targets, tie = of(Int32, "L//16 B"), of(Int32, "P"), of(Score, "L//16 B")
     block = of(UInt8, "L B"), tile, tile, of(Bool, "L//16 B"), *[targets] * 3, INT, INT
@@ -54,11 +54,13 @@ def claims(Score):
         "pack": (directions.pack, [of(UInt8, "R N")], of(UInt32, "R//8 N")),
         "unpack": (directions.unpack, [of(UInt32, "W N")], of(UInt8, "8*W N")),
         "padded_scores": (
-            profile.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
+            matrix_rows.padded_scores, [matrix, score, score], of(Score, "A+1 A+1")),
         "database_profile": (
-            profile.database_profile, [matrix, of(UInt8, "L B")], of(Score, "A L+2 B")),
+            matrix_rows.database_profile,
+            [matrix, of(UInt8, "L B")],
+            of(Score, "A L+2 B")),
         "database_profile_in": (
-            profile.database_profile_in,
+            matrix_rows.database_profile_in,
             [matrix, of(UInt8, "L B"), INT, of(Score, "A L+2 B")],
             of(Score, "A L+2 B")),
         "best_hits.add": (
@@ -67,11 +69,11 @@ def claims(Score):
             best),
         "wavefront.fill": (
             partial(wavefront.fill, words=True), [*pair, matrix, gaps, FREE],
-            (ends.EndCell(score, INT, INT), words)),
+            (walk.EndCell(score, INT, INT), words)),
         "wavefront.strip": (
             partial(wavefront.strip, tables=True),
             [*pair, INT, top, matrix, gaps, FREE, INT, codes], wavefront.Strip(*strip)),
-        "border_end": (ends.border_end, [end, end, end, FREE, lane], end),
+        "border_end": (walk.border_end, [end, end, end, FREE, lane], end),
         "walk": (
             lambda begun, rules: walk.walk(begun, nibble_at, jnp.equal, rules),
             [WALKED, walk.WalkBorders(FLAG, FLAG, INT)], WALKED),

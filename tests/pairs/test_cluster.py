@@ -11,7 +11,7 @@ from jaxalign import DeviceError, UsageError
 from jaxalign.cli.main import main
 from jaxalign.io import formats
 from jaxalign.model.table import join
-from jaxalign.runtime import ray_cluster
+from jaxalign.runtime import devices
 
 TEXTS = some_texts(3, 90, 200)
 
@@ -21,12 +21,12 @@ def node(cpus, alive=True, **others):
 
 
 def test_shares():
-    share = ray_cluster.share_of([node(8), node(4), node(2, alive=False)])
-    assert share == ray_cluster.Share(4, 0, 3, 2)
-    share = ray_cluster.share_of([node(8, GPU=2), node(4), node(64, GPU=4)])
-    assert share == ray_cluster.Share(1, 1, 6, 4)
+    share = devices.share_of([node(8), node(4), node(2, alive=False)])
+    assert share == devices.Share(4, 0, 3, 2)
+    share = devices.share_of([node(8, GPU=2), node(4), node(64, GPU=4)])
+    assert share == devices.Share(1, 1, 6, 4)
     with pytest.raises(DeviceError, match="neither"):
-        ray_cluster.share_of([node(0)])
+        devices.share_of([node(0)])
 
 
 def test_devices_are_the_clusters_choice():

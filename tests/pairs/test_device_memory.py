@@ -26,22 +26,15 @@ from jaxalign.errors import DeviceError, DeviceFailure, MemoryPlanError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.pairs import compiled, engine
-from jaxalign.pairs.gpu import (
-    device_arrays,
-    device_job,
-    device_memory,
-    dispatch,
-    launch_call,
-    launch_plan,
-    launch_size,
-)
+from jaxalign.pairs.gpu import device_arrays, device_job, dispatch, launches
+from jaxalign.pairs.gpu.launches import cut, launch_bytes, smaller
+from jaxalign.pairs.pair_matrix import Partition
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.run_state import Run
-from jaxalign.pairs.windows import Partition
 from jaxalign.runtime import device_errors
+from kernels_pallas.pairs.config import FillOutput, output_shapes
 from kernels_pallas.pairs.ends import border_end
 from kernels_pallas.pairs.layout import numbers
-from kernels_pallas.pairs.shapes import FillOutput, output_shapes
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -61,7 +54,7 @@ def error(text):
 @pytest.fixture(autouse=True)
 def unlimited(monkeypatch):
     """No device is known to have little memory."""
-    monkeypatch.setattr(device_memory, "_limits", {})
+    monkeypatch.setattr(device_job, "_limits", {})
 
 
 class Failed:
@@ -87,7 +80,7 @@ def fail(monkeypatch, when):
     )
 
     def full(job, launch):
-        count = launch_size.launch_bytes(job.task, job.kernels, launch)
+        count = launches.launch_bytes(job.task, job.kernels, launch)
         some = seen.failed
         if some and count < some[0]:
             some = seen.ran
@@ -113,9 +106,9 @@ def fail(monkeypatch, when):
 def drive(monkeypatch):
     """The engine with small launches in the interpreter, in several sizes."""
     _drive(monkeypatch)
-    monkeypatch.setattr(launch_size, "QUERY_COUNTS", (4, 2))
-    monkeypatch.setattr(launch_size, "TARGET_COUNTS", (8, 4))
-    monkeypatch.setattr(launch_size, "LIST_SIZES", (8, 4))
+    monkeypatch.setattr(launches, "QUERY_COUNTS", (4, 2))
+    monkeypatch.setattr(launches, "TARGET_COUNTS", (8, 4))
+    monkeypatch.setattr(launches, "LIST_SIZES", (8, 4))
 
 
 SCORE = {"mode": "semiglobal", "output": "score"}
@@ -302,17 +295,17 @@ FEW_HALVES = [("score", "cross"), ("alignment", "all"), ("alignment", "zip")]
 )
 def test_halves_hold_every_pair_once_in_less_memory(output, kind):
     task = long_task(kind, output)
-    pieces = launch_plan.cut(task, kernels, 2**34).blocks
+    pieces = cut(task, kernels, 2**34).blocks
     want, sizes = pairs_of(task, pieces), Counter()
     while pieces:
-        taken = [launch_plan.launch_bytes(task, kernels, piece) for piece in pieces]
+        taken = [launch_bytes(task, kernels, piece) for piece in pieces]
         halves = [
-            launch_plan.smaller(task, kernels, piece, count // 2)
+            smaller(task, kernels, piece, count // 2)
             for piece, count in zip(pieces, taken, strict=True)
         ]
         for count, some in zip(taken, halves, strict=True):
             for half in some:
-                assert launch_plan.launch_bytes(task, kernels, half) <= count // 2
+                assert launch_bytes(task, kernels, half) <= count // 2
                 sizes[half.slots, half.places, half.records] += 1
         pieces = [half for some in halves for half in some]
         if all(halves):
@@ -328,7 +321,7 @@ def test_scores_of_linear_gaps_have_kernels_of_their_own(kind, mode):
     def shapes(output, opening):
         scoring = jaxalign.Scoring(gap_open=opening, gap_extend=4)
         task = replace(long_task(kind, output, mode, 40), scoring=scoring)
-        return {x.shape.linear for x in launch_plan.cut(task, kernels, 2**34).blocks}
+        return {x.shape.linear for x in cut(task, kernels, 2**34).blocks}
 
     assert shapes("score", 4) == shapes("identity", 4) == {True}
     assert shapes("score", 5) == shapes("alignment", 4) == {False}
@@ -369,27 +362,27 @@ def queue(monkeypatch, fits, when):
 def test_the_queue_runs_every_pair_once(when, monkeypatch):
     task = long_task("all", "score", count=700)
     queue(monkeypatch, lambda launch: launch.pairs <= 2**13, when)
-    launches, job = launch_plan.cut(task, kernels, 2**34).blocks, job_of(task)
+    launches, job = cut(task, kernels, 2**34).blocks, job_of(task)
     again = dispatch._all(job, launches)
     assert (pairs_of(task, job.looked) == 1).all()
     assert len(again) == len(job.looked) > len(launches) > 2
     failed = len(job.halved)
-    assert failed and device_memory.limit("gpu:0")
+    assert failed and device_job.memory_limit("gpu:0")
     # The next ones begin smaller.
-    limit, job.looked = device_memory.limit("gpu:0"), []
+    limit, job.looked = device_job.memory_limit("gpu:0"), []
     queue(monkeypatch, lambda launch: True, when)
     dispatch._all(job, launches)
     assert (pairs_of(task, job.looked) == 1).all() and len(job.halved) > failed
     for launch in job.looked:  # or nothing as small holds its pairs
-        size = launch_plan.launch_bytes(task, kernels, launch)
-        least = not launch_plan.smaller(task, kernels, launch, size // 2)
+        size = launch_bytes(task, kernels, launch)
+        least = not smaller(task, kernels, launch, size // 2)
         assert size <= limit or least
-    assert min(launch_plan.launch_bytes(task, kernels, x) for x in job.looked) <= limit
+    assert min(launch_bytes(task, kernels, x) for x in job.looked) <= limit
 
 
 def test_the_least_launch_is_tried_alone_and_then_refused(monkeypatch):
     task = replace(long_task("all", "score", "local"), window=2)
-    (first, *_) = launches = launch_plan.cut(task, kernels, 2**34).blocks
+    (first, *_) = launches = cut(task, kernels, 2**34).blocks
     tries = []
 
     def fits(launch):
@@ -413,7 +406,7 @@ def test_other_errors_name_the_job_and_the_launch(monkeypatch):
         raise error(DEAD)
 
     monkeypatch.setattr(dispatch, "issue", issue)
-    launches = launch_plan.cut(task, kernels, 2**34).blocks
+    launches = cut(task, kernels, 2**34).blocks
     with pytest.raises(DeviceFailure) as e:
         dispatch._all(job_of(task), launches)
     message = str(e.value)
@@ -424,29 +417,30 @@ def test_other_errors_name_the_job_and_the_launch(monkeypatch):
 
 
 def test_a_limit_holds_for_later_jobs_and_only_falls():
-    device_memory.lower("gpu:0", 2**34)
-    device_memory.lower("gpu:0", 2**35)
+    device_job.lower_limit("gpu:0", 2**34)
+    device_job.lower_limit("gpu:0", 2**35)
     task = long_task("all", "score")
-    ((piece, *_), _) = launch_plan.cut(task, kernels, 2**34)
+    ((piece, *_), _) = cut(task, kernels, 2**34)
     assert (
-        device_memory.limit("gpu:0") == 2**34 and device_memory.limit("gpu:1") is None
+        device_job.memory_limit("gpu:0") == 2**34
+        and device_job.memory_limit("gpu:1") is None
     )
-    (same,) = launch_call.within(job_of(task), piece)
+    (same,) = dispatch.within(job_of(task), piece)
     assert same is piece
-    half = launch_plan.launch_bytes(task, kernels, piece) // 2
-    device_memory.lower("gpu:0", half)
-    parts = launch_call.within(job_of(task), piece)
+    half = launch_bytes(task, kernels, piece) // 2
+    device_job.lower_limit("gpu:0", half)
+    parts = dispatch.within(job_of(task), piece)
     assert len(parts) > 1
-    assert all(launch_plan.launch_bytes(task, kernels, x) <= half for x in parts)
+    assert all(launch_bytes(task, kernels, x) <= half for x in parts)
 
 
 def test_a_launch_takes_so_much_at_most(monkeypatch):
     """However much a device has, or does not say that it has."""
     device = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 2**40})
     task = replace(long_task("all", "score"), devices=(device,))
-    assert device_memory.budget(task) == device_memory.LAUNCH_BYTES
+    assert device_job.budget(task) == device_job.LAUNCH_BYTES
     device.memory_stats = lambda: None  # the platform allocator
-    assert device_memory.budget(task) == 2**30
+    assert device_job.budget(task) == 2**30
 
 
 def test_end_cells_are_read_without_a_copy_of_the_column():

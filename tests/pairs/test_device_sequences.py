@@ -9,8 +9,8 @@ import pytest
 
 import jaxalign
 from jaxalign.database import hit_list
-from jaxalign.pairs.gpu import device_memory, device_sequences
-from jaxalign.pairs.gpu.device_sequences import load_block
+from jaxalign.pairs.gpu import device_job
+from jaxalign.pairs.gpu.device_job import load_block
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_blocks_of_an_index_are_copied_once(mapped):
     assert load_block(second) is there
     np.testing.assert_array_equal(there.codes[: len(first.codes)], first.codes)
     np.testing.assert_array_equal(there.length[: len(first)], first.lengths)
-    device_sequences.forget(jax.devices()[0])
+    device_job.forget_sequences(jax.devices()[0])
     assert load_block(first) is not there
 
 
@@ -51,7 +51,7 @@ def test_each_device_has_its_own(mapped):
 
 
 def test_no_more_stays_than_there_is_room_for(mapped, monkeypatch):
-    monkeypatch.setattr(device_memory, "of_device", lambda _: 2**20)
+    monkeypatch.setattr(device_job, "of_device", lambda _: 2**20)
     (block,) = hit_list.blocks_of(mapped)
     assert load_block(block) is not load_block(block)
 

@@ -16,11 +16,10 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, engine, jobs
-from jaxalign.pairs.gpu import dispatch, launch_plan
+from jaxalign.pairs import compiled, engine, jobs, part_stream
+from jaxalign.pairs.gpu import dispatch, launches
 from jaxalign.pairs.options import PairOptions, make_task
-from jaxalign.pairs.parts import query_ranges
-from jaxalign.pairs.windows import PairMatrix
+from jaxalign.pairs.pair_matrix import PairMatrix
 from jaxalign.runtime import pipeline
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -152,7 +151,7 @@ def test_parts_cover_every_row_once(n, include_self):
     lengths = np.random.default_rng(n).integers(0, 90, n)
     job = PairMatrix("all", lengths, lengths, include_self)
     for rows, cells in ((1, 10**9), (700, 10**9), (10**6, 40_000), (10**6, 10**9)):
-        made = query_ranges.cut(lengths, include_self, rows, cells)
+        made = part_stream.cut(lengths, include_self, rows, cells)
         assert [part.index for part in made] == list(range(len(made)))
         edges = [part.start for part in made] + [made[-1].stop]
         assert edges[0] == 0 and edges[-1] == job.pairs
@@ -163,7 +162,7 @@ def test_parts_cover_every_row_once(n, include_self):
             assert part.last - part.first <= 1 or (
                 part.stop - part.start <= most * rows and part.cells <= most * cells
             )
-        shares = [query_ranges.shard(made, k, 3) for k in (1, 2, 3)]
+        shares = [part_stream.shard(made, k, 3) for k in (1, 2, 3)]
         assert sorted(p.index for share in shares for p in share) == list(
             range(len(made))
         )
@@ -172,7 +171,7 @@ def test_parts_cover_every_row_once(n, include_self):
 def test_parts_of_a_job_of_minutes_are_many():
     """So that machines end together; 64 queries at least, so few sequences are one."""
     for n, parted in ((60, 1), (1000, 9), (5000, 44), (32_071, 143)):
-        made = query_ranges.cut(np.full(n, 300))
+        made = part_stream.cut(np.full(n, 300))
         assert len(made) == parted
         assert all(part.last - part.first >= 64 for part in made) or len(made) == 1
 
@@ -206,7 +205,7 @@ def test_parts_are_the_whole(whole, include_self):
 
 def computed_tasks(task, some):
     """The tasks that compute the rows of some parts."""
-    return [x for part in some for x in query_ranges.tasks_of(task, part, 0)[1]]
+    return [x for part in some for x in part_stream.tasks_of_part(task, part, 0)[1]]
 
 
 def test_small_parts_share_their_programs():
@@ -223,7 +222,7 @@ def test_small_parts_share_their_programs():
         return {(*(getattr(w, name) for name in sizes), w.lanes) for w in cut}
 
     for rows in (60, 1000):
-        some = query_ranges.cut_of(task, rows)
+        some = part_stream.cut_of(task, rows)
         computed = computed_tasks(task, some)
         assert len(set().union(*map(shapes, computed))) <= len(shapes(task))
 
@@ -238,14 +237,14 @@ def test_parts_of_a_gpu_share_their_programs():
     )
 
     def shapes(one):
-        made = launch_plan.cut(one, kernels_pallas, 2**33).blocks
+        made = launches.cut(one, kernels_pallas, 2**33).blocks
         return {(x.rows, x.columns, x.room, x.slots, x.places, x.shape) for x in made}
 
     def arrays(one):
         job = dispatch.prepare(one, kernels_pallas)
         return str([x.shape for x in jax.tree.leaves((job.sides, job.order))])
 
-    some = query_ranges.cut_of(task, 2**20)
+    some = part_stream.cut_of(task, 2**20)
     some = some[::4] + some[-1:]
     computed = computed_tasks(task, some)
     assert len(set().union(*map(shapes, computed))) <= len(shapes(task)) + 1

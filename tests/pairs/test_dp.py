@@ -20,9 +20,9 @@ from jaxalign.affine import Gaps
 from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import api
-from jaxalign.pairs.dp import directions, profile, wavefront, window_program
+from jaxalign.pairs.dp import directions, matrix_rows, wavefront, window_program
 from jaxalign.pairs.dp.sweep import TILE
-from jaxalign.pairs.dp.sweep.cell_blocks import Constants
+from jaxalign.pairs.dp.sweep.lane_cells import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import Block
 
 LANES, ROWS, SIZE, LETTERS = 16, 80, 80, 24
@@ -294,8 +294,8 @@ def test_a_database_profile_over_another(columns, lanes):
     codes = rng.integers(0, 5, (columns, lanes)).astype(np.uint8)
     room = jnp.full((5, columns + 2, lanes), 99, np.int8)
     for used in (0, TILE, 4 * TILE):
-        found = profile.database_profile_in(scores, codes, np.int32(used), room)
-        whole = profile.database_profile(scores, codes)
+        found = matrix_rows.database_profile_in(scores, codes, np.int32(used), room)
+        whole = matrix_rows.database_profile(scores, codes)
         np.testing.assert_array_equal(found[:, :used], whole[:, :used])
         np.testing.assert_array_equal(found[:, 64:], room[:, 64:])
 

@@ -7,7 +7,7 @@ from cases import same_tables, text_of
 import jaxalign
 from jaxalign import Scoring
 from jaxalign.model import bounds
-from jaxalign.pairs.cpu import eight_bits, execute
+from jaxalign.pairs.cpu import execute
 from jaxalign.runtime import pipeline
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -38,7 +38,7 @@ def test_paths_beyond_eight_bits(output, monkeypatch):
     want = scores(texts, output=output)
     assert {HIGH_OF_PATHS, HIGH_OF_PATHS + 1} <= {*want["score"].tolist()}
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
-    monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", 1)
+    monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", 1)
     for options in ({}, {"include_self": True, "threads": 2}, {"min_score": 50}):
         options["output"] = output
         with monkeypatch.context() as without:
@@ -60,7 +60,7 @@ def test_tables_of_scores_beyond_eight_bits(ratio, monkeypatch):
         return found
 
     monkeypatch.setattr(execute, "_narrow_rows", watched)
-    monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", ratio)
+    monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", ratio)
     for options in ({}, {"include_self": True, "threads": 2}, {"min_score": HIGH}):
         monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", np.inf)
         want = scores(sequences(), **options)
@@ -84,7 +84,7 @@ def test_parts_of_large_jobs(monkeypatch):
     texts = [last, *texts]  # now two parts have such pairs
     want = scores(texts, implementation="rows")
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
-    monkeypatch.setattr(eight_bits, "MAX_OVERFLOW_RATIO", 1)
+    monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", 1)
     again, run = [], pipeline.run
     monkeypatch.setattr(
         pipeline, "run", lambda *some, **more: again.append(some) or run(*some, **more)

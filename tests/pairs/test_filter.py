@@ -10,16 +10,15 @@ from gpu_windows_cases import _drive
 
 import jaxalign
 import kernels_pallas
-from jaxalign.bits import lcs_windows
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled
+from jaxalign.pairs import compiled, part_stream
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.parts import part_stream
-from jaxalign.pairs.proofs import lcs_launches, proof, survivors
+from jaxalign.pairs.pair_matrix import PairMatrix
+from jaxalign.pairs.proofs import lcs_launches, proof
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, LcsSizes
-from jaxalign.pairs.windows import PairMatrix
-from kernels_pallas.bits import lcs
+from jaxalign.words import cpu
+from kernels_pallas.words import lcs
 
 LETTERS = list("ACDEFGHIKLMNPQRSTVWYX")
 MODES = [
@@ -227,7 +226,7 @@ def test_subsequences_are_counted_in_numpy_from_some_cells_on(named, monkeypatch
     assert not any(name.startswith("LCS") for name in few)
     monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 1000)
     monkeypatch.setattr(proof, "MAX_QUERIES", 30)
-    monkeypatch.setattr(lcs_windows, "lcs_block", None)
+    monkeypatch.setattr(cpu, "lcs_block", None)
     more = jaxalign.align_all(TEXTS, **options, **named)
     same_tables(more, want)
     assert more.info["excluded"] == by_program
@@ -316,7 +315,7 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     want = jaxalign.align_all(TEXTS, **options, filter=False)
     limits = {"looked_at": together, "pairs": 2**16, "parts": 3}
     monkeypatch.setattr(part_stream, "ON_GPU", part_stream.Limits(**limits))
-    monkeypatch.setattr(survivors, "MAX_LEFT_OF_A_GPU", 1)
+    monkeypatch.setattr(proof, "MAX_LEFT_OF_A_GPU", 1)
     found = jaxalign.align_all(TEXTS, part_rows=200, **options, **call)
     same_tables(found, want)
     names = {device.id if device else None for device, _ in launched}

@@ -18,21 +18,12 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, result, windows
-from jaxalign.pairs.gpu import (
-    device_arrays,
-    device_job,
-    device_sequences,
-    dispatch,
-    launch_call,
-    launch_plan,
-    launch_size,
-    transfer,
-)
-from jaxalign.pairs.parts import query_ranges
+from jaxalign.pairs import compiled, pair_matrix, part_stream, result
+from jaxalign.pairs.gpu import device_arrays, device_job, dispatch, launches
+from jaxalign.pairs.gpu.launches import Highest, Launch, cut, launch_bytes, zipped
+from jaxalign.pairs.pair_matrix import Partition
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import Run, Worker
-from jaxalign.pairs.windows import Partition
 from jaxalign.runtime.pipeline import teller
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -40,11 +31,11 @@ pytestmark = pytest.mark.usefixtures("compiled")
 
 def run_all(task, monkeypatch, progress=None):
     """The result columns and paths of a task."""
-    monkeypatch.setattr(launch_size, "QUERY_COUNTS", (4,))
-    monkeypatch.setattr(launch_size, "TARGET_COUNTS", (8,))
-    monkeypatch.setattr(launch_size, "LIST_SIZES", (8,))
+    monkeypatch.setattr(launches, "QUERY_COUNTS", (4,))
+    monkeypatch.setattr(launches, "TARGET_COUNTS", (8,))
+    monkeypatch.setattr(launches, "LIST_SIZES", (8,))
     out = result.Output(task)
-    pieces, beyond = launch_plan.cut(task, Small(), 2**34)
+    pieces, beyond = cut(task, Small(), 2**34)
     assert not beyond
     told = teller(progress, task.job.cells)
     job = dispatch.prepare(task, Small(), kernels.interpreter())
@@ -107,13 +98,13 @@ def test_exactly_the_scores_beyond_int16_run_again(monkeypatch):
     seen, told, sizes = [], [], set()
 
     def spy(task, kernels, queries, targets, *rest, **more):
-        made = launch_plan.zipped(task, kernels, queries, targets, *rest, **more)
+        made = zipped(task, kernels, queries, targets, *rest, **more)
         if more:
             seen.extend(zip(queries.tolist(), targets.tolist(), strict=True))
             sizes.update((x.rows, x.columns, x.places, x.shape) for x in made.blocks)
         return made
 
-    monkeypatch.setattr(launch_call, "zipped", spy)
+    monkeypatch.setattr(dispatch, "zipped", spy)
     columns, _ = run_all(task, monkeypatch, lambda *cells: told.append(cells))
     want = jaxalign.align_all(texts, scoring, mode="local", output="score")
     np.testing.assert_array_equal(columns["score"], want["score"])
@@ -134,9 +125,9 @@ def test_composition_proves_more_than_lengths():
         sets = as_sequences([letter * 3000] * 2, scoring.alphabet)
         free = resolve_ends(mode, None)
         task = Task("all", sets, sets, scoring, mode, free, "score", budget=2**30)
-        ((piece,), _) = launch_plan.cut(task, kernels, 2**34)
+        ((piece,), _) = cut(task, kernels, 2**34)
         assert (piece.dtype, piece.proven) == want
-    assert launch_plan.Highest(task).queries.tolist() == [33000, 33000]
+    assert Highest(task).queries.tolist() == [33000, 33000]
 
 
 @pytest.mark.parametrize("cost, dtype", ((100, "int16"), (32700, "int32")))
@@ -145,7 +136,7 @@ def test_costs_near_the_range_are_not_left_to_int16(cost, dtype):
     sets = as_sequences(["ACGT" * 10] * 2, scoring.alphabet)
     task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
                 budget=2**30)  # fmt: skip
-    assert [x.dtype for x in launch_plan.cut(task, kernels, 2**34).blocks] == [dtype]
+    assert [x.dtype for x in cut(task, kernels, 2**34).blocks] == [dtype]
     assert not kernels.detects(scoring.scores, 10, 32767)
     assert not kernels.detects([[1, -32767]], 10, 1)
 
@@ -154,7 +145,7 @@ def test_costs_near_the_range_are_not_left_to_int16(cost, dtype):
 @pytest.mark.parametrize("output", ["score", "alignment"])
 def test_window_bounds_a_launch(kind, output):
     task = replace(task_of(kind, output, count=30), window=7)
-    launches, beyond = launch_plan.cut(task, kernels, 2**34)
+    launches, beyond = cut(task, kernels, 2**34)
     assert not beyond
     for piece in launches:
         assert max(len(piece.queries), len(piece.targets), piece.places) <= 7
@@ -276,14 +267,14 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
         seen.append(jax.config.jax_default_device)
 
     def compile_all(job, launches):
-        for future in launch_call.compile_all(job, launches):
+        for future in dispatch.compile_all(job, launches):
             future.result()
 
     monkeypatch.setattr(device_arrays, "launched", SimpleNamespace(prepare=prepare))
     for name in ("_arrays", "_form"):
-        monkeypatch.setattr(launch_call, name, lambda *_: None)
+        monkeypatch.setattr(dispatch, name, lambda *_: None)
     one, task = np.zeros(1, int), SimpleNamespace(paths=False, top=None)
-    launches = [launch_plan.Launch(one, one, rows=rows) for rows in (32, 64, 32)]
+    launches = [Launch(one, one, rows=rows) for rows in (32, 64, 32)]
     for chosen in (device, None):  # none: where JAX's default is, it compiles for none
         job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task,
                               device=device)  # fmt: skip
@@ -291,11 +282,11 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
             with jax.default_device(chosen):
                 compile_all(job, launches)
     assert seen == [device] * 2 + [None] * 2
-    wide = [launch_plan.Launch(one, one, rows=128)]
-    monkeypatch.setattr(launch_call, "in_int32", lambda *_: Partition(wide, []))
+    wide = [Launch(one, one, rows=128)]
+    monkeypatch.setattr(dispatch, "in_int32", lambda *_: Partition(wide, []))
     for _ in range(2):
         compile_all(job, [*launches, replace(launches[0], rows=96, proven=False)])
-        monkeypatch.setattr(launch_call, "in_int32", None)  # asked for once
+        monkeypatch.setattr(dispatch, "in_int32", None)  # asked for once
     assert len(seen) == 6
 
 
@@ -313,7 +304,7 @@ def test_parts_by_launches(output, devices, scoring, monkeypatch):
     scoring = scoring and jaxalign.Scoring((letters, scores), 11, 1)
     options = {"mode": "local", "output": output}
     want = jaxalign.align_all(sets, scoring, **options)
-    monkeypatch.setattr(query_ranges, "MIN_TARGET_RATIO", 3)
+    monkeypatch.setattr(part_stream, "MIN_TARGET_RATIO", 3)
     _drive(monkeypatch)
     options |= {"part_rows": 15, "devices": devices}
     found = list(jaxalign.stream_all(sets, scoring, **options))
@@ -342,9 +333,9 @@ def test_a_search_by_launches(count, options, monkeypatch):
 def test_an_empty_slot_of_a_search_takes_no_strip():
     """Few queries have as many slots as many, so that they are one program."""
     task = replace(task_of("cross", "score", "local", count=3), top=4)
-    ((piece, *_), _) = launch_plan.cut(task, kernels, 2**34)
-    stacks = launch_size.stacks_of(task, kernels, piece)
-    assert piece.slots == launch_size.QUERY_COUNTS[0]
+    ((piece, *_), _) = cut(task, kernels, 2**34)
+    stacks = launches.stacks_of(task, kernels, piece)
+    assert piece.slots == launches.QUERY_COUNTS[0]
     assert set(np.unique(stacks.query).tolist()) == {-1, 0, 1, 2}
     rows = (stacks.query >= 0).sum() * piece.shape.rows
     letters = int(task.queries.lengths.sum())
@@ -368,13 +359,13 @@ def test_every_pair_comes_once(kind, output):
     task = Task(kind, sets, sets, scoring, "local", resolve_ends("local", None), output)
     for budget in (2**22, 2**28, 2**35):
         seen, sizes, cells = np.zeros(task.job.pairs, int), set(), 0
-        launches, beyond = launch_plan.cut(task, kernels, budget)
+        launches, beyond = cut(task, kernels, budget)
         for pair in beyond:
             np.add.at(seen, task.job.position(*pair), 1)
             cells += int(lengths[pair[0]] * lengths[pair[1]])
         for piece in launches:
-            cells += windows.cells(task.job, piece)
-            assert launch_plan.launch_bytes(task, kernels, piece) <= budget
+            cells += pair_matrix.cells(task.job, piece)
+            assert launch_bytes(task, kernels, piece) <= budget
             assert len(piece.queries) <= piece.slots or piece.zipped
             assert len(piece.targets) <= piece.places
             if piece.room:
@@ -407,7 +398,7 @@ def test_rows_are_chosen_right_behind_their_launch(monkeypatch):
     monkeypatch.setattr(dispatch, "_within", lambda _, launch: [launch])
     monkeypatch.setattr(dispatch, "launch_ids", lambda _: [])
     monkeypatch.setattr(dispatch, "issue", lambda *_: seen.append("launch"))
-    monkeypatch.setattr(transfer, "passing_of", lambda *_: seen.append("rows"))
+    monkeypatch.setattr(device_arrays, "passing_of", lambda *_: seen.append("rows"))
     monkeypatch.setattr(dispatch, "_look", lambda *_: seen.append("look") or [])
     dispatch._all(job, [SimpleNamespace(zipped=False)] * 4)
     both = ["launch", "rows"]
@@ -422,8 +413,10 @@ def test_what_a_filter_drops_stays_on_the_device(output):
     task = replace(task_of("all", output, count=20), filters=chosen)
     want = jaxalign.align_all(task.queries, mode=task.mode, output=output)
     ids, row, found = as_found(task, want)
-    job = SimpleNamespace(task=task, sides=(device_sequences.load(task.queries),) * 2)
-    at, columns = transfer.columns_to_host(job, ids, False, found)
+    job = SimpleNamespace(
+        task=task, sides=(device_job.load_sequences(task.queries),) * 2
+    )
+    at, columns = device_arrays.columns_to_host(job, ids, False, found)
     mask = chosen.mask(want.columns, *want.lengths())
     assert 0 < mask.sum() == len(at) < len(want)
     out = result.Output(task)

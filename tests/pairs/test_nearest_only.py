@@ -11,15 +11,10 @@ import jaxalign
 import kernels_pallas
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import Filters
-from jaxalign.pairs.gpu import (
-    device_arrays,
-    device_memory,
-    device_sequences,
-    launch_plan,
-    transfer,
-)
+from jaxalign.pairs.gpu import device_arrays, device_job
+from jaxalign.pairs.gpu.launches import cut
+from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.plan import NearestOnly, Task
-from jaxalign.pairs.windows import WholeJob
 
 BARS = np.array([-1, 0, 3 / 8, 3 / 8, 1])
 
@@ -40,7 +35,7 @@ def launch_of(lengths, count, filters, nearest):
     sets = [as_sequences([np.zeros(n, np.uint8) for n in x], alphabet) for x in lengths]
     kind = "global", frozenset(), "identity"
     task = Task("cross", *sets, scoring, *kind, filters=filters, nearest=nearest)
-    job = SimpleNamespace(task=task, sides=[device_sequences.load(x) for x in sets])
+    job = SimpleNamespace(task=task, sides=[device_job.load_sequences(x) for x in sets])
     order = [np.argsort(-x, kind="stable") for x in lengths]
     ids = [np.append(x, [-1, -1]).astype(np.int32) for x in order]
     i, j = np.broadcast_arrays(ids[0][:, None], ids[1][None, :])
@@ -85,7 +80,7 @@ def test_the_nearest_of_a_launch_come(long, kind, ratio, top):
     filters = Filters(None, 0.0, kind, min_length_ratio=ratio or None)
     nearest = NearestOnly(top, BARS)
     job, ids, result = launch_of((m, n), count, filters, nearest)
-    at, columns = transfer.columns_to_host(job, ids, False, result)
+    at, columns = device_arrays.columns_to_host(job, ids, False, result)
     row, column = np.divmod(at, len(ids[1]))
     query, target = ids[0][row], ids[1][column]
     assert columns["max_identities"].tolist() == count[query, target].tolist()
@@ -95,9 +90,9 @@ def test_the_nearest_of_a_launch_come(long, kind, ratio, top):
         every = nearest_of(*sides, bar, kind, ratio)
         coming = set(target[query == i].tolist())
         assert {*every[:top]} <= coming <= {*every}
-        if top <= transfer.NEAREST_BINS:
+        if top <= device_arrays.NEAREST_BINS:
             # Two empty ones begin where the one after them does.
-            assert len(coming) <= top * -(-len(n) // transfer.NEAREST_BINS) + 2
+            assert len(coming) <= top * -(-len(n) // device_arrays.NEAREST_BINS) + 2
 
 
 def test_of_thousands_of_equals_few_come():
@@ -109,7 +104,7 @@ def test_of_thousands_of_equals_few_come():
             nearest = NearestOnly(top, np.zeros(len(m)))
             filters = Filters(None, 0.0, "longer")
             job, ids, result = launch_of((m, n), counts, filters, nearest)
-            at, _ = transfer.columns_to_host(job, ids, False, result)
+            at, _ = device_arrays.columns_to_host(job, ids, False, result)
             row, column = np.divmod(at, len(ids[1]))
             assert np.bincount(row).tolist() == [top] * len(m)
             assert {*ids[1][column].tolist()} == {*range(top)}, "the first of them"
@@ -126,5 +121,5 @@ def test_launches_are_large_though_targets_are_long():
     whole = WholeJob((210, 3000), 10**13, 20_001, 2**24)
     nearest = NearestOnly(1, np.zeros(64))
     task = Task("cross", *sets, scoring, *kind, whole=whole, nearest=nearest)
-    launches, beyond = launch_plan.cut(task, kernels_pallas, device_memory.LAUNCH_BYTES)
+    launches, beyond = cut(task, kernels_pallas, device_job.LAUNCH_BYTES)
     assert launches[0].pairs == 2**20 and not beyond

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.model import profile_counts
+from jaxalign.model import profile
 
 SEED = Path(jaxalign.__file__).parent / "data/pfam/RRM_1.fasta"
 # Transitions behind position 1 have a likely insertion, into position 2 a likely gap.
@@ -50,19 +50,19 @@ def test_rows_of_a_matrix_give_the_alignment_of_a_sequence(mode):
 
 def test_position_based_weights_are_those_of_the_paper():
     """The example of Henikoff and Henikoff (1994)."""
-    rows = profile_counts.codes_of(["GYVGS", "GFDGF", "GYDGF", "GYQGG"])
-    weights = profile_counts.row_weights(rows, "henikoff")
+    rows = profile.codes_of(["GYVGS", "GFDGF", "GYDGF", "GYQGG"])
+    weights = profile.row_weights(rows, "henikoff")
     np.testing.assert_allclose(weights, [4 / 15, 4 / 15, 3 / 15, 4 / 15])
 
 
 def test_log_odds_by_their_definition():
     """Of a single row all is pseudocounts: lambda times a row of BLOSUM62."""
-    rows = profile_counts.codes_of(["MKW"])
-    odds = profile_counts.log_odds(rows, np.ones(1), 10.0)
+    rows = profile.codes_of(["MKW"])
+    odds = profile.log_odds_of(rows, np.ones(1), 10.0)
     matrix = jaxalign.Profile.from_sequence("MKW").scores[:, :20]
-    np.testing.assert_allclose(odds / profile_counts.LAMBDA, matrix, atol=0.25)
+    np.testing.assert_allclose(odds / profile.LAMBDA, matrix, atol=0.25)
     many = jaxalign.Profile.from_alignment(["MA", "MC", "MD", "ME"], pseudocounts=1e-6)
-    top = np.log(1 / profile_counts.FREQUENCIES[12]) / profile_counts.LAMBDA
+    top = np.log(1 / profile.FREQUENCIES[12]) / profile.LAMBDA
     assert many.scores[0, 12] == round(top)
 
 

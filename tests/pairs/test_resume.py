@@ -14,9 +14,8 @@ import jaxalign
 from jaxalign.cli import parts_job
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
-from jaxalign.io import dataset, output, part_files
-from jaxalign.pairs import schedule
-from jaxalign.pairs.parts import query_ranges
+from jaxalign.io import output, runs
+from jaxalign.pairs import pair_matrix, part_stream
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -70,7 +69,7 @@ def test_parts_are_the_whole(fasta, want, tmp_path, capsys):
     assert folder_of(fasta, tmp_path / "out") == DONE
     assert rows(tmp_path / "out").equals(want)
     assert len(parts_in(tmp_path / "out")) > 8
-    assert dataset.complete(str(tmp_path / "out")) == (13, 13)
+    assert runs.complete(str(tmp_path / "out")) == (13, 13)
     assert folder_of(fasta, tmp_path / "out") == USAGE
     assert "--resume" in capsys.readouterr().err
     before = [path.stat().st_mtime_ns for path in parts_in(tmp_path / "out")]
@@ -117,7 +116,7 @@ def test_what_was_damaged_or_has_no_checksum_is_computed_again(
     flipped[len(flipped) // 3] ^= 4
     parts[2].write_bytes(flipped)
     parts[1].write_bytes(before[0])
-    Path(part_files.entry_path(str(out), 5)).unlink()
+    Path(runs.entry_path(str(out), 5)).unlink()
     capsys.readouterr()
     assert folder_of(fasta, out, "--resume") == DONE
     err = capsys.readouterr().err
@@ -154,7 +153,7 @@ def test_another_run_is_refused(fasta, tmp_path, capsys, words, said, monkeypatc
 
 def _interrupt(monkeypatch, after):
     """Fail when so many parts are written."""
-    write = dataset.write_part
+    write = runs.write_part
     number = itertools.count()  # of threads that write side by side
 
     def limited(*args):
@@ -212,18 +211,18 @@ def test_shards_of_no_rows_end_at_once(fasta, want, tmp_path):
 
 @pytest.mark.parametrize("count", [1, 2, 12, 13, 14, 40])
 def test_each_part_is_in_one_shard(count):
-    parts = query_ranges.cut(np.arange(1, 61), rows=150)
-    shards = [query_ranges.shard(parts, k + 1, count) for k in range(count)]
+    parts = part_stream.cut(np.arange(1, 61), rows=150)
+    shards = [part_stream.shard(parts, k + 1, count) for k in range(count)]
     assert sorted(sum(shards, []), key=lambda part: part.index) == parts
-    plan = schedule.plan([part.cells for part in parts], count)
+    plan = pair_matrix.schedule([part.cells for part in parts], count)
     assert [{p.index for p in one} for one in shards] == list(map(set, plan.windows))
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "[" * 10**5])
 def test_a_damaged_manifest(fasta, tmp_path, capsys, text):
-    (tmp_path / dataset.MANIFEST).write_text(text)
+    (tmp_path / runs.DATASET_MANIFEST).write_text(text)
     assert folder_of(fasta, tmp_path, "--resume") == INPUT
-    assert dataset.MANIFEST in capsys.readouterr().err
+    assert runs.DATASET_MANIFEST in capsys.readouterr().err
 
 
 def test_filters_and_an_empty_set(tmp_path, fasta, want, capsys):
@@ -314,10 +313,10 @@ def test_kill_at_random_moments(fasta, want, tmp_path, kills):
 def test_the_manifest_says_what_was_run(fasta, tmp_path):
     out = tmp_path / "out"
     assert folder_of(fasta, out, "--min-cov", "0.5") == DONE
-    held = dataset.read_manifest(str(out))
+    held = runs.read_manifest(str(out))
     assert held["jaxalign"] == jaxalign.__version__ and held["mode"] == "local"
     assert held["filters"]["min_cov"] == 0.5 and held["rows"] == 1770
     assert len(held["inputs"][0]["sha256"]) == 64
     part = pq.read_metadata(parts_in(out)[0]).metadata
-    assert part[b"jaxalign.run"].decode() == part_files.digest(held)
+    assert part[b"jaxalign.run"].decode() == runs.digest(held)
     assert part[b"jaxalign.rows"].startswith(b"0:")

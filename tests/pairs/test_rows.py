@@ -7,7 +7,7 @@ import oracle
 import pytest
 from cases import END_SETS, GAPS, SWAPPED_OPS, matrices, some_pairs, swap_sides
 
-from jaxalign.pairs.dp import rows, rows_walk
+from jaxalign.pairs.dp import rows
 
 WILDCARD = 2
 SETTINGS = [("local", frozenset()), *(("global", ends) for ends in END_SETS)]
@@ -58,11 +58,11 @@ def same_as_oracle(queries, targets, S, gaps, mode, ends, tie, dtype):
     filled = rows.fill(q, m, t, n, problem, dtype, True)
     scores = rows.fill(q, m, t, n, problem, dtype, False)
     np.testing.assert_array_equal(scores.score, filled.score)
-    walked = rows_walk.walk(filled, q, t, WILDCARD)
+    walked = rows.walk(filled, q, t, WILDCARD)
     for p, (a, b) in enumerate(zip(queries, targets, strict=True)):
         want = expected(a, b, (S, *gaps, mode, ends), tie)
         steps = walked.steps[:, p]
-        steps = steps[steps != rows_walk.DONE][::-1].tolist()
+        steps = steps[steps != rows.DONE][::-1].tolist()
         ops = [("MID"[op], len(list(some))) for op, some in groupby(steps)]
         ends_of_path = (walked.i[p], walked.j[p]), (filled.i[p], filled.j[p])
         assert oracle.Alignment(filled.score[p], *ends_of_path, ops) == want
@@ -120,13 +120,13 @@ def test_wide_rows_are_striped():
     assert len(n) * (int(n.max()) + 1) >= rows.STRIPED_CELLS
     problem = rows.RowsProblem(S, 2, 1, frozenset(), True, False)
     whole = rows.fill(*sides, problem, "int16", True)
-    walked = rows_walk.walk(whole, sides[0], sides[2], WILDCARD)
+    walked = rows.walk(whole, sides[0], sides[2], WILDCARD)
     assert whole.directions.stripes == rows.STRIPES
     for p in range(0, len(m), 10):
         alone = [side[p : p + 1] for side in sides]
         one = rows.fill(*alone, problem, "int16", True)
         assert one.directions.stripes == 1
-        path = rows_walk.walk(one, alone[0], alone[2], WILDCARD)
+        path = rows.walk(one, alone[0], alone[2], WILDCARD)
         assert (one.score[0], path.i[0]) == (whole.score[p], walked.i[p])
-        steps = (x[x != rows_walk.DONE] for x in (path.steps[:, 0], walked.steps[:, p]))
+        steps = (x[x != rows.DONE] for x in (path.steps[:, 0], walked.steps[:, p]))
         np.testing.assert_array_equal(*steps)

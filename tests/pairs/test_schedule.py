@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from jaxalign.pairs import schedule
+from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.cpu import partition
-from jaxalign.pairs.windows import PairMatrix, pairs
+from jaxalign.pairs.pair_matrix import PairMatrix, pairs
 
 
 def best(cells, devices):
@@ -55,7 +55,7 @@ def test_within_grahams_bound():
     for _ in range(300):
         count, devices = rng.integers(1, 11), int(rng.integers(2, 5))
         cells = (np.exp(rng.normal(3, 1, count)) + 1).astype(int).tolist()
-        found = schedule.plan(cells, devices)
+        found = pair_matrix.schedule(cells, devices)
         assert found.makespan == pulled(cells, devices)
         least = best(cells, devices)
         assert found.least <= least <= found.makespan <= bound(devices) * least
@@ -70,17 +70,17 @@ def test_the_bound_is_reached(devices):
     cells += [devices] * 3
     least = best(cells, devices)
     assert least == 3 * devices
-    assert schedule.plan(cells, devices).makespan == bound(devices) * least
+    assert pair_matrix.schedule(cells, devices).makespan == bound(devices) * least
 
 
 def test_every_window_is_taken_once():
     cells = [3, 1, 2, 2, 9]
-    made = schedule.plan(cells, 2)
+    made = pair_matrix.schedule(cells, 2)
     assert sorted(k for taken in made.windows for k in taken) == list(range(5))
     assert made.order == (4, 0, 2, 3, 1)
     assert sum(made.loads) == sum(cells)
-    assert schedule.plan([], 3).makespan == 0
-    assert "0 windows" in str(schedule.plan([], 3))
+    assert pair_matrix.schedule([], 3).makespan == 0
+    assert "0 windows" in str(pair_matrix.schedule([], 3))
 
 
 @pytest.mark.parametrize("kind", ["zip", "cross", "all"])
@@ -93,7 +93,7 @@ def test_estimates_hold_the_cells_of_a_piece(kind):
     for piece in windows:
         wanted = pairs(job, piece)
         cells = sum(int(lengths[i] * lengths[j]) for i, j in wanted)
-        assert cells <= schedule.estimate(job, piece)
+        assert cells <= pair_matrix.estimate(job, piece)
         total += cells
     assert total == job.cells
 
@@ -103,7 +103,7 @@ def test_estimates_hold_the_cells_of_a_piece(kind):
 def test_lists_halve_and_end_together(count, devices):
     cells = sorted(np.random.default_rng(count).integers(50, 100, count))[::-1]
     pieces = list(enumerate(cells))
-    lists = schedule.lists(pieces, devices)
+    lists = pair_matrix.lists(pieces, devices)
     assert sorted(piece for some in lists for piece in some) == pieces
     assert [len(some) for some in lists] == sorted(map(len, lists), reverse=True)
     idle = [0.0] * devices

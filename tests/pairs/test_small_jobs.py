@@ -11,8 +11,7 @@ from cases import END_SETS, GAPS, check_rows, same_tables, some_texts, text_of
 
 import jaxalign
 from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
-from jaxalign.pairs import compiled, engine, jobs, small_jobs
-from jaxalign.pairs.cpu import rows_pairs
+from jaxalign.pairs import by_rows, compiled, engine, jobs
 from jaxalign.pairs.options import PairOptions, make_task
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
@@ -136,40 +135,39 @@ def test_windows_keep_to_the_budget():
     rng = np.random.default_rng(5)
     texts = [text_of(rng, n) for n in rng.integers(0, 90, 40)]
     task = task_of(texts, texts[::-1])
-    whole = rows_pairs.partition(task, 2**30)
-    few = rows_pairs.partition(task, 2**17)
+    whole = by_rows.partition(task, 2**30)
+    few = by_rows.partition(task, 2**17)
     assert whole and few and len(few) > len(whole)
-    assert all(rows_pairs.window_bytes(task, one) <= 2**17 for one in few)
+    assert all(by_rows.window_bytes(task, one) <= 2**17 for one in few)
     pairs = sorted(int(k) for one in few for k in one.query)
     assert pairs == list(range(40))
-    assert rows_pairs.partition(task, 2**12) is None
+    assert by_rows.partition(task, 2**12) is None
     with pytest.raises(MemoryPlanError, match="bytes would fit"):
         engine.plan(replace(task, implementation="rows", budget=2**12))
 
 
 def test_what_a_small_job_is(monkeypatch):
     """So many seconds by rows, and fewer where a GPU may be."""
-    seconds = small_jobs.MAX_SECONDS
+    seconds = by_rows.MAX_SECONDS
     for gpu, path in ((False, "/no/such/file"), (True, __file__)):
-        monkeypatch.setattr(small_jobs, "NVIDIA", path)
+        monkeypatch.setattr(by_rows, "NVIDIA", path)
         cells, rows = (
-            seconds[gpu] / cost
-            for cost in (small_jobs.CELL_SECONDS, small_jobs.ROW_SECONDS)
+            seconds[gpu] / cost for cost in (by_rows.CELL_SECONDS, by_rows.ROW_SECONDS)
         )
-        ratio = 1 if gpu else small_jobs.PATHS_RATIO
-        assert small_jobs._is_short(0.99 * ratio * cells, 0, paths=True)
-        assert not small_jobs._is_short(1.01 * ratio * cells, 0, paths=True)
-        assert small_jobs._is_short(1.49 * cells, 0, paths=False)
-        assert not small_jobs._is_short(0, 1.01 * rows, paths=False)
+        ratio = 1 if gpu else by_rows.PATHS_RATIO
+        assert by_rows._is_short(0.99 * ratio * cells, 0, paths=True)
+        assert not by_rows._is_short(1.01 * ratio * cells, 0, paths=True)
+        assert by_rows._is_short(1.49 * cells, 0, paths=False)
+        assert not by_rows._is_short(0, 1.01 * rows, paths=False)
 
 
 def test_the_choice_does_not_depend_on_what_ran_before(monkeypatch, tmp_path):
     """Calls before, compiled or not, and programs in the folder change nothing."""
-    monkeypatch.setattr(small_jobs, "NVIDIA", "/no/such/file")
+    monkeypatch.setattr(by_rows, "NVIDIA", "/no/such/file")
     monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path / "programs"))
     texts = some_texts(6, 12, 60)
     small = task_of(texts, kind="all")
-    monkeypatch.setattr(small_jobs, "MAX_SECONDS", {False: 0.004})
+    monkeypatch.setattr(by_rows, "MAX_SECONDS", {False: 0.004})
     large = task_of(texts + some_texts(7, 40, 60), kind="all")
     chosen = []
     for _ in range(3):
@@ -248,7 +246,7 @@ def test_progress_is_told():
 
 def test_a_small_job_is_beside_the_larger_one_it_belongs_to(monkeypatch):
     gpu = SimpleNamespace(platform="gpu")
-    monkeypatch.setattr(small_jobs, "may_have_gpu", lambda: True)
+    monkeypatch.setattr(by_rows, "may_have_gpu", lambda: True)
     monkeypatch.setattr(jobs, "first_device", lambda: gpu)
     kernels, usual = {id(gpu): "pallas"}, PairOptions(output="identity")
     monkeypatch.setattr(

@@ -10,7 +10,8 @@ import pytest
 import jaxalign
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import as_scoring
-from jaxalign.pairs.long import long_pieces, pruning, tile_fill
+from jaxalign.pairs.long import align as long_pieces
+from jaxalign.pairs.long import fill, pruning
 
 SCORING = jaxalign.Scoring("NUC", 7, 2)
 PARTNER = dict(zip("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN", strict=True))
@@ -175,8 +176,8 @@ def test_compiled_pairs_have_the_rows_of_small_ones(implementation):
 def test_long_pairs(monkeypatch):
     monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(tile_fill, "TILE_ROWS", 64)
-    monkeypatch.setattr(tile_fill, "SMALL_TILE_COLUMNS", 64)
+    monkeypatch.setattr(fill, "TILE_ROWS", 64)
+    monkeypatch.setattr(fill, "SMALL_TILE_COLUMNS", 64)
     rng = np.random.default_rng(2)
     query = "".join(rng.choice(list("ACGT"), 190))
     target = turned(query[:80] + query[91:])

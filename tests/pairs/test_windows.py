@@ -26,18 +26,11 @@ from jaxalign.model import bounds
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.pairs import small_jobs, windows
-from jaxalign.pairs.cpu import (
-    eight_bits,
-    execute,
-    lane_packing,
-    long_pair,
-    partition,
-)
+from jaxalign.pairs import by_rows, pair_matrix
+from jaxalign.pairs.cpu import execute, long_pair, partition
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.runtime.devices import budget_of, parse_bytes
-from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.devices import budget_of, by_length, parse_bytes
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -104,7 +97,7 @@ def test_threads(threads):
         texts, "stats", threads=threads, progress=lambda *cells: seen.append(cells)
     )
     same_tables(table, want)
-    cells = windows.PairMatrix(
+    cells = pair_matrix.PairMatrix(
         "all", table.queries.lengths, table.queries.lengths
     ).cells
     assert [total for _, total in seen] == [cells] * len(seen)
@@ -196,12 +189,12 @@ def test_around_the_lanes(count):
 def test_spans():
     """Columns from a target's first to the end of all that follow; none shares any."""
     lengths = np.array([100, 40, 33, 20, 16, 5, 0])
-    lane, last = lane_packing.pack(lengths, 2)
-    first = last - lane_packing.tiled(lengths)
+    lane, last = partition.pack(lengths, 2)
+    first = last - partition.tiled(lengths)
     for one in (0, 1):
         mine = lane == one
         assert (first[mine][1:] == last[mine][:-1]).all() and first[mine][0] == 0
-    assert lane_packing.spans(lengths, 2).tolist() == [
+    assert partition.spans(lengths, 2).tolist() == [
         int(last[k:].max()) - int(first[k]) for k in range(len(lengths))
     ]
 
@@ -239,7 +232,7 @@ def test_large_jobs_have_their_gap_costs_in_the_program(monkeypatch):
     check_rows(whole, every=9)
     seen, run = [], execute.run_window_program
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
-    monkeypatch.setattr(eight_bits, "limit", lambda *_: 0)  # 16 bits here
+    monkeypatch.setattr(execute, "eight_bit_limit", lambda *_: 0)  # 16 bits here
     monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
     monkeypatch.setattr(
         execute, "run_window_program",
@@ -268,12 +261,12 @@ def test_each_pair_is_computed_once(kind):
             (71, 1, 1),
         ):
             lengths = rng.integers(0, 400, count)
-            job = windows.PairMatrix(
+            job = pair_matrix.PairMatrix(
                 kind, lengths, lengths, bool(self_too), bool(once), True, True
             )
             seen = np.zeros(job.pairs, int)
             blocks, single = partition.cut(job, budget)
-            for some in [single, *(windows.pairs(job, block) for block in blocks)]:
+            for some in [single, *(pair_matrix.pairs(job, block) for block in blocks)]:
                 np.add.at(seen, rows_of(job, some), 1)
             assert (seen == 1).all()
 
@@ -284,7 +277,7 @@ def test_windows_share_their_programs(steps):
     where no operations are kept."""
     lengths = np.random.default_rng(8).lognormal(5.8, 0.7, 900).astype(int)
     sides = lengths, lengths
-    job = windows.PairMatrix("all", *sides, False, True, True, steps)
+    job = pair_matrix.PairMatrix("all", *sides, False, True, True, steps)
     assert job.cells > 2 * 10**10
     for budget, alike in ((2**31, True), (2**26, False)):
         blocks = partition.cut(job, budget).blocks
@@ -623,7 +616,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
     rng = np.random.default_rng(12)
     m = np.repeat([33, 82, 195, 588], 300)
     n = rng.integers(50, 1500, len(m))
-    order = lane_packing.alike(m, n, 128)
+    order = partition.alike(m, n, 128)
     assert sorted(order.tolist()) == list(range(len(m)))
 
     def filled(order):
@@ -633,7 +626,7 @@ def test_zipped_pairs_of_like_sides_share_windows():
     by_cells = by_length(m * n)
     assert (m * n).sum() > 0.55 * filled(order)
     assert (m * n).sum() < 0.45 * filled(by_cells)
-    assert len(lane_packing.alike(m[:0], n[:0], 128)) == 0
+    assert len(partition.alike(m[:0], n[:0], 128)) == 0
 
 
 @pytest.mark.slow
@@ -643,11 +636,11 @@ def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):
     rng = np.random.default_rng(13)
     texts = [text_of(rng, n) for n in (700, 690, 1500, 30)]
     sides = texts[:3], [*texts[1:3], texts[0]]
-    monkeypatch.setattr(small_jobs, "plan", lambda task: None)
+    monkeypatch.setattr(by_rows, "plan_by_rows", lambda task: None)
     options = {"output": "alignment", "mode": "local"}
     want = jaxalign.align_pairs(*sides, implementation="wavefront", **options)
     for seconds, names in ((9, "rows"), (0, "rows, wavefront")):
-        monkeypatch.setattr(small_jobs, "MAX_SECONDS", dict.fromkeys((0, 1), seconds))
+        monkeypatch.setattr(by_rows, "MAX_SECONDS", dict.fromkeys((0, 1), seconds))
         found = jaxalign.align_pairs(*sides, **options)
         assert found.implementation == names
         same_tables(found, want)

@@ -5,7 +5,8 @@ import receptor_oracle as oracle
 
 import jaxalign
 from jaxalign.model.scoring import Scoring
-from jaxalign.repertoire import by_composition, by_deletion, candidates, engine
+from jaxalign.repertoire import bounds, by_deletion, rectangles
+from jaxalign.repertoire import graph as engine
 
 TEXTS = oracle.receptors(60, seed=1)
 SHORT = ["", "C", "CA", "CF", "CAF", "CAS", "CASF", "CASSF", "CASSFF", "CAWSFF"][1:]
@@ -28,9 +29,9 @@ def as_dict(edges):
 def way(request, monkeypatch):
     """Small jobs list their pairs; with these numbers they go through tiles."""
     if request.param == "tiles":
-        monkeypatch.setattr(candidates, "MAX_WITHOUT_JAX", 0)
-        monkeypatch.setattr(candidates, "MAX_LISTED", 0)
-        monkeypatch.setattr(candidates, "CPU_TILE", candidates.TileSize(16, 64))
+        monkeypatch.setattr(rectangles, "MAX_WITHOUT_JAX", 0)
+        monkeypatch.setattr(rectangles, "MAX_LISTED", 0)
+        monkeypatch.setattr(rectangles, "CPU_TILE", rectangles.TileSize(16, 64))
     return request.param
 
 
@@ -128,7 +129,7 @@ def test_passes_over_hashes_miss_nothing(passes, monkeypatch):
 
 
 def test_many_waiting_pairs_are_compared_in_between(monkeypatch):
-    monkeypatch.setattr(by_composition, "PAIRS_AT_ONCE", 5)
+    monkeypatch.setattr(bounds, "PAIRS_AT_ONCE", 5)
     monkeypatch.setattr(engine, "VARIANT_PAIRS", 10**9)
     graph = jaxalign.repertoire_graph(TEXTS, metric="levenshtein")
     assert as_dict(graph.edges) == oracle.edges(TEXTS, oracle.levenshtein, 2)

@@ -11,33 +11,26 @@ import receptor_oracle as oracle
 
 import jaxalign
 import kernels_pallas as kp
-from jaxalign.repertoire import (
-    by_kernels,
-    candidates,
-    engine,
-    on_device,
-    rectangles,
-)
-from jaxalign.repertoire.dp import hits
+from jaxalign.repertoire import dp, graph, rectangles
 
 TEXTS = oracle.receptors(60, seed=5, lengths=(10, 13))
-ROOMY = on_device.DeviceTile(32, 64, 512, 2048, 2048, 16)
-NARROW = on_device.DeviceTile(32, 64, 2, 4, 2, 16)
+ROOMY = rectangles.DeviceTile(32, 64, 512, 2048, 2048, 16)
+NARROW = rectangles.DeviceTile(32, 64, 2, 4, 2, 16)
 
 
 @pytest.fixture
 def on_gpu(monkeypatch):
     """As if the device were a GPU, and no job small."""
-    monkeypatch.setattr(candidates, "MAX_WITHOUT_JAX", 0)
-    monkeypatch.setattr(candidates, "MAX_LISTED", 0)
-    monkeypatch.setattr(candidates, "on_host", lambda device: False)
-    monkeypatch.setattr(engine, "VARIANT_PAIRS", 10**9)
+    monkeypatch.setattr(rectangles, "MAX_WITHOUT_JAX", 0)
+    monkeypatch.setattr(rectangles, "MAX_LISTED", 0)
+    monkeypatch.setattr(rectangles, "on_host", lambda device: False)
+    monkeypatch.setattr(graph, "VARIANT_PAIRS", 10**9)
 
 
 @pytest.fixture(params=["roomy", "narrow"])
 def tile(request, on_gpu, monkeypatch):
     tile = {"roomy": ROOMY, "narrow": NARROW}[request.param]
-    monkeypatch.setattr(on_device, "GPU_TILE", tile)
+    monkeypatch.setattr(rectangles, "GPU_TILE", tile)
     return tile
 
 
@@ -103,13 +96,13 @@ PLAIN = SimpleNamespace(
 @pytest.fixture(params=[(32, 2**12, 2**30), (16, 8, 50)], ids=["roomy", "narrow"])
 def by_plain_kernels(request, on_gpu, monkeypatch):
     room, listed, most = request.param
-    monkeypatch.setattr(candidates, "_kernels", lambda: PLAIN)
-    monkeypatch.setattr(by_kernels, "LEAST_ROOM", 16)
-    monkeypatch.setattr(by_kernels, "MAX_ROOM", room)
-    monkeypatch.setattr(by_kernels, "LIST_ROOM", listed)
-    monkeypatch.setattr(by_kernels, "LEAST_LIST", 4)
-    monkeypatch.setattr(by_kernels, "MAX_NEAR", most)
-    monkeypatch.setattr(engine, "LEAST_OF_KERNELS", 0)
+    monkeypatch.setattr(rectangles, "_kernels", lambda: PLAIN)
+    monkeypatch.setattr(rectangles, "LEAST_ROOM", 16)
+    monkeypatch.setattr(rectangles, "MAX_ROOM", room)
+    monkeypatch.setattr(rectangles, "LIST_ROOM", listed)
+    monkeypatch.setattr(rectangles, "LEAST_LIST", 4)
+    monkeypatch.setattr(rectangles, "MAX_NEAR", most)
+    monkeypatch.setattr(graph, "LEAST_OF_KERNELS", 0)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +118,7 @@ def test_edges_by_kernels(by_plain_kernels, options):
     edits = "metric" in options
     texts = oracle.receptors(*(24, 9, (9, 12)) if edits else (70, 9, (8, 24)))
     ours = jaxalign.repertoire_graph(texts, **options).edges
-    candidates.on_host = lambda device: True  # undone by the fixture
+    rectangles.on_host = lambda device: True  # undone by the fixture
     expected = jaxalign.repertoire_graph(texts, **options).edges
     assert len(expected)
     for side, other in zip(ours.sides, expected.sides, strict=True):
@@ -178,7 +171,7 @@ def test_lists_say_what_does_not_fit(room):
     draw = np.random.default_rng(2)
     mask = np.where(draw.random((8, 8)) < 0.4, draw.integers(1, 2**32, (8, 8)), 0)
     mask = mask.astype(np.uint32)
-    counts, query, target = map(np.asarray, hits.mask_pairs(mask, *room))
+    counts, query, target = map(np.asarray, dp.mask_pairs(mask, *room))
     expected = rectangles.pairs_of(mask)
     assert counts[0] == np.count_nonzero(mask)
     if counts[0] <= room[0]:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from jaxalign.repertoire import ordering, result
-from jaxalign.repertoire.edges import Edges, least
+from jaxalign.repertoire import result
+from jaxalign.words import edges
+from jaxalign.words.edges import Edges, least
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -16,7 +17,7 @@ def test_ranges_follow_each_other(sizes, threads):
     parts = [draw.integers(0, 300, n).astype(np.uint64) << np.uint64(3) for n in sizes]
     parts = [part | draw.integers(0, 8, len(part)).astype(np.uint64) for part in parts]
     every = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
-    ranges = ordering.in_order([part.copy() for part in parts], 3, threads)
+    ranges = edges.in_order([part.copy() for part in parts], 3, threads)
     assert np.concatenate([np.zeros(0, np.uint64), *ranges]).tolist() == every.tolist()
     units = [{*(part >> np.uint64(3)).tolist()} for part in ranges]
     assert sum(map(len, units)) == len(set().union(*units))

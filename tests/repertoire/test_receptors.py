@@ -6,7 +6,7 @@ import receptor_oracle as oracle
 
 import jaxalign
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
-from jaxalign.repertoire import joins
+from jaxalign.repertoire import graph as joins
 
 BAD = {
     "CASS*EQYF": "stop codon (*)",

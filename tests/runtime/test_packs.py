@@ -14,17 +14,8 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.runtime import (
-    executable_parts,
-    program_file,
-    program_folder,
-    program_key,
-    program_making,
-    program_pack,
-    programs,
-)
-from jaxalign.runtime.program_counts import ProgramCounts
-from jaxalign.runtime.program_outline import ProgramCall, outline
+from jaxalign.runtime import executable_parts, program_folder, program_key, programs
+from jaxalign.runtime.programs import ProgramCall, ProgramCounts, outline
 from jaxalign.warmup import make_pack
 
 ARCHITECTURE = "sm_90"
@@ -60,17 +51,17 @@ def calls(monkeypatch):
 def pack(calls, tmp_path, monkeypatch):
     """A pack with one program, of this CPU in place of a GPU."""
     call = ProgramCall(scaled, (X,), {"times": 3})
-    _, arrays = program_making._split(call)
+    _, arrays = programs._split(call)
     compiled = scaled.jitted.trace(X, times=3).lower().compile()
     parts = executable_parts.parts_of(compiled, arrays, jax.devices()[0])
-    program_pack.begin(tmp_path)
-    name = program_making.key_of(call, ARCHITECTURE)
-    program_pack.write(tmp_path, name, *parts)
-    program_pack.finish(tmp_path, [ARCHITECTURE])
-    monkeypatch.setenv(program_pack.VARIABLE, str(tmp_path))
-    program_pack.pack_of.cache_clear()
-    pack_of = program_pack.pack_of
-    monkeypatch.setattr(program_pack, "pack_of", lambda _: pack_of(Card()))
+    program_folder.begin_pack(tmp_path)
+    name = programs.key_of_call(call, ARCHITECTURE)
+    program_folder.write_packed(tmp_path, name, *parts)
+    program_folder.finish_pack(tmp_path, [ARCHITECTURE])
+    monkeypatch.setenv(program_folder.VARIABLE, str(tmp_path))
+    program_folder.pack_of.cache_clear()
+    pack_of = program_folder.pack_of
+    monkeypatch.setattr(program_folder, "pack_of", lambda _: pack_of(Card()))
     yield tmp_path
     pack_of.cache_clear()
 
@@ -118,7 +109,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_a_pack_that_does_not_fit_is_said_once_and_ignored(pack, calls, what):
-    manifest, changes = pack / program_pack.MANIFEST, OTHERS[what]
+    manifest, changes = pack / program_folder.MANIFEST, OTHERS[what]
     if changes is None:
         manifest.unlink()
     else:
@@ -134,7 +125,7 @@ def test_a_pack_that_does_not_fit_is_said_once_and_ignored(pack, calls, what):
 
 
 def test_a_pack_of_somebody_else_is_not_used(pack, calls, monkeypatch):
-    monkeypatch.setattr(program_pack, "_owners", lambda: (os.getuid() + 1,))
+    monkeypatch.setattr(program_folder, "_owners", lambda: (os.getuid() + 1,))
     with pytest.warns(UserWarning, match="root, may write to"):
         check()
 
@@ -147,18 +138,18 @@ def test_a_pack_comes_before_the_folder(pack, calls, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("value", ["", "off"])
 def test_a_pack_can_be_switched_off(monkeypatch, value):
-    monkeypatch.setenv(program_pack.VARIABLE, value)
-    assert program_pack.place() is None
+    monkeypatch.setenv(program_folder.VARIABLE, value)
+    assert program_folder.pack_place() is None
 
 
 def test_names_depend_on_the_call_and_the_card():
     calls = [ProgramCall(scaled, (x,), {"times": n}) for x, n in ((X, 3), (X[1:], 3))]
     calls.append(ProgramCall(scaled, (X,), {"times": 4}))
-    names = {program_making.key_of(x, a) for x in calls for a in ("sm_90", "sm_100")}
+    names = {programs.key_of_call(x, a) for x in calls for a in ("sm_90", "sm_100")}
     assert len(names) == 6
     shape = jax.ShapeDtypeStruct(X.shape, X.dtype)
     same = ProgramCall(scaled, (shape,), {"times": 3})
-    assert program_making.key_of(same, ARCHITECTURE) in names
+    assert programs.key_of_call(same, ARCHITECTURE) in names
 
 
 def test_an_outline_runs_and_compiles_nothing(calls):
@@ -183,9 +174,9 @@ def test_without_the_plugin_there_is_a_hint(calls, monkeypatch):
     def fail(**_):
         raise RuntimeError("unknown platform")
 
-    monkeypatch.setattr(program_making.topologies, "get_topology_desc", fail)
+    monkeypatch.setattr(programs.topologies, "get_topology_desc", fail)
     with pytest.raises(DeviceError, match=r"cuda13\]; no GPU is needed"):
-        program_making.device_of("")
+        programs.topology_device("")
 
 
 def test_the_makers_of_a_pack_are_versions_and_sources():
@@ -200,7 +191,7 @@ def test_the_plugin_makes_a_program_without_a_gpu(tmp_path):
     own = os.environ | {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
     subprocess.run(words, check=True, env=own)
     (file,) = tmp_path.glob("*.program")
-    about, executable = program_file.unpack(file.stem, file.read_bytes())
+    about, executable = program_folder.unpack(file.stem, file.read_bytes())
     assert about["outputs"] == [[[64, 2**18], "int32", False]]
     assert about["made_for"]["architecture"] == "sm_90" and len(executable) > 10**5
 

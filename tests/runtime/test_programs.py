@@ -21,14 +21,8 @@ from jax.experimental.compilation_cache import compilation_cache
 import jaxalign
 from jaxalign import warmup
 from jaxalign.cli.main import main
-from jaxalign.runtime import (
-    machine,
-    program_file,
-    program_folder,
-    program_key,
-    programs,
-)
-from jaxalign.runtime.program_counts import COUNTS, ProgramCounts
+from jaxalign.runtime import machine, program_folder, program_key, programs
+from jaxalign.runtime.programs import COUNTS, ProgramCounts
 
 FOLDER = program_folder.FOLDER
 
@@ -36,7 +30,7 @@ FOLDER = program_folder.FOLDER
 CODE = """
 import json
 import numpy as np
-from jaxalign.runtime.program_counts import COUNTS
+from jaxalign.runtime.programs import COUNTS
 from jaxalign.runtime.programs import program
 
 @program(("times",))
@@ -232,8 +226,8 @@ def header_of(path: Path) -> dict:
 def rewritten(path: Path, **changes) -> None:
     """Another header, with the digest that belongs to it."""
     name = path.name.removesuffix(program_folder.SUFFIX)
-    about, executable = program_file.unpack(name, path.read_bytes())
-    program_folder.write(str(path.parent), name, about | changes, executable)
+    about, executable = program_folder.unpack(name, path.read_bytes())
+    program_folder.write_program(str(path.parent), name, about | changes, executable)
 
 
 def damaged(path: Path, how: str) -> None:
@@ -244,10 +238,10 @@ def damaged(path: Path, how: str) -> None:
         "cut": body[: len(body) // 2],
         "a bit": body[:-9] + bytes([body[-9] ^ 4]) + body[-8:],
         "another version": body.replace(b"program 2", b"program 1"),
-        "another name": program_file.pack("x", {}, b"1"),
-        "no header": program_file.MAGIC + 64 * b"0" + b"\n",
-        "no program": program_file.pack(name, header_of(path), b"not of XLA"),
-        "no parts": program_file.pack(name, {}, b""),
+        "another name": program_folder.pack("x", {}, b"1"),
+        "no header": program_folder.MAGIC + 64 * b"0" + b"\n",
+        "no program": program_folder.pack(name, header_of(path), b"not of XLA"),
+        "no parts": program_folder.pack(name, {}, b""),
         "a pickle": pickle.dumps((b"", None, None)),
     }
     path.write_bytes(changes[how])
@@ -275,7 +269,7 @@ def test_a_damaged_entry_is_removed(folder):
     folder.mkdir(0o700)
     (folder / "p.program").write_bytes(b"no program")
     (folder / "p.program").chmod(0o600)
-    assert program_folder.read(str(folder), "p") is None
+    assert program_folder.read_program(str(folder), "p") is None
     assert not entries(folder)
 
 
@@ -416,11 +410,13 @@ def test_two_processes_may_write_at_once(tmp_path):
 def test_the_oldest_entries_go_when_the_folder_is_full(folder, monkeypatch):
     folder.mkdir(0o700)
     for k in range(4):
-        program_folder.write(str(folder), f"p{k}", {}, os.urandom(1000))
+        program_folder.write_program(str(folder), f"p{k}", {}, os.urandom(1000))
         os.utime(folder / f"p{k}.program", (k, k))
-    assert program_folder.read(str(folder), "p0") is not None  # now it is the newest
+    assert (
+        program_folder.read_program(str(folder), "p0") is not None
+    )  # now it is the newest
     monkeypatch.setattr(program_folder, "MAX_BYTES", 3500)
-    program_folder.write(str(folder), "p4", {}, os.urandom(1000))
+    program_folder.write_program(str(folder), "p4", {}, os.urandom(1000))
     assert [path.stem for path in entries(folder)] == ["p0", "p3", "p4"]
 
 
@@ -429,7 +425,7 @@ def test_new_files_of_processes_that_have_ended_are_removed(folder):
     for name in (".old.new", ".fresh.new"):
         (folder / name).touch()
     os.utime(folder / ".old.new", (1, 1))
-    program_folder.write(str(folder), "p", {}, b"1")
+    program_folder.write_program(str(folder), "p", {}, b"1")
     names = {path.name for path in folder.iterdir()}
     assert names == {".fresh.new", "p.program"}
 
@@ -585,11 +581,11 @@ def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
     """On the command line too; `info` says where they are."""
     monkeypatch.setattr(warmup, "MODES", ("local",))
     monkeypatch.setattr(warmup, "OUTPUTS", ("score",))
-    lengths = warmup.proteins(12).lengths
+    lengths = warmup.random_proteins(12).lengths
     assert lengths.min() >= 20 and lengths.max() == warmup.LONGEST
     monkeypatch.setattr(warmup, "LONGEST", 60)
-    few = warmup.proteins(12)
-    monkeypatch.setattr(warmup, "proteins", lambda count: few)
+    few = warmup.random_proteins(12)
+    monkeypatch.setattr(warmup, "random_proteins", lambda count: few)
     for one in programs._programs:  # as in a new process
         one.clear_cache()
         one._loaded_by_jax.clear()

@@ -21,8 +21,8 @@ from jaxalign.runtime import backend
 from jaxalign.similarity.soft import primitives
 from jaxalign.similarity.soft.primitives import FLAGS
 from kernels_pallas.core import mosaic
-from kernels_pallas.similarity.soft import align
-from kernels_pallas.similarity.soft.shapes import LOG_ZERO
+from kernels_pallas.similarity import soft_align
+from kernels_pallas.similarity.soft_cells import LOG_ZERO
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 MODES = [("global", ends) for ends in END_SETS] + [("local", frozenset())]
@@ -189,7 +189,7 @@ def test_products(s):
 def test_parts_of_a_batch(monkeypatch):
     given = batch(4, (5, 6), (15,))
     whole = kp.soft_expected(given, WARP, mosaic.interpreter())
-    monkeypatch.setattr(align, "FORWARD_BYTES", 1)
+    monkeypatch.setattr(soft_align, "FORWARD_BYTES", 1)
     parts = kp.soft_expected(given, WARP, mosaic.interpreter())
     for x, y in zip(jax.tree.leaves(whole), jax.tree.leaves(parts), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-6)
@@ -291,7 +291,7 @@ def test_device_agrees():
 def test_eight_warps_on_a_device(what):
     """Tables that cross all of them, and shorter ones."""
     given = batch(8, (520, 33), (15, 16), (1.0,))
-    assert align.choose(*given.scores.shape).lanes == 256
+    assert soft_align.choose(*given.scores.shape).lanes == 256
     check = check_values if what == "expected" else check_product
     check(jax.jit(getattr(kp, f"soft_{what}")), given)
 

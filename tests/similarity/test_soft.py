@@ -20,13 +20,12 @@ from similarity_enumeration import exact, positional, sets
 import jaxalign
 from jaxalign import soft_posterior, soft_score
 from jaxalign.errors import UsageError
-from jaxalign.model.pairing import most_accurate
+from jaxalign.model.alignment import most_accurate
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
-from jaxalign.similarity.cost_table import Weights
-from jaxalign.similarity.overhang import no_overhang, overhang
+from jaxalign.similarity.costs import Weights, no_overhang, overhang
 from jaxalign.similarity.soft import api
-from jaxalign.similarity.soft.dp import blocks, free_energy
+from jaxalign.similarity.soft.dp import free_energy, scan
 
 SCORE, PROBABILITY = 2e-5, 2e-6
 OPEN, EXTEND = 1.5, 0.375
@@ -511,14 +510,14 @@ def test_inputs_of_three_kinds():
 )
 def test_products_of_vectors_by_diagonal(m, n, k, block):
     """The blocked products are the skewed product, for blocks that fit and do not."""
-    from jaxalign.similarity.skewed import skew
+    from jaxalign.similarity.arrays import skew
 
-    products = jax.jit(blocks.products)
+    products = jax.jit(scan.products)
     a, b = jnp.asarray(scores_of(m, m, k)), jnp.asarray(scores_of(n, n, k))
     whole = skew(jnp.pad(a @ b.T, ((1, 0), (1, 0))), 0)
     for first in range(0, m + n + 1, block):
         d = first + jnp.arange(block, dtype=jnp.int32)
-        got = products(blocks.Factors(a, b), d)
+        got = products(scan.Factors(a, b), d)
         want = whole[first : first + block]
         np.testing.assert_allclose(got[: len(want)], want, atol=1e-5)
 

@@ -23,9 +23,9 @@ from jaxalign.triples.gpu import scores_of
 from jaxalign.triples.options import TripleOptions, TripleRequest
 from jaxalign.triples.plan import triples_of
 from jaxalign.triples.result import letters_of
-from jaxalign.triples.tracebacks import divide_and_conquer, stored_box
+from jaxalign.triples.tracebacks import box
 from kernels_pallas.core import mosaic
-from kernels_pallas.triples import api, rules, shapes
+from kernels_pallas.triples import api, shapes
 
 MODELS = ("linear", "quasi-natural")
 slow = pytest.mark.slow
@@ -194,7 +194,7 @@ def marched(texts, scoring, model):
 
     rows, columns = range(len(a) + 1), range(len(b) + 1)
     minus = jnp.int32(shapes.MINUS_INFINITY)
-    past = rules.Around(
+    past = shapes.Around(
         ((minus,) * len(columns),) * rule.planes,
         ((minus,) * len(rows),) * rule.planes,
         (minus,) * len(rule.corners),
@@ -209,7 +209,7 @@ def marched(texts, scoring, model):
             [score(b, j, c, k) for j in columns],
         )
         more = jnp.bool_(k == 0), seeds, jnp.int32(cost), False
-        tile, _, _, found = rules.cells(rule, tile, past, past, scores, more)
+        tile, _, _, found = shapes.cells(rule, tile, past, past, scores, more)
     return max(map(int, found[-1][-1])) - 2 * extend * sum(map(len, (a, b, c)))
 
 
@@ -263,9 +263,7 @@ def test_splits_by_kernels(model, interpreted):
     texts = related(6, (7, 9, 12))
     triple = replace(triple_of(texts, model), kernels=interpreted)
     part = engine.whole(triple)
-    score, columns = divide_and_conquer.align(
-        triple, part, stored_box.device_bytes(triple, part) - 1
-    )
+    score, columns = box.align_split(triple, part, box.device_bytes(triple, part) - 1)
     assert score == oracle(texts, costs(model), model, "global")
     assert counted([triple], [part], [columns]) == [score]
     assert sum(shape.bytes for shape in interpreted.shapes) > 2  # two halves and plans
@@ -321,7 +319,7 @@ def test_the_certificate_counts_as_rescoring_does(model, start):
     triple = triple_of(related(9, (7, 9, 11)), model)
     start = start if model == "quasi-natural" else 0
     part = replace(engine.whole(triple), start=start)
-    score, columns = stored_box.align(triple, part)
+    score, columns = box.align_stored(triple, part)
     count = partial(counted, [triple] * 2)
     assert count([part] * 2, [columns] * 2) == [score] * 2
     assert count([part] * 2, [columns, columns[:-1]]) is None

@@ -15,7 +15,7 @@ import jaxalign
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.bounds import triple_dtype
 from jaxalign.model.scoring import Scoring
-from jaxalign.triples import batch, plan
+from jaxalign.triples import plan
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
 from jaxalign.triples.options import TripleOptions, TripleRequest
 
@@ -149,7 +149,7 @@ def test_chunks_and_segments_filled_together(traceback, depth, monkeypatch):
     want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
     for name in ("segments_at_once", "chunks_at_once"):
         monkeypatch.setattr(
-            f"jaxalign.triples.tracebacks.bt1_bt2_bt3.{name}", lambda grid: 3
+            f"jaxalign.triples.tracebacks.chunks.{name}", lambda grid: 3
         )
     sizes = {"chunk": 3, "height": 4, "depth": depth, "gap_model": "linear"}
     found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **sizes)
@@ -265,7 +265,7 @@ def test_a_batch_has_one_set_of_matrices(skewed, count):
         TripleOptions(gap_model="natural", schedule="sloped"), 2**30
     )
     triples = plan.triples_of(sequences, scoring, request)
-    batches = batch.batches(triples, request.budget)
+    batches = plan.batches(triples, request.budget)
     assert len(batches) == count and sorted(sum(batches, [])) == [0, 1, 2, 3]
     for triple in triples:
         for pair, matrix in zip(((0, 1), (0, 2), (1, 2)), triple.matrices, strict=True):
@@ -390,9 +390,7 @@ def test_chunks_that_do_not_fit_are_refused():
 
 def test_a_gpu_fills_cubes_where_memory_holds_them(monkeypatch):
     gpu = SimpleNamespace(platform="gpu")
-    monkeypatch.setattr(
-        "jaxalign.triples.tracebacks.chunk_grid.first_device", lambda: gpu
-    )
+    monkeypatch.setattr("jaxalign.triples.tracebacks.chunks.first_device", lambda: gpu)
     texts = related(3, (60, 70, 90))
 
     def needed(**words):

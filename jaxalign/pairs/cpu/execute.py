@@ -1,31 +1,146 @@
 """One piece of a job on the device: codes in, flat columns out."""
 
 from collections.abc import Iterator
+from functools import partial
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 
 from jaxalign.affine import Gaps
+from jaxalign.errors import UsageError
 from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS, Scoring
-from jaxalign.pairs import schedule, windows
-from jaxalign.pairs.cpu import eight_bits, long_pair, partition
-from jaxalign.pairs.cpu.lane_packing import (
+from jaxalign.pairs import pair_matrix, result
+from jaxalign.pairs.cpu import long_pair, partition
+from jaxalign.pairs.cpu.partition import (
+    SHORT_PAIRS,
+    STRIP_ROWS,
     backtrack_room,
     block_of,
     profile_room,
     queries_of,
     wide,
 )
-from jaxalign.pairs.cpu.partition import STRIP_ROWS
 from jaxalign.pairs.dp import window_program
+from jaxalign.pairs.dp.sweep.lane_cells import Constants
 from jaxalign.pairs.dp.window_program import WindowProblem
+from jaxalign.pairs.pair_matrix import Window
 from jaxalign.pairs.plan import Piece, Task, zipped
 from jaxalign.pairs.result import Rows, cells_of, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.runtime.devices import first_device, precision
 from jaxalign.runtime.programs import program, stored
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.pair_matrix import WindowPairs
+
+
+# ------------------------------------------------------------------------------
+# Which scores a CPU fills in 8 bits, twice the lanes of 16 an instruction, and which
+# identities in 16.
+#
+# Local scores are tried in 8 bits. Without paths a score of 0 is held near the bottom
+# of the range. A score that 8 bits do not hold is seen (``model.bounds``), and such
+# pairs are computed again in more bits. Global tables are filled by differences, which
+# 8 bits provably hold at any length; with the matches of an identity in the low digits
+# these take 16.
+
+# With one pair in so many beyond them, a window is filled again …
+MAX_OVERFLOW_RATIO = 32
+WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
+
+
+def _on_cpu(task: Task) -> bool:
+    return first_device(task.devices).platform == "cpu"
+
+
+def _large_on_cpu(task: Task) -> bool:
+    return task.large and _on_cpu(task)
+
+
+def eight_bit_limit(task: Task) -> int:
+    """The local score up to which windows are tried in 8 bits first, which takes a
+    program more; 0: they are not, as where each lane has a query of its own, whose
+    scores are looked up. A table of a profile does without, too: the pairs beyond could
+    not share its positions."""
+    tried = task.kind != "zip" and task.output != "identity" and task.mesh is None
+    if task.top is None:
+        tried &= not task.scoring.by_position
+    if not (tried and _large_on_cpu(task)):
+        return 0
+    zero = 0 if task.paths else bounds.least_zero(task.scoring, "int8")
+    return bounds.narrow_high(task.scoring, task.mode, "int8", zero)
+
+
+def eight_bit_costs(task: Task, window: Window, dtype: str) -> Constants | None:
+    """Gap costs as constants of the program: local scores are then a third faster on a
+    CPU (``pairs/dp/sweep/lane_cells.py``), and other costs take another program."""
+    scores = task.local and task.output == "score" and not window.zipped
+    if not (scores and _large_on_cpu(task)):
+        return None
+    zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
+    return Constants(task.scoring.open, task.scoring.extend, zero)
+
+
+class Differences(NamedTuple):
+    """How global tables are filled by differences
+    (``pairs/dp/sweep/difference_fill.py``)."""
+
+    cell: str  # dtype of a difference
+    base: int  # score * base + matches is filled; 1 of a score alone
+    opening: int  # to open a gap, beside its residues: a constant of the program
+
+
+def eight_bit_differences(task: Task, window: Window) -> Differences | None:
+    """The differences by which a window is filled: of scores in 8 bits, of identities
+    in 16. None where its tables are filled as they are."""
+    ends = {"query_end", "target_end"} & set(task.free)
+    identity = task.output == "identity"
+    other = task.scoring.by_position or task.mesh is not None
+    # What lanes look up takes longer than the cells of short sequences.
+    other |= window.zipped and (task.paths or window.lanes == SHORT_PAIRS)
+    if task.mode == "local" or ends or other:
+        return None
+    if not (_large_on_cpu(task) or (identity and _on_cpu(task))):
+        return None
+    scoring, cell, base = task.scoring, "uint8", 1
+    if identity:
+        cell, base = "uint16", bounds.differences_base(scoring, "uint16")
+        fits = min(window.m, window.n) < base
+        fits &= task.dtype(window.m, window.n) == "int32"
+    else:
+        fits = bounds.fits_differences(scoring, cell, task.paths)
+    if window.zipped:
+        fits &= bounds.fits_bytes(scoring, base)
+    opening = base * (scoring.open - scoring.extend)
+    return Differences(cell, base, opening) if fits else None
+
+
+def dtypes_of(task: Task, blocks: list[Window]) -> set[str]:
+    """The narrow types in which some windows are filled."""
+    tried = {"int8"} if blocks and eight_bit_limit(task) else set()
+    each = (eight_bit_differences(task, window) for window in blocks)
+    return tried | {one.cell for one in each if one is not None}
+
+
+def to_be_tried(worker: Worker) -> bool:
+    """Whether a thread tries its next window in 8 bits."""
+    worker.windows_to_skip -= 1
+    return worker.windows_to_skip < 0
+
+
+def too_many(worker: Worker, beyond: int, pairs: int) -> bool:
+    """Whether so many pairs of a window left 8 bits that it is filled again. Some
+    windows of this thread are not tried then."""
+    if beyond * MAX_OVERFLOW_RATIO <= pairs:
+        return False
+    worker.windows_to_skip = WINDOWS_SKIPPED
+    return True
+
 
 STATIC_FIELDS = (
     "lanes", "rows", "columns", "longest", "slots", "places", "capacity", "zipped",
@@ -34,13 +149,13 @@ load_block = stored(window_program.load_block, ("shared", "differences"))
 run_window_program = stored(window_program.run_window, window_program.STATIC)
 
 
-def pieces_of(task: Task, blocks: list[windows.Window]) -> list[Piece]:
+def pieces_of(task: Task, blocks: list[pair_matrix.Window]) -> list[Piece]:
     """The pieces of some windows; those of one program are a group."""
     return [
         Piece(
             task,
             window,
-            schedule.estimate(task.job, window),
+            pair_matrix.estimate(task.job, window),
             compute_window,
             scores_of_window,
             (*(getattr(window, name) for name in STATIC_FIELDS),
@@ -79,22 +194,22 @@ def pieces_beyond(run: Run) -> list[Piece]:
     return pieces
 
 
-def _heaviest_first(task: Task, split: windows.Partition) -> list[Piece]:
+def _heaviest_first(task: Task, split: pair_matrix.Partition) -> list[Piece]:
     if task.implementation is None:
         split = partition.without_lone(task.job, split)
     single = pair_pieces_of(task, split.pairs)
     cost = [partition.swept_cells(task.job, window) for window in split.blocks]
     cost += [partition.LONE_CELL_COST[0] * piece.cells for piece in single]
     pieces = [*pieces_of(task, split.blocks), *single]
-    return [pieces[k] for k in schedule.heaviest_first(cost)]
+    return [pieces[k] for k in pair_matrix.heaviest_first(cost)]
 
 
 def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
     """Compute a window, and put its rows into the result of the run; in 8 bits where
     that pays, and the few pairs that leave them into ``run.beyond``."""
     task, window = piece.task, piece.content
-    high = eight_bits.limit(task) if task.large and not window.zipped else 0
-    if high and eight_bits.to_be_tried(worker):
+    high = eight_bit_limit(task) if task.large and not window.zipped else 0
+    if high and to_be_tried(worker):
         rows, beyond = _narrow_rows(task, window, worker, high)
         if rows is not None:
             if len(beyond[0]):
@@ -149,7 +264,7 @@ def _problem(task: Task, dtype: str, base: int | None = None):
     return problem_of(task.scoring, task.free, dtype, identity, base)
 
 
-def run_window(task: Task, w: windows.Window, worker: Worker) -> Rows:
+def run_window(task: Task, w: pair_matrix.Window, worker: Worker) -> Rows:
     """All pairs of a window, in the backtrack buffer of a thread."""
     dtype = task.dtype(w.m, w.n)
     with precision(dtype):
@@ -158,7 +273,7 @@ def run_window(task: Task, w: windows.Window, worker: Worker) -> Rows:
     return collect(task, result, met)
 
 
-def _narrow_rows(task: Task, w: windows.Window, worker: Worker, high: int):
+def _narrow_rows(task: Task, w: pair_matrix.Window, worker: Worker, high: int):
     """(rows, pairs beyond) of a window in 8 bits: the rows of all pairs that score
     ``high`` at most, and the other pairs (queries, targets) as the result has them; no
     rows where these are too many."""
@@ -167,7 +282,7 @@ def _narrow_rows(task: Task, w: windows.Window, worker: Worker, high: int):
         result = jax.tree.map(np.asarray, result)
     shape = met.wanted.shape
     over = met.wanted & (result.score[: shape[0], : shape[1]] > high)
-    if eight_bits.too_many(worker, over.sum(), met.wanted.sum()):
+    if too_many(worker, over.sum(), met.wanted.sum()):
         return None, None
     i, j, flip = (x[over] for x in (met.query, met.target, met.swapped))
     rows = collect(task, result, met._replace(wanted=met.wanted & ~over))
@@ -175,7 +290,7 @@ def _narrow_rows(task: Task, w: windows.Window, worker: Worker, high: int):
     return rows, (np.where(flip, j, i), np.where(flip, i, j))
 
 
-def window_scores(task: Task, w: windows.Window, worker: Worker):
+def window_scores(task: Task, w: pair_matrix.Window, worker: Worker):
     """The scores of a window of a ``cross`` job, in 8 bits where ``worker.byte_limit``
     says up to which score these hold them.
 
@@ -185,17 +300,17 @@ def window_scores(task: Task, w: windows.Window, worker: Worker):
     beyond : (queries, targets) or None
         Indices of the pairs whose score 8 bits do not hold; it is -1 there.
     """
-    if worker.byte_limit and eight_bits.to_be_tried(worker):
+    if worker.byte_limit and to_be_tried(worker):
         narrow = _scores(task, w, worker, "int8")
         score, over = _beyond(narrow, np.int16(worker.byte_limit))
         count = len(w.queries), len(w.targets)
         q, t = np.nonzero(np.asarray(over)[: count[0], : count[1]])
-        if not eight_bits.too_many(worker, len(q), count[0] * count[1]):
+        if not too_many(worker, len(q), count[0] * count[1]):
             return score, (w.queries[q], w.targets[t])
     return _scores(task, w, worker, task.dtype(w.m, w.n)), None
 
 
-def _scores(task: Task, w: windows.Window, worker: Worker, dtype: str):
+def _scores(task: Task, w: pair_matrix.Window, worker: Worker, dtype: str):
     with precision(dtype):
         return _on_device(task, w, worker, dtype)[0].score
 
@@ -207,10 +322,10 @@ def _beyond(score: jax.Array, high: jax.Array):
     return jnp.where(over, -1, score), over
 
 
-def _on_device(task: Task, w: windows.Window, worker: Worker, dtype: str):
+def _on_device(task: Task, w: pair_matrix.Window, worker: Worker, dtype: str):
     """(device result, the pairs it holds)."""
     by_differences = task.large or task.output == "identity"
-    cells = eight_bits.differences(task, w) if by_differences else None
+    cells = eight_bit_differences(task, w) if by_differences else None
     problem = _problem(task, dtype, None if cells is None else cells.base)
     block = block_of(task, w)
     shared = not w.zipped and not task.scoring.by_position
@@ -244,7 +359,7 @@ def _on_device(task: Task, w: windows.Window, worker: Worker, dtype: str):
         paths=task.paths,
         steps=task.output == "alignment",
         fused=cpu,
-        costs=eight_bits.costs(task, w, dtype) if task.large else None,
+        costs=eight_bit_costs(task, w, dtype) if task.large else None,
         opening=None if cells is None else cells.opening,
         base=1 if cells is None else cells.base,
     )
@@ -300,3 +415,133 @@ def _tries(task: Task, dtype: str):
     if dtype == "int32" and high and task.output != "identity":
         yield "int16", high
     yield dtype, None
+
+
+# ------------------------------------------------------------------------------
+# Windows as one SPMD program over a ``jax.sharding.Mesh``: every device fills one.
+#
+# For callers whose JAX program has a mesh. Windows of one static shape are stacked
+# along a new leading axis, which ``shard_map`` cuts over all axes of the mesh.
+
+
+def check_mesh(mesh: Any, implementation: str | None) -> None:
+    """Refuse what a mesh cannot run.
+
+    Raises
+    ------
+    UsageError
+        Another implementation than ``sweep``; devices of other processes.
+    """
+    if implementation not in (None, "sweep"):
+        raise UsageError(f"a mesh runs implementation 'sweep', not {implementation!r}")
+    if not hasattr(mesh, "is_multi_process"):
+        raise UsageError(f"mesh = {mesh!r}: a jax.sharding.Mesh is needed")
+    if mesh.is_multi_process:
+        raise UsageError("all devices of a mesh must belong to this process")
+
+
+def run_mesh(run: Run, worker: Worker) -> None:
+    """All pieces of a run; those of no group come one by one."""
+    task, groups = run.plan.task, {}
+    for piece in run.plan.pieces:
+        groups.setdefault(piece.group, []).append(piece)
+    for piece in groups.pop(None, []):
+        piece.compute(run, worker, piece)
+    count = task.mesh.devices.size
+    for (*_, dtype), pieces in groups.items():
+        for start in range(0, len(pieces), count):
+            alike = [piece.content for piece in pieces[start : start + count]]
+            for rows in _together(task, alike, dtype):
+                run.output.put(rows)
+                worker.tell(rows.cells)
+
+
+def _together(
+    task: "Task", windows: "list[Window]", dtype: str
+) -> Iterator[result.Rows]:
+    """Up to one window a device, at the same time."""
+    met = [task.job.meets(w) for w in windows]
+    inputs = [_inputs(task, *pair) for pair in zip(windows, met, strict=True)]
+    # A device without a window gets one of which no query is to be computed.
+    idle = inputs[-1] | {"count": np.int32(0)}
+    inputs += [idle] * (task.mesh.devices.size - len(inputs))
+    stacked = jax.tree.map(lambda *values: np.stack(values), *inputs)
+    first, identity = windows[0], task.output == "identity"
+    with precision(dtype):
+        window_results = _spmd(
+            stacked,
+            problem_of(task.scoring, task.free, dtype, identity),
+            mesh=task.mesh,
+            local=task.local,
+            shared=not first.zipped,
+            capacity=first.capacity if task.paths else None,
+            longest=first.longest,
+            paths=task.paths,
+            steps=task.output == "alignment",
+        )
+    window_results = jax.tree.map(np.asarray, window_results)
+    for k, one in enumerate(met):
+        yield result.collect(
+            task, jax.tree.map(lambda x, k=k: x[k], window_results), one
+        )
+
+
+def _inputs(task: "Task", window: "Window", met: "WindowPairs") -> dict:
+    """The inputs of one device, as host arrays."""
+    queries, m = partition.queries_of(task, window)
+    start = np.zeros(window.slots, np.int32)
+    start[: len(met.wanted)] = met.wanted.argmax(axis=1)
+    return {
+        "block": partition.block_of(task, window),
+        "queries": queries,
+        "lengths": m,
+        "start": start,
+        "count": np.int32(len(met.wanted)),
+        "tie": partition.wide(window, met.swapped),
+    }
+
+
+@partial(
+    jax.jit,
+    static_argnames=(
+        "mesh", "local", "shared", "capacity", "longest", "paths", "steps",
+    ),
+)  # fmt: skip
+def _spmd(
+    stacked: dict,
+    problem: window_program.WindowProblem,
+    *,
+    mesh: Mesh,
+    local: bool,
+    shared: bool,
+    capacity: int | None,
+    **static: Any,
+):
+    """One window a device: results with the leading axis of the inputs."""
+    over = PartitionSpec(mesh.axis_names)
+
+    @partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(over, PartitionSpec()),
+        out_specs=over,
+        check_vma=False,
+    )
+    def each(stacked: dict, problem: window_program.WindowProblem):
+        own = jax.tree.map(lambda values: values[0], stacked)
+        block = own.pop("block")
+        block = unwrap(window_program.load_block)(block, problem, local, shared)
+        backtrack = None if capacity is None else jnp.zeros(capacity, jnp.uint8)
+        window_results, _ = unwrap(window_program.run_window)(
+            block,
+            problem=problem,
+            backtrack=backtrack,
+            local=local,
+            rows=STRIP_ROWS,
+            fused=mesh.devices.flat[0].platform == "cpu",
+            **own,
+            **static,
+        )
+        return jax.tree.map(lambda values: values[None], window_results)
+
+    return each(stacked, problem)

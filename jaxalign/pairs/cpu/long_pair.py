@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.one_function import CPU_OPTIONS
-from jaxalign.pairs.dp import ends, walk, wavefront
-from jaxalign.runtime.lengths import bucket
+from jaxalign.pairs.dp import walk, wavefront
+from jaxalign.runtime.devices import bucket
 from jaxalign.runtime.programs import program
 
 if TYPE_CHECKING:
@@ -193,29 +193,29 @@ def _end(
     """The end cell of the whole pair; strips come in order, so the first best wins."""
     inner = max((best for best, _ in bests), key=lambda best: best[0])
     if local:
-        return ends.EndCell._make(inner if inner[0] > 0 else (0, 0, 0))
+        return walk.EndCell._make(inner if inner[0] > 0 else (0, 0, 0))
     column = max((best for _, best in bests), key=lambda best: best[0])
     row = np.asarray(fill.bottom.h)[: n + 1]
     j = int(row.argmax())
-    corner = ends.EndCell(int(row[n]), m, n)
-    end = ends.border_end(
+    corner = walk.EndCell(int(row[n]), m, n)
+    end = walk.border_end(
         _arrays(corner),
         _arrays(column),
         _arrays((int(row[j]), m, j)),
         free,
         0,
     )
-    return ends.EndCell._make(map(int, end))
+    return walk.EndCell._make(map(int, end))
 
 
 def _arrays(cell: Iterable):
-    return ends.EndCell._make(map(jnp.asarray, cell))
+    return walk.EndCell._make(map(jnp.asarray, cell))
 
 
 def _walk_up(
     query: np.ndarray,
     target: np.ndarray,
-    end: ends.EndCell,
+    end: walk.EndCell,
     n: int,
     checkpoints: list[wavefront.Top],
     problem: "WindowProblem",

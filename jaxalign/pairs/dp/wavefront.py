@@ -18,7 +18,7 @@ from jax import lax
 
 from jaxalign.affine import Gaps, neg_inf
 from jaxalign.one_function import one_function
-from jaxalign.pairs.dp import directions, ends, matrix_rows, profile, recurrence
+from jaxalign.pairs.dp import directions, matrix_rows, recurrence, walk
 from jaxalign.pairs.dp.matrix_rows import put_row
 from jaxalign.pairs.dp.recurrence import border
 
@@ -104,12 +104,12 @@ def strip_end(
     n: jax.Array | int,
     free: Mapping[str, Any],
     local: bool,
-) -> ends.EndCell:
+) -> walk.EndCell:
     """The end cell of a table filled in one strip."""
     if local:
         i = jnp.argmax(filled.row_best).astype(jnp.int32)
         j = jnp.where(filled.row_best[i] > 0, filled.row_column[i], 0)
-        return ends.EndCell(filled.row_best[i], jnp.where(j > 0, i, 0), j)
+        return walk.EndCell(filled.row_best[i], jnp.where(j > 0, i, 0), j)
     lowest = jnp.iinfo(filled.bottom.h.dtype).min
     row = jnp.where(
         jnp.arange(filled.bottom.h.shape[0], dtype=jnp.int32) <= n,
@@ -119,10 +119,10 @@ def strip_end(
     inside = jnp.arange(filled.last_column.shape[0], dtype=jnp.int32) <= m
     column = jnp.where(inside, filled.last_column, lowest)
     i, j = jnp.argmax(column).astype(jnp.int32), jnp.argmax(row).astype(jnp.int32)
-    return ends.border_end(
-        ends.EndCell(filled.last_column[m], m, n),
-        ends.EndCell(column[i], i, n),
-        ends.EndCell(row[j], m, j),
+    return walk.border_end(
+        walk.EndCell(filled.last_column[m], m, n),
+        walk.EndCell(column[i], i, n),
+        walk.EndCell(row[j], m, j),
         free,
         0,
     )
@@ -162,7 +162,7 @@ def strip(
     small = column.dtype == jnp.int16 and rows + columns < 2**15
     index = jnp.int16 if small else jnp.int32
     i = i.astype(index)
-    query = profile.score_rows(scores, query, above)
+    query = matrix_rows.score_rows(scores, query, above)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
     given = _Given(
         i, column, edge_gap, minus, top, gaps,

@@ -13,11 +13,11 @@ from jax import lax
 
 from jaxalign.affine import Gaps
 from jaxalign.one_function import CPU_OPTIONS, one_function
-from jaxalign.pairs.dp import ends, profile, walk
+from jaxalign.pairs.dp import matrix_rows, walk
 from jaxalign.pairs.dp.sweep import TILE, difference_fill, lane_fill
 
 if TYPE_CHECKING:
-    from jaxalign.pairs.dp.sweep.cell_blocks import Constants
+    from jaxalign.pairs.dp.sweep.lane_cells import Constants
 
 
 TOGETHER = 128  # paths walked side by side
@@ -73,14 +73,14 @@ def load_block(
     pad = -problem.gaps.open
     free = problem.free["query_start"] | local
     pad_column = jnp.where(free, jnp.zeros_like(pad), pad)
-    scores = profile.padded_scores(problem.scores, pad_column, pad)
+    scores = matrix_rows.padded_scores(problem.scores, pad_column, pad)
     if differences:
         scores = difference_fill.shifted(scores, problem.gaps, differences)
     if shared and room is None:
-        scores = profile.database_profile(scores, block.codes)
+        scores = matrix_rows.database_profile(scores, block.codes)
     elif shared and room is not None:
         columns = block.tiles * TILE
-        scores = profile.database_profile_in(scores, block.codes, columns, room)
+        scores = matrix_rows.database_profile_in(scores, block.codes, columns, room)
     return block._replace(scores=scores)
 
 
@@ -167,7 +167,7 @@ def _one_query(
     size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
     row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None]
     codes = codes.astype(jnp.int32)
-    rows_of = profile.score_rows(problem.scores, codes)
+    rows_of = matrix_rows.score_rows(problem.scores, codes)
     codes, rows_of = (jnp.where(row >= m[None, :], size, x) for x in (codes, rows_of))
     own = jnp.zeros_like(block.lane) if codes.shape[1] == 1 else block.lane
     query = lane_fill.Query(
@@ -184,14 +184,14 @@ def _one_query(
             block, query, gaps, free, backtrack,
             opening=opening, base=base, rows=rows, fused=fused,
         )  # fmt: skip
-        end = ends.corner(cells, block, m[own])
+        end = walk.corner(cells, block, m[own])
     else:
         filled = lane_fill.fill(
             block, query, gaps, free, backtrack,
             local=local, rows=rows, fused=fused, costs=costs,
         )  # fmt: skip
         tie = tie.astype(jnp.int32)
-        end = ends.sweep_end(
+        end = walk.sweep_end(
             filled, block, m[own], gaps, free, tie, local=local, fused=fused
         )
         backtrack = filled.backtrack
@@ -211,7 +211,7 @@ def _tiles(block: lane_fill.Block, start: jax.Array):
 
 def _walk_all(
     block: lane_fill.Block, codes: jax.Array, own: jax.Array, start: jax.Array,
-    end: ends.EndCell, backtrack: jax.Array | None, problem: WindowProblem, *,
+    end: walk.EndCell, backtrack: jax.Array | None, problem: WindowProblem, *,
     steps: bool, longest: int, **static: Any,
 ):  # fmt: skip
     """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they

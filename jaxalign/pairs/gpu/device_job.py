@@ -6,22 +6,273 @@ with it. Should memory be missing even so, the rows are ``Lost``, and their laun
 again without it.
 """
 
+from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from jaxalign.model.table import SPANS
-from jaxalign.pairs.gpu import device_arrays, device_sequences, transfer
-from jaxalign.pairs.gpu.device_arrays import SMALL_ROWS, LaunchResult, Order
-from jaxalign.pairs.gpu.score_types import numbers
-from jaxalign.pairs.plan import Task
+from jaxalign.model.alignment import SPANS
+from jaxalign.model.alphabet import Sequences
+from jaxalign.pairs.gpu import device_arrays
+from jaxalign.pairs.gpu.device_arrays import MAX_ROWS, SMALL_ROWS, LaunchResult, Order
+from jaxalign.pairs.gpu.launches import MANY_LETTERS, THREADS_OF_A_DEVICE, numbers
+from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.result import PATH_COUNTS, Output
 from jaxalign.runtime import device_errors
-from jaxalign.runtime.lengths import bucket
+from jaxalign.runtime.devices import Device, bucket, first_device
+from jaxalign.runtime.programs import program
+
+# ------------------------------------------------------------------------------
+# Memory of GPUs: what a launch may take, and where the rows of a result are held.
+#
+# The bytes of a launch shape its arrays, and so its program. They are the same on every
+# device of which JAX may have ``USUAL_BYTES`` or more, whatever is free of it, and a
+# quarter of a smaller one.
+
+# Bytes of a device whose allocator does not say (``platform``)
+UNKNOWN_DEVICE_BYTES = 2**32
+# Bytes of a launch: a pool that grows finds so much in one piece, and more buy little
+# (docs/gpu-kernels.md); those of a result that is put together on a device; and those
+# of the smallest devices that have both.
+LAUNCH_BYTES, RESULT_BYTES, USUAL_BYTES, LARGE_BYTES = 2**33, 2**34, 2**34, 2**35
+MEAN_RUNS = 16  # of a path, in a result
+
+_limits: dict = {}  # device -> bytes of launches, once a larger one found no memory
+
+
+def budget(task: "Task") -> int:
+    """Device bytes for one launch."""
+    available = _limit(task)
+    return LAUNCH_BYTES if available >= USUAL_BYTES else power(available) // 4
+
+
+def power(count: int) -> int:
+    """The power of two up to a count, 1 at least."""
+    return 2 ** (max(count, 1).bit_length() - 1)
+
+
+def memory_limit(device: Device) -> int | None:
+    """Bytes that a launch on a device may take, None until one found no memory."""
+    return _limits.get(device)
+
+
+def lower_limit(device: Device, count: int) -> None:
+    """Launches on a device take so many bytes at most from now on, in whichever job of
+    this process: to try larger ones costs seconds each, while JAX waits for memory."""
+    _limits[device] = min(count, memory_limit(device) or count)
+
+
+def threads_of(task: "Task") -> int:
+    """Host threads of a device; one is enough where no rows go to the host between."""
+    several = task.reserved is not None or (len(task.devices) > 1 and not holds(task))
+    return THREADS_OF_A_DEVICE if several or task.top else 1
+
+
+def holds(task: "Task") -> bool:
+    """Whether the rows of a task may be put together where they are computed; paths,
+    which have no places of their own, on one device alone."""
+    joined = task.output == "alignment" and len(task.devices) > 1
+    return not task.filtered and not joined and _fits(task)
+
+
+def _limit(task: "Task") -> int:
+    """Bytes of the smallest device of a task."""
+    return min(of_device(one) for one in task.devices or jax.devices()[:1])
+
+
+def of_device(device: Device) -> int:
+    """Bytes that JAX may have of a device."""
+    stats = device.memory_stats() or {}
+    return stats.get("bytes_limit", UNKNOWN_DEVICE_BYTES)
+
+
+def _result_bytes(task: "Task") -> int:
+    """Device bytes of a whole result; runs are there twice when they are ordered."""
+    columns = 11 if task.paths else 2
+    runs = 2 * MEAN_RUNS + 4 if task.output == "alignment" else 0
+    return 4 * task.job.pairs * (columns + runs)
+
+
+def _fits(task: "Task") -> bool:
+    """Whether the result is kept on the device; its rows are counted in int32."""
+    rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
+    available = _limit(task)
+    most = RESULT_BYTES if available >= LARGE_BYTES else power(available) // 4
+    return rows < MAX_ROWS and _result_bytes(task) < most
+
+
+# ------------------------------------------------------------------------------
+# The sequences of a job on a device: flat codes, in arrays of a few sizes.
+#
+# Blocks of a database whose codes nobody can change stay on the device as long as they
+# are on the host: a search of few queries takes less time than to copy them there. So
+# do the codes of a job that runs in parts, as long as it runs.
+
+# Room in arrays of a side, beyond which it is a power of two: each is a compilation of
+# all programs that gather letters. A block of a database has 2^26 letters, and the rest
+# of a sequence.
+LETTER_ROOMS, SEQUENCE_ROOMS = (MANY_LETTERS, 2**26 + 2**22), (2**16, 2**20)
+PIECE = 2**22  # many letters go to the device in pieces, a whole number of each room
+
+_copying = Lock()  # codes are copied by the first thread that needs them
+
+KEPT_SHARE = 1 / 8  # of the memory of a device, for blocks that stay there
+
+
+class DeviceSequences(NamedTuple):
+    """One side on the device: flat codes, where each sequence begins, its length."""
+
+    codes: jax.Array  # uint8, one more than there are residues
+    start: jax.Array  # int32
+    length: jax.Array  # int32
+
+
+_kept: WeakKeyDictionary[Sequences, dict] = WeakKeyDictionary()  # device -> itself
+_whole: WeakKeyDictionary[WholeCodes, dict] = WeakKeyDictionary()  # device -> codes
+
+
+def load_block(block: Sequences) -> DeviceSequences:
+    """``load`` for a block of a database, which stays on the device if its codes cannot
+    be written and there is room."""
+    if block.codes.flags.writeable:
+        return load_sequences(block)
+    device = first_device()
+    by_device = _kept.setdefault(block, {})
+    if device not in by_device:
+        loaded = load_sequences(block)
+        others = [x[device] for x in list(_kept.values()) if device in x]
+        taken = sum(x.nbytes for some in (*others, loaded) for x in some)
+        if taken > KEPT_SHARE * of_device(device):
+            return loaded
+        by_device[device] = loaded
+    return by_device[device]
+
+
+def forget_sequences(device: Any) -> None:
+    """Give back the memory of what stays on a device."""
+    for by_device in (*_kept.values(), *_whole.values()):
+        by_device.pop(device, None)
+
+
+def load_sequences(
+    sequences: Sequences,
+    letters: int = 0,
+    count: int = 0,
+    wholes: Iterable[WholeCodes] = (),
+) -> DeviceSequences:
+    """One side of a task, to the device, in arrays for so many letters at least and so
+    many sequences; of letters that are some of ``wholes`` these are taken."""
+    count = places_of(sequences, count)
+    codes, begin = letters_of(sequences, wholes, letters)
+    places = sequences.starts + begin, sequences.lengths
+    numbers = (padded_integers(x, count) for x in places)
+    # One call for all three: each takes a millisecond.
+    return jax.device_put(DeviceSequences._make([codes, *numbers]))
+
+
+def places_of(sequences: Sequences, count: int = 0) -> int:
+    """So many sequences, of a side, as its arrays have room for at least; where there
+    are many letters, always the same."""
+    many = len(sequences.codes) >= MANY_LETTERS
+    return max(count, SEQUENCE_ROOMS[-1]) if many else count
+
+
+def outlined(
+    sequences: Sequences,
+    letters: int = 0,
+    count: int = 0,
+    wholes: Iterable[WholeCodes] = (),
+) -> DeviceSequences:
+    """The shapes of ``load``; many letters come piece by piece, by programs."""
+    mine = (x for x in wholes if x.begin(sequences.codes) is not None)
+    whole = next(mine, None)
+    codes = sequences.codes if whole is None else whole.codes
+    needed = max(len(codes), letters if whole is None else 0) + 1
+    letters_there = jax.ShapeDtypeStruct((_room(needed, LETTER_ROOMS),), np.uint8)
+    if len(codes) >= MANY_LETTERS:
+        piece = jax.ShapeDtypeStruct((PIECE,), np.uint8)
+        letters_there = _with_piece(
+            _no_letters(size=letters_there.size), piece, np.int32(0)
+        )
+    room = _room(max(len(sequences), places_of(sequences, count)), SEQUENCE_ROOMS)
+    numbers = jax.ShapeDtypeStruct((room,), np.int32)
+    return DeviceSequences._make([letters_there, numbers, numbers])
+
+
+def letters_of(
+    sequences: Sequences, wholes: Iterable[WholeCodes] = (), least: int = 0
+) -> tuple:
+    """(codes for JAX's default device, where those of the sequences begin): their own,
+    for so many at least, or one of ``wholes`` that they are some of."""
+    for whole in wholes:
+        begin = whole.begin(sequences.codes)
+        if begin is not None:
+            return _on_device(whole), begin
+    return _letters(sequences.codes, least), 0
+
+
+def _on_device(whole: WholeCodes) -> jax.Array:
+    """All codes of a job, on JAX's default device."""
+    device = first_device()
+    with _copying:
+        there = _whole.setdefault(whole, {})
+        if device not in there:
+            there[device] = jax.device_put(_letters(whole.codes, 0))
+        return there[device]
+
+
+def padded_integers(values: np.ndarray, count: int = 0) -> np.ndarray:
+    """int32, for so many sequences at least."""
+    return _long(values, np.int32, count, SEQUENCE_ROOMS)
+
+
+def _letters(codes: np.ndarray, least: int) -> np.ndarray | jax.Array:
+    """Codes in an array for so many letters at least, and one more; many of them on the
+    device, piece by piece, without a copy on the host."""
+    needed = max(len(codes), least) + 1
+    if len(codes) < MANY_LETTERS:
+        return _long(codes, np.uint8, needed, LETTER_ROOMS)
+    array = _no_letters(size=_room(needed, LETTER_ROOMS))
+    for start in range(0, len(codes), PIECE):
+        piece = codes[start : start + PIECE]
+        if len(piece) < PIECE:
+            piece = np.pad(piece, (0, PIECE - len(piece)))
+        array = _with_piece(array, piece, np.int32(start))
+    return array
+
+
+@program(("size",))
+def _no_letters(*, size: int):
+    return jnp.zeros(size, jnp.uint8)
+
+
+@program(donate_argnums=0)
+def _with_piece(array: jax.Array, piece: jax.Array, start: jax.Array):
+    return lax.dynamic_update_slice(array, piece, (start,))
+
+
+def _room(needed: int, sizes: tuple[int, ...]):
+    """One of some sizes, or a power of two beyond."""
+    return next((x for x in sizes if x >= needed), bucket(needed, 2, sizes[-1]))
+
+
+def _long(
+    values: np.ndarray, dtype: type, least: int, sizes: tuple[int, ...]
+) -> np.ndarray:
+    """An array of one of the sizes of ``_room``."""
+    size = _room(max(len(values), least), sizes)
+    array = np.zeros(size, dtype)
+    array[: len(values)] = values
+    return array
+
 
 LEAST_RUNS, RUNS_RATIO = 2**17, 8  # rungs of room for the runs of all paths
 
@@ -78,11 +329,11 @@ def load_sides(task: Task, kernels: Any):
     """(the two sides, the order, the problem) on the device."""
     job, count = task.job, task.shape[0]
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
-    load = partial(device_sequences.load, wholes=task.whole_codes)
+    load = partial(load_sequences, wholes=task.whole_codes)
     if task.top is None:
         targets = load(task.targets, *sizes)
     else:
-        targets = device_sequences.load_block(task.targets)
+        targets = load_block(task.targets)
     queries = targets  # or the first of them
     if job.kind != "all":
         queries = load(task.queries, *sizes)
@@ -95,9 +346,9 @@ def load_sides(task: Task, kernels: Any):
 def order_of(task: Task, base: np.ndarray, rank: np.ndarray) -> Order:
     """An ``Order`` on the host, with room as the two sides have it."""
     count = task.job.whole.targets if task.job.whole else 0
-    rooms = (device_sequences.places_of(x, count) for x in (task.queries, task.targets))
+    rooms = (places_of(x, count) for x in (task.queries, task.targets))
     places = zip((base, rank), rooms, strict=True)
-    return Order._make(device_sequences.padded_integers(*x) for x in places)
+    return Order._make(padded_integers(*x) for x in places)
 
 
 def problem_of(task: Task, kernels: Any):
@@ -203,5 +454,5 @@ def _paths(whole: DeviceResult, columns: dict, rows: int):
     except device_errors.RuntimeFailure as error:
         if not device_errors.out_of_memory(error):
             raise
-        runs = transfer.in_order(whole.runs, np.asarray(first)[:rows], counts)
+        runs = device_arrays.rows_in_order(whole.runs, np.asarray(first)[:rows], counts)
     return runs, counts.astype(np.int64)

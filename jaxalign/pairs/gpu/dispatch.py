@@ -13,37 +13,317 @@ result before all of it is there.
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 
-from jaxalign.errors import MemoryPlanError
-from jaxalign.pairs import schedule
-from jaxalign.pairs.gpu import device_job, transfer
-from jaxalign.pairs.gpu.device_arrays import LaunchResult
-from jaxalign.pairs.gpu.device_job import DeviceJob, DeviceResult, load_sides
-from jaxalign.pairs.gpu.device_memory import holds
-from jaxalign.pairs.gpu.launch_call import (
-    compile_all,
-    failure,
-    halves,
-    in_int32,
-    issue,
-    job_words,
-    launch_ids,
-    launch_scores,
-    within,
+from jaxalign.errors import DeviceFailure, MemoryPlanError
+from jaxalign.pairs import pair_matrix
+from jaxalign.pairs.gpu import device_arrays, device_job, launches
+from jaxalign.pairs.gpu.device_arrays import Form, LaunchArrays, LaunchResult
+from jaxalign.pairs.gpu.device_job import (
+    DeviceJob,
+    DeviceResult,
+    budget,
+    holds,
+    load_sides,
+    order_of,
+    problem_of,
 )
-from jaxalign.pairs.gpu.launch_size import Launch
+from jaxalign.pairs.gpu.launches import (
+    Highest,
+    Launch,
+    cut,
+    launch_bytes,
+    smaller,
+    zipped,
+)
+from jaxalign.pairs.pair_matrix import Partition, cells
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Output
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.pairs.windows import cells
 from jaxalign.runtime import device_errors
-from jaxalign.runtime.device_errors import RuntimeFailure
-from jaxalign.runtime.devices import Device
-from jaxalign.runtime.lengths import bucket
+from jaxalign.runtime.device_errors import REMEDY, RuntimeFailure, first_line
+from jaxalign.runtime.devices import Device, bucket, default_device, show_bytes
+from jaxalign.runtime.pipeline import in_background
+from jaxalign.runtime.programs import shapes_of
+
+# ------------------------------------------------------------------------------
+# The program of a launch: its arrays, its call, and compiling those of a whole job.
+#
+# Launches for which a device has no memory are run in smaller ones, and errors say as a
+# user should read them which job it was, and which launch.
+
+
+def within(job: DeviceJob, launch: Launch) -> list:
+    """A launch, in smaller ones where one like it found no memory before: in the
+    smallest that hold its pairs where none is as small as that one."""
+    task, most = job.task, device_job.memory_limit(job.device)
+    while most is not None and most < launch_bytes(task, job.kernels, launch):
+        if parts := smaller(task, job.kernels, launch, most):
+            return parts
+        most *= 2
+    return [launch]
+
+
+def halves(
+    job: DeviceJob, launch: Launch, error: RuntimeFailure, alone: bool = False
+) -> list:
+    """The pairs of a launch that found no memory in smaller ones, or the same again
+    where there are none and others were in flight beside it."""
+    task, kernels = job.task, job.kernels
+    if not device_errors.out_of_memory(error):
+        raise failure(task, launch, job.device, error) from error
+    device_job.forget_sequences(job.device)
+    needed = launch_bytes(task, kernels, launch)
+    half = device_job.power(needed // 2)
+    parts = smaller(task, kernels, launch, half)
+    parts = parts or smaller(task, kernels, launch, needed - 1)
+    if parts:
+        most = max(launch_bytes(task, kernels, part) for part in parts)
+        device_job.lower_limit(job.device, max(half, most))
+        job.halved.append(launch)
+    elif alone:
+        raise refusal(task, launch, needed, job.device, error) from error
+    return parts or [launch]
+
+
+def refusal(
+    task: "Task",
+    launch: Launch,
+    needed: int,
+    device: Device,
+    error: RuntimeFailure,
+) -> MemoryPlanError:
+    """The least launch of some pairs did not fit."""
+    return MemoryPlanError(
+        f"{device}: no memory for {_launch(task, launch)}, the least that holds these "
+        f"pairs, which takes about {show_bytes(needed)} beside the result, of "
+        f"{job_words(task)}: {first_line(error)}; free memory of the GPU, or "
+        "`--device cpu`"
+    )
+
+
+def failure(
+    task: "Task", launch: Launch, device: Device, error: RuntimeFailure
+) -> DeviceFailure:
+    """Anything else that ends a launch; whatever ran beside it has ended, too."""
+    return DeviceFailure(
+        f"{device} failed at {_launch(task, launch)} of {job_words(task)}: "
+        f"{first_line(error)}; {REMEDY}"
+    )
+
+
+def _launch(task: "Task", launch: Launch) -> str:
+    """``a launch of 64 queries x 4,096 targets (up to 900 x 812 letters, int16)``."""
+    sides = (
+        (task.job.query_lengths, launch.queries),
+        (task.job.target_lengths, launch.targets),
+    )
+    m, n = (int(lengths[some].max(initial=0)) for lengths, some in sides)
+    count = f"{len(launch.queries):,} queries x {len(launch.targets):,} targets"
+    if launch.zipped:
+        count = f"{len(launch.queries):,} pairs"
+    return f"a launch of {count} (up to {m:,} x {n:,} letters, {launch.dtype})"
+
+
+def job_words(task: "Task") -> str:
+    return f"a job of {task.job.pairs:,} pairs, {task.mode}, output {task.output}"
+
+
+# Compilations side by side: tracing and lowering hold Python's lock, so that more would
+# all end late, and no launch could begin meanwhile.
+COMPILE_THREADS = 4
+
+
+def issue(job: DeviceJob, launch: Launch) -> LaunchResult:
+    """Issue a launch; nothing waits."""
+    return device_arrays.launched(_arrays(job, launch), form=_form(job, launch))
+
+
+def launch_scores(job: DeviceJob, launch: Launch) -> jax.Array:
+    return device_arrays.launched_scores(_arrays(job, launch), form=_form(job, launch))
+
+
+def compile_all(job: DeviceJob, launches: list[Launch]) -> list[Future]:
+    """Begin to compile what launches need that is new, side by side: a kernel takes
+    seconds. A launch waits for its own program alone. Scores that may leave int16 will
+    need int32, too, on whichever device."""
+    launches = [part for launch in launches for part in within(job, launch)]
+    distinct = _new(job, launches)
+    unproven = next((x for x in launches if not x.proven), None)
+    if distinct and unproven and not job.task.paths:
+        wide = in_int32(job, unproven.queries[:1], unproven.targets[:1]).blocks
+        distinct |= _new(job, wide)
+    job.compiled.update(distinct)
+    if len(distinct) < 2 or job.interpret is not None:
+        return []
+
+    # Of this thread; others have JAX's own, and what is compiled for one is compiled
+    # again when it is called with another.
+    device = default_device()
+
+    def prepare_one(launch: Launch):
+        # What fails here fails again where the launch is issued.
+        with suppress(RuntimeFailure), jax.default_device(device):
+            arrays, form = _arrays(job, launch), _form(job, launch)
+            call = device_arrays.launched
+            if job.task.top is not None:
+                call = device_arrays.launched_scores
+            call.prepare(arrays, form=form)
+
+    return in_background(prepare_one, distinct.values(), COMPILE_THREADS)
+
+
+def _new(job: DeviceJob, launches: list[Launch]) -> dict:
+    """Launches of static sizes that are not compiled, one of each."""
+    distinct = {x.sizes: x for x in launches}
+    return {key: x for key, x in distinct.items() if key not in job.compiled}
+
+
+def in_int32(job: DeviceJob, queries: np.ndarray, targets: np.ndarray) -> Partition:
+    """Launches of pairs that share no side, and the pairs that fit none: int32 holds
+    all that int16 may not, in twice the memory."""
+    task = job.task
+    sides, high = (queries, targets), Highest(task)
+    return zipped(task, job.kernels, *sides, budget(task), high, wide=True)
+
+
+def launch_ids(launch: Launch) -> list:
+    """Of both sides of a launch."""
+    queries = launch.places if launch.zipped else launch.slots
+    return [
+        device_arrays.padded_ids(launch.queries, queries),
+        device_arrays.padded_ids(launch.targets, launch.places),
+    ]
+
+
+def _arrays(job: DeviceJob, launch: Launch) -> LaunchArrays:
+    """The arrays that a launch reads."""
+    stacks = None
+    if launch.shape.stacks:
+        stacks = launches.stacks_of(job.task, job.kernels, launch)
+    pairs = np.int32(min(job.task.job.pairs, device_arrays.MAX_ROWS))
+    (queries, targets), (i, j) = job.sides, launch_ids(launch)
+    return LaunchArrays(job.problem, queries, targets, i, j, job.order, pairs, stacks)
+
+
+def _form(job: DeviceJob, launch: Launch) -> Form:
+    """The static arguments of the program of a launch."""
+    task, letters, kernels = job.task.job, None, job.kernels
+    if launch.room:
+        like = kernels.letters_shape(launch.shape)
+        letters = kernels.letters, (("room", launch.room), ("shape", like))
+    options = {
+        "runs": launch.path_runs,
+        "shape": launch.shape,
+        "interpret": job.interpret,
+    }
+    options |= {"records": launch.records} if launch.records else {}
+    return Form(
+        sizes=(launch.rows, launch.columns),
+        letters=letters,
+        zipped=launch.zipped,
+        kind=task.kind,
+        # A score is the same wherever it ends, and parts of a job swap no sides.
+        tied=task.once and job.task.output != "score",
+        inclusive=task.include_self,
+        align=kernels.align,
+        options=tuple(options.items()),
+        split=kernels.split_identity if job.task.output == "identity" else None,
+        capacity=launch.mean_runs * launch.pairs,
+        proven=launch.proven,
+    )
+
+
+# ------------------------------------------------------------------------------
+# The programs of launches, listed from lengths alone: nothing is computed, and no GPU
+# is needed (``runtime.program_outline``).
+
+# Room for the rows of a launch that pass filters
+FILTER_RUNGS = device_arrays.LEAST_ROWS_SENT, 16 * device_arrays.LEAST_ROWS_SENT
+
+
+def outline_of_task(task: "Task", kernels: Any) -> None:
+    """The programs of a task of pairs, from the sequences to the columns on the host;
+    with int32 where int16 may not hold all scores."""
+    job = outlined_job(task, kernels)
+    launches, _ = cut(task, kernels, device_job.LAUNCH_BYTES)
+    some = _distinct(launches)
+    if unproven := [x for x in some if not x.proven]:
+        first = unproven[0].queries[:1], unproven[0].targets[:1]
+        some += _distinct(in_int32(job, *first).blocks)
+    outline_of_launches(job, some)
+
+
+def outline_of_launches(job: DeviceJob, launches: list[Launch]) -> None:
+    """The programs of some launches, and of what they put into a result."""
+    task, columns = job.task, None
+    if device_job.holds(task):
+        columns = device_arrays.columns(device_job.names_of(task), task.job.pairs)
+    for launch in launches:
+        result = issue(job, launch)
+        if columns is None:
+            _to_host(job, launch, result)
+            continue
+        runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
+        end = jax.ShapeDtypeStruct((), np.int32)
+        columns, *_ = device_arrays.put(columns, runs, end, result)
+    if columns is None:
+        return
+    if task.output == "alignment":
+        runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
+        count, first = columns["count"], columns["first"]
+        runs = device_arrays.in_order(runs, count, first, size=device_job.LEAST_RUNS)
+        _pieces(runs)
+    _pieces(columns["score"])
+
+
+def _pieces(column: jax.Array) -> None:
+    """The program that copies a column to the host, if it is long."""
+    if column.size <= device_arrays.SMALL_ROWS:
+        return
+    device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
+
+
+def outline_of_scores(task: "Task", kernels: Any) -> list:
+    """The programs of the scores of a search; these, as shapes, launch by launch."""
+    job = outlined_job(task, kernels)
+    launches, _ = cut(task, kernels, device_job.LAUNCH_BYTES)
+    return [launch_scores(job, launch) for launch in _distinct(launches)]
+
+
+def outlined_job(task: "Task", kernels: Any) -> DeviceJob:
+    """``dispatch.prepare`` in shapes."""
+    job = task.job
+    sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
+    targets = device_job.outlined(task.targets, *sizes, task.whole_codes)
+    queries = targets
+    if job.kind != "all":
+        queries = device_job.outlined(task.queries, *sizes, task.whole_codes)
+    order = shapes_of(order_of(task, *map(np.zeros, task.shape)))
+    problem = shapes_of(problem_of(task, kernels))
+    return DeviceJob(task, kernels, (queries, targets), order, problem)
+
+
+def _distinct(launches: list[Launch]) -> list[Launch]:
+    """A launch of each static size."""
+    return list({x.sizes: x for x in launches}.values())
+
+
+def _to_host(job: DeviceJob, launch: Launch, result: LaunchResult) -> None:
+    """The programs that take rows of a launch to the host, of few and of more."""
+    if not job.task.filtered:
+        return
+    ids = launch_ids(launch)
+    sizes = {min(size, launch.pairs) for size in FILTER_RUNGS}
+    for size in sorted(sizes):
+        device_arrays.passing_of(job, ids, launch.zipped, result, size)
+
 
 GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
@@ -53,7 +333,12 @@ def pieces_of(task: Task, launches: list[Launch]) -> list[Piece]:
     """A piece for each of some launches; ``join`` makes one of several."""
     return [
         Piece(
-            task, [x], schedule.estimate(task.job, x), compute, scores_of_piece, GROUP
+            task,
+            [x],
+            pair_matrix.estimate(task.job, x),
+            compute,
+            scores_of_piece,
+            GROUP,
         )
         for x in launches
     ]
@@ -280,20 +565,22 @@ def _apart(
 
 def _issue(
     job: DeviceJob, launch: Launch
-) -> tuple[LaunchResult, transfer.PassingPairs | None]:
+) -> tuple[LaunchResult, device_arrays.PassingPairs | None]:
     """Issue a launch and, before others stand in front of it, what chooses the rows
     that filters keep."""
     result = issue(job, launch)
     if job.result is not None or not job.task.filtered:
         return result, None
-    return result, transfer.passing_of(job, launch_ids(launch), launch.zipped, result)
+    return result, device_arrays.passing_of(
+        job, launch_ids(launch), launch.zipped, result
+    )
 
 
 def _look(
     job: DeviceJob,
     launch: Launch,
     result: LaunchResult,
-    passing: transfer.PassingPairs | None,
+    passing: device_arrays.PassingPairs | None,
     counted: bool,
 ) -> list:
     """Wait for a launch, and put its rows where they belong; if its paths are longer
@@ -309,7 +596,7 @@ def _look(
     at = np.nonzero(np.asarray(result.again)) if repeat else None
     cells_done = 0 if counted else cells(job.task.job, launch)
     if job.result is None:
-        rows = transfer.to_host(
+        rows = device_arrays.to_host(
             job, launch, launch_ids(launch), result, passing, total, cells_done
         )
         job.output.put(rows)

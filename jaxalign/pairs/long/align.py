@@ -5,17 +5,23 @@ is known after a slab, its lines, is all that the next one and the path need, so
 that was interrupted goes on from there.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxalign.errors import JaxalignError
+from jaxalign.model import bounds
+from jaxalign.pairs.cpu import execute
 from jaxalign.pairs.cpu.long_pair import PairResult
-from jaxalign.pairs.dp import ends
-from jaxalign.pairs.long import pruning
+from jaxalign.pairs.dp import walk
+from jaxalign.pairs.long import fill, pruning
 from jaxalign.pairs.long.blocks import (
+    MINUS_INFINITY,
     NO_BOUND,
     Fill,
     Line,
@@ -27,7 +33,9 @@ from jaxalign.pairs.long.blocks import (
     whole,
 )
 from jaxalign.pairs.long.path import counts_of, path
-from jaxalign.pairs.run_state import SavedState
+from jaxalign.pairs.plan import Piece, Task
+from jaxalign.pairs.result import of_pair
+from jaxalign.pairs.run_state import Run, SavedState, Worker
 
 Progress = Callable[[int], object] | None
 
@@ -217,10 +225,10 @@ def _end(pair: LongPair, grids: list[LineGrid]) -> _End:
     corner = int(row[-1]), pair.m, pair.n
     cells = corner, (int(column[i]), i, pair.n), (int(row[j]), pair.m, j)
     corner, by_column, by_row = (
-        ends.EndCell._make(np.asarray(x, np.int32) for x in cell) for cell in cells
+        walk.EndCell._make(np.asarray(x, np.int32) for x in cell) for cell in cells
     )
     free = {end: end in pair.free for end in ("query_end", "target_end")}
-    cell = ends.border_end(corner, by_column, by_row, free, 0)
+    cell = walk.border_end(corner, by_column, by_row, free, 0)
     score, i, j = map(int, cell)
     return _End(score, i, j)
 
@@ -260,3 +268,318 @@ def _cells_of(pair: LongPair, grid: LineGrid, fill: Fill, spot: Spot) -> list[_E
             cells.append(_exact_end(pair, [inner], fill, end))
         j = block.j
     return cells
+
+
+# ------------------------------------------------------------------------------
+# The score of a long pair by two devices, which fill a half of its table each.
+#
+# The columns up to the middle one are filled from the start, and those behind it from
+# the end: that is a fill from the start of both sequences turned round. The best path
+# lies in one half, or crosses the middle column (docs/recurrences.md has the proof).
+# Columns are divided, not rows, because every fill keeps H and F of its last column.
+
+TURNED = {
+    "query_start": "query_end",
+    "query_end": "query_start",
+    "target_start": "target_end",
+    "target_end": "target_start",
+}
+
+
+def turned(pair: LongPair) -> LongPair:
+    """Both sequences from the end: of each alignment there is one with its score."""
+    free = pair.problem.free
+    return replace(
+        pair,
+        query=np.ascontiguousarray(pair.query[::-1]),
+        target=np.ascontiguousarray(pair.target[::-1]),
+        free=frozenset(TURNED[end] for end in pair.free),
+        problem=pair.problem._replace(free={end: free[TURNED[end]] for end in free}),
+    )
+
+
+class Halves:
+    """Both halves of the table of a pair, and what is known of them.
+
+    Parameters
+    ----------
+    pair : of two columns or more
+    pruned : whether blocks that no best path enters are left out
+    slabs : in which each half is filled, by default as one
+    """
+
+    def __init__(self, pair: LongPair, pruned: bool = True, slabs: Slabs = WHOLE):
+        self.pair, middle, self._slabs = pair, pair.n // 2, slabs
+        self._sides = (pair, middle), (turned(pair), pair.n - middle)
+        self._lock = threading.Lock()
+        self._bound = None if pruned else NO_BOUND
+        self._grids: dict[int, list[LineGrid]] = {}
+
+    def fill(
+        self, number: int, fill: Fill, progress: Callable[[int], object] | None = None
+    ) -> int | None:
+        """Fill a half, 0 or 1; either has a thread of its own.
+
+        Returns
+        -------
+        int or None
+            The score of the pair, where the other half is filled already.
+        """
+        (pair, columns), slabs = self._sides[number], self._slabs
+        if slabs.saved is not None:
+            slabs = slabs._replace(saved=slabs.saved.part(f"half{number}"))
+        bound = self._best_bound()
+        grids = fill_slabs(pair, columns, fill, bound, False, progress, slabs)
+        with self._lock:
+            self._grids[number] = grids
+            if len(self._grids) < 2:
+                return None
+        return self._score()
+
+    def _best_bound(self) -> int:
+        """The score of some path of the pair, found by whoever needs it first."""
+        with self._lock:
+            if self._bound is None:
+                self._bound = pruning.first_bound(self.pair)
+            return self._bound
+
+    def _score(self) -> int:
+        pairs = [(pair, self._grids[k]) for k, (pair, _) in enumerate(self._sides)]
+        best = max(*(_best_inside(*one) for one in pairs), _best_across(*pairs))
+        if self._bound is not None and best < self._bound:
+            raise JaxalignError(
+                f"two fills found {best}, a path scores {self._bound}: one is wrong"
+            )
+        return best
+
+
+def _best_inside(pair: LongPair, grids: list[LineGrid]) -> int:
+    """The best score of a path that ends in a half, before its last column."""
+    if pair.local:
+        return max((spot.score for grid in grids for spot in grid.spots), default=0)
+    if "target_end" not in pair.free:
+        return MINUS_INFINITY
+    return max(int(grid.rows[pair.m].h.max()) for grid in grids)
+
+
+def _best_across(
+    left: tuple[LongPair, list[LineGrid]], right: tuple[LongPair, list[LineGrid]]
+) -> int:
+    """The best score of a path through the middle column."""
+    before, after = _middle(*left), _middle(*right)
+    after = Line(after.h[::-1], after.gap[::-1])
+    pair = left[0]
+    # A gap that goes on behind the middle has paid for two openings.
+    across = _sums(before.gap, after.gap) + (pair.open - pair.extend)
+    return int(np.maximum(_sums(before.h, after.h), across).max())
+
+
+def _middle(pair: LongPair, grids: list[LineGrid]) -> Line:
+    """H and F of the last column of a half; a border that is a gap is one, too."""
+    grid = grids[-1]
+    columns = grid.block.j + grid.block.columns
+    line = grid.columns[columns].part(0, pair.m)
+    gap = line.gap.copy()
+    if columns and not (pair.local or "target_start" in pair.free):
+        gap[0] = line.h[0]
+    return Line(line.h, gap)
+
+
+def _sums(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """int64; minus infinity where either is."""
+    sums = before.astype(np.int64) + after
+    none = np.minimum(before, after) <= MINUS_INFINITY // 2
+    return np.where(none, MINUS_INFINITY, sums)
+
+
+# ------------------------------------------------------------------------------
+# Which pairs of a task are long, and their pieces.
+
+LONG_CELLS = 2**26  # of a pair that is worth tiles and threads of its own
+# On a GPU, where many pairs are one launch, a job has few long ones.
+GPU_LONG_CELLS, FEW_PAIRS = 2**28, 16
+HALVED_CELLS = 2**36  # of a pair whose score two devices compute
+# Of a slab at least, after which a run can go on: a minute or more of a CPU, and some
+# ten seconds of a GPU.
+SLAB_CELLS, GPU_SLAB_CELLS = 2**36, 2**45
+SCORE_BITS = 2**29  # above it lies no score that int32 holds beside minus infinity
+LINE_BYTES = 8  # H and a gap
+TILE_BYTES = 2**26  # of the tiles of all threads, and the path
+
+
+def are_long(task: Task, pairs: list[tuple[int, int]], cells: int | None = None):
+    """Which of some pairs are aligned block by block, bool (pairs,).
+
+    cells : the least of such a pair, by default ``LONG_CELLS``
+    """
+    cells = LONG_CELLS if cells is None else cells
+    if task.output == "identity" or task.scoring.by_position or not pairs:
+        return np.zeros(len(pairs), bool)
+    i, j = np.array(pairs).T
+    m, n = task.queries.lengths[i].astype(np.int64), task.targets.lengths[j]
+    return (m * n >= cells) & (_largest(task) * (m + n + 4096) < SCORE_BITS)
+
+
+def _largest(task: Task) -> int:
+    """The most that a step changes a score by."""
+    largest = int(np.abs(task.scoring.scores).max(initial=0))
+    return max(largest, task.scoring.open, task.scoring.extend)
+
+
+def on_gpu(task: Task, kernels: Any) -> list[tuple[int, int]]:
+    """All pairs of a task, if they are few and each is for a whole GPU; else none."""
+    few = task.job.pairs <= FEW_PAIRS and task.top is None
+    if not few or not task.job.pairs:
+        return []
+    i, j = (x.tolist() for x in task.job.pair(np.arange(task.job.pairs)))
+    pairs = list(zip(i, j, strict=True))
+    large = are_long(task, pairs, GPU_LONG_CELLS).all()
+    return pairs if large and fit(task, pairs, kernels) else []
+
+
+def fit(task: Task, pairs: list[tuple[int, int]], kernels: Any) -> bool:
+    """Whether the kernels hold the scores of some pairs, at least one."""
+    longest = max(len(task.queries[i]) + len(task.targets[j]) for i, j in pairs)
+    costs = task.scoring.scores, task.scoring.open, task.scoring.extend
+    return kernels.long_fits(*costs, longest)
+
+
+def bytes_needed(m: int, n: int, budget: int) -> int:
+    """Bytes of a long pair: lines, and tiles."""
+    return LINE_BYTES * (lines(m, n, budget) + 2) * (m + n) + TILE_BYTES
+
+
+def lines(m: int, n: int, budget: int) -> int:
+    """Lines of the whole table in either direction that a budget has room for."""
+    room = (budget - TILE_BYTES) // (LINE_BYTES * (m + n)) - 2
+    return int(min(max(room, 4), fill.LINES))
+
+
+def pieces_of(
+    task: Task, pairs: list[tuple[int, int]], kernels: Any = None
+) -> list[Piece]:
+    """The pieces of long pairs, on a GPU where there are ``kernels``; threads of the
+    task are shared by them."""
+    halved = _are_halved(task, pairs)
+    count = len(pairs) + sum(halved)
+    options = {"threads": max(1, task.threads // max(count, 1)), "kernels": kernels}
+    compute = partial(_compute, **options)
+    pieces: list[Piece] = []
+    for k, (i, j) in enumerate(pairs):
+        m, n = len(task.queries[i]), len(task.targets[j])
+        if halved[k]:
+            for half, columns in enumerate((n // 2, n - n // 2)):
+                about = {"half": half, "device": task.devices[2 * k + half]}
+                one = partial(_compute_half, **options, **about)
+                pieces.append(_piece(task, (i, j), m * columns, one))
+        else:
+            pieces.append(_piece(task, (i, j), m * n, compute))
+    return pieces
+
+
+def way_of(pieces: list[Piece]) -> str:
+    """Words about the pieces of long pairs, for a plan."""
+    halved = len({piece.content for piece in pieces}) < len(pieces)
+    return ", in blocks" * bool(pieces) + ", a half on each of two devices" * halved
+
+
+def _piece(task: Task, pair: tuple[int, int], cells: int, compute: Any) -> Piece:
+    return Piece(task, pair, cells, compute, execute.scores_of_pair)
+
+
+def _are_halved(task: Task, pairs: list[tuple[int, int]]) -> list[bool]:
+    """Which pairs have two devices each. A path is found by one, since its ties are
+    broken from the end."""
+    if task.output != "score" or len(task.devices) < 2 * len(pairs):
+        return [False] * len(pairs)
+    return are_long(task, pairs, HALVED_CELLS).tolist()
+
+
+def _compute(
+    run: Run, worker: Worker, piece: Piece, threads: int, kernels: Any
+) -> None:
+    """Align a long pair, and put its row into the result of the run."""
+    task, (i, j) = piece.task, piece.content
+    pair = pair_of(task, i, j)
+    progress = _Progress(worker, piece.cells)
+    fill, slabs = _fill_of(task, pair, threads, kernels), _slabs_of(run, piece, kernels)
+    options = {"progress": progress.tell, "slabs": slabs, "threads": threads}
+    result = align(pair, fill, task.paths, **options)
+    run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
+    progress.end()
+
+
+def _compute_half(
+    run: Run,
+    worker: Worker,
+    piece: Piece,
+    half: int,
+    device: Any,
+    threads: int,
+    kernels: Any,
+) -> None:
+    """Fill a half of a long pair on a device; who fills the second one puts the score
+    into the result of the run."""
+    task, (i, j) = piece.task, piece.content
+    key = id(task), i, j
+    with run.lock(key):
+        if key not in run.halves:
+            slabs = _slabs_of(run, piece, kernels)
+            run.halves[key] = Halves(pair_of(task, i, j), slabs=slabs)
+    halves = run.halves[key]
+    progress = _Progress(worker, piece.cells)
+    fill = _fill_of(task, halves.pair, threads, kernels)
+    with jax.default_device(device):
+        score = halves.fill(half, fill, progress.tell)
+    if score is not None:
+        result = PairResult(score, 0, 0)
+        run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
+    progress.end()
+
+
+def _fill_of(task: Task, pair: LongPair, threads: int, kernels: Any) -> Fill:
+    if kernels is not None:
+        return partial(fill.fill_on_gpu, kernels=kernels, threads=threads)
+    most = lines(pair.m, pair.n, task.window_budget)
+    return partial(fill.fill_by_tiles, threads=threads, lines=most)
+
+
+def _slabs_of(run: Run, piece: Piece, kernels: Any) -> Slabs:
+    """The slabs of a pair, and what is saved of it."""
+    task, (i, j) = piece.task, piece.content
+    cells = SLAB_CELLS if kernels is None else GPU_SLAB_CELLS
+    most = lines(len(task.queries[i]), len(task.targets[j]), task.window_budget)
+    saved = None if run.saved is None else run.saved.part(f"pair{i},{j}")
+    return Slabs(cells, most, saved)
+
+
+def pair_of(task: Task, i: int, j: int) -> LongPair:
+    """A pair of a task, in int32."""
+    scoring = task.scoring
+    return LongPair(
+        np.ascontiguousarray(task.queries[i]),
+        np.ascontiguousarray(task.targets[j]),
+        bounds.scaled(scoring, "int32", False)[0].astype(np.int32),
+        scoring.open,
+        scoring.extend,
+        frozenset(task.free),
+        task.local,
+        execute.problem_of(scoring, task.free, "int32"),
+    )
+
+
+class _Progress:
+    """Tells of the cells of a pair once, whatever is filled again."""
+
+    def __init__(self, worker: Worker, cells: int):
+        self.worker, self.left = worker, cells
+
+    def tell(self, cells: int) -> None:
+        """Some cells are filled; the last ones are when the pair is."""
+        cells = min(cells, self.left - 1)
+        self.left -= cells
+        self.worker.tell(cells)
+
+    def end(self) -> None:
+        """The pair is aligned."""
+        self.worker.tell(self.left)

@@ -1,8 +1,9 @@
 """Which parts of a table no best path enters (docs/recurrences.md has the proof)."""
 
+from bisect import bisect_left
+
 import numpy as np
 
-from jaxalign.pairs.long import chain
 from jaxalign.pairs.long.blocks import (
     MINUS_INFINITY,
     NO_BOUND,
@@ -10,6 +11,228 @@ from jaxalign.pairs.long.blocks import (
     LongPair,
     TableBlock,
 )
+
+# ------------------------------------------------------------------------------
+# The score of a good path of a long pair, from words that both sequences share.
+#
+# ``pruning`` needs the score of some path, the higher the better. Words that stand once
+# in a sample of each sequence are chained; between them the path is a diagonal, or two
+# with one gap at the best place between. It is scored letter by letter: where chance or
+# a clash of hashes puts a word into the chain, the score is lower, and as true.
+
+MOST_WORDS = 2**18  # of the sample of a sequence
+ROUNDS = 6
+SHORT_WORD = 8
+LONGEST_GAP = 2**12
+FEW_WORDS = 64  # a chain of one in so many of the sample may be worse than none
+MULTIPLIERS = 0x9E3779B1, 0x85EBCA6B
+
+
+def path_score(pair: LongPair) -> int:
+    """The score of a path of the pair."""
+    size = _word_size(pair)
+    i, j = _shared(_sample(pair, size, pair.query), _sample(pair, size, pair.target))
+    words = _chain(pair, i, j, size)
+    if len(i) * FEW_WORDS < min(pair.m, pair.n, MOST_WORDS):
+        chains = _runs(*words), _runs(i[:0], j[:0])
+    else:
+        chains = (_runs(*_filled_in(pair, *words)),)
+    return max(_score(pair, chain) for chain in chains)
+
+
+def _word_size(pair: LongPair) -> int:
+    """A power of 2, so that few words of so many letters stand in both by chance."""
+    counts = np.bincount(pair.query, minlength=2) / max(pair.m, 1)
+    letters = max(1 / max((counts**2).sum(), 1e-9), 1.5)  # as if each were as frequent
+    size = SHORT_WORD
+    while letters**size < 16 * max(pair.m, pair.n) and size < 64:
+        size *= 2
+    return size
+
+
+def _hashes(codes: np.ndarray, size: int) -> np.ndarray:
+    """Hashes of the words of so many letters, a power of 2, uint32."""
+    words = codes.astype(np.uint32) + np.uint32(1)
+    factor, width = MULTIPLIERS[0], 1
+    while width < size:  # two words side by side are one
+        words = words[:-width] * np.uint32(factor) + words[width:]
+        factor, width = factor * factor % 2**32, 2 * width
+    return _mixed(words)
+
+
+def _mixed(words: np.ndarray) -> np.ndarray:
+    words = words * np.uint32(MULTIPLIERS[1])
+    words ^= words >> np.uint32(15)
+    words *= np.uint32(MULTIPLIERS[0])
+    return words
+
+
+def _sample(pair: LongPair, size: int, codes: np.ndarray):
+    """Hashes of some words, the same of both sequences, and their places."""
+    words = _hashes(codes, size)
+    most = min(2**32 - 1, 2**32 * MOST_WORDS // max(pair.m, pair.n, 1))
+    places = np.flatnonzero(words <= np.uint32(most))
+    return words[places], places
+
+
+def _shared(query: tuple, target: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """Where words stand that have one place in each sequence, by query position."""
+    words, places = zip(_once(*query), _once(*target), strict=True)
+    _, a, b = np.intersect1d(*words, True, return_indices=True)
+    i, j = places[0][a], places[1][b]
+    order = np.argsort(i)
+    return i[order], j[order]
+
+
+def _once(words: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Words that have one place, sorted, and their places."""
+    order = np.argsort(words)
+    words, places = words[order], places[order]
+    new = np.ones(len(words) + 1, bool)
+    new[1:-1] = words[1:] != words[:-1]
+    once = new[1:] & new[:-1]
+    return words[once], places[once]
+
+
+def _filled_in(pair: LongPair, i: np.ndarray, j: np.ndarray):
+    """A chain with short words between its words, each looked for between the same two
+    alone."""
+    size, shared = SHORT_WORD, []
+    gaps = np.flatnonzero(np.diff(i) != np.diff(j))
+    for codes, places in ((pair.query, i), (pair.target, j)):
+        lengths = np.maximum(places[gaps + 1] - places[gaps] - 1, 0)
+        lengths[lengths > LONGEST_GAP] = 0
+        number = np.repeat(np.arange(len(gaps)), lengths)
+        starts = places[gaps] + 1 - (np.cumsum(lengths) - lengths)
+        inner = np.arange(len(number)) + starts[number]
+        words = _hashes(codes, size)
+        inside = inner < len(words)
+        inner, number = inner[inside], number[inside]
+        shared.append((_mixed(words[inner] + number.astype(np.uint32)), inner))
+    new_i, new_j = _shared(*shared)
+    rising = _rising(new_j)
+    i, j = np.append(i, new_i[rising]), np.append(j, new_j[rising])
+    order = np.argsort(i)
+    return _without_detours(pair, i[order], j[order], size)
+
+
+def _chain(pair: LongPair, i: np.ndarray, j: np.ndarray, size: int):
+    """Most words that follow each other in both sequences, but those whose gaps cost
+    more than they gain: their places."""
+    members = _rising(j)
+    return _without_detours(pair, i[members], j[members], size)
+
+
+def _without_detours(pair: LongPair, i: np.ndarray, j: np.ndarray, size: int):
+    for _ in range(ROUNDS):
+        runs = _runs(i, j)
+        worth = _are_worth(pair, runs, size)
+        if worth.all():
+            break
+        members = np.repeat(worth, runs[:, 4])
+        i, j = i[members], j[members]
+    return i, j
+
+
+def _rising(places: np.ndarray) -> np.ndarray:
+    """A longest rising subsequence of different numbers: where its members stand."""
+    least: list[int] = []  # the least last number of a subsequence of each length
+    lengths = []
+    for place in places.tolist():
+        if not least or place > least[-1]:  # nearly always, in sequences that are alike
+            lengths.append(len(least))
+            least.append(place)
+        else:
+            lengths.append(bisect_left(least, place))
+            least[lengths[-1]] = place
+    members, wanted = [], len(least) - 1
+    for k in range(len(lengths) - 1, -1, -1):
+        if lengths[k] == wanted:
+            members.append(k)
+            wanted -= 1
+    return np.array(members[::-1], np.int64)
+
+
+def _runs(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Words by diagonals."""
+    if not len(i):
+        return np.zeros((0, 5), np.int64)
+    starts = np.flatnonzero(np.diff(i - j, prepend=i[0] - j[0] - 1))
+    last = np.append(starts[1:], len(i)) - 1
+    return np.stack([i[starts], j[starts], i[last], j[last], last - starts + 1], 1)
+
+
+def _are_worth(pair: LongPair, runs: np.ndarray, size: int) -> np.ndarray:
+    """Whether a run gains more than its gaps cost beyond the one around it. Of two
+    neighbours only the one that gains less may go."""
+    match = max(int(pair.scores.max(initial=0)), 1)
+    gains = np.minimum(runs[:, 4] * size, runs[:, 2] - runs[:, 0] + size) * match
+    diagonals = runs[:, 0] - runs[:, 1]
+    diagonals = np.concatenate([diagonals[:1], diagonals, diagonals[-1:]])
+
+    def cost(shift: np.ndarray) -> np.ndarray:
+        return pair.extend * np.abs(shift) + (pair.open - pair.extend) * (shift != 0)
+
+    steps = cost(np.diff(diagonals))
+    around = cost(diagonals[2:] - diagonals[:-2])
+    surplus = gains - (steps[:-1] + steps[1:] - around)
+    others = np.concatenate([[0], np.minimum(surplus, 0), [0]])
+    return (surplus >= 0) | (surplus > np.minimum(others[:-2], others[2:]))
+
+
+def _score(pair: LongPair, chain: np.ndarray) -> int:
+    """The score of the path through a chain; in local mode of its best part."""
+    corners = [tuple(run[:4]) for run in chain.tolist()]
+    place, end = _ends(pair, corners) if corners else ((0, 0), (pair.m, pair.n))
+    reached = best = 0
+    for i, j, last_i, last_j in [*corners, (*end, *end)]:
+        for target in ((i, j), (last_i, last_j)):
+            reached, highest = _go(pair, place, target, reached)
+            best, place = max(best, highest), target
+    return best if pair.local else reached
+
+
+def _ends(pair: LongPair, corners: list):
+    """Where the path begins and ends: where an end is free, on the diagonal of the
+    first or the last run."""
+    (i, j, *_), (*_, k, h) = corners[0], corners[-1]
+    rows, columns = pair.m - k, pair.n - h
+    beside = {
+        "query_start": i - min(i, j),
+        "target_start": j - min(i, j),
+        "query_end": rows - min(rows, columns),
+        "target_end": columns - min(rows, columns),
+    }
+    beside = {x: beside[x] * (pair.local or x in pair.free) for x in beside}
+    start = beside["query_start"], beside["target_start"]
+    return start, (pair.m - beside["query_end"], pair.n - beside["target_end"])
+
+
+def _go(
+    pair: LongPair, place: tuple[int, int], target: tuple[int, int], reached: int
+) -> tuple[int, int]:
+    """(score at the target, the best on the way): a diagonal, a gap, a diagonal."""
+    (i, j), (k, h) = place, target
+    length = min(k - i, h - j)
+    gap = abs((k - i) - (h - j))
+    first = _pairs(pair, i, j, length)
+    if not gap:
+        scores = reached + np.cumsum(first, dtype=np.int64)
+        if not pair.local or not length:
+            return int(scores[-1]) if length else reached, 0
+        scores -= np.minimum(np.minimum.accumulate(scores), 0)
+        return int(scores[-1]), int(scores.max())
+    second = _pairs(pair, k - length, h - length, length)
+    changes = np.cumsum(first - second, dtype=np.int64)
+    paired = int(second.sum(dtype=np.int64)) + max(0, int(changes.max(initial=0)))
+    reached += paired - (pair.open + pair.extend * (gap - 1))
+    return (max(reached, 0), reached) if pair.local else (reached, 0)
+
+
+def _pairs(pair: LongPair, i: int, j: int, length: int) -> np.ndarray:
+    """Scores of letters on a diagonal."""
+    return pair.scores[pair.query[i : i + length], pair.target[j : j + length]]
+
 
 MIN_CELLS = 2**24  # of a pair in which a path is looked for first
 
@@ -88,7 +311,7 @@ def first_bound(pair: LongPair) -> int:
     a small pair."""
     if pair.m * pair.n < MIN_CELLS:
         return NO_BOUND
-    return max(along_border(pair), chain.path_score(pair))
+    return max(along_border(pair), path_score(pair))
 
 
 def along_border(pair: LongPair) -> int:

@@ -12,15 +12,14 @@ from functools import partial
 
 import numpy as np
 
-from jaxalign.bits import lcs_rows
-from jaxalign.model.identity import share
-from jaxalign.model.identity_bounds import IdentityBound
-from jaxalign.pairs import small_jobs
+from jaxalign.model.identity import IdentityBound, share
+from jaxalign.pairs.by_rows import seems_small
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.proofs import proof
-from jaxalign.pairs.proofs.blocks import block_size
-from jaxalign.runtime.lengths import by_length
+from jaxalign.pairs.proofs.proof import block_size
+from jaxalign.runtime.devices import by_length
 from jaxalign.runtime.pipeline import in_threads
+from jaxalign.words.rows import lcs_block
 
 ROWS_AT_ONCE = 16  # queries whose bounds a thread compares with their bars
 NO_BAR = -1.0  # of a query of which nothing is known
@@ -106,7 +105,7 @@ def _count_on_cpu(task: Task, order: np.ndarray, counts: np.ndarray) -> None:
     falling, starts = task.targets.lengths[order], [0]
     while starts[-1] < len(order):
         starts.append(starts[-1] + block_size(falling, starts[-1]))
-    by_rows = small_jobs.seems_small(task) or task.job.total < proof.LEAST_CELLS
+    by_rows = seems_small(task) or task.job.total < proof.LEAST_CELLS
     lcs = _by_rows(task) if by_rows else _compiled(task)
 
     def fill(block: int) -> None:
@@ -121,14 +120,14 @@ def _by_rows(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
 
     def count(targets: np.ndarray, out: np.ndarray) -> None:
         sides = task.queries, rows, task.targets, targets
-        out[rows] = lcs_rows.lcs_block(*sides, task.scoring.alphabet)
+        out[rows] = lcs_block(*sides, task.scoring.alphabet)
 
     return count
 
 
 def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
-    from jaxalign.bits import lcs_windows
-    from jaxalign.bits.match_words import query_letters
+    from jaxalign.words import cpu
+    from jaxalign.words.match_vectors import query_letters
 
     rows, most = by_length(task.queries.lengths), proof.MAX_QUERIES
     alphabet, groups = task.scoring.alphabet, []
@@ -139,7 +138,7 @@ def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
     def count(targets: np.ndarray, out: np.ndarray) -> None:
         for some, letters in groups:
             sides = letters, slice(0, len(some)), task.targets, targets
-            out[some] = lcs_windows.lcs_block(*sides, alphabet)
+            out[some] = cpu.lcs_block(*sides, alphabet)
 
     return count
 

@@ -15,19 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.bits import few_pairs
-from jaxalign.model.identity import Filters
-from jaxalign.model.identity_bounds import IdentityBound, identity_bound
-from jaxalign.model.selection import CodedSequences
-from jaxalign.pairs.gpu import device_sequences
-from jaxalign.pairs.gpu.launch_call import job_words
-from jaxalign.pairs.gpu.transfer import FILTER_SLACK
+from jaxalign.model.alphabet import CodedSequences
+from jaxalign.model.identity import Filters, IdentityBound, identity_bound
+from jaxalign.pairs.gpu import device_job
+from jaxalign.pairs.gpu.device_arrays import FILTER_SLACK
+from jaxalign.pairs.gpu.dispatch import job_words
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime import device_errors
 from jaxalign.runtime.device_errors import RuntimeFailure
 from jaxalign.runtime.devices import Device
 from jaxalign.runtime.pipeline import default_threads, in_background
 from jaxalign.runtime.programs import program, stored
+from jaxalign.words import gpu
 
 WORD_BITS = 32  # of the kernels' words
 SHORT = 64  # letters of queries of which a launch may have more
@@ -88,7 +87,7 @@ class LcsLaunches:
                 task = self.task
                 with jax.default_device(device):
                     some = [
-                        device_sequences.letters_of(x, task.whole_codes)
+                        device_job.letters_of(x, task.whole_codes)
                         for x in (task.queries, task.targets)
                     ]
                 self.letters[device] = [
@@ -115,7 +114,7 @@ class LcsLaunches:
     def candidates(
         self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray,
         bound: IdentityBound, device: Device | None, swapped: bool = False,
-    ) -> few_pairs.FewPairs:  # fmt: skip
+    ) -> gpu.FewPairs:  # fmt: skip
         """Pairs that may pass, and few others: a device decides in float32, and leaves
         what misses the cut by a hair.
 
@@ -138,7 +137,7 @@ class LcsLaunches:
 
     def _by_narrow_launches(
         self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray, *more: Any
-    ) -> few_pairs.FewPairs:
+    ) -> gpu.FewPairs:
         """``candidates`` by launches that take less memory."""
         narrow, pieces = replace(self, sizes=NARROW), []
         for i in range(0, len(rows), NARROW.queries):
@@ -149,7 +148,7 @@ class LcsLaunches:
                 near = narrow._candidates(some, others, first, *more)
                 pieces.append((near.row + i, near.column + j, near.value))
         sides = zip(*pieces, strict=True)
-        return few_pairs.FewPairs(*(np.concatenate(side) for side in sides))
+        return gpu.FewPairs(*(np.concatenate(side) for side in sides))
 
     def _candidates(
         self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray,
@@ -164,7 +163,7 @@ class LcsLaunches:
         with jax.default_device(device):
             lcs = _launch(self, sides, codes, rows, columns)
             near = _near_of(task, lcs, m, n, met, bound)
-            return few_pairs.chosen(near, lcs.shape, self.sizes.pairs)
+            return gpu.chosen(near, lcs.shape, self.sizes.pairs)
 
     def counted(
         self, queries: np.ndarray, targets: np.ndarray, device: Device | None = None
@@ -195,14 +194,14 @@ def _launch(
     kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
     options, sizes = {"padding": alphabet.size}, launches.sizes
     (row_codes, of_rows), (column_codes, of_columns) = codes
-    first, length, room = few_pairs.columns_of(
+    first, length, room = gpu.columns_of(
         sides[1], columns, sizes.targets, sizes.letter_rows
     )
     blocks = stored(kernels.target_blocks, BLOCKS)(
         column_codes, first + np.int32(of_columns), length, room=room, **options
     )
     slots = launches.query_count
-    first, length = few_pairs.places(sides[0], rows, slots)
+    first, length = gpu.places(sides[0], rows, slots)
     words = kernels.query_words(int(length.max(initial=1)))
     options |= {"words": words, "wildcard": alphabet.wildcard_code}
     counts = stored(kernels.subsequence_counts, COUNTS)
@@ -229,9 +228,7 @@ def outlined(launches: LcsLaunches) -> None:
     bound = identity_bound(task.filters, task.mode, task.free)
     assert bound is not None
     sides = task.queries, task.targets
-    codes = [
-        (device_sequences.outlined(x, wholes=task.whole_codes).codes, 0) for x in sides
-    ]
+    codes = [(device_job.outlined(x, wholes=task.whole_codes).codes, 0) for x in sides]
     lengths = task.queries.lengths
     words = {launches.kernels.query_words(int(x)) for x in _taken(launches)}
     for count in sorted(words, reverse=True):
@@ -254,7 +251,7 @@ def _prepare(launches: LcsLaunches, longest: int, device: Device | None) -> None
     """Compile the kernel of launches whose longest query has so many letters."""
     kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
     words, padding = kernels.query_words(longest), alphabet.size
-    columns = -(-launches.targets // few_pairs.THREADS) * few_pairs.THREADS
+    columns = -(-launches.targets // gpu.THREADS) * gpu.THREADS
     sides = columns, launches.query_count
     columns, rows = (jax.ShapeDtypeStruct((count,), np.int32) for count in sides)
     (codes, _), _ = launches.codes(device)
@@ -295,4 +292,4 @@ def _near(
     quotient = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
     mask &= (quotient >= cut - FILTER_SLACK) | (least <= 0)
     mask &= jnp.arange(lcs.shape[1], dtype=jnp.int32)[None] < met[:, None]
-    return few_pairs.compact(mask, lcs, size, start)
+    return gpu.compact(mask, lcs, size, start)

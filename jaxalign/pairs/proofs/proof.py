@@ -6,18 +6,27 @@ bound on the identical pairs, the longest common subsequence (LCS) as a bound on
 not for every pair.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxalign.model.identity_bounds import IdentityBound, identity_bound
-from jaxalign.pairs import small_jobs
-from jaxalign.pairs.plan import Task
-from jaxalign.pairs.windows import PairMatrix
-from jaxalign.runtime.lengths import by_length
+from jaxalign.model.identity import IdentityBound, identity_bound, why_none
+from jaxalign.pairs import by_rows, engine
+from jaxalign.pairs.pair_matrix import PairMatrix
+from jaxalign.pairs.plan import Piece, Plan, Task, zipped
+from jaxalign.runtime.devices import by_length
+from jaxalign.runtime.pipeline import in_threads
+from jaxalign.words.lanes import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
+from jaxalign.words.rows import STEP_PAIRS, lcs_block
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
+    from jaxalign.pairs.run_state import Run, Worker
+
 
 # Cells of a job whose common subsequences are counted, unless an implementation is
 # named: in NumPy, and from where on by what is compiled for it, of zipped pairs too
@@ -103,7 +112,7 @@ class Proofs:
     @cached_property
     def letters(self) -> list:
         """The queries in that order, some at a time, as an LCS reads them."""
-        from jaxalign.bits.match_words import query_letters
+        from jaxalign.words.match_vectors import query_letters
 
         task, most = self.task, MAX_QUERIES
         padding = task.scoring.alphabet.size
@@ -136,8 +145,8 @@ def proofs_of(task: Task) -> Proofs | None:
         return Proofs(task, bound, False)
     named, cells = task.implementation, task.job.total
     few = cells < (LEAST_CELLS_ZIPPED if task.kind == "zip" else LEAST_CELLS)
-    alone = named == "rows" or small_jobs.seems_small(task)
-    if alone or (named is None and few and not small_jobs.may_have_gpu()):
+    alone = named == "rows" or by_rows.seems_small(task)
+    if alone or (named is None and few and not by_rows.may_have_gpu()):
         return _by_rows(task, bound)
     from jaxalign.pairs import compiled
 
@@ -260,3 +269,459 @@ def _nonzero(mask: np.ndarray) -> np.ndarray:
     place = (eights[:, None] * 8 + np.arange(8)).reshape(-1)
     place = np.concatenate([place, np.arange(whole, len(mask))])
     return place[mask[place]]
+
+
+# ------------------------------------------------------------------------------
+# The pairs of a job in blocks, and which pairs of a block may pass its filters.
+#
+# A GPU counts common subsequences of some queries with many targets at once
+# (``gpu.lcs_launches``), and says itself which are near the cut. On a CPU a block has
+# the targets that lie in lanes, and the host compares all with the least count of their
+# lengths.
+
+WORD_BITS = 64  # columns of a target that an LCS takes together
+MAX_TARGETS_BY_ROWS = 1024  # of a block
+
+Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]  # (i, j, most identical pairs)
+Look = Callable[[object], Pairs]
+
+
+class TargetBlock(NamedTuple):
+    """Some targets, and which queries they meet on a CPU: those from place ``first`` to
+    place ``last`` in the order of falling lengths. ``place``: the targets are queries
+    too, those from there on, and a query meets those before it in that order."""
+
+    targets: np.ndarray
+    first: int
+    last: int
+    place: int | None = None
+
+
+class LaunchBlock(NamedTuple):
+    """Some rows, and the columns, the first ``met`` of them, that each meets on a GPU;
+    both are indices, longest first. ``swapped``: rows are targets, columns queries."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    met: np.ndarray
+    swapped: bool = False
+
+
+def looks(proofs: Proofs) -> Iterator[Look]:
+    """Functions of a device, each of which finds some of the pairs that may pass."""
+    if proofs.task.kind == "zip":
+        yield from (partial(_look_at_run, proofs, x) for x in _zip_runs(proofs))
+        return
+    for block in _blocks_of_gpu(proofs) if proofs.launches else ():
+        yield partial(_look_by_launch, proofs, block)
+    for block in _blocks_of_cpu(proofs):
+        yield partial(_look_at_block, proofs, block)
+
+
+class _Sides(NamedTuple):
+    """The two sides of a task, longest first."""
+
+    queries: np.ndarray
+    own: int  # of the queries, the first: they are targets too
+    others: np.ndarray  # the other targets
+    long: int  # queries, and others, that a kernel cannot take
+    beyond: int
+
+
+def _sides(proofs: Proofs) -> _Sides:
+    job, queries, launches = proofs.task.job, proofs.order, proofs.launches
+    own = len(queries) if proofs.task.kind == "all" else 0
+    others = by_length(job.target_lengths[own:]) + own
+    if launches is None:
+        return _Sides(queries, own, others, len(queries), len(others))
+    # A kernel has the shorter sequence in registers.
+    long = int(np.count_nonzero(job.query_lengths > launches.longest))
+    beyond = int(np.count_nonzero(job.target_lengths[others] > launches.longest))
+    return _Sides(queries, own, others, long, beyond)
+
+
+def _blocks_of_gpu(proofs: Proofs) -> Iterator[LaunchBlock]:
+    """The pairs of a task, each once, but those of two long sequences."""
+    job, launches = proofs.task.job, proofs.launches
+    queries, own, others, long, beyond = _sides(proofs)
+    for first, last in _launches(launches, job.query_lengths[queries], long):
+        rows, places = queries[first:last], np.arange(first, last)
+        for columns in _pieces(launches, queries[: min(own, last)]):
+            met = np.clip(places + bool(job.include_self), 0, len(columns))
+            yield LaunchBlock(rows, columns, met)
+            places = places - len(columns)
+        for columns in _pieces(launches, others):
+            yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)))
+    for first, last in _launches(launches, job.target_lengths[others], beyond):
+        rows = others[first:last]
+        for columns in _pieces(launches, queries[:long]):
+            yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)), True)
+
+
+def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
+    """The pairs of a task, each once; where there is a GPU, of two long sequences."""
+    lengths = proofs.task.job.target_lengths
+    queries, own, others, long, beyond = _sides(proofs)
+    for first in range(0, long, MAX_QUERIES):
+        last = min(first + MAX_QUERIES, long)
+        least = _least_targets(last - first) if proofs.by_rows else 1
+        for at, targets in _runs(queries[: min(own, last)], lengths, least):
+            yield TargetBlock(targets, max(first, at), last, at)
+        for _, targets in _runs(others[:beyond], lengths, least):
+            yield TargetBlock(targets, first, last)
+
+
+def _launches(
+    launches: "LcsLaunches", falling: np.ndarray, first: int
+) -> Iterator[tuple[int, int]]:
+    """(first, last) of the rows of launches, from a first row on."""
+    while first < len(falling):
+        last = min(first + launches.query_count, len(falling))
+        yield first, last
+        first = last
+
+
+def _pieces(launches: "LcsLaunches", columns: np.ndarray) -> Iterator[np.ndarray]:
+    """The columns of launches."""
+    for at in range(0, len(columns), launches.targets):
+        yield columns[at : at + launches.targets]
+
+
+def _least_targets(queries: int) -> int:
+    """The targets of a block by rows at least, which so many queries meet: calls of
+    NumPy for few pairs take longer than what they compute."""
+    return min(STEP_PAIRS // max(queries, 1), MAX_TARGETS_BY_ROWS)
+
+
+def _runs(targets: np.ndarray, lengths: np.ndarray, least: int = 1) -> Iterator[tuple]:
+    """(place, targets of a block) of targets, longest first: as many as are lanes, or
+    ``least``."""
+    falling, at = lengths[targets], 0
+    while at < len(targets):
+        count = max(block_size(falling, at), least)
+        yield at, targets[at : at + count]
+        at += count
+
+
+def _look_at_block(proofs: Proofs, block: TargetBlock, _device: object) -> Pairs:
+    """The pairs of a block that may pass."""
+    if block.place is None or proofs.symmetric:
+        return _look_by_length_classes(proofs, block)
+    job, t = proofs.task.job, block.targets[None]
+    q = proofs.order[block.first : block.last, None]
+    wanted = np.arange(t.size)[None] < _met(job, block)[:, None]
+    i, j = np.broadcast_arrays(q, t)
+    if block.place is not None:
+        i, j = np.minimum(q, t), np.maximum(q, t)
+    m, n = job.query_lengths[i], job.target_lengths[j]
+    wanted &= proofs.may_pass(m, n)
+    rows, most = np.asarray(wanted.any(axis=1)), np.minimum(m, n)
+    if _counted_on_cpu(proofs) and rows.any():
+        some = _reach(rows)
+        most[some] = _lcs_on_cpu(proofs, block, some)
+        passing = proofs.by_subsequence(most[some], m[some], n[some]) & wanted[some]
+        wanted = np.zeros_like(wanted)
+        wanted[some] = passing
+    return i[wanted], j[wanted], most[wanted]
+
+
+def _counted_on_cpu(proofs: Proofs) -> bool:
+    """Whether subsequences of blocks are counted. A GPU aligns two sequences that are
+    too long for its kernel sooner than a CPU counts theirs."""
+    return proofs.lcs and proofs.launches is None
+
+
+def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
+    """The same, where it does not matter which of two sequences comes first."""
+    job, q = proofs.task.job, proofs.order[block.first : block.last]
+    m, of_query = classes_of(job.query_lengths[q])
+    n, of_target = classes_of(job.target_lengths[block.targets])
+    may = proofs.may_pass(m[:, None], n[None])
+    rows = np.asarray(may.any(axis=1))[of_query]
+    if not rows.any():
+        return q[:0], q[:0], q[:0]
+    some, least = _reach(rows), np.zeros(may.shape, np.int64)
+    if _counted_on_cpu(proofs):
+        most = _lcs_on_cpu(proofs, block, some)
+        least = proofs.least_count(m[:, None], n[None])
+    else:
+        most = np.minimum(m[of_query[some], None], n[None, of_target])
+    least = np.where(may, least, NEVER)
+    rows, columns = near(most, least, of_query[some], of_target)
+    met = columns < _met(job, block)[rows + some.start]
+    rows, columns = rows[met], columns[met]
+    i, j = q[rows + some.start], block.targets[columns]
+    if block.place is not None:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    return i, j, most[rows, columns]
+
+
+def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
+    """The same on a GPU; the host compares one pair of each two lengths."""
+    job, launches = proofs.task.job, proofs.launches
+    of_rows, of_columns = job.query_lengths, job.target_lengths
+    if block.swapped:
+        of_rows, of_columns = of_columns, of_rows
+    falling = of_rows[block.rows], of_columns[block.columns]
+    reach = _reach_of_lengths(proofs, *falling, block.swapped)
+    if reach is None:
+        return block.rows[:0], block.columns[:0], block.columns[:0]
+    rows, columns = block.rows[reach[0]], block.columns[reach[1]]
+    met = np.clip(block.met[reach[0]] - reach[1].start, 0, len(columns))
+    near = launches.candidates(rows, columns, met, proofs.bound, device, block.swapped)
+    i, j = rows[near.row], columns[near.column]
+    if block.swapped:
+        i, j = j, i
+    elif proofs.task.kind == "all":
+        i, j = np.minimum(i, j), np.maximum(i, j)
+    m, n = job.query_lengths[i], job.target_lengths[j]
+    passing = proofs.may_pass(m, n) & proofs.by_subsequence(near.value, m, n)
+    return i[passing], j[passing], near.value[passing]
+
+
+def _reach_of_lengths(
+    proofs: Proofs, m: np.ndarray, n: np.ndarray, swapped: bool
+) -> tuple[slice, slice] | None:
+    """The rows and columns, of falling lengths, whose lengths leave any pair."""
+    (rows, of_row), (columns, of_column) = map(classes_of, (m, n))
+    sides = rows[:, None], columns[None]
+    near = proofs.may_pass(*(sides[::-1] if swapped else sides))
+    if not near.any():
+        return None
+    own, others = np.asarray(near.any(axis=1)), np.asarray(near.any(axis=0))
+    return _reach(own[of_row]), _reach(others[of_column])
+
+
+def _met(job: "PairMatrix", block: TargetBlock) -> np.ndarray:
+    """How many of its targets, the first, each query of a block meets."""
+    if block.place is None:
+        return np.full(block.last - block.first, len(block.targets))
+    places = np.arange(block.first, block.last) - block.place
+    return np.clip(places + bool(job.include_self), 0, len(block.targets))
+
+
+def _reach(flags: np.ndarray) -> slice:
+    """From the first flag to the last."""
+    (places,) = np.nonzero(flags)
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
+def _lcs_on_cpu(proofs: Proofs, block: TargetBlock, rows: slice) -> np.ndarray:
+    """LCS of some of the queries of a block with its targets."""
+    task, targets = proofs.task, block.targets
+    alphabet = task.scoring.alphabet
+    if proofs.by_rows:
+        some = proofs.order[block.first : block.last][rows]
+        return lcs_block(task.queries, some, task.targets, targets, alphabet)
+    from jaxalign.words import cpu
+
+    group = block.first // MAX_QUERIES
+    first = block.first - group * MAX_QUERIES
+    some = slice(first + rows.start, first + rows.stop)
+    letters = proofs.letters[group]
+    return cpu.lcs_block(letters, some, task.targets, targets, alphabet)
+
+
+def _zip_runs(proofs: Proofs) -> list[np.ndarray]:
+    """Zipped pairs, those of like sizes together."""
+    job = proofs.task.job
+    m, n = job.query_lengths, job.target_lengths
+    order = np.lexsort((-m, -(n // WORD_BITS)))
+    return [some for _, some in _runs(order, n)]
+
+
+def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
+    """The zipped pairs among some that may pass."""
+    from jaxalign.words import cpu
+
+    task = proofs.task
+    m, n = task.job.query_lengths[pairs], task.job.target_lengths[pairs]
+    wanted, most = proofs.may_pass(m, n), np.minimum(m, n)
+    if proofs.lcs and wanted.any():
+        few = pairs[wanted]
+        alphabet = task.scoring.alphabet
+        lcs = cpu.lcs_zipped(task.queries, task.targets, few, few, alphabet)
+        most[wanted] = lcs
+        wanted[wanted] = proofs.by_subsequence(lcs, m[wanted], n[wanted])
+    return pairs[wanted], pairs[wanted], most[wanted]
+
+
+def block_size(lengths: np.ndarray, at: int) -> int:
+    """How many of some targets, longest first, are lanes of an LCS from place ``at``
+    on: fewer where the others are much shorter than the first."""
+    few, many = LCS_LANES
+    if lengths[at] <= SHORT:
+        return SHORT_LANES
+    last = lengths[min(at + many, len(lengths)) - 1]
+    return many if lengths[at] <= MAX_SPREAD * last else few
+
+
+# ------------------------------------------------------------------------------
+# The pairs of a job that may pass its filters; no other one is aligned.
+#
+# The pairs left (``pairs.proofs.proof``) are aligned one by one, and the rows are the
+# same as without the proofs. Where most pairs are left, all are aligned: they share
+# more work then.
+
+# Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
+# each in a lane of its own (docs/logs/lcs-filter.md)
+MAX_LEFT, MAX_LEFT_OF_A_GPU = 0.25, 0.15
+LAUNCHES_OF_A_DEVICE = 3  # one runs, one waits, one is with the host
+
+
+def bound_figures(task: Task) -> dict:
+    """The bound of the filters, for a plan; nothing where there is no cut."""
+    if task.filters.min_identity is None:
+        return {}
+    if not task.bounded:
+        return {"bound": "none: filter=False, every pair is aligned"}
+    if task.mesh is not None:
+        return {"bound": "none on a mesh: every pair is aligned"}
+    bound = identity_bound(task.filters, task.mode, task.free)
+    if bound is None:
+        return {"bound": f"none: {why_none(task.filters)}; every pair is aligned"}
+    return {"bound": f"identity <= lcs / {bound}"}
+
+
+def look(task: Task) -> Survivors | None:
+    """The pairs of a task that may pass; None where all are to be aligned, because
+    nothing is proved of them or most are left."""
+    proofs = proofs_of(task)
+    if proofs is None:
+        return None
+    survivors = find(proofs)
+    most = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
+    few = cells_of(task, survivors) <= most * task.job.cells
+    return survivors if few and any(survivors.excluded.values()) else None
+
+
+def on_gpu(task: Task, prepare: bool = False) -> bool:
+    """Whether GPUs look at the pairs of a task; with ``prepare`` what they run is
+    compiled from now on."""
+    proofs = proofs_of(task)
+    launches = None if proofs is None else proofs.launches
+    if launches is not None and prepare:
+        launches.prepare()
+    return launches is not None
+
+
+def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list:
+    """``look`` at consecutive parts of a task together.
+
+    task : of the rows of all these parts
+    some : the tasks of the rows of each part
+    starts : the first query of each part, counted from the first of all
+    """
+    survivors = look(task)
+    if survivors is None:
+        return [None] * len(some)
+    ends = np.searchsorted(survivors.i, [*starts[1:], task.shape[0]])
+    each, first = [], 0
+    for own, start, last in zip(some, starts, ends, strict=True):
+        proofs = proofs_of(own)
+        assert proofs is not None
+        of_part = Survivors(survivors.i[first:last], survivors.j[first:last])
+        sides = shifted(task, of_part, -start)
+        each.append(Survivors(*sides, proofs.excluded(int(last) - first)))
+        first = int(last)
+    return each
+
+
+def shifted(
+    task: Task, survivors: Survivors, first: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(i, j) of pairs of a part, counted as in the whole of which ``first`` is its
+    first query; of a set its targets begin there, too."""
+    return (
+        survivors.i + first,
+        survivors.j + first if task.kind == "all" else survivors.j,
+    )
+
+
+def cells_of(task: Task, survivors: Survivors) -> int:
+    """Cells of the pairs that may pass."""
+    m, n = task.job.query_lengths[survivors.i], task.job.target_lengths[survivors.j]
+    return int((m * n).sum())
+
+
+def plan_survivors(task: Task, whole: Plan | None = None) -> Plan:
+    """The plan of those pairs of a task that may pass its filters.
+
+    whole : the plan of all pairs, where that is known
+    """
+    survivors = look(task) if task.filtered else None
+    if survivors is not None:
+        return plan_of_survivors(task, survivors)
+    whole = engine.plan(task) if whole is None else whole
+    if not task.filtered:
+        return whole
+    return replace(whole, figures=whole.figures | figures_of(task, None))
+
+
+def plan_of_survivors(task: Task, survivors: Survivors) -> Plan:
+    """The plan of a task of which some pairs may pass."""
+    plan = engine.plan(zipped(task, survivors.i, survivors.j))
+    rest = task.job.cells - cells_of(task, survivors)
+    others = Piece(plan.task, rest, 0, _tell_of_excluded, _no_scores)
+    return Plan(
+        task, (others, *plan.pieces), plan.figures | figures_of(task, survivors)
+    )
+
+
+def figures_of(task: Task, survivors: Survivors | None) -> dict:
+    """Counts of the pairs of a task, aligned or not, for its result.
+
+    survivors : None where all pairs are aligned
+    """
+    figures = {"pairs": task.job.pairs, "cells": task.job.cells}
+    filters = task.filters
+    if filters.min_identity is None and filters.min_length_ratio is None:
+        return figures
+    if survivors is None:
+        excluded = {}
+        figures |= {f"aligned_{name}": count for name, count in figures.items()}
+    else:
+        excluded, cells = survivors.excluded, cells_of(task, survivors)
+        figures |= {"aligned_pairs": len(survivors.i), "aligned_cells": cells}
+    return figures | {"excluded": excluded} | bound_figures(task)
+
+
+def _tell_of_excluded(_run: "Run", worker: "Worker", piece: Piece) -> None:
+    """Progress: the cells of the pairs that are not aligned are done."""
+    worker.tell(piece.content)
+
+
+def _no_scores(_run: "Run", _worker: "Worker", _piece: Piece):
+    raise NotImplementedError("a search has no filters")
+
+
+def find(proofs: Proofs) -> Survivors:
+    """The pairs that may pass, in the order of rows, and how many cannot."""
+    task, places = proofs.task, _places(proofs)
+    idle: SimpleQueue = SimpleQueue()  # devices, for each thread that may have one
+    for device in places:
+        idle.put(device)
+
+    def look_on_one(look: Callable):
+        device = idle.get()
+        try:
+            return look(device)
+        finally:
+            idle.put(device)
+
+    results = in_threads(look_on_one, looks(proofs), len(places))
+    none = np.zeros(0, np.int64)
+    sides = zip((none, none, none), *results, strict=True)
+    i, j, most = (np.concatenate(side) for side in sides)
+    order = np.argsort(task.job.position(i, j), kind="stable")
+    return Survivors(i[order], j[order], proofs.excluded(len(order)), most[order])
+
+
+def _places(proofs: Proofs) -> list:
+    """The device of every thread that looks at pairs; None is JAX's own choice."""
+    devices, threads = proofs.task.devices or (None,), proofs.task.threads
+    if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
+        threads = 1
+    elif proofs.launches is not None:
+        threads = min(threads, LAUNCHES_OF_A_DEVICE * len(devices))
+    return [devices[k % len(devices)] for k in range(threads)]

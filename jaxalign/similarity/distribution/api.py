@@ -12,19 +12,22 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
-from jaxalign.similarity.arguments import Lengths
-from jaxalign.similarity.band_argument import Band, is_corridor
-from jaxalign.similarity.cost_argument import GapCost
+from jaxalign.similarity.arguments import (
+    Band,
+    GapCost,
+    Lengths,
+    Similarity,
+    is_corridor,
+)
 from jaxalign.similarity.hard.api import hard_alignment, k_best
 from jaxalign.similarity.options import SoftImplementation
 from jaxalign.similarity.result import HardAlignments
-from jaxalign.similarity.scores import Similarity
-from jaxalign.similarity.soft.accuracy import mea_alignment
 from jaxalign.similarity.soft.api import (
     alignment_entropy,
     alignment_log_prob,
     expected_gaps,
     kl_divergence,
+    mea_alignment,
     sample_alignments,
     soft_posterior,
     soft_score,

@@ -1,28 +1,142 @@
 """Alignments of scored pairs: one pair, and one program for a batch of them."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import batching
 
 from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
-from jaxalign.similarity import arrays, mesh_batch, validity
+from jaxalign.similarity import arrays
 from jaxalign.similarity.arguments import ScoredPair
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Gap, ModeRules
-from jaxalign.similarity.band import (
-    empty_fits,
-    end_costs,
-    start_costs,
-    without_band,
+from jaxalign.similarity.arrays import (
+    COSTLY,
+    FORBIDDEN,
+    Gap,
+    ModeRules,
+    begun,
+    fold_into_batch,
+    lower_to,
 )
-from jaxalign.similarity.cost_table import Weights
-from jaxalign.similarity.hard import primitives
-from jaxalign.similarity.hard.dp import fill, several_best, walk
+from jaxalign.similarity.band import empty_fits, end_costs, start_costs, without_band
+from jaxalign.similarity.costs import Overhang, Weights, no_overhang, overhang
+from jaxalign.similarity.hard.dp import fill, several_best
 from jaxalign.similarity.hard.dp.several_best import SeveralPaths
-from jaxalign.similarity.loops import begun
-from jaxalign.similarity.overhang import no_overhang, overhang
+
+# ------------------------------------------------------------------------------
+# The hard kernels as a JAX primitive: what ``vmap`` and other devices do with it.
+#
+# One function of a batch of tables, as the kernels of ``similarity.hard`` take them:
+# scores (B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B, 3).
+# ``vmap`` adds its axes to B. Devices without the kernels take ``hard.dp.fill``.
+
+DTYPES = ("int8", "int16", "float16", "bfloat16", "float32")
+MAX_ROWS = 2**31 - 1  # of all tables of a batch together
+FLAGS = ("query_start", "query_end", "target_start", "target_end")
+
+
+def takes(pair: ScoredPair, batch: tuple[int, ...], ranks: list[int]) -> bool:
+    """Whether the kernels compute the plain form of this: gap costs that are numbers,
+    float32, and a table with cells."""
+    s = pair.similarity
+    sizes = (*batch, *s.shape[-2:])
+    if not all(isinstance(size, int) for size in sizes):  # symbolic, of jax.export
+        return False
+    rows = prod(sizes[:-1])
+    numbers = not any(ranks) and pair.gap_open.e.dtype == jnp.float32
+    return numbers and s.dtype.name in DTYPES and 0 not in sizes and rows <= MAX_ROWS
+
+
+def best_path(run: Any, arrays: Sequence[jax.Array], local: bool, last_column: bool):
+    """Score, end cell, first cell and partners of one pair; what is not on the path is
+    not defined. The score is nan where one within the lengths is nan or infinite.
+
+    ``run`` is the package's ``hard_paths``, ``arrays`` are those of ``arrays_of``."""
+    form = {"run": run, "local": local, "last_column": last_column}
+    return [x[0] for x in _paths.bind(*(x[None] for x in arrays), **form)]
+
+
+def arrays_of(
+    scores: jax.Array, costs: tuple[Gap, Gap], hang: Overhang, rules: ModeRules
+):
+    """The arrays of one pair, as the kernels take them with an axis for the batch;
+    ``costs`` are those of opening and of extending."""
+    opening, extending = costs
+    numbers = jnp.stack([opening.e, extending.e, opening.f, extending.f])
+    left = jnp.where(rules.query_start | rules.local, 0, -hang.start_query)
+    top = jnp.where(rules.target_start | rules.local, 0, -hang.start_target)
+    flags = sum(
+        jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
+    )
+    whole = [jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)]
+    return scores, numbers, left, top, jnp.stack(whole)
+
+
+def _plain_path(
+    scores: jax.Array,
+    costs: jax.Array,
+    left: jax.Array,
+    top: jax.Array,
+    rules: jax.Array,
+    local: bool,
+):  # noqa: ARG001
+    """The same by ``hard.dp.fill``."""
+    m, n, flags = rules
+    free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
+    mode = ModeRules(m, n, **free, local=jnp.bool_(local), adjacent=jnp.bool_(True))
+    opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
+    if local:
+        hang = no_overhang(scores.shape, costs.dtype)
+    else:
+        hang = overhang(opening, extending, scores.shape, mode, FORBIDDEN)
+    row = jnp.arange(scores.shape[0], dtype=jnp.int32)[:, None] < m
+    column = jnp.arange(scores.shape[1], dtype=jnp.int32)[None, :] < n
+    known = jnp.bool_(True)
+    if jnp.issubdtype(scores.dtype, jnp.floating):
+        wrong = jnp.isnan(scores) | jnp.isposinf(scores)
+        known = ~jnp.any(wrong & row & column)
+        scores = scores.astype(costs.dtype)
+        scores = jnp.where(scores > FORBIDDEN / 10, scores, FORBIDDEN)
+    weights = Weights(scores, opening, extending, hang)
+    filled = fill.fill(weights, mode, local=local, ordered=False)
+    path = fill.walk(filled, ordered=False)
+    score = jnp.where(known, filled.score, jnp.nan)
+    return score, filled.i, filled.j, path.i, path.j, path.partners
+
+
+def _primitive() -> Primitive:
+    primitive = Primitive("hard_paths")
+    primitive.multiple_results = True
+
+    def shapes(scores: Any, costs: Any, left: Any, top: Any, rules: Any, **_: Any):  # noqa: ARG001
+        batch, m, _ = scores.shape
+        each = rules.update(shape=(batch,), weak_type=False)
+        score = costs.update(shape=(batch,), weak_type=False)
+        return [score, *[each] * 4, rules.update(shape=(batch, m), weak_type=False)]
+
+    def plainly(*arrays: jax.Array, run: Any, local: bool, last_column: bool):  # noqa: ARG001
+        scores, costs, left, top, rules = arrays
+        path = jax.vmap(partial(_plain_path, local=local))
+        return list(path(scores, costs, left, top, rules))
+
+    def by_kernel(*arrays: jax.Array, run: Any, **form: Any):
+        return list(run(arrays, **form))
+
+    primitive.def_impl(
+        lambda *arrays, **form: jax.jit(partial(primitive.bind, **form))(*arrays)
+    )
+    primitive.def_abstract_eval(shapes)
+    batching.primitive_batchers[primitive] = partial(fold_into_batch, primitive)
+    lower_to(primitive, by_kernel, plainly)
+    return primitive
+
+
+_paths = _primitive()
 
 
 class ScoredForm(NamedTuple):
@@ -43,8 +157,8 @@ def alignments(
     """(score, partners, spans, lengths) over flattened batch axes: (...), (..., m),
     (..., 4) and (..., 2)."""
     if not batch:
-        return _one(mesh_batch.alike(pair), form)
-    values = mesh_batch.over_batch(lambda one: _one(one, form), pair, axes)
+        return _one(arrays.alike(pair), form)
+    values = arrays.over_batch(lambda one: _one(one, form), pair, axes)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
@@ -54,7 +168,7 @@ def _one(pair: ScoredPair, form: ScoredForm):
     weights, rules = _weights(pair, form), pair.rules
     kind = {"local": form.local, "ordered": form.ordered}
     filled = fill.fill(weights, rules, **kind, band=form.band)
-    path = walk.walk(filled, ordered=form.ordered)
+    path = fill.walk(filled, ordered=form.ordered)
     if form.ordered:
         ends = filled.i, filled.j, path.i, path.j, path.partners
         whole = several_best.SeveralPaths(filled.score, *ends)
@@ -62,7 +176,7 @@ def _one(pair: ScoredPair, form: ScoredForm):
     else:
         spans = _plain_spans(rules, filled, path, form.local)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
-    known = validity.is_valid(pair)
+    known = arrays.is_valid(pair)
     return *_checked(known, filled.score, path.partners, spans), lengths
 
 
@@ -71,15 +185,15 @@ def _by_kernel(pair: ScoredPair, form: ScoredForm):
     rules, scores = pair.rules, arrays.multiplied(pair.similarity)
     costs = _costs(pair)
     hang = _overhang(scores.shape, costs, rules, form)
-    given = primitives.arrays_of(scores, costs, hang, rules)
+    given = arrays_of(scores, costs, hang, rules)
     run = backend.kernels()[0].hard_paths
     forms = form.local, form.last_column
-    best = primitives.best_path(run, given, *forms)
+    best = best_path(run, given, *forms)
     score, end_i, end_j, i, j, partners = best
     row = jnp.arange(len(partners), dtype=jnp.int32)
     partners = jnp.where((row >= i) & (row < end_i), partners, -1)
     spans = _plain_spans(rules, PathEnd(end_i, end_j), PathEnd(i, j), form.local)
-    known = validity.is_valid(pair, product=scores) & ~jnp.isnan(score)
+    known = arrays.is_valid(pair, product=scores) & ~jnp.isnan(score)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
     return *_checked(known, score, partners, spans), lengths
 
@@ -100,7 +214,7 @@ def scores_by_kernel(
     """
     queries, rows, targets, columns = scores.shape
     batch = queries, targets
-    flags = {name: jnp.bool_(name in free) for name in primitives.FLAGS}
+    flags = {name: jnp.bool_(name in free) for name in FLAGS}
     flags |= {"local": jnp.bool_(local), "adjacent": jnp.bool_(True)}
     form = ScoredForm(local, ordered=False)
 
@@ -109,7 +223,7 @@ def scores_by_kernel(
         opening, extending = (arrays.payable(Gap(*cost), rules) for cost in costs)
         both = opening, extending
         hang = _overhang((rows, columns), both, rules, form)
-        return primitives.arrays_of(jnp.float32(0), both, hang, rules)[1:]
+        return arrays_of(jnp.float32(0), both, hang, rules)[1:]
 
     given = jax.vmap(one)(*(x.reshape(-1) for x in lengths))
     last_column = not local and "query_end" in free
@@ -132,8 +246,8 @@ def several(
 ):
     """The same of the ``k`` best, with ranks as the first axis."""
     if not batch:
-        return _several(mesh_batch.alike(pair), form, k)
-    values = mesh_batch.over_batch(lambda one: _several(one, form, k), pair, axes)
+        return _several(arrays.alike(pair), form, k)
+    values = arrays.over_batch(lambda one: _several(one, form, k), pair, axes)
     values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
@@ -145,7 +259,7 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
         whole = without_band(weights, rules, form.band)
     paths = several_best.several_best(whole, rules, k)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
-    known = validity.is_valid(pair)
+    known = arrays.is_valid(pair)
 
     def one(path: SeveralPaths):
         spans = _ordered_spans(weights, rules, path, form)
@@ -160,8 +274,8 @@ def hits(
 ):
     """The same of the best, the best without its pairs, and so on, ``k`` in all."""
     if not batch:
-        return _hits(mesh_batch.alike(pair), form, k)
-    values = mesh_batch.over_batch(lambda one: _hits(one, form, k), pair, axes)
+        return _hits(arrays.alike(pair), form, k)
+    values = arrays.over_batch(lambda one: _hits(one, form, k), pair, axes)
     values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
@@ -210,8 +324,8 @@ def _overhang(
 
 def _plain_spans(
     rules: ModeRules,
-    filled: fill.ScoredFill | walk.PartnerPath | PathEnd,
-    path: fill.ScoredFill | walk.PartnerPath | PathEnd,
+    filled: fill.ScoredFill | fill.PartnerPath | PathEnd,
+    path: fill.ScoredFill | fill.PartnerPath | PathEnd,
     local: bool,
 ):
     """On a border a free end hangs over, and the rest is a gap."""

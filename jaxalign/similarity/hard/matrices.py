@@ -14,11 +14,10 @@ from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.runtime import backend
-from jaxalign.runtime.devices import parse_bytes
-from jaxalign.runtime.lengths import by_length
+from jaxalign.runtime.devices import by_length, parse_bytes
 from jaxalign.runtime.programs import program
 from jaxalign.signatures import with_options
-from jaxalign.similarity.cost_argument import check_costs
+from jaxalign.similarity.arguments import check_costs
 from jaxalign.similarity.hard import engine
 from jaxalign.similarity.hard.api import hard_alignment
 from jaxalign.similarity.options import SimilarityOptions

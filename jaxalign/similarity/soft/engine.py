@@ -1,41 +1,226 @@
 """The soft functions of one pair, and one program for a batch of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jax.custom_derivatives import SymbolicZero
 
 from jaxalign.errors import UsageError
 from jaxalign.runtime.programs import program
-from jaxalign.similarity import mesh_batch
 from jaxalign.similarity.arrays import (
+    COSTLY,
     FORBIDDEN,
     Factors,
     Gap,
     ModeRules,
+    alike,
+    is_valid,
     masked,
     multiplied,
     payable,
 )
-from jaxalign.similarity.band import empty_fits
-from jaxalign.similarity.cost_table import Weights
-from jaxalign.similarity.overhang import no_overhang, overhang
-from jaxalign.similarity.soft.divergence import divergence as model_divergence
+from jaxalign.similarity.arrays import over_batch as mesh_batch_over_batch
+from jaxalign.similarity.band import empty_fits, without_band
+from jaxalign.similarity.costs import Weights, by_cell, no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, paths
-from jaxalign.similarity.soft.dp.kernels import Banded
-from jaxalign.similarity.soft.dp.most_accurate import accurate, spans_of
-from jaxalign.similarity.soft.dp.posterior import posterior as pair_posterior
+from jaxalign.similarity.soft.dp.free_energy import posterior as pair_posterior
+from jaxalign.similarity.soft.dp.paths import accurate, spans_of
+from jaxalign.similarity.soft.dp.scan import Banded, Block, Kernels
 from jaxalign.similarity.soft.options import (
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
     Settings,
     SoftPair,
 )
-from jaxalign.similarity.soft.slopes import by_scalars
-from jaxalign.similarity.validity import is_valid
+
+# ------------------------------------------------------------------------------
+# Derivatives of the soft score by a few numbers, or along one direction, and their
+# gradients.
+#
+# The gradient of a slope u . dF/dx is the product of the Hessian with u, and the
+# Hessian is symmetric: one forward-mode pass through the gradient finds it. That needs
+# the memory of a gradient; reverse mode through a gradient would keep all that it
+# computes.
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def by_scalars(
+    function: Callable[..., jax.Array], names: tuple[str, ...], x: dict, rest: Any
+):
+    """The gradient of ``function(x, rest)``, a scalar, by the entries of some names of
+    ``x``, all of whose leaves are scalars; ``rest`` has no derivative."""
+    return jax.grad(lambda y: function(x | y, rest))({name: x[name] for name in names})
+
+
+@partial(by_scalars.defjvp, symbolic_zeros=True)
+def _by_scalars_jvp(
+    function: Callable[..., jax.Array],
+    names: tuple[str, ...],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+):
+    x, rest = primals
+    moved = _moved(tangents[0])
+    value = by_scalars(function, names, x, rest)
+    leaves, tree = jax.tree.flatten({name: x[name] for name in names})
+    changes = []
+    for k, leaf in enumerate(leaves):
+        unit = [jnp.full_like(y, float(y_k == k)) for y_k, y in enumerate(leaves)]
+        turn = jax.tree.unflatten(tree, unit)
+        *_, product = _product(function, x, rest, turn, moved)
+        changes.append(_dot(product, moved, leaf))
+    return value, jax.tree.unflatten(tree, changes)
+
+
+class Slope(NamedTuple):
+    """``value`` of a function, its derivative ``along`` a direction, and the
+    ``gradient`` by the names of the direction, which is a constant to derivatives."""
+
+    value: jax.Array
+    along: jax.Array
+    gradient: dict
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def slope(
+    function: Callable[..., jax.Array], x: dict, rest: Any, direction: dict
+) -> Slope:
+    """Of ``function(x, rest)``, a scalar, along ``direction``, which has the arrays of
+    some names of ``x``."""
+    at = {name: x[name] for name in direction}
+    value, gradient = jax.value_and_grad(lambda y: function(x | y, rest))(at)
+    return Slope(value, _dot(gradient, direction, value), gradient)
+
+
+@partial(slope.defjvp, symbolic_zeros=True)
+def _slope_jvp(
+    function: Callable[..., jax.Array],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+):
+    x, rest, direction = primals
+    moved, turned = _moved(tangents[0]), _moved(tangents[2])
+    names = moved | direction
+    value, along, gradient, product = _product(function, x, rest, direction, names)
+    turn = _dot(product, moved, value) + _dot(gradient, turned, value)
+    constant = {name: gradient[name] for name in direction}
+    still = jax.tree.map(jnp.zeros_like, constant)
+    change = Slope(_dot(gradient, moved, value), turn, still)
+    return Slope(value, along, constant), change
+
+
+def _product(
+    function: Callable[..., jax.Array],
+    x: dict[str, Any],
+    rest: Any,
+    direction: dict[str, Any],
+    names: Iterable[str],
+):
+    """(value, its derivative along the direction, gradient, Hessian times direction);
+    the last two for the entries of these names."""
+
+    def gradient(y: dict[str, Any]):
+        chosen = {name: (x | y)[name] for name in names}
+        return jax.value_and_grad(lambda z: function(x | y | z, rest))(chosen)
+
+    at = {name: x[name] for name in direction}
+    (value, slopes), (along, product) = jax.jvp(gradient, (at,), (direction,))
+    return value, along, slopes, product
+
+
+def _moved(tangents: dict) -> dict:
+    """The entries that are not known to be zero."""
+    return {
+        name: tangent
+        for name, tangent in tangents.items()
+        if not all(isinstance(t, SymbolicZero) for t in _leaves(tangent))
+    }
+
+
+def _dot(gradient: dict, tangents: dict, like: jax.Array):
+    """The sum of products over all leaves, a scalar."""
+    total = jnp.zeros_like(like)
+    for name in sorted(tangents):
+        pairs = zip(_leaves(gradient[name]), _leaves(tangents[name]), strict=True)
+        for g, t in pairs:
+            if not isinstance(t, SymbolicZero):
+                total = total + jnp.sum(g * t)
+    return total
+
+
+def _leaves(tree: Any):
+    return jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, SymbolicZero))
+
+
+# ------------------------------------------------------------------------------
+# How far two models of one pair are from each other.
+#
+# With scores s_p, s_q of an alignment under two models,
+#
+#     KL(p, q) = (F_q / T_q - F_p / T_p) + E_p[s_p / T_p - s_q / T_q]
+#
+# A score is linear in the similarity and in the costs of gaps between pairs, so its
+# expectation is a derivative of F_p along them. It is not linear in what hangs over
+# where both starts, or both ends, are free: the smaller of two costs counts, and p and
+# q may disagree about which that is. There the cost of every cell of the table is a
+# variable of its own (``overhang.by_cell``), and so is always the score of the
+# alignment without pairs: in these the score is linear.
+
+
+def model_divergence(
+    weights: tuple[Weights, Weights],
+    temperatures: tuple[jax.Array, jax.Array],
+    rules: ModeRules,
+    block: Block,
+    cells: bool,
+) -> jax.Array:
+    """KL(p, q) of two models of one shape, a scalar; inf where q forbids what p does.
+
+    ``cells`` says that the two may choose differently at an end where both sequences
+    hang over freely: the tables then have overhangs by cell.
+    """
+    (p, q), (t_p, t_q) = weights, temperatures
+    if cells:
+        (p, q), block = _by_cell(weights, rules, block)
+    turn = jax.tree.map(lambda x, y: _finite(x) / t_p - _finite(y) / t_q, p, q)
+    at = {"weights": p, "temperature": t_p}
+    along = slope(partial(_score, block), at, rules, {"weights": turn})
+    # One after the other, so that their tables do not stand side by side.
+    q, along = jax.lax.optimization_barrier((q, along))
+    value = free_energy.score(q, t_q, rules, block) / t_q - along.value / t_p
+    value = jnp.maximum(value + along.along, 0)
+    means = jax.lax.stop_gradient(along.gradient["weights"])
+    return jnp.where(_refuses(q, means), jnp.inf, value)
+
+
+def _score(block: Block, at: dict, rules: ModeRules):
+    return free_energy.score(at["weights"], at["temperature"], rules, block)
+
+
+def _by_cell(weights: tuple[Weights, Weights], rules: ModeRules, block: Block):
+    """Weights with overhangs by cell, and the passes that take them."""
+    if isinstance(block, Banded):
+        p, q = (without_band(x, rules, block.width) for x in weights)
+        return (p, q), block.block
+    p, q = (x._replace(overhang=by_cell(x.overhang, rules)) for x in weights)
+    return (p, q), block.otherwise if isinstance(block, Kernels) else block
+
+
+def _finite(x: jax.Array):
+    """Zero where a score or a cost is infinite: its expectation is 0."""
+    return jnp.where(jnp.abs(x) < COSTLY, x, 0)
+
+
+def _refuses(q: Weights, means: Weights):
+    """Whether anything that happens under p is infinitely unlikely under q."""
+    unlikely = jax.tree.map(lambda x: jnp.abs(x) >= -FORBIDDEN / 10, q)
+    happens = jax.tree.map(lambda x, mean: jnp.any(x & (mean != 0)), unlikely, means)
+    return jnp.any(jnp.stack(jax.tree.leaves(happens)))
+
 
 SUMMARY = frozenset(("similarity", "entropy"))  # what ``summary`` needs beside a score
 
@@ -80,8 +265,8 @@ def _program(
     more: tuple[Any, ...] = (),
 ):
     if not batch:
-        return function(mesh_batch.alike(arrays), settings, *more)
-    values = mesh_batch.over_batch(
+        return function(alike(arrays), settings, *more)
+    values = mesh_batch_over_batch(
         lambda one: function(one, settings, *more), arrays, axes
     )
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)

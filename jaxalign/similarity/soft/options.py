@@ -12,13 +12,11 @@ from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import first_device, refuse_without_threads
 from jaxalign.similarity import arguments
+from jaxalign.similarity.arguments import checked_band, real_numbers
 from jaxalign.similarity.arrays import Factors, Gap, ModeRules
-from jaxalign.similarity.band_argument import checked_band
 from jaxalign.similarity.options import SimilarityOptions, SoftImplementation
-from jaxalign.similarity.scores import real_numbers
 from jaxalign.similarity.soft import primitives
-from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
-from jaxalign.similarity.soft.dp.kernels import Banded, Block
+from jaxalign.similarity.soft.dp.scan import BLOCK_DIAGONALS, Banded, Block
 
 # Rows are compiled longer, which a few calls make up for then. With fewer cells those
 # programs go by rows that are compiled in about the time of logarithms: gradients of

@@ -19,14 +19,17 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching
 
-from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
-from jaxalign.similarity.cost_table import Weights
-from jaxalign.similarity.kernel_primitives import fold_into_batch, lower_to
-from jaxalign.similarity.overhang import no_overhang, overhang
+from jaxalign.similarity.arrays import (
+    FORBIDDEN,
+    Gap,
+    ModeRules,
+    fold_into_batch,
+    lower_to,
+)
+from jaxalign.similarity.costs import Weights, no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, row_logs, row_scan
-from jaxalign.similarity.soft.dp.blocks import BLOCK_DIAGONALS
-from jaxalign.similarity.soft.dp.kernels import Kernels
 from jaxalign.similarity.soft.dp.scaled_scan import MAX_LOST_PROBABILITY
+from jaxalign.similarity.soft.dp.scan import BLOCK_DIAGONALS, Kernels
 
 PRIMITIVE_NAMES = ("score", "expected", "product")
 MAX_GROUP_BYTES = 128 << 20  # of what ``soft.dp.row_logs`` keeps

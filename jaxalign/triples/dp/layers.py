@@ -17,18 +17,18 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxalign.affine import neg_inf
-from jaxalign.triples.dp import boxes
-from jaxalign.triples.dp.boxes import (
+from jaxalign.triples.dp import recurrence
+from jaxalign.triples.dp.recurrence import (
     Box,
     BoxFill,
     Carry,
     Faces,
     FillOutputs,
     FillProblem,
+    Model,
     States,
     TripleScoring,
 )
-from jaxalign.triples.dp.recurrence import Model
 
 FIRST_STEP = 1  # the first layer of a box
 
@@ -69,9 +69,9 @@ def begin(problem: FillProblem):
         h = tuple(_skew(faces.top[s]) for s in range(model.states))
     pointers = _above(model, shape, faces) if outputs.pointers else None
     choice = (jnp.zeros((1, rows), jnp.uint32),) * model.states
-    each = jax.eval_shape(partial(boxes.pack_choices, model), choice)
+    each = jax.eval_shape(partial(recurrence.pack_choices, model), choice)
     choices = deep, plane[0], *each.shape
-    return {"layer": (h, pointers)} | boxes.output_buffers(problem, plane, choices)
+    return {"layer": (h, pointers)} | recurrence.output_buffers(problem, plane, choices)
 
 
 def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLike):
@@ -94,9 +94,9 @@ def _above(model: Model, shape: tuple[int, int, int], faces: Faces | None):
     u = jnp.arange(rows, dtype=jnp.int32)[None, :]
     v = jnp.arange(rows + columns - 1, dtype=jnp.int32)[:, None] - u
     if faces is None or faces.top is None:
-        return (jnp.full_like(v, boxes.BEGIN),) * model.states
+        return (jnp.full_like(v, recurrence.BEGIN),) * model.states
     return tuple(
-        boxes.pointer(u, v, 0, s, shape, model.states) for s in range(model.states)
+        recurrence.pointer(u, v, 0, s, shape, model.states) for s in range(model.states)
     )
 
 
@@ -110,7 +110,7 @@ def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
     bc = jnp.pad(bc[::-1], (rows, rows))  # entry rows + columns - 1 - v
 
     def gap(axis: int, index: jax.Array):
-        return boxes.gap_costs(costs.gaps, box.free[axis], index, outputs.free)
+        return recurrence.gap_costs(costs.gaps, box.free[axis], index, outputs.free)
 
     gap_c = gap(2, jnp.zeros_like(u) + w)
 
@@ -131,12 +131,12 @@ def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
             7: _part(above2, 0),
         }
         places = u, v, jnp.zeros_like(u) + w
-        new = boxes.cell(problem, sources, scores, gaps, places)
+        new = recurrence.cell(problem, sources, scores, gaps, places)
         cells = _borders(problem, new[:2], d, w)
         out = None
         if outputs.choices:
             wide = tuple(jnp.pad(x, (1, 0))[None, :] for x in new[2])
-            out = boxes.pack_choices(model, wide)
+            out = recurrence.pack_choices(model, wide)
         return (cells, back1, here, above1), (cells, out)
 
     nothing = _row(above, 0, neg_inf(dtype))
@@ -149,7 +149,7 @@ def _row(layer: States, at: int, minus: int):
     """Rows before the first: minus infinity."""
     h, pointers = layer
     empty = tuple(jnp.full_like(x[at], minus) for x in h)
-    lost = pointers and tuple(jnp.full_like(x[at], boxes.BEGIN) for x in pointers)
+    lost = pointers and tuple(jnp.full_like(x[at], recurrence.BEGIN) for x in pointers)
     return empty, lost
 
 
@@ -185,11 +185,11 @@ def _borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array):
         pointers = tuple(
             jnp.where(
                 seeds[s],
-                boxes.BEGIN,
+                recurrence.BEGIN,
                 jnp.where(
                     inside,
                     jnp.pad(x, (1, 0)),
-                    boxes.pointer(u, v, w, s, box.shape, model.states),
+                    recurrence.pointer(u, v, w, s, box.shape, model.states),
                 ),
             )
             for s, x in enumerate(pointers)
@@ -207,21 +207,21 @@ def _record(
     """The changes of the carry by this layer, output by output."""
     (h, pointers), outputs, out = new, problem.outputs, {}
     rows, columns, _ = problem.box.shape
-    channels = boxes.channels_of(h, pointers)
+    channels = recurrence.channels_of(h, pointers)
     if outputs.best:
-        out |= boxes.record_best(outputs, state, h, w)
+        out |= recurrence.record_best(outputs, state, h, w)
     if choices is not None:
-        out["choices"] = boxes.put(state["choices"], choices, w)
+        out["choices"] = recurrence.put(state["choices"], choices, w)
     if outputs.faces:
         v, u = (jnp.arange(n, dtype=jnp.int32) for n in (columns, rows))
         south = jnp.stack([x[rows - 1 + v, rows - 1] for x in channels])
         east = jnp.stack([x[u + columns - 1, u] for x in channels])
-        out["south"] = boxes.put(state["south"], south, w)
-        out["east"] = boxes.put(state["east"], east, w)
+        out["south"] = recurrence.put(state["south"], south, w)
+        out["east"] = recurrence.put(state["east"], east, w)
     if outputs.height:
         out["bottoms"] = lax.cond(
             w % outputs.height == 0,
-            lambda layers: boxes.put(
+            lambda layers: recurrence.put(
                 layers,
                 jnp.stack([_unskew(x, columns) for x in channels]),
                 w // outputs.height,
@@ -282,4 +282,4 @@ def choice_at(
     def stored(column: jax.Array):
         return choices.at[w, u + v, :, 0, column].get(mode="clip")
 
-    return boxes.read_choice(model, stored, u, state).astype(jnp.int32)
+    return recurrence.read_choice(model, stored, u, state).astype(jnp.int32)

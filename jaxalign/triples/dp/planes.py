@@ -16,19 +16,74 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxalign.affine import neg_inf
-from jaxalign.triples.dp import boxes, shear
-from jaxalign.triples.dp.boxes import (
+from jaxalign.triples.dp import recurrence
+from jaxalign.triples.dp.recurrence import (
+    COLUMN_ORDER,
     Box,
     BoxFill,
     Carry,
     Faces,
     FillOutputs,
     FillProblem,
+    Model,
     States,
     TripleScoring,
 )
-from jaxalign.triples.dp.recurrence import COLUMN_ORDER, Model
-from jaxalign.triples.dp.shear import last_plane
+
+# ------------------------------------------------------------------------------
+# Data of three sequences in the order in which sloped planes read them.
+#
+# Plane Q of a box holds the cells (u, v) with w = Q - u - v.
+
+
+def last_plane(shape: tuple[int, int, int]) -> int:
+    """The greatest u + v + w of a box of ``shape``."""
+    return sum(shape) - 3
+
+
+def sums(shape: tuple[int, int, int]):
+    """u + v of the cells of a plane, int32 (U, V)."""
+    u = jnp.arange(shape[0], dtype=jnp.int32)[:, None]
+    return u + jnp.arange(shape[1], dtype=jnp.int32)[None, :]
+
+
+def scores(box: Box, costs: TripleScoring):
+    """Substitution scores so ordered that those of a plane are one contiguous slice.
+
+    ac[x, y] of plane Q at (u, v) is S(a[u], c[Q - u - v]): row u of ``ac`` holds
+    c backwards, moved by u, and the plane begins at column Qmax - Q.
+    """
+    shape = rows, columns, deep = len(box.a), len(box.b), len(box.c)
+    top = last_plane(shape)
+    u = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    v = jnp.arange(columns, dtype=jnp.int32)[None, :]
+    ac_at = top - jnp.arange(top + columns, dtype=jnp.int32)[None, :] - u
+    bc_at = top - jnp.arange(top + rows, dtype=jnp.int32)[:, None] - v
+    c_ac, c_bc = (box.c[jnp.clip(at, 0, deep - 1)] for at in (ac_at, bc_at))
+    dtype = costs.gaps.open.dtype
+    return {
+        "uv": sums(shape),
+        "ab": costs.ab[box.a[:, None], box.b[None, :]].astype(dtype),
+        "ac": costs.ac[box.a[:, None], c_ac],
+        "bc": costs.bc[box.b[None, :], c_bc],
+    }
+
+
+def edge(face: jax.Array, q: jax.Array):
+    """(S, X, W) -> (S, X): the cells of a face on plane q, minus infinity beside it."""
+    x = jnp.arange(face.shape[1], dtype=jnp.int32)
+    w = q - x
+    h = face[:, x, jnp.clip(w, 0, face.shape[2] - 1)]
+    inside = jnp.broadcast_to(((w >= 0) & (w < face.shape[2]))[None], h.shape)
+    return jnp.where(inside, h, neg_inf(face.dtype))
+
+
+def unweave(planes: jax.Array, fixed: int, wide: int, deep: int):
+    """(Q, C, X) by plane -> (C, X, W) by w; ``fixed`` is the other index."""
+    x = jnp.arange(wide, dtype=jnp.int32)[:, None]
+    w = jnp.arange(deep, dtype=jnp.int32)[None, :]
+    return jnp.moveaxis(planes[fixed + x + w, :, x], 2, 0)
+
 
 FIRST_PLANE = 3  # u + v + w of the first cell
 FIRST_STEP = FIRST_PLANE + 1  # of a box without faces
@@ -89,20 +144,20 @@ def begin(problem: FillProblem):
     if outputs.layer:
         state["layer"] = h
     choice = (jnp.zeros(plane, jnp.uint32),) * model.states
-    words = jax.eval_shape(partial(boxes.pack_choices, model), choice)
+    words = jax.eval_shape(partial(recurrence.pack_choices, model), choice)
     choices = last_plane(box.shape) + 1, *words.shape
-    state |= boxes.output_buffers(problem, plane, choices)
+    state |= recurrence.output_buffers(problem, plane, choices)
     if problem.faces is not None:
         return state | {"planes": (empty,) * 3}
     if outputs.layer or outputs.best:
-        w = FIRST_PLANE - shear.sums(box.shape)
+        w = FIRST_PLANE - sums(box.shape)
         state |= _record(problem, state, state["planes"][0], None, FIRST_PLANE, w)
     return state
 
 
 def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLike):
     """The carry after the planes ``first`` to ``stop``; a fill may go in pieces."""
-    weave = shear.scores(problem.box, problem.costs)
+    weave = scores(problem.box, problem.costs)
 
     def plane(q: jax.Array, state: Carry):
         w = q - weave["uv"]
@@ -121,7 +176,7 @@ def _nothing(problem: FillProblem):
     """A plane of minus infinity: (H of each state, pointers or None)."""
     model, plane, dtype = problem.model, problem.box.shape[:2], problem.dtype
     h = (jnp.full(plane, neg_inf(dtype), dtype),) * model.states
-    lost = jnp.full(plane, boxes.BEGIN, jnp.int32)
+    lost = jnp.full(plane, recurrence.BEGIN, jnp.int32)
     return h, ((lost,) * model.states if problem.outputs.pointers else None)
 
 
@@ -144,17 +199,17 @@ def _inner(
     v = jnp.arange(1, columns, dtype=jnp.int32)[None, :]
     places = u + jnp.zeros_like(v), v + jnp.zeros_like(u), w[1:, 1:]
     gaps = [
-        boxes.gap_costs(costs.gaps, box.free[n], places[n], outputs.free)
+        recurrence.gap_costs(costs.gaps, box.free[n], places[n], outputs.free)
         for n in range(3)
     ]
     sources = {t: _source(planes, t) for t in COLUMN_ORDER}
-    h, pointers, choices = boxes.cell(problem, sources, scores, gaps, places)
+    h, pointers, choices = recurrence.cell(problem, sources, scores, gaps, places)
     return (h, pointers), choices
 
 
 def _source(planes: Sequence[States], column: int):
     """The neighbour that ``column`` comes from, for the cells u, v >= 1."""
-    a, b, c = boxes.bits(column)
+    a, b, c = recurrence.bits(column)
     h, pointers = planes[a + b + c - 1]
 
     def moved(x: jax.Array):
@@ -171,7 +226,7 @@ def _borders(problem: FillProblem, new: States, q: jax.Array, w: jax.Array):
     if pointers is not None:
         pointers = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in pointers)
     if faces is not None:
-        north, west = shear.edge(faces.north, q), shear.edge(faces.west, q)
+        north, west = edge(faces.north, q), edge(faces.west, q)
         h = tuple(
             x.at[0, :].set(north[s]).at[:, 0].set(west[s]) for s, x in enumerate(h)
         )
@@ -198,7 +253,7 @@ def _own(
     """Pointers to the cell itself, where a local path starts."""
     u, v = _index(shape, 0), _index(shape, 1)
     return tuple(
-        jnp.where(where, boxes.pointer(u, v, w, s, shape, model.states), x)
+        jnp.where(where, recurrence.pointer(u, v, w, s, shape, model.states), x)
         for s, x in enumerate(pointers)
     )
 
@@ -213,7 +268,7 @@ def _seed(problem: FillProblem, new: States, q: jax.Array):
     )
     if pointers is not None:
         pointers = tuple(
-            x.at[1, 1].set(jnp.where(here[s], boxes.BEGIN, x[1, 1]))
+            x.at[1, 1].set(jnp.where(here[s], recurrence.BEGIN, x[1, 1]))
             for s, x in enumerate(pointers)
         )
     return h, pointers
@@ -229,7 +284,7 @@ def _record(
 ):
     """The changes of the carry by this plane, output by output."""
     (h, pointers), outputs, box = new, problem.outputs, problem.box
-    channels, out = boxes.channels_of(h, pointers), {}
+    channels, out = recurrence.channels_of(h, pointers), {}
     u, v = box.size[0], box.size[1]
     here = q == _end_plane(box)
     out["end"] = jnp.where(here, jnp.stack([x[u, v] for x in channels]), state["end"])
@@ -239,15 +294,15 @@ def _record(
         out["layer"] = tuple(jnp.where(last, x, before) for x, before in pairs)
     if outputs.best:
         inside = (w >= 1) & (w <= box.size[2])
-        out |= boxes.record_best(outputs, state, h, w, inside)
+        out |= recurrence.record_best(outputs, state, h, w, inside)
     if choices is not None:
         padded = tuple(jnp.pad(x, ((1, 0), (1, 0))) for x in choices)
-        packed = boxes.pack_choices(problem.model, padded)
-        out["choices"] = boxes.put(state["choices"], packed, q)
+        packed = recurrence.pack_choices(problem.model, padded)
+        out["choices"] = recurrence.put(state["choices"], packed, q)
     if outputs.faces:
         south, east = ([x[-1, :] for x in channels], [x[:, -1] for x in channels])
-        out["south"] = boxes.put(state["south"], jnp.stack(south), q)
-        out["east"] = boxes.put(state["east"], jnp.stack(east), q)
+        out["south"] = recurrence.put(state["south"], jnp.stack(south), q)
+        out["east"] = recurrence.put(state["east"], jnp.stack(east), q)
     if outputs.height:
         out["bottoms"] = _bottoms(outputs, state["bottoms"], channels, q, w)
     return out
@@ -268,7 +323,7 @@ def _bottoms(
         old = lax.dynamic_index_in_dim(layers, layer, keepdims=False)
         here = w == layer * outputs.height
         merged = [jnp.where(here, x, old[n]) for n, x in enumerate(channels)]
-        layers = boxes.put(layers, jnp.stack(merged), layer)
+        layers = recurrence.put(layers, jnp.stack(merged), layer)
     return layers
 
 
@@ -278,8 +333,8 @@ def finish(problem: FillProblem, state: Carry) -> BoxFill:
     rows, columns, deep = problem.box.shape
     if outputs.faces:
         faces = (
-            shear.unweave(state["south"], rows - 1, columns, deep),
-            shear.unweave(state["east"], columns - 1, rows, deep),
+            unweave(state["south"], rows - 1, columns, deep),
+            unweave(state["east"], columns - 1, rows, deep),
         )
     return BoxFill(
         end=state["end"][:states],
@@ -307,4 +362,4 @@ def choice_at(
     def stored(column: jax.Array):
         return choices.at[u + v + w, :, u, column].get(mode="clip")
 
-    return boxes.read_choice(model, stored, v, state).astype(jnp.int32)
+    return recurrence.read_choice(model, stored, v, state).astype(jnp.int32)

@@ -18,9 +18,10 @@ from long_cases import (
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs.dp import walk
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import band, tile_fill
-from jaxalign.pairs.long.band import Bands, WalkPlace
+from jaxalign.pairs.long import path
 from jaxalign.pairs.long.blocks import MINUS_INFINITY, Line, LineGrid, whole
+from jaxalign.pairs.long.fill import fill_by_tiles
+from jaxalign.pairs.long.path import Bands, WalkPlace
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +95,7 @@ def ahead(monkeypatch):
 
 
 def by_threads(pair, threads):
-    fill = partial(tile_fill.fill, tile=(64, 64))
+    fill = partial(fill_by_tiles, tile=(64, 64))
     result = long_align.align(pair, fill, True, threads=threads)
     start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
     return result.score, start, end, ["MID"[x] for x in result.steps]
@@ -159,20 +160,20 @@ def test_no_cell_of_a_band_has_more_from_beside(high):
     h = np.cumsum(rng.integers(-9, 9, pair.n + 1)).astype(np.int32)
     match = int(pair.scores.max())
     for rows, j in ((120, 210), (20, 300), (40, 350)):
-        origin = j - rows - band.LANES // 2
+        origin = j - rows - path.LANES // 2
         beside = h.copy()
-        beside[origin + high + (band.LANES if high > 0 else 0)] += 5000
+        beside[origin + high + (path.LANES if high > 0 else 0)] += 5000
         line = Line(beside, np.full_like(h, MINUS_INFINITY))
         bands = Bands(pair, LineGrid(whole(pair), {100: line}, {}))
         filled = bands._fill(100 + rows, 100, j)
         assert filled is not None
-        for lane in range(1, band.LANES + 1):
+        for lane in range(1, path.LANES + 1):
             column = origin + rows + lane
             most = max(
                 beside[k] + match * min(column - k, rows)
                 - pair.extend * abs(column - k - rows)
                 for k in range(1, min(column, pair.n) + 1)
-                if not 0 < k - origin <= band.LANES
+                if not 0 < k - origin <= path.LANES
             )  # fmt: skip
             bound = bands._most_outside(filled.left, filled.right, lane)
             assert bound == most if most > 2500 else bound >= most
@@ -204,7 +205,7 @@ def test_blocks_on_the_path_are_pruned():
     pair = pair_of(
         query, evolved(np.random.default_rng(1), query, 0.03, 2), DNA, "local"
     )
-    fill = partial(tile_fill.fill, tile=(32, 32))
+    fill = partial(fill_by_tiles, tile=(32, 32))
     everything = fill(pair, whole(pair))
     end = pair.m, pair.n
     score = int(everything.rows[pair.m].h[-1])

@@ -9,7 +9,8 @@ from long_cases import DNA, dna, evolved, pair_of
 
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import chain, pruning, tile_fill
+from jaxalign.pairs.long import pruning
+from jaxalign.pairs.long.fill import fill_by_tiles
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -25,7 +26,7 @@ def test_no_path_has_more(seed):
         wanted = oracle.score(
             query, target, pair.scores, pair.open, pair.extend, mode, frozenset(ends)
         )
-        assert chain.path_score(pair) <= wanted
+        assert pruning.path_score(pair) <= wanted
         assert pruning.along_border(pair) <= wanted
 
 
@@ -42,15 +43,15 @@ def test_nearly_equal_sequences_lose_little(mode, divergence, part):
     best = oracle.score(
         pair.query, pair.target, pair.scores, pair.open, pair.extend, mode, frozenset()
     )
-    assert part * best <= chain.path_score(pair) <= best
+    assert part * best <= pruning.path_score(pair) <= best
 
 
 def test_words_of_a_sample_are_enough(monkeypatch):
     rng, query = np.random.default_rng(5), dna(4, 20_000)
     pair = pair_of(query, evolved(rng, query, 0.02, 40), DNA, "global")
-    full = chain.path_score(pair)
-    monkeypatch.setattr(chain, "MOST_WORDS", 800)
-    assert chain.path_score(pair) > 0.95 * full
+    full = pruning.path_score(pair)
+    monkeypatch.setattr(pruning, "MOST_WORDS", 800)
+    assert pruning.path_score(pair) > 0.95 * full
 
 
 def cells_of(pair):
@@ -58,7 +59,7 @@ def cells_of(pair):
     cells = []
 
     def fill(*args, **options):
-        grid = tile_fill.fill(*args, tile=(64, 64), **options)
+        grid = fill_by_tiles(*args, tile=(64, 64), **options)
         cells.append(grid.cells)
         return grid
 
@@ -74,5 +75,5 @@ def test_one_fill_is_enough(monkeypatch):
         pair = pair_of(query, target, DNA, "global")
         cells, result = cells_of(pair)
         assert len(cells) == 1 and cells[0] <= most * pair.m * pair.n
-        whole = partial(tile_fill.fill, tile=(512, 1024))
+        whole = partial(fill_by_tiles, tile=(512, 1024))
         assert result.score == long_align.align(pair, whole, False, False).score

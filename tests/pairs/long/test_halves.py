@@ -15,8 +15,10 @@ import jaxalign
 from jaxalign.errors import JaxalignError
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs import compiled
-from jaxalign.pairs.long import long_pieces, pruning, tile_fill
-from jaxalign.pairs.long.halves import Halves, turned
+from jaxalign.pairs.long import align, pruning
+from jaxalign.pairs.long import fill as tile_fill
+from jaxalign.pairs.long.align import Halves, turned
+from jaxalign.pairs.long.fill import fill_by_tiles
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,7 @@ def small_blocks(monkeypatch):
 
 
 def score_of(pair, pruned):
-    both, fill = Halves(pair, pruned), partial(tile_fill.fill, tile=TILE)
+    both, fill = Halves(pair, pruned), partial(fill_by_tiles, tile=TILE)
     scores = [both.fill(number, fill) for number in (1, 0)]
     assert scores[0] is None
     return scores[1]
@@ -112,7 +114,7 @@ def test_a_half_that_is_pruned_leaves_the_other_alone():
     best = wanted(pair, "global")
     both = Halves(pair, False)
     both._bound = best
-    fill = partial(tile_fill.fill, tile=(16, 16))
+    fill = partial(fill_by_tiles, tile=(16, 16))
     assert [both.fill(number, fill) for number in (0, 1)] == [None, best]
     cells = sum(grid.cells for grids in both._grids.values() for grid in grids)
     assert cells < pair.m * pair.n // 2
@@ -130,19 +132,19 @@ def test_a_half_that_is_pruned_leaves_the_other_alone():
 def few_cells(monkeypatch):
     """Pairs of some ten thousand cells are long, and have two devices."""
     have_long_pairs(monkeypatch)
-    monkeypatch.setattr(long_pieces, "HALVED_CELLS", 10_000)
+    monkeypatch.setattr(align, "HALVED_CELLS", 10_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
 def test_two_devices_have_the_scores_of_one(few_cells, monkeypatch, mode):
-    places, fill = [], tile_fill.fill
+    places, fill = [], fill_by_tiles
 
     def watched(*args, **options):
         places.append((jax.config.jax_default_device, threading.get_ident()))
         return fill(*args, **options)
 
-    monkeypatch.setattr(tile_fill, "fill", watched)
+    monkeypatch.setattr(tile_fill, "fill_by_tiles", watched)
     queries, targets = texts()
     options = {"implementation": "wavefront", "mode": mode, "output": "score"}
     one = jaxalign.align_pairs(queries, targets, devices=[1], **options)
@@ -166,11 +168,11 @@ def test_gpus_take_halves_of_a_large_pair_by_size_alone(few_cells, monkeypatch):
     )
     monkeypatch.setattr(compiled, "kernels_pallas", kernels)
     monkeypatch.setattr(compiled, "_on_cpu", lambda task: False)
-    monkeypatch.setattr(long_pieces, "GPU_LONG_CELLS", 10_000)
+    monkeypatch.setattr(align, "GPU_LONG_CELLS", 10_000)
     queries, targets = texts()
     plan = jaxalign.plan(queries[:1], targets[:1], output="score", devices="0,1")
     computes = [piece.compute for piece in plan.pieces]
-    assert [compute.func for compute in computes] == [long_pieces._compute_half] * 2
+    assert [compute.func for compute in computes] == [align._compute_half] * 2
     assert {x.keywords["device"] for x in computes} == {*jax.devices()[:2]}
     assert all(x.keywords["kernels"] is kernels for x in computes)
     blocks = "long pairs by pallas, in blocks"
@@ -199,7 +201,7 @@ def test_paths_and_single_devices_have_no_halves(few_cells, options):
 
 
 def test_small_pairs_have_no_halves(few_cells, monkeypatch):
-    monkeypatch.setattr(long_pieces, "HALVED_CELLS", 10**6)
+    monkeypatch.setattr(align, "HALVED_CELLS", 10**6)
     queries, targets = texts()
     plan = jaxalign.plan(queries[:1], targets[:1], implementation="wavefront",
                          output="score", devices="0,1")  # fmt: skip

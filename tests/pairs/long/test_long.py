@@ -18,8 +18,9 @@ from long_cases import (
 )
 
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
-from jaxalign.pairs.long import pruning, tile_fill
+from jaxalign.pairs.long import pruning
 from jaxalign.pairs.long.blocks import NO_BOUND, whole
+from jaxalign.pairs.long.fill import fill_by_tiles
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,7 @@ def test_tiles_that_no_best_path_enters_are_not_computed(mode):
     query, target = sequences("near", 5)
     pair = pair_of(query, target, as_scoring(Scoring()), mode)
     best = answer(pair, False)[0].score
-    fill = partial(tile_fill.fill, tile=(16, 16))
+    fill = partial(fill_by_tiles, tile=(16, 16))
     grid = fill(pair, whole(pair), best, keep=False)
     assert 0 < grid.cells < pair.m * pair.n // 2
     if mode == "global":
@@ -101,5 +102,5 @@ def test_progress_tells_of_every_cell():
     query, target = sequences("random", 4)
     pair = pair_of(query, target, as_scoring(Scoring()), "global")
     cells = []
-    tile_fill.fill(pair, whole(pair), tile=TILE, progress=cells.append)
+    fill_by_tiles(pair, whole(pair), tile=TILE, progress=cells.append)
     assert sum(cells) == len(query) * len(target)

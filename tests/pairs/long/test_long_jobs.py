@@ -7,7 +7,7 @@ from long_cases import have_long_pairs, texts
 
 import jaxalign
 from jaxalign.pairs import compiled
-from jaxalign.pairs.long import long_pieces, pruning
+from jaxalign.pairs.long import align, pruning
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_plan_says_so(few_cells):
     plan = jaxalign.plan(queries, targets, implementation="wavefront")
     assert plan["checkpointed_pairs"] == 2 and plan["implementation"] == "wavefront"
     pieces = [piece.compute for piece in plan.pieces]
-    assert [compute.func for compute in pieces] == [long_pieces._compute] * 2
+    assert [compute.func for compute in pieces] == [align._compute] * 2
 
 
 def test_few_or_special_pairs_are_not_long(few_cells):
@@ -45,7 +45,7 @@ def test_few_or_special_pairs_are_not_long(few_cells):
     for output, lists in (("identity", (queries, targets)), ("score", (["AC"], ["A"]))):
         plan = jaxalign.plan(*lists, output=output, **options)
         calls = [getattr(piece.compute, "func", None) for piece in plan.pieces]
-        assert long_pieces._compute not in calls
+        assert align._compute not in calls
 
 
 def test_progress_ends_with_all_cells(few_cells):
@@ -65,9 +65,9 @@ def test_progress_ends_with_all_cells(few_cells):
 
 def test_lines_fit_a_budget():
     m = n = 4_600_000
-    assert long_pieces.bytes_needed(m, n, 2**32) <= 2**32
-    assert long_pieces.lines(m, n, 2**32) == 32
-    assert long_pieces.lines(m, n, 2**30) < 16
+    assert align.bytes_needed(m, n, 2**32) <= 2**32
+    assert align.lines(m, n, 2**32) == 32
+    assert align.lines(m, n, 2**30) < 16
 
 
 @pytest.mark.parametrize("output", ["score", "stats", "alignment"])
@@ -79,18 +79,18 @@ def test_a_gpu_takes_few_large_pairs_by_size_alone(monkeypatch, output):
     )
     monkeypatch.setattr(compiled, "kernels_pallas", kernels)
     monkeypatch.setattr(compiled, "_on_cpu", lambda task: False)
-    monkeypatch.setattr(long_pieces, "GPU_LONG_CELLS", 10_000)
-    monkeypatch.setattr(long_pieces, "LONG_CELLS", 10_000)
+    monkeypatch.setattr(align, "GPU_LONG_CELLS", 10_000)
+    monkeypatch.setattr(align, "LONG_CELLS", 10_000)
     monkeypatch.setenv("JAXALIGN_ROWS", "off")
     queries, targets = texts()
     plan = jaxalign.plan(queries, targets, output=output)
     assert plan["implementation"] == "pallas" and plan["checkpointed_pairs"] == 2
     assert plan["reason"] == "long pairs by pallas, in blocks"
     computes = [piece.compute for piece in plan.pieces]
-    assert [compute.func for compute in computes] == [long_pieces._compute] * 2
+    assert [compute.func for compute in computes] == [align._compute] * 2
     assert all(x.keywords["kernels"] is kernels for x in computes)
     kernels.long_fits = lambda *args: False  # scores that are no bytes
     pairs = [(0, 0), (1, 1)]
-    assert not long_pieces.on_gpu(plan.task, kernels)
+    assert not align.on_gpu(plan.task, kernels)
     assert not compiled._are_long(plan.task, pairs, on_gpu=True).any()
     assert compiled._by_blocks(plan.task, pairs, on_gpu=True) == ([], pairs)

@@ -17,14 +17,15 @@ from long_cases import (
 )
 
 import jaxalign
-from jaxalign.io import checkpoint
-from jaxalign.io.checkpoint import Checkpoint
+from jaxalign.io import runs
+from jaxalign.io.runs import Checkpoint
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs import jobs
+from jaxalign.pairs.long import align
 from jaxalign.pairs.long import align as long_align
-from jaxalign.pairs.long import long_pieces, tile_fill
-from jaxalign.pairs.long.align import Slabs
-from jaxalign.pairs.long.halves import Halves
+from jaxalign.pairs.long import fill as tile_fill
+from jaxalign.pairs.long.align import Halves, Slabs
+from jaxalign.pairs.long.fill import fill_by_tiles
 from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.run_state import SavedState
 
@@ -41,7 +42,7 @@ def small_blocks(monkeypatch):
 
 
 def answer(pair, pruned, slabs, fill=None):
-    fill = fill or partial(tile_fill.fill, tile=TILE)
+    fill = fill or partial(fill_by_tiles, tile=TILE)
     result = long_align.align(pair, fill, True, pruned, slabs=slabs)
     start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
     return result.score, start, end, ["MID"[x] for x in result.steps]
@@ -58,7 +59,7 @@ class Counted:
             if self.slabs == self.last:
                 raise Killed
             self.slabs += 1
-        return tile_fill.fill(pair, block, *args, tile=TILE, **options)
+        return fill_by_tiles(pair, block, *args, tile=TILE, **options)
 
 
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
@@ -96,7 +97,7 @@ def test_the_first_of_equal_local_ends_in_any_slab():
     pair = pair_of(query, target, as_scoring(Scoring()), "local")
 
     def vague(pair, block, *args, **options):
-        grid = tile_fill.fill(pair, block, *args, tile=TILE, **options)
+        grid = fill_by_tiles(pair, block, *args, tile=TILE, **options)
         if block.rows < pair.m or "share" not in options:
             return grid
         spots = tuple(
@@ -107,7 +108,7 @@ def test_the_first_of_equal_local_ends_in_any_slab():
         )
         return long_align.replace(grid, spots=spots)
 
-    for fill in (partial(tile_fill.fill, tile=TILE), vague):
+    for fill in (partial(fill_by_tiles, tile=TILE), vague):
         for cells in (3000, 4000, 10**9):
             found = answer(pair, False, Slabs(cells, 9), fill)
             assert found == wanted(pair, "local", frozenset())
@@ -119,7 +120,7 @@ def test_the_first_of_equal_local_ends_in_any_slab():
 )
 def test_a_run_goes_on(tmp_path, monkeypatch, paths, last):
     """From a file, after its last slab, with slabs of another size too."""
-    monkeypatch.setattr(checkpoint, "EVERY", -1.0)
+    monkeypatch.setattr(runs, "EVERY", -1.0)
     pair = pair_of(*sequences("near", 3), as_scoring(Scoring()), "semiglobal")
     want = wanted(pair, "semiglobal", frozenset())
     for cells in (9000, 5000, 10**9):
@@ -148,7 +149,7 @@ def test_a_pair_that_is_aligned_is_not_filled_again():
     for paths in (True, False):
         saved = SavedState()
         slabs = SOME._replace(saved=saved.part("x"))
-        fill = partial(tile_fill.fill, tile=TILE)
+        fill = partial(fill_by_tiles, tile=TILE)
         one = long_align.align(pair, fill, paths, slabs=slabs)
         assert {*saved.arrays} <= {"x.numbers", "x.steps"}
         again = long_align.align(pair, None, paths, slabs=slabs)
@@ -161,7 +162,7 @@ def test_as_few_lines_as_one_table_has(monkeypatch):
     """Lines of columns are shared by the slabs; of a score the last one is enough."""
     monkeypatch.setattr(tile_fill, "LINES", 6)
     pair = pair_of(*sequences("random", 3), as_scoring(Scoring()), "global")
-    fill = partial(tile_fill.fill, tile=(16, 16))
+    fill = partial(fill_by_tiles, tile=(16, 16))
     for count in (2, 3, 6):
         slabs = Slabs(-(-pair.m * pair.n // count), 6)
         grids = long_align.fill_slabs(pair, pair.n, fill, -(10**9), True, None, slabs)
@@ -197,7 +198,7 @@ def test_halves_in_slabs_go_on(mode):
 def few_cells(monkeypatch):
     """Pairs of some ten thousand cells are long, and have slabs."""
     have_long_pairs(monkeypatch)
-    monkeypatch.setattr(long_pieces, "SLAB_CELLS", 10_000)
+    monkeypatch.setattr(align, "SLAB_CELLS", 10_000)
     monkeypatch.setattr(tile_fill, "LINES", 32)
 
 
@@ -209,7 +210,7 @@ def test_a_job_goes_on(few_cells, monkeypatch, output):
     options = PairOptions(**named, threads=1, mode="local")
     want = jaxalign.align_pairs(queries, targets, mode="local", output=output,
                                 implementation="rows")  # fmt: skip
-    fill, count = tile_fill.fill, [0]
+    fill, count = fill_by_tiles, [0]
 
     def counted(*args, **given):
         count[0] += "share" in given
@@ -217,7 +218,7 @@ def test_a_job_goes_on(few_cells, monkeypatch, output):
             raise Killed
         return fill(*args, **given)
 
-    monkeypatch.setattr(tile_fill, "fill", counted)
+    monkeypatch.setattr(tile_fill, "fill_by_tiles", counted)
     plan = jobs.plan_of(queries, targets, None, options)
     saved, killed = SavedState(), 9
     with pytest.raises(Killed):

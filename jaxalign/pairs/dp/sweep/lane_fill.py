@@ -26,12 +26,7 @@ from jaxalign.affine import Gaps, neg_inf
 from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import (
-    TILE,
-    cell_blocks,
-    lane_column,
-    lane_scores,
-)
+from jaxalign.pairs.dp.sweep import TILE, lane_cells, lane_scores
 
 UNROLLED_STEPS = 2  # a turn of the loop takes
 CHUNK_CELLS = 2**17  # columns of a lane that a chunk has, all lanes together
@@ -79,7 +74,7 @@ class BlockFill(NamedTuple):
 def fill(
     block: Block, query: Query, gaps: Gaps, free: Mapping[str, Any],
     backtrack: jax.Array | None = None, *, local: bool, rows: int = 16,
-    fused: bool = True, costs: cell_blocks.Constants | None = None,
+    fused: bool = True, costs: lane_cells.Constants | None = None,
 ):  # fmt: skip
     """Fill all tables of a block.
 
@@ -140,7 +135,7 @@ def fill(
 def in_pairs(columns: jax.Array):
     """(..., L, B) -> (..., L / 2, 2 * B): two columns a row."""
     *more, count, lanes = columns.shape
-    wide = cell_blocks.BLOCK_COLUMNS
+    wide = lane_cells.BLOCK_COLUMNS
     return columns.reshape(*more, count // wide, wide * lanes)
 
 
@@ -205,7 +200,7 @@ def _borders(query: Query, gaps: Gaps, left: jax.Array | bool, rows: int):
 def _strip(
     tiles: tuple[jax.Array, jax.Array], block: Block, query: Query, gaps: Gaps,
     borders: _Borders, s: jax.Array, state: tuple, *, local: bool, fused: bool,
-    alone: bool, costs: cell_blocks.Constants | None,
+    alone: bool, costs: lane_cells.Constants | None,
 ):  # fmt: skip
     """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
     filled, e_row, column = state
@@ -233,7 +228,7 @@ def _tiles(
     state: tuple, tiles: tuple[jax.Array, jax.Array], block: Block,
     letters: tuple[jax.Array, ...], tables: tuple[jax.Array, ...], vertical: tuple,
     column0: tuple, gaps: Gaps, query: Query, s: jax.Array, *, local: bool, fused: bool,
-    costs: cell_blocks.Constants | None,
+    costs: lane_cells.Constants | None,
 ):  # fmt: skip
     """The sweep of a strip over its tiles; loops of one function on the CPU."""
     rows, lanes = len(letters), block.codes.shape[1]
@@ -267,31 +262,29 @@ def _tiles(
             gap = _vertical(vertical, own)
             if tie is not None:
                 first = _first(row_of(block.origin, t), t, gaps.open.dtype)
-                column = lane_column.path_step(
+                column = lane_cells.path_step(
                     block, read, gap, gaps, tie, first, s, local, fused
                 )
             else:
-                column = lane_column.score_step(read, gap, gaps, local, fused)
+                column = lane_cells.score_step(read, gap, gaps, local, fused)
             wide = 1
         else:
-            wide = cell_blocks.BLOCK_COLUMNS
+            wide = lane_cells.BLOCK_COLUMNS
             begin = None if begin is None else lax.div(begin, wide)
             strip = rows, scores, wanted, gaps.open.dtype
-            column = cell_blocks.columns_of(*strip, costs, begin)
+            column = lane_cells.columns_of(*strip, costs, begin)
         inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
-        inner += (lane_column.track(h, local, paths, zero),)
+        inner += (lane_cells.track(h, local, paths, zero),)
         turns = TILE // (wide * UNROLLED_STEPS)
         inner = lax.fori_loop(t * turns, (t + 1) * turns, unrolled(column), inner)
         h, f, diag, last_row, e_row, backtrack, track = inner
         filled = filled._replace(last_row=last_row, backtrack=backtrack)
-        strip_best = (
-            (*track, None, None)[:3] if local else lane_column.best_of_column(h)
-        )
+        strip_best = (*track, None, None)[:3] if local else lane_cells.best_of_column(h)
         # No dead code (pairs/dp/call.py): a score alone does not ask where it is.
         corner = None if filled.row is None else (s * rows + 1, t * TILE)
         return (
-            lane_column.keep(filled, t, strip_best, corner, tie, fused),
+            lane_cells.keep(filled, t, strip_best, corner, tie, fused),
             e_row,
             h,
             f,

@@ -15,11 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN, ModeRules
-from jaxalign.similarity.cost_table import Costs, CostTable, Weights
+from jaxalign.similarity.arrays import FORBIDDEN, ModeRules, begun
+from jaxalign.similarity.costs import Costs, CostTable, Weights, free_overhangs, weight
 from jaxalign.similarity.hard.dp.fill import diagonals_of, ordered_cells
-from jaxalign.similarity.loops import begun
-from jaxalign.similarity.overhang import free_overhangs, weight
 
 IN_PAIR, IN_UP, IN_LEFT, START = 0, 1, 2, 3  # states; E is UP, F is LEFT
 

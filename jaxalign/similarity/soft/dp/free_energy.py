@@ -11,23 +11,38 @@ autodiff through the first, with shares that are normalised cell by cell. The ru
 follow. Miyazawa 1995 and Mensch and Blondel 2018 give the mathematics.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Factors, Gap, ModeRules
+from jaxalign.similarity.arrays import (
+    COSTLY,
+    FORBIDDEN,
+    Factors,
+    Gap,
+    ModeRules,
+    alike,
+    unskew,
+)
 from jaxalign.similarity.band import BandTable
-from jaxalign.similarity.cost_table import CostTable, Weights
-from jaxalign.similarity.overhang import Overhang
-from jaxalign.similarity.skewed import unskew
-from jaxalign.similarity.soft.dp import blocks, scaled_scan, scan
-from jaxalign.similarity.soft.dp.blocks import VECTORS
-from jaxalign.similarity.soft.dp.diagonals import as_table, diagonals, successors
-from jaxalign.similarity.soft.dp.kernels import Banded, Block, Kernels, log_z
+from jaxalign.similarity.costs import CostTable, Overhang, Weights
+from jaxalign.similarity.soft.dp import scaled_scan, scan
+from jaxalign.similarity.soft.dp.scan import (
+    VECTORS,
+    Banded,
+    Block,
+    Kernels,
+    as_table,
+    diagonals,
+    log_z,
+    successors,
+)
 
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
 OVERHANG_NAMES = ("start_query", "start_target", "end_query", "end_target")
@@ -66,7 +81,7 @@ def score(weights: Weights, temperature: jax.Array, rules: ModeRules, block: Blo
     scaled = over_temperature(weights, temperature, rules)
     table, block = table_of(scaled, rules, block)
     if isinstance(block, int):
-        ends, _ = blocks.run(block, table, scaled.similarity)
+        ends, _ = scan.run(block, table, scaled.similarity)
         return sum_up(ends, scaled.overhang.empty, temperature)[0]
     xs = diagonals(table, scaled.similarity)
     carry = scan.first_carry(table, scaled.similarity.dtype)
@@ -111,7 +126,7 @@ def expected(
     if block == SCALED and "entropy" not in outputs:
         return _linear(table, scaled, temperature, outputs)
     if isinstance(block, int):
-        ends, finish = blocks.run(block, table, scaled.similarity)
+        ends, finish = scan.run(block, table, scaled.similarity)
     else:  # linear weights have no entropy without cancellation
         ends, finish = _whole(table, scaled)
     value, on_diagonal, empty, _ = sum_up(ends, scaled.overhang.empty, temperature)
@@ -290,3 +305,165 @@ def from_names(named: dict) -> Weights:
         Gap(get("extend_e"), get("extend_f")),
         Overhang._make(get(name) for name in (*OVERHANG_NAMES, "empty")),
     )
+
+
+# ------------------------------------------------------------------------------
+# The posterior of one pair, and its derivatives in both modes.
+#
+# Its Jacobian is a part of the Hessian of the soft score, hence the transpose of
+# another part: P moves with S, costs and temperature as their expectations move with S.
+# Forward mode is one forward-mode pass through the gradient of the score, and reverse
+# mode is the same pass along the cotangent. A JAX primitive says so, since autodiff
+# would transpose the pass and keep all that it computes.
+
+PAIRS = ("similarity",)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def posterior(weights: Weights, temperature: jax.Array, rules: ModeRules, block: Block):
+    """(M, N): the probability that residues i and j are a pair."""
+    outputs = frozenset(PAIRS)
+    return expected(weights, temperature, rules, block, outputs).gradient.similarity
+
+
+@partial(posterior.defjvp, symbolic_zeros=True)
+def _posterior_jvp(block: Block, primals: tuple[Any, ...], tangents: tuple[Any, ...]):
+    weights, temperature, rules = primals
+    d_weights, d_temperature, _ = tangents
+    p = posterior(weights, temperature, rules, block)
+    moved = to_names(d_weights) | {"entropy": d_temperature}
+    moved = {k: t for k, t in moved.items() if not isinstance(t, SymbolicZero)}
+    if not moved:
+        return p, jnp.zeros_like(p)
+    tables = to_names(weights) | {"entropy": temperature}, rules
+    tables, moved = alike((tables, moved))
+    leaves, tree = jax.tree.flatten(tables)
+    names = tuple(sorted(moved))
+    (change,) = product.bind(
+        *leaves,
+        *(moved[name] for name in names),
+        tree=tree,
+        along=names,
+        into=PAIRS,
+        block=block,
+        batches=0,
+    )
+    return p, change
+
+
+product = Primitive("soft_curvature")
+product.multiple_results = True
+
+
+def _product(
+    *arrays: jax.Array,
+    tree: Any,
+    along: tuple[str, ...],
+    into: tuple[str, ...],
+    block: Block,
+    batches: int,
+):
+    """The change of the expectations ``into`` with the weights ``along``."""
+
+    def of_one(leaves: Any, directions: Any):
+        named, rules = jax.tree.unflatten(tree, leaves)
+
+        def gradient(moved: Any):
+            at = named | moved
+            expectation = expected(
+                from_names(at), at["entropy"], rules, block, frozenset(into)
+            )
+            means = to_names(expectation.gradient)
+            means["entropy"] = expectation.entropy
+            return [means[name] for name in into]
+
+        at = {name: named[name] for name in along}
+        changed = dict(zip(along, directions, strict=True))
+        _, out = jax.jvp(gradient, (at,), (changed,))
+        # Kernels count overhangs with the costs: there these have no mean.
+        return [
+            jnp.zeros_like(named[name]) if x is None else x
+            for name, x in zip(into, out, strict=True)
+        ]
+
+    for _ in range(batches):
+        of_one = jax.vmap(of_one)
+    return of_one(*_parts(arrays, tree))
+
+
+def _parts(arrays: Sequence[jax.Array], tree: Any):
+    """(what the expectations are of, directions)."""
+    count = tree.num_leaves
+    return list(arrays[:count]), list(arrays[count:])
+
+
+def _shapes(*arrays: Any, tree: Any, into: tuple[str, ...], **_: Any):
+    named, _ = jax.tree.unflatten(tree, _parts(arrays, tree)[0])
+    return [named[name].update(weak_type=False) for name in into]
+
+
+def _batched(
+    arrays: Sequence[jax.Array],
+    axes: Sequence[int | None],
+    *,
+    batches: int,
+    **settings: Any,
+):
+    """All arrays get the new axis, so that results have it too."""
+    pairs = [*zip(arrays, axes, strict=True)]
+    count = next(x.shape[axis] for x, axis in pairs if axis is not None)
+    arrays = [
+        jnp.broadcast_to(x, (count, *x.shape))
+        if axis is None
+        else jnp.moveaxis(x, axis, 0)
+        for x, axis in pairs
+    ]
+    values = product.bind(*arrays, batches=batches + 1, **settings)
+    return values, [0] * len(values)
+
+
+def _jvp(
+    primals: tuple[Any, ...], tangents: tuple[Any, ...], *, tree: Any, **settings: Any
+):
+    """Linear in the directions; by the weights it is differentiated as it stands."""
+    value = product.bind(*primals, tree=tree, **settings)
+    tables, directions = _parts(primals, tree)
+    moved, turned = _parts(tangents, tree)
+    turned = [ad.instantiate_zeros(x) for x in turned]
+    change = product.bind(*tables, *turned, tree=tree, **settings)
+    at = [k for k, x in enumerate(moved) if not isinstance(x, ad.Zero)]
+    if not at:
+        return value, change
+
+    def by_tables(*some: Any):
+        every = dict(enumerate(tables)) | dict(zip(at, some, strict=True))
+        return _product(*every.values(), *directions, tree=tree, **settings)
+
+    both = [tables[k] for k in at], [moved[k] for k in at]
+    _, third = jax.jvp(by_tables, *both)
+    return value, [x + y for x, y in zip(change, third, strict=True)]
+
+
+def _transposed(
+    cotangents: Sequence[Any],
+    *arrays: Any,
+    tree: Any,
+    along: tuple[str, ...],
+    into: tuple[str, ...],
+    **settings: Any,
+):
+    """The Hessian is symmetric."""
+    tables, _ = _parts(arrays, tree)
+    back = [ad.instantiate_zeros(x) for x in cotangents]
+    out = product.bind(*tables, *back, tree=tree, along=into, into=along, **settings)
+    return [None] * len(tables) + out
+
+
+product.def_impl(
+    lambda *arrays, **settings: jax.jit(partial(product.bind, **settings))(*arrays)
+)
+product.def_abstract_eval(_shapes)
+batching.primitive_batchers[product] = _batched
+ad.primitive_jvps[product] = _jvp
+ad.primitive_transposes[product] = _transposed
+mlir.register_lowering(product, mlir.lower_fun(_product, multiple_results=True))

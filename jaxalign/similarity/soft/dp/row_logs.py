@@ -15,9 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN
-from jaxalign.similarity.loops import begun
-from jaxalign.similarity.skewed import down, skew, unskew, up
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, begun, down, skew, unskew, up
 from jaxalign.similarity.soft.dp.row_scan import (
     RowExpectation,
     RowForm,

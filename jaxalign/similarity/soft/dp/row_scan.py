@@ -30,8 +30,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN
-from jaxalign.similarity.loops import begun
+from jaxalign.similarity.arrays import FORBIDDEN, begun
 from jaxalign.similarity.soft.dp.scaled_scan import LN2_HIGH, LN2_LOW
 
 MIN_HALVED = 16  # columns

@@ -18,12 +18,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN
-from jaxalign.similarity.cost_table import Costs, CostTable, Weights
-from jaxalign.similarity.loops import begun
-from jaxalign.similarity.skewed import down, up
-from jaxalign.similarity.soft.dp.diagonals import diagonals, successors
-from jaxalign.similarity.soft.dp.scan import collect, first_flow
+from jaxalign.similarity.arrays import FORBIDDEN, begun, down, up
+from jaxalign.similarity.costs import Costs, CostTable, Weights
+from jaxalign.similarity.soft.dp.scan import collect, diagonals, first_flow, successors
 
 ScaledValues = tuple[jax.Array, ...]  # those that ``forward`` returns
 # As large as the rounding of one probability.

@@ -1,1 +1,0 @@
-"""Edit distances on a CPU: pairs and queries in lanes."""

@@ -1,1 +1,0 @@
-"""The recurrences of edit distances: arrays in, arrays out."""

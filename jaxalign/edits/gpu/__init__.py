@@ -1,1 +1,0 @@
-"""Edit distances on a GPU: launches of the kernels."""

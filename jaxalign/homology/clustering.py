@@ -1,0 +1,550 @@
+"""Greedy clusters, longest first: what CD-HIT means, without its word filter.
+
+Sequences are taken from the longest to the shortest, of equals in input order. One that
+is linked to a representative joins the first one it is linked to; any other one becomes
+a representative. So every member is linked to its representative, and no two
+representatives are linked.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import isqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.cluster import hierarchy
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import squareform
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.homology import across
+from jaxalign.homology.across import other_measures
+from jaxalign.homology.audit import Audit, with_alignments
+from jaxalign.homology.links import (
+    Links,
+    PairCounts,
+    all_links,
+    components,
+    longest_first,
+    longest_members,
+    merged,
+    parts_of,
+    rows_at_once,
+    stream_links,
+)
+from jaxalign.homology.options import (
+    METHODS,
+    Definition,
+    check_choice,
+    identities,
+    pair_options,
+)
+from jaxalign.homology.result import Clusters
+from jaxalign.model.alphabet import Sequences, renumbered
+from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.numbers import check_whole
+from jaxalign.model.table import Table
+from jaxalign.pairs import engine, jobs, part_stream
+from jaxalign.pairs.options import make_task
+from jaxalign.pairs.pair_matrix import WholeJob
+from jaxalign.pairs.part_stream import Part
+from jaxalign.pairs.plan import COLUMN_BYTES, Plan, Task, added
+from jaxalign.pairs.proofs import proof
+from jaxalign.pairs.proofs.proof import Survivors, proofs_of
+from jaxalign.runtime.devices import budget_of, by_length
+from jaxalign.runtime.pipeline import in_background, teller
+
+MIN_BAND, MAX_BAND = 64, 2**14  # sequences taken at once
+
+
+@dataclass(frozen=True, eq=False)
+class Greedy:
+    """Who stands for whom.
+
+    Attributes
+    ----------
+    representative : int64 (n,)
+        Of every sequence; of a representative itself.
+    identity : float64 (n,)
+        With the representative; 1 of a representative.
+    """
+
+    representative: np.ndarray
+    identity: np.ndarray
+
+
+def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> Greedy:
+    """Clusters of a set; no more than a band of pairs is in memory.
+
+    A band of sequences that have no representative yet is aligned among itself, and
+    its representatives with all shorter sequences that have none. A sequence that has
+    a representative is not aligned again. So bands are narrow where most sequences
+    find one, and wide where few do, since a wide one computes faster.
+    """
+    n, lengths = len(sequences), sequences.lengths
+    later = by_length(lengths)
+    state = Greedy(np.full(n, -1, np.int64), np.ones(n))
+    tell, letters = definition.options.progress, int(lengths.sum())
+    rows, width = rows_at_once(definition, 1), MIN_BAND
+    while len(later):
+        band, later = later[:width], later[width:]
+        _join_representatives(state, band, band, sequences, definition, counts)
+        chosen = _without(state, band)
+        state.representative[chosen] = chosen
+        chosen = band[state.representative[band] == band]
+        for piece in _pieces(chosen, max(len(later), 1), rows):
+            _join_representatives(state, piece, later, sequences, definition, counts)
+            later = _without(state, later)
+        wide = len(chosen) * 2 > len(band)
+        width = width * 2 if wide else max(width // 2, MIN_BAND)
+        width = min(width, MAX_BAND, max(isqrt(rows), MIN_BAND))
+        if tell:
+            tell((letters - int(lengths[later].sum())) * letters, letters * letters)
+    counts.pairs += n * (n - 1) // 2
+    return state
+
+
+def _pieces(chosen: np.ndarray, targets: int, rows: int):
+    """Queries whose pairs are ``rows`` at most."""
+    width = max(rows // targets, 1)
+    return [chosen[first : first + width] for first in range(0, len(chosen), width)]
+
+
+def _without(state: Greedy, gone: np.ndarray) -> np.ndarray:
+    """Those of some sequences that have no representative."""
+    return gone[state.representative[gone] < 0]
+
+
+def _join_representatives(
+    state: Greedy,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    sequences: Sequences,
+    definition: Definition,
+    counts: PairCounts,
+) -> None:
+    """Let targets join the first query they are linked to.
+
+    Queries that are the targets become representatives one after the other; a query
+    that has joined another one is none.
+    """
+    if not len(queries) or not len(targets):
+        return
+    same, sides = queries is targets, (sequences.take(queries), sequences.take(targets))
+    kind, scoring = "all" if same else "cross", definition.scoring
+    most = int(sequences.lengths.max())
+    letters = len(sequences.codes)
+    whole = WholeJob((most, most), letters**2 // 2, len(sequences), letters)
+    table = jobs.run(kind, *sides, scoring, pair_options(definition), whole)
+    shares, before = identities(table, definition), counts.pairs
+    counts.add(table.info, shares, definition)
+    counts.pairs = before  # pairs with a member count as settled, not as aligned
+    for i, j, share in _rows(queries, targets, table, shares):
+        # Rows are in the order of queries: what comes first is the first to be joined.
+        if state.representative[i] in (-1, i) and state.representative[j] < 0:
+            state.representative[i] = i
+            state.representative[j], state.identity[j] = i, share
+
+
+def _rows(queries: np.ndarray, targets: np.ndarray, table: Table, shares: np.ndarray):
+    i, j = queries[table["query"]].tolist(), targets[table["target"]].tolist()
+    return zip(i, j, shares.tolist(), strict=True)
+
+
+# ------------------------------------------------------------------------------
+# Components of links, without an alignment of every link.
+#
+# Where links connect two sequences already, the link that they may have themselves
+# joins nothing: components are the same with it and without, so the pair is not
+# aligned. What order pairs are aligned in decides how many are left out. Pairs of which
+# no proof says that they are not linked (``pairs.proofs``) wait until they are many;
+# then those of a spanning forest of them are aligned, the one whose pairs have the
+# largest bounds on their identity, which most likely are links; then all whose two are
+# still apart. Most links of real proteins are within large components, and few of these
+# are aligned.
+#
+# Where most of a part's pairs may be linked, and few of these are connected, all are
+# aligned at once: they share more work then.
+
+MOST_WAITING = 2**20  # pairs that wait for others, 24 bytes each
+# Pairs that are worth another forest, if of the last one half were links: each forest
+# has windows of its own
+LEAST_OF_A_FOREST = 2**13
+
+
+class OpenPairs(NamedTuple):
+    """Pairs of the sequences by falling length that may be links.
+
+    i, j : int64 (pairs,); bound : float64 (pairs,), no identity is above it
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    bound: np.ndarray
+
+    def some(self, which: np.ndarray) -> "OpenPairs":
+        return OpenPairs(*(side[which] for side in self))
+
+
+@dataclass(eq=False)
+class Joining:
+    """Components so far, ``labels`` (n,), and the pairs counted so far; both change
+    while a job runs.
+
+    task : all pairs of the sequences, longest first
+    tell : is told of the cells of pairs that are aligned or need not be
+    """
+
+    task: Task
+    definition: Definition
+    labels: np.ndarray
+    tell: Callable[[int], None]
+    counts: PairCounts = field(default_factory=PairCounts)
+
+    def apart(self, pairs: OpenPairs) -> OpenPairs:
+        """Those whose two are in different components."""
+        return pairs.some(self.labels[pairs.i] != self.labels[pairs.j])
+
+    def cells(self, pairs: OpenPairs) -> int:
+        lengths = self.task.queries.lengths
+        return int((lengths[pairs.i] * lengths[pairs.j]).sum())
+
+
+def can_join(sequences: Sequences, definition: Definition) -> bool:
+    """Whether common subsequences on a CPU say which pairs may be linked. A GPU aligns
+    those that are left in less time than it takes to choose among them."""
+    if len(sequences) < 2:
+        return False
+    task = make_task(
+        "all", sequences, sequences, definition.scoring, pair_options(definition)
+    )
+    proofs = proofs_of(task)
+    return proofs is not None and proofs.lcs and proofs.launches is None
+
+
+def joined_components(
+    sequences: Sequences, definition: Definition
+) -> tuple[np.ndarray, PairCounts]:
+    """The components of a set, int32 (n,), as ``links.components`` of all links numbers
+    them; and counts of the pairs, of which only those that were aligned count as
+    linked."""
+    options, (order, falling) = definition.options, longest_first(sequences)
+    task = make_task(
+        "all", falling, falling, definition.scoring, pair_options(definition)
+    )
+    parts = parts_of(task, definition)
+    tell = teller(options.progress, sum(part.cells for part in parts))
+    labels = np.arange(len(sequences), dtype=np.int32)
+    state, waiting, many = Joining(task, definition, labels, tell), [], 0
+    for part in parts:
+        waiting.append(_pairs_of(state, part))
+        many += len(waiting[-1].i)
+        if many >= MOST_WAITING:
+            _join(state, waiting)
+            waiting, many = [], 0
+    if waiting:
+        _join(state, waiting)
+    labels[order] = state.labels.copy()
+    return renumbered(labels), state.counts
+
+
+def _pairs_of(state: Joining, part: Part) -> OpenPairs:
+    """The pairs of a part that are to be aligned yet."""
+    rows = part.stop - part.start
+    reserved = rows * COLUMN_BYTES["identity"]
+    own, computed = part_stream.tasks_of_part(state.task, part, reserved)
+    proofs = proofs_of(own)
+    assert proofs is not None
+    passing = proof.find(proofs)
+    pairs = state.apart(_bounded(state, passing, part))
+    most, left = proof.MAX_LEFT * own.job.cells, pairs
+    state.counts.pairs += own.job.pairs
+    before = replace(state.counts, histogram=state.counts.histogram.copy())
+    if state.cells(pairs) > most:
+        left = _connected(state, pairs)
+    if state.cells(left) > most:
+        state.counts = before  # no pair counts twice
+        _run(state, engine.plan_rows(own, computed), part.stop - part.start, part.first)
+        state.tell(part.cells)
+        return pairs.some(np.zeros(0, np.int64))
+    state.counts.excluded = added(state.counts.excluded, passing.excluded)
+    state.tell(part.cells - state.cells(left))
+    return left
+
+
+def _bounded(state: Joining, passing: Survivors, part: Part) -> OpenPairs:
+    """The pairs that proofs leave of a part, with bounds on identities."""
+    assert passing.most is not None
+    i, j = proof.shifted(state.task, passing, part.first)
+    lengths = state.task.queries.lengths
+    kind = state.definition.options.identity
+    bound = ratio(passing.most, denominator(kind, {}, lengths[i], lengths[j]))
+    return OpenPairs(i, j, np.nan_to_num(bound))
+
+
+def _join(state: Joining, waiting: Iterable[OpenPairs]) -> None:
+    """Join components by the links among the pairs that wait."""
+    every = zip(*waiting, strict=True)
+    pairs = OpenPairs(*(np.concatenate(side) for side in every))
+    left = _connected(state, state.apart(pairs))
+    if len(left.i):
+        _align(state, left)
+    state.tell(state.cells(pairs))
+
+
+def _connected(state: Joining, pairs: OpenPairs) -> OpenPairs:
+    """The pairs that are still apart after forests of them are aligned."""
+    while len(pairs.i):
+        forest = _forest(state.labels, pairs)
+        linked = _align(state, pairs.some(forest))
+        pairs = state.apart(pairs.some(np.setdiff1d(np.arange(len(pairs.i)), forest)))
+        if 2 * linked < len(forest) or len(pairs.i) < LEAST_OF_A_FOREST:
+            break
+    return pairs
+
+
+def _forest(labels: np.ndarray, pairs: OpenPairs) -> np.ndarray:
+    """Which pairs connect all components that any pairs do, with the largest bounds:
+    Kruskal's spanning forest."""
+    ends = labels[pairs.i].astype(np.int64), labels[pairs.j].astype(np.int64)
+    edge = np.minimum(*ends) * len(labels) + np.maximum(*ends)
+    best = np.lexsort((-pairs.bound, edge))
+    edges, first = np.unique(edge[best], return_index=True)
+    best = best[first]
+    # No weight is 0, which would be no edge.
+    weights = 2 - pairs.bound[best], np.divmod(edges, len(labels))
+    tree = minimum_spanning_tree(csr_array(weights, shape=(len(labels),) * 2)).tocoo()
+    chosen = tree.row.astype(np.int64) * len(labels) + tree.col
+    return best[np.searchsorted(edges, np.sort(chosen))]
+
+
+def _align(state: Joining, pairs: OpenPairs) -> int:
+    """Align pairs, join what they link, and say how many links there are."""
+    order = np.lexsort((pairs.j, pairs.i))
+    passing = Survivors(pairs.i[order], pairs.j[order])
+    reserved = len(order) * COLUMN_BYTES["identity"]
+    plan = proof.plan_of_survivors(replace(state.task, reserved=reserved), passing)
+    return _run(state, plan, len(order))
+
+
+def _run(state: Joining, plan: Plan, aligned: int, first: int = 0) -> int:
+    """Run a plan whose sequences count from the first of a part."""
+    table = engine.run(plan, busy=state.definition.options.busy)
+    shares = identities(table, state.definition)
+    info = {"pairs": 0, "aligned_pairs": aligned, "excluded": {}}
+    state.counts.add(table.info | info, shares, state.definition)
+    i, j = (table[side].astype(np.int64) + first for side in ("query", "target"))
+    state.labels = merged(state.labels, [(i, j)])
+    return len(i)
+
+
+# ------------------------------------------------------------------------------
+# Complete and average linkage, by scipy: of the components of links, and of a matrix.
+#
+# No cluster of either kind leaves a component: where two clusters have an average, or a
+# largest, distance within the cut, some pair between them is linked. So the condensed
+# matrix of a component is enough.
+
+APART = 2.0  # a distance above every one that identities give
+MATRIX_COPIES = 4  # of 8 bytes: the square, the condensed one and that of scipy
+
+
+def linkage_clusters(
+    sequences: Sequences,
+    definition: Definition,
+    links: Links,
+    component: np.ndarray,
+    method: str,
+    counts: PairCounts,
+) -> np.ndarray:
+    """Cluster labels of all sequences, int32 (n,), in the order of first members.
+
+    Parameters
+    ----------
+    links : Links
+    component : int32 (n,)
+        Their components.
+    method : {"complete", "average"}
+        ``average`` aligns all pairs of a component, also those below the cut.
+
+    Raises
+    ------
+    MemoryPlanError
+        The matrix of the largest component exceeds the budget.
+    """
+    sizes = np.bincount(component)
+    _check_memory(int(sizes.max(initial=0)), definition)
+    order = np.argsort(component, kind="stable")
+    members = np.split(order, np.cumsum(sizes)[:-1])
+    of_component = _split_links(links, component, len(sizes))
+    labels = np.arange(len(sequences))
+    for number in np.flatnonzero(sizes > 1):
+        family = members[number]
+        if method == "complete":
+            distance = _linked_distances(family, *of_component[number])
+        else:
+            distance = _all_distances(sequences, family, definition, counts)
+        tree = hierarchy.linkage(squareform(distance, checks=False), method)
+        groups = hierarchy.fcluster(tree, 1 - definition.cut, "distance")
+        labels[family] = family[np.unique(groups, return_index=True)[1]][groups - 1]
+    return renumbered(labels)
+
+
+def _check_memory(largest: int, definition: Definition) -> None:
+    budget = budget_of(definition.options.memory_budget)
+    needed = 8 * largest**2 // 2 * MATRIX_COPIES
+    if needed > budget:
+        raise MemoryPlanError(
+            f"the matrix of a component of {largest:,} sequences needs {needed:,} "
+            f"bytes, the memory budget is {budget:,}: methods components and greedy "
+            "need no matrix, and a higher cut has smaller components"
+        )
+
+
+def _split_links(links: Links, component: np.ndarray, count: int) -> list:
+    """The links of every component."""
+    of = component[links.i]
+    order = np.argsort(of, kind="stable")
+    ends = np.cumsum(np.bincount(of, minlength=count))[:-1]
+    sides = (np.split(x[order], ends) for x in (links.i, links.j, links.identity))
+    return list(zip(*sides, strict=True))
+
+
+def _linked_distances(
+    family: np.ndarray, i: np.ndarray, j: np.ndarray, identity: np.ndarray
+) -> np.ndarray:
+    """Distances of a component: its links; any other pair is farther than the cut."""
+    square = np.full((len(family),) * 2, APART)
+    rows, columns = np.searchsorted(family, i), np.searchsorted(family, j)
+    square[rows, columns] = square[columns, rows] = 1 - identity
+    np.fill_diagonal(square, 0)
+    return square
+
+
+def _all_distances(
+    sequences: Sequences, family: np.ndarray, definition: Definition, counts: PairCounts
+):
+    """Distances of all pairs of a component; pairs of too unequal lengths have 1."""
+    members, scoring = sequences.take(family), definition.scoring
+    table = jobs.run("all", members, members, scoring, pair_options(definition, 0.0))
+    counts.aligned += len(table)  # the pairs were counted with the links
+    square = np.ones((len(family),) * 2)
+    i, j = table["query"], table["target"]
+    square[i, j] = square[j, i] = 1 - np.nan_to_num(identities(table, definition))
+    np.fill_diagonal(square, 0)
+    return square
+
+
+@dataclass(frozen=True, eq=False)
+class Dendrogram:
+    """Average linkage (UPGMA) of condensed distances.
+
+    Attributes
+    ----------
+    order : int64 (n,)
+        The leaves, from the first place to the last.
+    lines : list of (heights (4,), places (4,))
+        The corners of every joint; the k-th leaf of ``order`` has the place k.
+    """
+
+    order: np.ndarray
+    lines: list
+
+
+def dendrogram(distances: np.ndarray) -> Dendrogram:
+    """The dendrogram of float (n (n - 1) / 2,) distances, n at least 2, in scipy's
+    condensed order, which is that of ``align_all``."""
+    tree = hierarchy.linkage(distances, "average")
+    shown = hierarchy.dendrogram(tree, no_plot=True, get_leaves=True)
+    places = (np.array(shown["icoord"]) - 5) / 10  # scipy's leaves have 5, 15, 25 …
+    lines = list(zip(np.array(shown["dcoord"]), places, strict=True))
+    return Dendrogram(np.array(shown["leaves"]), lines)
+
+
+# ------------------------------------------------------------------------------
+# Run a clustering or an audit of encoded sequences by its definition.
+
+
+def clusters_of(
+    data: Sequences, definition: Definition, method: str, every_link: bool = False
+) -> Clusters:
+    """Cluster a set.
+
+    Parameters
+    ----------
+    every_link : bool
+        Count all links, also those of two sequences that other links connect.
+
+    Raises
+    ------
+    UsageError
+        An unknown method.
+    """
+    check_choice("method", method, METHODS)
+    counts, identity = PairCounts(), None
+    if method == "greedy":
+        groups = greedy(data, definition, counts)
+        labels = renumbered(groups.representative)
+        first = np.unique(labels, return_index=True)[1]
+        representatives, identity = groups.representative[first], groups.identity
+    elif method == "components" and not every_link and can_join(data, definition):
+        labels, counts = joined_components(data, definition)
+        representatives = longest_members(labels, data.lengths)
+    else:
+        labels = _linked(data, definition, method, counts)
+        representatives = longest_members(labels, data.lengths)
+    about = counts.about()
+    return Clusters(data, labels, representatives, identity, method, definition, about)
+
+
+def _linked(data: Sequences, definition: Definition, method: str, counts: PairCounts):
+    """Labels by any method but the greedy one."""
+    if method == "components":
+        parts = stream_links(data, definition, counts)
+        return components(len(data), ((x.i, x.j) for x in parts))
+    links = all_links(data, definition, counts)
+    groups = components(len(data), [(links.i, links.j)])
+    return linkage_clusters(data, definition, links, groups, method, counts)
+
+
+def graph_of(data: Sequences, definition: Definition) -> csr_array:
+    """Links as a symmetric sparse matrix."""
+    links = all_links(data, definition, PairCounts())
+    sides = np.concatenate([links.i, links.j]), np.concatenate([links.j, links.i])
+    values = np.concatenate([links.identity] * 2)
+    return csr_array(coo_array((values, sides), shape=(len(data),) * 2))
+
+
+def audit_of(
+    parts: dict[str, Sequences],
+    definition: Definition,
+    removed: int = 0,
+    unlisted: int = 0,
+    with_others: bool = False,
+) -> Audit:
+    """Compare every pair across some parts.
+
+    Parameters
+    ----------
+    removed, unlisted : int
+        Sequences in no part, which the result says.
+    with_others : bool
+        Whether ``others`` of the result will be asked for: a thread computes them
+        meanwhile.
+
+    Raises
+    ------
+    UsageError
+        ``worst`` is no number from 1 on.
+    """
+    check_whole("worst", definition.options.worst)
+    counts, sets = PairCounts(), list(parts.values())
+    others = None
+    if with_others:
+        (others,) = in_background(partial(other_measures, sets), [definition], 1)
+    result = across.compare(sets, definition, definition.options.worst, counts)
+    left_out = {"removed": removed, "unlisted": unlisted}
+    audit = with_alignments(tuple(parts), sets, definition, result, counts, left_out)
+    return replace(audit, future_others=others)

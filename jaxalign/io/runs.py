@@ -1,0 +1,433 @@
+"""The state of an interrupted run, in a file beside its output.
+
+The file has arrays, and a description of all that they depend on: who goes on with it
+has to describe the same.
+"""
+
+import glob
+import hashlib
+import json
+import os
+import re
+import time
+import zipfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io import arrow, output, source
+from jaxalign.model.system import is_endless
+from jaxalign.model.table import Table
+
+SUFFIX = ".partial"
+EVERY = 60.0  # seconds
+ENDS = 2**20  # bytes of either end of a large file, by which it is known again
+MANIFEST = "manifest"
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, AttributeError)
+
+Arrays = dict[str, np.ndarray]
+
+
+class Checkpoint:
+    """A file of the state of a run, written about once a minute.
+
+    Parameters
+    ----------
+    path : str
+        Of the output; the file has this name and ``.partial``.
+    manifest : dict, or a function that returns it when it is needed first
+        Plain values, all that the state depends on.
+    """
+
+    def __init__(self, path: str, manifest: dict | Callable[[], dict]):
+        self.path = path + SUFFIX
+        self._about = manifest
+        self._written = time.monotonic()
+        self._seconds = 0.0  # that the last state took to write
+
+    @cached_property
+    def _manifest(self) -> str:
+        values = self._about() if callable(self._about) else self._about
+        return json.dumps(values, sort_keys=True)
+
+    def load(self, resume: bool, force: bool = False) -> Arrays | None:
+        """The state of an interrupted run; None where there is none.
+
+        Raises
+        ------
+        UsageError
+            There is one and nobody said that it should be completed, or it is of
+            another run or damaged.
+        """
+        if not os.path.exists(self.path):
+            return None
+        if not resume:
+            if force:
+                return None
+            raise UsageError(
+                f"{self.path}: is of an interrupted run; use --resume to complete it, "
+                "or --force to begin anew"
+            )
+        try:
+            with open(self.path, "rb") as raw:
+                file = np.load(raw, allow_pickle=False)
+                arrays = {name: file[name] for name in file.files}
+            manifest = str(arrays.pop(MANIFEST))
+        except (*UNREADABLE, zipfile.BadZipFile) as error:
+            raise UsageError(f"{self.path}: is damaged; use --force") from error
+        if manifest != self._manifest:
+            raise UsageError(f"{self.path}: is of another run; use --force")
+        return arrays
+
+    def save(self, arrays: Callable[[], Arrays]) -> None:
+        """Write a state, if the last one is old. One that takes seconds is written as
+        many times less often."""
+        began = time.monotonic()
+        if began - self._written < EVERY * max(self._seconds, 1.0):
+            return
+
+        def fill(temporary: str) -> None:
+            _write(temporary, arrays() | {MANIFEST: np.array(self._manifest)})
+
+        output.write_file(self.path, fill)
+        self._written = time.monotonic()
+        self._seconds = self._written - began
+
+    def remove(self) -> None:
+        """The run is complete."""
+        with suppress(FileNotFoundError):
+            os.remove(self.path)
+
+
+def _write(path: str, arrays: Arrays) -> None:
+    """An ``.npz`` file; ``np.savez`` takes some names for options of its own."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, array, allow_pickle=False)
+
+
+def about_file(path: str) -> dict:
+    """A file by its name, its size, and a SHA-256 of its two ends."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read(ENDS))
+        file.seek(max(size - ENDS, 0))
+        digest.update(file.read(ENDS))
+    name = os.path.basename(path)
+    return {"name": name, "bytes": size, "ends_sha256": digest.hexdigest()}
+
+
+# ------------------------------------------------------------------------------
+# The files of a folder of parts: their names, their checksums, how they are read.
+#
+# A part that does not fit its entry, ``_part-00000.json``, was damaged after it was
+# written, because the entry is there before the part.
+
+FREE = ("versions",)  # entries that may differ: results do not depend on them
+ABSENT, WHOLE = "absent", "whole"
+UNCHECKED, DAMAGED = "without a checksum", "damaged"
+UNREADABLE_JSON = (OSError, ValueError, RecursionError)  # of JSON
+NAMED = 3  # parts of a message
+
+
+def digest(manifest: dict) -> str:
+    """SHA-256 of the entries that results depend on; each part carries it."""
+    entries = {name: value for name, value in manifest.items() if name not in FREE}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+
+
+def finished(
+    path: str, manifest: dict, parts: Iterable[Any]
+) -> tuple[list[int], list[str]]:
+    """Which of some parts are there as they were written, by their SHA-256: their
+    indices, and lines for a user about those that are there and have to be computed
+    again.
+
+    Raises
+    ------
+    UsageError
+        A part is of another run.
+    """
+    parts = list(parts)
+    with ThreadPoolExecutor() as pool:
+        states = list(pool.map(lambda part: _state(path, manifest, part), parts))
+    pairs = list(zip(parts, states, strict=True))
+    lines = [
+        _line(path, kind, [part.index for part, state in pairs if state == kind])
+        for kind in (UNCHECKED, DAMAGED)
+        if kind in states
+    ]
+    return [part.index for part, state in pairs if state == WHOLE], lines
+
+
+def _state(path: str, manifest: dict, part: Any) -> str:
+    """One of the four states of a part."""
+    name = part_path(path, part.index)
+    if not os.path.lexists(name):
+        return ABSENT
+    try:
+        entry = read_json(entry_path(path, part.index))
+        unchanged = source.sha256(name) == entry["sha256"] is not None
+    except FileNotFoundError:
+        return UNCHECKED
+    except (*UNREADABLE_JSON, KeyError):
+        return DAMAGED
+    expected = entry_of(manifest, part)
+    if unchanged and entry.get("run") != expected["run"]:
+        raise UsageError(f"{name}: is of another run; remove it or use --force")
+    return WHOLE if unchanged and entry | expected == entry else DAMAGED
+
+
+def _line(path: str, state: str, indices: list[int]) -> str:
+    names = [os.path.basename(part_path(path, index)) for index in indices[:NAMED]]
+    names += ["…"] * (len(indices) > NAMED)
+    count = "1 part is" if len(indices) == 1 else f"{len(indices):,} parts are"
+    again = f"{count} {state} and computed again"
+    return f"{path}: {again}: {', '.join(names)}"
+
+
+def entry_of(manifest: dict, part: Any) -> dict:
+    """The entry of a part, as it is known before it is computed."""
+    return {
+        "run": digest(manifest),
+        "part": part.index,
+        "queries": [part.first, part.last],
+        "rows": [part.start, part.stop],
+    }
+
+
+def part_path(path: str, index: int) -> str:
+    """The file of a part."""
+    return os.path.join(path, f"part-{index:05}.parquet")
+
+
+def entry_path(path: str, index: int) -> str:
+    """The file that holds the checksum of a part."""
+    return os.path.join(path, f"_part-{index:05}.json")
+
+
+def read_json(path: str) -> dict:
+    """An object of JSON.
+
+    Raises
+    ------
+    OSError, ValueError, RecursionError
+    """
+    if is_endless(path):
+        raise ValueError("a device that has no end")
+    with open(path, encoding="utf-8") as handle:
+        content = json.load(handle)
+    if not isinstance(content, dict):
+        raise ValueError("no JSON object")
+    repr(content)  # a RecursionError here, and not in a message about it
+    return content
+
+
+def write_json(path: str, content: dict) -> None:
+    """Write an object of JSON, whole and on the disk or not at all."""
+
+    def fill(temporary: str) -> None:
+        with open(temporary, "w", encoding="utf-8") as handle:
+            handle.write(json.dumps(content, indent=2) + "\n")
+        synchronise(temporary)
+
+    output.replace_file(path, fill)
+
+
+def synchronise(path: str) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# ------------------------------------------------------------------------------
+# A result as a folder of Parquet parts and a manifest, that a later run can complete.
+#
+# ``part-00000.parquet`` ... hold the rows in input order, part after part; a part is
+# written beside its name, synchronised and renamed, so it is whole or not there.
+# ``_part-00000.json`` ... hold queries, rows and SHA-256 of each part; such an entry is
+# there before its part, so a part that does not fit its entry was damaged later.
+# ``_manifest.json`` says what the parts are parts of; readers of Parquet folders skip
+# names that begin with ``_`` or a dot.
+
+DATASET_MANIFEST = "_manifest.json"
+PART = re.compile(r"part-(\d{5,18})\.parquet", re.ASCII)
+
+
+def is_dataset(path: str) -> bool:
+    """Whether a folder holds a dataset, complete or not."""
+    return os.path.isfile(os.path.join(path, DATASET_MANIFEST))
+
+
+def begin(path: str, manifest: dict, resume: bool, force: bool, join: bool) -> None:
+    """Make the folder, or check that it is of the same run.
+
+    ``manifest`` holds what the run depends on; its entries named in ``FREE`` may
+    differ. With ``resume`` there may be parts already, and with ``join`` others
+    (shards) write parts of the same run. ``force`` removes the parts and the manifest
+    that are there.
+
+    Raises
+    ------
+    UsageError
+        There is a dataset and neither ``resume``, ``force`` nor ``join`` is asked for;
+        its manifest is another one; the folder holds other things, or is none.
+    InputError
+        The manifest is damaged.
+    """
+    with output.naming(path):
+        # Names first: another shard writes its manifest before its parts.
+        names = _names(path)
+        there = is_dataset(path)
+        if names and not there:
+            raise UsageError(f"{path}: is a folder with other files; give a new one")
+        if there and not force:
+            _check_same(path, manifest)
+            _check_names(path, names, manifest["parts"])
+            if not (resume or join):
+                raise UsageError(
+                    f"{path}: exists; use --resume to complete it, or --force to begin "
+                    "anew"
+                )
+            return
+        if there:  # else another run may have begun meanwhile
+            _remove_parts(path)
+        write_json(os.path.join(path, DATASET_MANIFEST), manifest)
+
+
+def _remove_parts(path: str) -> None:
+    for pattern in ("part-*.parquet", "_part-*.json"):
+        for name in glob.glob(os.path.join(glob.escape(path), pattern)):
+            os.remove(name)
+
+
+def _names(path: str) -> list[str]:
+    """The names of files in the folder, which is made where it is not there."""
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise UsageError(f"{path}: is no folder; parts need a new one")
+    if not os.path.isdir(path):
+        output.check(path, True)
+        os.makedirs(path, exist_ok=True)
+    return [name for name in os.listdir(path) if not name.startswith(".")]
+
+
+def _check_same(path: str, manifest: dict) -> None:
+    there = read_manifest(path)
+    names = sorted((there.keys() | manifest.keys()) - set(FREE))
+    other = [name for name in names if there.get(name) != manifest.get(name)]
+    if not other:
+        return
+    said = "; ".join(
+        f"{n}: {there.get(n)} there, {manifest.get(n)} here" for n in other
+    )
+    if len(said) > 600:
+        said = ", ".join(other)
+    raise UsageError(
+        f"{path}: its manifest is of another run ({said}); give a new folder, or use "
+        "--force to begin anew"
+    )
+
+
+def _check_names(path: str, names: list[str], count: int) -> None:
+    """Refuse what readers of the folder would take for rows of it."""
+    parts = {os.path.basename(part_path(path, index)) for index in range(count)}
+    for name in sorted(set(names) - parts):
+        if name.startswith("part-") or name.endswith(".parquet"):
+            file = os.path.join(path, name)
+            raise UsageError(f"{file}: is no part of this run; remove it")
+
+
+def read_manifest(path: str) -> dict:
+    """The manifest of a dataset.
+
+    Raises
+    ------
+    InputError
+        There is none, or it is damaged.
+    """
+    try:
+        return read_json(os.path.join(path, DATASET_MANIFEST))
+    except UNREADABLE_JSON as error:
+        raise InputError(
+            f"{path}: no {DATASET_MANIFEST} that can be read ({error})"
+        ) from error
+
+
+def complete(path: str) -> tuple[int, int]:
+    """(parts that are there, parts in all) of a dataset.
+
+    Raises
+    ------
+    InputError
+        The manifest is damaged.
+    """
+    count = read_manifest(path).get("parts")
+    if type(count) is not int or count < 0:
+        raise InputError(f"{path}: {DATASET_MANIFEST} is damaged: parts = {count!r}")
+    names = (PART.fullmatch(name) for name in os.listdir(path))
+    return sum(int(name[1]) < count for name in names if name), count
+
+
+def write_part(
+    table: Table,
+    path: str,
+    part: Any,
+    manifest: dict,
+    columns: Sequence[str] | None,
+    identity: str,
+) -> None:
+    """Write one part, a ``pairs.parts.query_ranges.Part``, and its entry; it has its
+    name when it is whole and on the disk.
+
+    Raises
+    ------
+    JaxalignError
+        It cannot be written, or the disk is full; parts that are finished stay.
+    """
+    name, entry = part_path(path, part.index), entry_of(manifest, part)
+    about = {"jaxalign.run": entry["run"], "jaxalign.rows": f"{part.start}:{part.stop}"}
+
+    def fill(temporary: str) -> None:
+        arrow.parquet(table, temporary, columns, identity, about)
+        synchronise(temporary)
+        known = {"kept": len(table), "sha256": source.sha256(temporary)}
+        write_json(entry_path(path, part.index), entry | known)
+
+    with output.naming(name, "; what is finished stays, --resume goes on from there"):
+        output.replace_file(name, fill)
+        synchronise(path)
+
+
+@contextmanager
+def writing(
+    path: str, writers: int, *about: Any
+) -> Iterator[Callable[[Table, Any], None]]:
+    """A function (table, part) that lets threads write parts, so many at a time;
+    ``about`` is manifest, columns and identity, as of ``write_part``.
+
+    Raises
+    ------
+    JaxalignError
+        A part cannot be written: at one of the next calls, or at the end.
+    """
+    waiting: deque = deque()
+    with ThreadPoolExecutor(writers) as pool:
+
+        def write(table: Table, part: Any) -> None:
+            while len(waiting) >= writers:
+                waiting.popleft().result()
+            waiting.append(pool.submit(write_part, table, path, part, *about))
+
+        yield write
+        for future in waiting:
+            future.result()

@@ -1,0 +1,459 @@
+"""Pairs by rows, computed in NumPy: one alone, or a window of some pairs of a task.
+
+One pair goes from two sequences to its alignment with nothing in between. In a window
+any pairs may be together, since nothing is compiled for them. Those of like longer
+sides are: the longer side of a pair is its columns, and a row is as wide as the longest
+of them. A pair leaves the rows when its shorter side ends.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError, UsageError
+from jaxalign.model import bounds, operations
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.alphabet import Sequences, stacked
+from jaxalign.model.scoring import Scoring
+from jaxalign.pairs.dp import rows
+from jaxalign.pairs.pair_matrix import WindowPairs
+from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Piece, Plan, Task, describe
+from jaxalign.pairs.result import Rows, collect
+from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.runtime.devices import (
+    ambient_mesh,
+    default_device,
+    refuse_over,
+    show_bytes,
+)
+
+ROW_CELLS = 2**16  # of all pairs of a window: half the rows are half the calls of NumPy
+OTHER_SIDE = {"query": "target", "target": "query"}
+DTYPES = ("int16", "int32", "int64")
+
+
+def alignment(
+    query: Sequences, target: Sequences, scoring: Scoring, mode: str, free: frozenset
+) -> Alignment:
+    """The alignment of the first sequences of two sets.
+
+    free : the free ends
+    """
+    m, n = len(query.codes), len(target.codes)
+    swapped = m > n or scoring.by_position  # the longer side has the columns
+    dtype = score_dtype(m, n, scoring, mode)
+    codes = [query.codes[None], target.codes[None]][:: -1 if swapped else 1]
+    lengths = [np.array([m]), np.array([n])][:: -1 if swapped else 1]
+    columns = codes[1]
+    if scoring.by_position:
+        columns = np.broadcast_to(np.arange(m), columns.shape)
+    problem = problem_of(scoring, dtype, free, mode == "local", swapped)
+    filled = rows.fill(codes[0], lengths[0], columns, lengths[1], problem, dtype, True)
+    wildcard = scoring.alphabet.wildcard_code
+    walked = rows.walk(filled, codes[0], codes[1], wildcard)
+    steps = walked.steps[::-1, 0]
+    steps = steps[steps != rows.DONE]
+    rows_span, columns_span = (
+        (int(start[0]), int(end[0]))
+        for start, end in ((walked.i, filled.i), (walked.j, filled.j))
+    )
+    if swapped:
+        rows_span, columns_span = columns_span, rows_span
+        steps = rows.OTHER[steps]
+    runs, _ = operations.run_lengths(steps, np.array([len(steps)]))
+    score = int(filled.score[0])
+    return Alignment(
+        query.text(0),
+        target.text(0),
+        score if scoring.scale == 1 else score / scoring.scale,
+        *rows_span,
+        *columns_span,
+        runs,
+        scoring,
+        mode,
+        free,
+        query.names[0],
+        target.names[0],
+        "rows",
+    )
+
+
+def score_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
+    """The narrowest dtype that holds all scores; rows are held with their extend."""
+    known = _range(m, n, scoring, mode)
+    return next((d for d in DTYPES if bounds.fits(known, d)), DTYPES[-1])
+
+
+def identities_fit(m: int, n: int, scoring: Scoring, mode: str) -> bool:
+    """Whether int32 holds all scores with identities in their low digits."""
+    factor = bounds.IDENTITY_BASE["int32"]
+    return bounds.fits(_range(m, n, scoring, mode), "int32", factor)
+
+
+def _range(m: int, n: int, scoring: Scoring, mode: str) -> bounds.Range:
+    known = bounds.score_range(m, n, scoring, mode)
+    columns = n + rows.STRIPES  # those that there is room for
+    return replace(known, high=known.high + (m + columns + 2) * scoring.extend)
+
+
+def problem_of(
+    scoring: Scoring,
+    dtype: str,
+    free: frozenset,
+    local: bool,
+    swapped: bool,
+    identity: bool = False,
+) -> rows.RowsProblem:
+    """The problem of a fill: scores, gaps and free ends.
+
+    swapped : rows of the fill are the target
+    """
+    scores, opening, extending = bounds.scaled(scoring, dtype, identity)
+    scores = np.asarray(scores, np.int64)
+    if swapped:
+        ends = (end.split("_") for end in free)
+        scores = np.ascontiguousarray(scores.T)
+        free = frozenset(f"{OTHER_SIDE[side]}_{which}" for side, which in ends)
+    return rows.RowsProblem(scores, opening, extending, free, local, swapped)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsWindow:
+    """Some pairs, those of the most rows first; ``swapped``: rows are the target."""
+
+    query: np.ndarray
+    target: np.ndarray
+    m: np.ndarray  # rows of each, falling
+    n: np.ndarray  # columns
+    swapped: bool
+    dtype: str
+
+    @property
+    def filled_cells(self) -> int:
+        """The cells that are filled: every row to the end of the longest."""
+        return int(self.m.sum()) * int(self.n.max(initial=0))
+
+
+class RowsResult(NamedTuple):
+    """One row of arrays, (1, P), as ``pairs.result.collect`` takes them."""
+
+    score: np.ndarray
+    end_i: np.ndarray | None = None
+    end_j: np.ndarray | None = None
+    walked: rows.RowsPaths | None = None
+
+
+def partition(
+    task: Task, budget: int, pairs: Sequence[tuple[int, int]] | None = None
+) -> list[RowsWindow] | None:
+    """All pairs of a task, or some (i, j), in windows of at most ``budget`` bytes each;
+    None where a pair needs more."""
+    query, target = task.job.index() if pairs is None else np.array(pairs).T
+    m, n = task.queries.lengths[query], task.targets.lengths[target]
+    windows = []
+    by_position = task.scoring.by_position  # which are columns: they have a profile
+    for swapped in (False, True):
+        some = np.flatnonzero(((m > n) | by_position) == swapped)
+        columns = (m if swapped else n)[some]
+        some = some[np.argsort(-columns, kind="stable")]
+        while len(some):
+            window = _next(task, budget, query, target, some, swapped)
+            if window is None:
+                return None
+            windows.append(window)
+            some = some[len(window.query) :]
+    return windows
+
+
+def _next(
+    task: Task,
+    budget: int,
+    query: np.ndarray,
+    target: np.ndarray,
+    some: np.ndarray,
+    swapped: bool,
+) -> RowsWindow | None:
+    """The window of the first of some pairs, as many of them as fit."""
+    m, n = task.queries.lengths, task.targets.lengths
+    widest = int(m[query[some[0]]] if swapped else n[target[some[0]]])
+    count = min(len(some), max(ROW_CELLS // (widest + 1), 1), task.window or len(some))
+    while count:
+        pairs = some[:count]
+        sides = m[query[pairs]], n[target[pairs]]
+        short, long = sides[::-1] if swapped else sides
+        order = np.argsort(-short, kind="stable")
+        pairs, short, long = pairs[order], short[order], long[order]
+        dtype = _dtype(task, int(short[0]), int(long.max()))
+        window = RowsWindow(query[pairs], target[pairs], short, long, swapped, dtype)
+        if window_bytes(task, window) <= budget:
+            return window
+        count //= 2
+    return None
+
+
+def window_bytes(task: Task, window: RowsWindow) -> int:
+    """Bytes of a window: profile, rows, directions, and the walk."""
+    sides = int(window.m.max(initial=0)), int(window.n.max(initial=0))
+    return len(window.m) * _pair_bytes(task, *sides, np.dtype(window.dtype).itemsize)
+
+
+def _pair_bytes(task: Task, m: Any, n: Any, score_bytes: int):
+    m, n = m + 1, n + 1
+    size = n * (score_bytes * (len(task.scoring.scores) + 14) + 16) + 16 * m
+    return size + m * n + 48 * (m + n) if task.paths else size
+
+
+def largest_pair_bytes(task: Task) -> int:
+    """Bytes of the window that holds any pair of a task, and no other one."""
+    query, target = task.job.index()
+    m, n = task.queries.lengths[query], task.targets.lengths[target]
+    each = _pair_bytes(task, np.minimum(m, n), np.maximum(m, n), 8)
+    return int(each.max(initial=0))
+
+
+def _dtype(task: Task, m: int, n: int) -> str:
+    """The narrowest dtype that holds all scores, or identities beside them."""
+    narrow = score_dtype(m, n, task.scoring, task.mode)
+    if task.output != "identity":
+        return narrow
+    wide = identities_fit(m, n, task.scoring, task.mode)
+    return "int32" if task.dtype(m, n) == "int32" and wide else "int64"
+
+
+def pieces_of(task: Task, windows: list[RowsWindow]) -> list[Piece]:
+    """The pieces of some windows."""
+    return [Piece(task, x, x.filled_cells, compute, scores_of_window) for x in windows]
+
+
+def figures_of(task: Task, windows: list[RowsWindow]) -> dict:
+    """The figures of a plan of some windows."""
+    needed = [window_bytes(task, window) for window in windows]
+    return describe(task, len(windows), 0, needed, {x.dtype for x in windows})
+
+
+def compute(run: Run, worker: Worker, piece: Piece) -> None:
+    """Compute a window, and put its rows into the result of the run."""
+    rows_of_window = rows_of(piece.task, piece.content)
+    run.output.put(rows_of_window)
+    worker.tell(rows_of_window.cells)
+
+
+def scores_of_window(_run: Run, _worker: Worker, _piece: Piece) -> Iterator:
+    """Scores that stay on a device: there is none (``database.small_scan``)."""
+    raise NotImplementedError("a search by rows has its own scan")
+
+
+def rows_of(task: Task, window: RowsWindow) -> Rows:
+    """The rows of the result of a window."""
+    queries, targets = (
+        stacked(side, index)
+        for side, index in (
+            (task.queries, window.query),
+            (task.targets, window.target),
+        )
+    )
+    problem = problem_of(
+        task.scoring,
+        window.dtype,
+        task.free,
+        task.local,
+        window.swapped,
+        task.output == "identity",
+    )
+    sides = (targets, queries) if window.swapped else (queries, targets)
+    columns = sides[1]
+    if task.scoring.by_position:
+        columns = np.broadcast_to(np.arange(columns.shape[1]), columns.shape)
+    filled = rows.fill(sides[0], window.m, columns, window.n, problem, window.dtype,
+                       task.paths)  # fmt: skip
+    walked = None
+    if task.paths:
+        wildcard = task.scoring.alphabet.wildcard_code
+        walked = rows.walk(filled, *sides, wildcard)
+    result = _result(task, window, filled, walked)
+    pair = window.query[None], window.target[None]
+    whole = np.ones(pair[0].shape, bool)
+    return collect(task, result, WindowPairs(*pair, whole, ~whole))
+
+
+def _result(
+    task: Task,
+    window: RowsWindow,
+    filled: rows.RowsFilled,
+    walked: rows.RowsPaths | None,
+) -> RowsResult:
+    """Fill and walk as (1, P) arrays, in the caller's orientation."""
+    score = filled.score.astype(window.dtype)[None]
+    if walked is None:
+        return RowsResult(score)
+    end = filled.i, filled.j
+    start, steps = (walked.i, walked.j), None
+    if window.swapped:
+        end, start = end[::-1], start[::-1]
+    if task.output == "alignment":
+        steps = rows.OTHER[walked.steps] if window.swapped else walked.steps
+    walked = walked._replace(i=start[0], j=start[1], steps=steps)
+    walked = walked._make(None if x is None else x[None] for x in walked)
+    i, j = (x.astype(np.int32)[None] for x in end)
+    return RowsResult(score, i, j, walked)
+
+
+# ------------------------------------------------------------------------------
+# Jobs that are done by rows, in NumPy, sooner than a compiler has begun with them.
+#
+# Whether a job is small depends on its lengths, mode and output, and on nothing that
+# ran before. ``JAXALIGN_ROWS=off`` in the environment leaves every job to the compiled
+# implementations, unless ``rows`` is named.
+
+SWITCH = "JAXALIGN_ROWS"
+# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/small_jobs.py).
+ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
+CELL_SECONDS = 4e-9  # … and so much a cell; without a path two thirds of it
+STEP_SECONDS = 6e-6  # of a step of the walk of a window
+# A compiler takes 2.6 s for the first job of a size, and a stored program 0.1 s in each
+# process; on a GPU, which is busy for a hundredth of that then, rows pay less.
+MAX_SECONDS = {False: 1.5, True: 0.5}
+# … and twice as many with paths on a CPU: these take a program for each size of
+# windows, whose lanes look up their scores and are no faster than rows for zipped pairs
+PATHS_RATIO = 2
+NVIDIA = "/proc/driver/nvidia/version"
+LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
+# … of which identities are wanted: anti-diagonals take four times as long as rows, for
+# their scores are wider than a byte
+LONE_IDENTITY_CELLS = 2**26
+MAX_PAIR_CELLS = 2**26  # of a pair whose directions are held, whatever the budget
+MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
+
+
+def aligned(
+    query: Sequences, target: Sequences, scoring: Scoring, mode: str, free: frozenset
+) -> Alignment | None:
+    """The alignment of one pair; None where that is not small."""
+    m, n = len(query.codes), len(target.codes)
+    small = m * n <= MAX_PAIR_CELLS and _is_short(m * n, min(m, n), paths=True)
+    chosen_by_jax = default_device() is not None or ambient_mesh() is not None
+    if not small or chosen_by_jax or _switched_off():
+        return None
+    return alignment(query, target, scoring, mode, free)
+
+
+def plan_by_rows(task: Task) -> Plan | None:
+    """The plan of a task by rows; None where something compiled is to compute it.
+
+    Raises
+    ------
+    UsageError
+        Rows are named, and devices or a mesh too.
+    MemoryPlanError
+        Rows are named, and the result or a pair does not fit the budget.
+    """
+    named = task.implementation == "rows"
+    if named and (task.devices or task.mesh is not None):
+        raise UsageError("rows computes in NumPy: leave out devices and mesh")
+    if not seems_small(task):
+        return None  # whatever its windows are
+    budget = task.window_budget
+    windows = partition(task, budget) if budget > 0 else None
+    if windows is None:
+        if named:
+            _refuse(task)
+        return None
+    cells = sum(window.filled_cells for window in windows)
+    rows = sum(len(window.m) and int(window.m[0]) for window in windows)
+    share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
+    if not named and not _is_short(cells * share, rows * share, task.paths):
+        return None
+    figures = figures_of(task, windows)
+    figures |= {"threads": 1, "devices": ["cpu"], "device_cells": [cells]}
+    figures |= {"budget_bytes": task.budget, "implementation": "rows"}
+    seconds = _seconds(cells, rows, task.paths)
+    why = f"a small job: about {seconds:.2g} s in NumPy, without a compiler"
+    why = "asked for" if named else why
+    pieces = tuple(pieces_of(task, windows))
+    return Plan(task, pieces, figures | {"reason": why})
+
+
+def seems_small(task: Task) -> bool:
+    """Whether rows, without a compiler, may be the way, as far as cells tell."""
+    if task.implementation == "rows":
+        return True
+    return _may(task) and _is_short(task.job.total, 0, task.paths)
+
+
+def _refuse(task: Task) -> None:
+    """Refuse a job that is to be computed by rows and does not fit the budget."""
+    pair = largest_pair_bytes(task)
+    if pair > MAX_WINDOW_BYTES:
+        raise MemoryPlanError(
+            f"a pair needs {show_bytes(pair)} with its directions, by rows at most "
+            f"{show_bytes(MAX_WINDOW_BYTES)}: leave the implementation open"
+        )
+    needed = task.result_bytes + pair * task.threads
+    refuse_over(needed, task.budget, f"{task.job.pairs:,} pairs")
+
+
+def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
+    """(pieces by rows, the other pairs) of pairs that are too few for a window of the
+    sweep. Each size of a pair would be programs of its own, and up to ``LONE_CELLS``
+    rows are no slower than these; nor are they for all pairs, where these are a small
+    job, and for all identities but those of very long pairs."""
+    if not pairs or not _is_open(task):
+        return [], pairs
+    i, j = np.array(pairs).T
+    m, n = task.queries.lengths[i], task.targets.lengths[j]
+    small = np.zeros(len(pairs), bool)
+    if task.output == "identity" and not may_have_gpu():
+        small |= m * n <= LONE_IDENTITY_CELLS
+    if _may(task):
+        small |= m * n <= LONE_CELLS
+        if _is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
+            small[:] = True
+    few = [pair for pair, is_small in zip(pairs, small, strict=True) if is_small]
+    windows = partition(task, task.window_budget, few) if few else []
+    if not windows:
+        return [], pairs
+    others = [pair for pair, is_small in zip(pairs, small, strict=True) if not is_small]
+    return pieces_of(task, windows), others
+
+
+def _seconds(cells: float, rows: float, paths: bool) -> float:
+    """Seconds of windows of so many cells and rows, padding included, in NumPy."""
+    cost = CELL_SECONDS if paths else CELL_SECONDS * 2 / 3
+    steps = 2 * rows * STEP_SECONDS if paths else 0.0
+    return cells * cost + rows * ROW_SECONDS + steps
+
+
+def is_short(cells: float) -> bool:
+    """Whether scores of so many cells may be computed by rows."""
+    return _is_short(cells, 0, paths=False)
+
+
+def _is_short(cells: float, rows: float, paths: bool) -> bool:
+    gpu = may_have_gpu()
+    ratio = PATHS_RATIO if paths and not gpu else 1
+    return _seconds(cells, rows, paths) <= ratio * MAX_SECONDS[gpu]
+
+
+def may_have_gpu() -> bool:
+    """Whether the machine has an NVIDIA driver: known without JAX."""
+    return os.path.exists(NVIDIA)
+
+
+def _may(task: Task) -> bool:
+    """Whether a task leaves open who computes it, and is small at first sight."""
+    small = task.job.total <= MAX_CELLS and task.job.pairs <= MAX_PAIRS
+    return small and _is_open(task)
+
+
+def _is_open(task: Task) -> bool:
+    """Whether a task leaves open who computes it."""
+    if task.implementation or task.devices or task.mesh is not None:
+        return False
+    return task.top is None and not _switched_off()
+
+
+def _switched_off() -> bool:
+    return os.environ.get(SWITCH, "").lower() in ("off", "0")

@@ -1,0 +1,396 @@
+"""Local scores on a CPU: two rows and two columns of cells in one loop over the lanes.
+
+XLA:CPU makes a loop of its own of every array, so that a value which more than one
+array needs goes by way of memory. Only a reduction of several arrays at once is one
+loop for all of them: here each array is the maximum of two copies of itself. What they
+share stays in registers: E and H between the two rows, F between the two columns.
+
+LLVM makes vectors of such a loop as long as it has to ask at most 128 times whether two
+of its arrays overlap, which it cannot know: eight are written and twelve read, so there
+is no room for a third row or column, nor for gap costs that are not constants of the
+program (docs/logs/cpu-sweep.md, rung 18; ``tests/pairs/test_vector_width.py``).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxalign.affine import Gaps, neg_inf
+from jaxalign.one_function import one_function
+from jaxalign.pairs.dp import directions, recurrence
+from jaxalign.pairs.dp.matrix_rows import put_row, row_of
+from jaxalign.pairs.dp.sweep import TILE, lane_scores
+from jaxalign.pairs.dp.sweep.lane_scores import ScoredBlock, from_profile
+
+BLOCK_ROWS, BLOCK_COLUMNS = 2, 2  # of a block
+
+
+class Constants(NamedTuple):
+    """Integers that are constants of a program of local scores. ``zero`` is what a
+    score of 0 is held as: far below 0, a narrow dtype holds scores twice as high."""
+
+    open: int
+    extend: int
+    zero: int = 0
+
+    @property
+    def least(self) -> int:
+        """The start of E and F: no lower than a gap that opens at a score of 0."""
+        return self.zero - self.open
+
+
+def together(*values: Any):
+    """The same values (pytrees of (B,) arrays), computed by one loop."""
+    flat, tree = jax.tree.flatten(values)
+    low = [jnp.iinfo(x.dtype).min for x in flat]
+    init = [jnp.asarray(x, y.dtype) for x, y in zip(low, flat, strict=True)]
+    twice = [lax.broadcast(x, (2,)) for x in flat]
+
+    def larger(some: Sequence[jax.Array], others: Sequence[jax.Array]):
+        return [lax.max(x, y) for x, y in zip(some, others, strict=True)]
+
+    return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
+
+
+def columns_of(
+    rows: int,
+    scores: jax.Array,
+    letters: Sequence[jax.Array],
+    dtype: jax.typing.DTypeLike,
+    costs: Constants,
+    first: jax.Array | None = None,
+):
+    """The step over two columns of all lanes: a function (p, carry).
+
+    Parameters
+    ----------
+    rows : of the strip
+    scores : (A + 1, L / 2, 2 * B), the database profile, two columns a row
+    letters : int32 (1,) for each row
+    dtype : of H, E and F
+    costs : Constants
+    first : row p of the first two columns in ``scores``; None for 0
+
+    The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
+    the row above, (L / 2, 2 * B) each, and the best H so far.
+    """
+    lanes = scores.shape[2] // BLOCK_COLUMNS
+
+    def halves(pair: jax.Array):
+        return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
+                for c in range(BLOCK_COLUMNS)]  # fmt: skip
+
+    # Functions of their own, so that the loops of a block read plain arrays.
+    score = one_function(partial(from_profile, dtype=dtype))
+    row, last = one_function(row_of), one_function(lambda pair: halves(pair)[-1])
+
+    def step(p: jax.Array, carry: tuple):
+        h, f, diag, above_h, above_e, nothing, (best,) = carry
+        pair_h, pair_e = row(above_h, p), row(above_e, p)
+        up, e, left, new_h, new_f = halves(pair_h), halves(pair_e), diag, [], []
+        at = p if first is None else p - first
+        for k in range(0, rows, BLOCK_ROWS):
+            some = slice(k, k + BLOCK_ROWS)
+            s = [halves(score(scores, x, at)) for x in letters[some]]
+            h_k, f_k, up, e, best = _block(
+                h[some], f[some], left, up, e, s, best, costs
+            )
+            left = h[k + BLOCK_ROWS - 1]
+            new_h += h_k
+            new_f += f_k
+        for c in range(BLOCK_COLUMNS):
+            above_h = put_column(above_h, up[c], p, c)
+            above_e = put_column(above_e, e[c], p, c)
+        diag = last(pair_h)
+        return tuple(new_h), tuple(new_f), diag, above_h, above_e, nothing, (best,)
+
+    return step
+
+
+def _block(
+    h: Sequence[jax.Array],
+    f: Sequence[jax.Array],
+    diag: jax.Array,
+    up: Sequence[jax.Array],
+    e: Sequence[jax.Array],
+    s: Sequence[Sequence[jax.Array]],
+    best: jax.Array,
+    costs: Constants,
+):
+    """H and F of the last column, H and E of the last row, and the best of all cells.
+
+    Lists by row (``h``, ``f``, to the left of the block) or by column (``up``, ``e``,
+    above it); ``diag`` is H above and to the left; ``s`` scores by row and column.
+    """
+    gaps = Gaps(lax.full_like(diag, costs.open), lax.full_like(diag, costs.extend))
+    h, f, up, e, h_cells = list(h), list(f), list(up), list(e), []
+    for k in range(BLOCK_ROWS):
+        corner, diag = diag, h[k]  # H to the left of the row above, and of this row
+        for c in range(BLOCK_COLUMNS):
+            e[c] = recurrence.gap(e[c], up[c], gaps)
+            f[k] = recurrence.gap(f[k], h[k], gaps)
+            h[k] = recurrence.best(corner, s[k][c], e[c], f[k], True, costs.zero)
+            corner, up[c] = up[c], h[k]
+            h_cells.append(h[k])
+    *first, _ = up  # H of the last row and column is also the last of ``h``
+    best = lax.max(best, reduce(lax.max, h_cells))
+    h, f, first, e, best = together(h, f, first, e, best)
+    return h, f, [*first, h[-1]], e, best
+
+
+def put_column(array: jax.Array, values: jax.Array, p: jax.Array, c: int):
+    start = p, jnp.int32(c * values.shape[0])
+    return lax.dynamic_update_slice(
+        array, values[None], start, allow_negative_indices=False
+    )
+
+
+# ------------------------------------------------------------------------------
+# One column of a strip of ``lane_fill``: some rows of a query against a column of every
+# lane, scores alone (``score_step``) or with directions (``path_step``); and the best
+# cell of every tile, found on the way (``follow``, ``keep``).
+#
+# Of directions two rows of cells are one loop over the lanes
+# (``cell_blocks.together``), in which all that a direction compares stays in registers,
+# and is as wide as the scores. Six arrays are written and at most 16 read, for which
+# LLVM asks 111 times whether two overlap. A third row would ask more often than the 128
+# times it allows.
+
+BYTE_ROWS = 2  # cells of a byte of backtrack
+
+
+def path_step(
+    block: ScoredBlock, read: Callable[[jax.Array], list], vertical: tuple, gaps: Gaps,
+    tie: jax.Array, first: jax.Array, s: jax.Array, local: bool, fused: bool,
+):  # fmt: skip
+    """The step over one column of all lanes: a function (j, carry).
+
+    Parameters
+    ----------
+    block : Block
+    read : (j) -> the scores of each row, or where they stand in the profile
+    vertical : costs down the column, by row: (open, extend)
+    gaps : Gaps, along a row
+    tie : score dtype (B,), 1 where left goes before up
+    first : score dtype (B,), column of the target's first residue, counted from the
+        first of this tile; none of this tile where it is another's
+    s : int32 (), the strip
+    """
+    score = one_function(partial(lane_scores.from_profile, dtype=tie.dtype), fused)
+    two_rows = one_function(partial(_two_rows, local), fused)
+    close = one_function(_closed, fused)
+    lanes, columns = block.codes.shape[1], block.tiles * TILE
+
+    def column(j: jax.Array, carry: tuple):
+        h, f, above, last_row, e_row, backtrack, track = carry
+        up, e = row_of(last_row, j), row_of(e_row, j)
+        diag, new_above, new_h, new_f = above, up, [], []
+        place = lax.rem(j, jnp.int32(TILE))
+        horizontal = close(gaps, first, place)
+        scores = [score(*x) if isinstance(x, tuple) else x for x in read(j)]
+        for k in range(0, len(scores), BYTE_ROWS):
+            two = slice(k, k + BYTE_ROWS)
+            down = [Gaps(*x) for x in zip(*vertical, strict=True)][two]
+            h_k, f_k, e, byte = two_rows(
+                diag, up, h[two], e, f[two], scores[two], down, horizontal, tie
+            )
+            diag, up = h[k + BYTE_ROWS - 1], h_k[-1]
+            new_h += h_k
+            new_f += f_k
+            row = (s * len(scores) + k) // BYTE_ROWS
+            start = (row * columns + j) * lanes
+            backtrack = lax.dynamic_update_slice(
+                backtrack, byte, (start,), allow_negative_indices=False
+            )
+        track = follow(track, new_h, place, tie, fused)
+        rows = put_row(last_row, up, j), put_row(e_row, e, j)
+        return tuple(new_h), tuple(new_f), new_above, *rows, backtrack, track
+
+    return column
+
+
+def _two_rows(
+    local: bool, diag: jax.Array, up: jax.Array, left: Sequence[jax.Array],
+    e: jax.Array, f: Sequence[jax.Array], s: Sequence[jax.Array],
+    vertical: Sequence[Gaps], horizontal: Gaps, tie: jax.Array,
+):  # fmt: skip
+    """(H, F, E of the last row, byte) of two cells of every lane, in one loop."""
+    h, new_f, byte = [], [], None
+    horizontal = in_lanes(horizontal, diag)
+    for k in range(BYTE_ROWS):
+        down = in_lanes(vertical[k], diag)
+        row = diag, up, left[k], e, f[k], s[k], down, horizontal, tie
+        cell = recurrence.pair_cell(*row, local)
+        code = directions.nibble(cell, local, shift=4 * (BYTE_ROWS - 1 - k))
+        byte = code if byte is None else byte | code
+        diag, up, e = left[k], cell.h, cell.e
+        h.append(cell.h)
+        new_f.append(cell.f)
+    return together(h, new_f, e, byte)
+
+
+def _closed(gaps: Gaps, first: jax.Array, place: jax.Array):
+    """Costs along a row. F of a lane's column 0 is minus infinity: a path cannot extend
+    it. (No score is higher for it: there F is what opening a gap gives.)"""
+    here = lax.broadcast(lax.convert_element_type(place, first.dtype), first.shape)
+    cut = lax.full_like(first, -neg_inf(first.dtype))
+    extend = lax.select(
+        lax.eq(first, here), cut, lax.broadcast(gaps.extend, first.shape)
+    )
+    return Gaps(gaps.open, extend)
+
+
+def score_step(
+    read: Callable[[jax.Array], list],
+    vertical: tuple,
+    gaps: Gaps,
+    local: bool,
+    fused: bool,
+):
+    """The step over one column of all lanes: a function (j, carry)."""
+    gap, best = _row_of_cells(local, fused)
+
+    def column(j: jax.Array, carry: tuple):
+        h, f, diag, last_row, e_row, nothing, track = carry
+        up, e = row_of(last_row, j), row_of(e_row, j)
+        above, new_h, new_f = up, [], []
+        for k, s_k in enumerate(read(j)):
+            down = Gaps(vertical[0][k], vertical[1][k])
+            e, f_k = gap(e, up, down), gap(f[k], h[k], gaps)
+            up = best(diag, s_k, e, f_k)
+            diag = h[k]
+            new_h.append(up)
+            new_f.append(f_k)
+        track = follow(track, new_h, lax.rem(j, jnp.int32(TILE)), None, fused)
+        rows = put_row(last_row, up, j), put_row(e_row, e, j)
+        return tuple(new_h), tuple(new_f), above, *rows, nothing, track
+
+    return column
+
+
+def _row_of_cells(local: bool, fused: bool):
+    """Functions of a row of cells: E or F, and H.
+
+    Functions of their own, so that nothing is computed twice; and where each gives one
+    array, the next finds it in registers.
+    """
+
+    def gap(longer: jax.Array, new: jax.Array, gaps: Gaps):
+        return recurrence.gap(longer, new, in_lanes(gaps, new))
+
+    def best(
+        diag: jax.Array,
+        s: jax.Array | tuple[jax.Array, jax.Array, jax.Array],
+        e: jax.Array,
+        f: jax.Array,
+    ):
+        s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
+        return recurrence.best(diag, s, e, f, local)
+
+    return one_function(gap, fused), one_function(best, fused)
+
+
+def in_lanes(gaps: Gaps, like: jax.Array):
+    """Gap costs of each lane, where they may be scalars."""
+    return Gaps(*(x if x.ndim else lax.broadcast(x, like.shape) for x in gaps))
+
+
+def track(h: Sequence[jax.Array], local: bool, paths: bool, zero: int = 0):
+    """Local mode: the running best of a tile; with backtrack, its row and column."""
+    first = lax.full_like(h[0], 0)
+    if not local:
+        return ()
+    return (first, first, first) if paths else (lax.full_like(h[0], zero),)
+
+
+def follow(
+    track: tuple[jax.Array, ...],
+    h: Sequence[jax.Array],
+    place: jax.Array,
+    tie: jax.Array | None,
+    fused: bool,
+):
+    """The column ``place`` of the tile, counted from 0, joins the running best: its
+    value, the row in the strip and the column. The smallest row goes first, then the
+    column; the other way round where the two sides are swapped."""
+    if len(track) < 3:
+        return tuple(reduce(lax.max, h, best) for best in track)
+
+    def join(
+        best: jax.Array,
+        row: jax.Array,
+        at: jax.Array,
+        place: jax.Array,
+        tie: jax.Array,
+        *h: jax.Array,
+    ):
+        value, k = h[0], lax.full_like(row, 0)
+        for i, h_i in enumerate(h[1:], 1):
+            k = lax.select(lax.gt(h_i, value), lax.full_like(k, i), k)
+            value = lax.max(value, h_i)
+        equal = (
+            lax.eq(value, best) & lax.lt(k, row) & lax.eq(tie, lax.full_like(tie, 0))
+        )
+        better = lax.gt(value, best) | equal
+        here = lax.broadcast(place, at.shape)
+        at, row = lax.select(better, here, at), lax.select(better, k, row)
+        return together(lax.max(value, best), row, at)
+
+    # Converted here: LLVM's vectors have as many lanes as the widest type of a loop
+    # allows.
+    place = lax.convert_element_type(place, track[0].dtype)
+    return one_function(join, fused)(*track, place, tie, *h)
+
+
+def best_of_column(h: Sequence[jax.Array]):
+    """(value, row) of the last column: rows below m repeat m, so they never win."""
+    best, row = h[0], lax.full_like(h[0], 0)
+    for k, value in enumerate(h):
+        row = lax.select(lax.gt(value, best), lax.full_like(row, k), row)
+        best = lax.max(best, value)
+    return best, row, None
+
+
+def keep(
+    filled: Any,
+    t: jax.Array,
+    new_best: tuple,
+    corner: tuple | None,
+    tie: jax.Array | None,
+    fused: bool,
+):
+    """Fold the best of a strip in tile t into what the strips above left there.
+    ``corner``: the first row of the strip, the first column of the tile.
+
+    A function of its own: fused with the stores, its reads would have XLA copy the
+    whole arrays for every tile.
+    """
+    if filled.row is None:
+        best = lax.max(new_best[0], row_of(filled.best, t))
+        return filled._replace(best=put_row(filled.best, best, t))
+    old_arrays = filled.best, filled.row, filled.column
+    old = [None if x is None else row_of(x, t) for x in old_arrays]
+    new = one_function(_join, fused)(new_best, old, corner, tie)
+    best, row, column = (
+        x if x is None else put_row(x, y, t)
+        for x, y in zip(old_arrays, new, strict=True)
+    )
+    return filled._replace(best=best, row=row, column=column)
+
+
+def _join(new_best: tuple, old: Sequence, corner: tuple, tie: jax.Array | None):
+    """The better of two cells of a tile: of this strip, and of the strips above."""
+    (value, k, place), (first_row, first_column) = new_best, corner
+    best, row, column = old
+    better = lax.gt(value, best)
+    if place is not None and tie is not None:  # both with paths alone
+        at = lax.convert_element_type(place, jnp.int32) + first_column
+        positive = lax.gt(lax.min(tie, value), lax.full_like(value, 0))
+        better |= positive & lax.eq(value, best) & lax.lt(at, column)
+        column = lax.select(better, at, column)
+    i = lax.convert_element_type(k, jnp.int32) + first_row
+    return lax.max(value, best), lax.select(better, i, row), column

@@ -1,0 +1,617 @@
+"""The arrays of a launch: how many queries and targets, letters, checkpoints.
+
+Static sizes are rungs of short ladders, since each of them is a compilation. Which rung
+depends on the lengths of a job, its mode, type and output, and on nothing else; lengths
+themselves are data.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.model import bounds
+from jaxalign.pairs.pair_matrix import Partition, pairs
+from jaxalign.pairs.plan import Task, describe
+from jaxalign.runtime.devices import bucket, by_length, refuse_over, show_bytes
+
+if TYPE_CHECKING:
+    from jaxalign.model.alphabet import CodedSequences
+
+
+# Queries, targets and zipped pairs of a launch; what fits and is needed is taken.
+QUERY_COUNTS, LIST_SIZES = (64, 16, 4, 2), (16384, 4096, 1024, 256, 64)
+FEW_PAIRS = 1024  # zipped, of a job: all wait for the longest
+TARGET_COUNTS = (16384, 1024, 64)
+CHECKPOINTED_TARGETS = (4096, 1024, 256, 64)  # of a launch that keeps checkpoints
+WIDE_TARGETS = 2**18  # of few queries: fewer launches wait for last programs
+MANY_LETTERS = 2**23  # of a side, from which on there is room for a block of a database
+LIST_LETTERS = 2**26  # of each side of zipped pairs
+MEAN_LETTERS = 512  # of a target, that a launch has room for
+LEAST_ROWS = 1536  # letters of an array of queries
+STACKED_ROWS = (
+    9216  # … that are stacked: a launch takes as many slots, and their strips
+)
+RECORDS_RATIO = 8  # between the rungs of room for checkpoints
+# Cells; fewer, a second of an H200, take one height of strips: compiling costs more
+COARSE_CELLS = 10**12
+MIN_STRIP_ROWS = 384  # rows
+# Letters of a query, runs kept of a path, and of all paths of a launch a pair; a launch
+# with longer ones runs again.
+PATH_ROOMS = ((LEAST_ROWS, 256, 64), (None, 512, 128))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Some queries and targets, and the static sizes of the arrays that hold them."""
+
+    queries: np.ndarray
+    targets: np.ndarray
+    rows: int = 0  # letters of a query
+    columns: int = 0  # letters of a target, or
+    room: int = 0  # rows of letters of targets of any lengths (``kernels.letters``)
+    records: int = 0  # of checkpoints
+    slots: int = 0  # queries
+    places: int = 0  # targets
+    zipped: bool = False
+    dtype: str = ""
+    proven: bool = True  # else the kernels say which scores may have left the dtype
+    shape: Any = None  # ``kernels.Fill``
+    path_runs: int = 0  # room for the runs of a path, where these are asked for
+    mean_runs: int = 0  # … and for those of all paths, a pair
+
+    @property
+    def sizes(self) -> tuple:
+        """All that its program depends on."""
+        arrays = self.rows, self.columns, self.room, self.records
+        runs = self.path_runs, self.mean_runs
+        kind = self.dtype, self.proven, self.shape
+        return *arrays, self.slots, self.places, *runs, *kind
+
+    @property
+    def pairs(self) -> int:
+        """Places for pairs."""
+        return self.places if self.zipped else self.slots * self.places
+
+
+@dataclass
+class LaunchSizes:
+    """The largest launches of a task that fit some device bytes, of each kind of
+    queries looked for once; ``listed``: of pairs that share no side."""
+
+    task: Any
+    kernels: Any
+    budget: int
+    listed: bool = False
+    known: dict = field(default_factory=dict)
+
+    def largest(
+        self,
+        queries: np.ndarray,
+        targets: np.ndarray,
+        longest: tuple[int, int],
+        chosen: tuple[str, bool] | None,
+    ) -> Launch | None:
+        """The launch of the most of some pairs, none if not even the least fits.
+
+        longest : of the queries and of the targets; chosen : (dtype, proven) or None
+        """
+        if chosen is None:
+            return None
+        task, kernels, m = self.task, self.kernels, longest[0]
+        if not self.listed and (task.job.total < COARSE_CELLS or _few(task)):
+            m = task.job.most[0]  # one shape for all
+        s = shape(task, kernels, m, chosen[0], self.listed)
+        if self.listed:
+            few = max(task.job.most) if _few_pairs(task) else 0
+            rows = columns = array_rows(task, kernels, max(*longest, few))
+        else:
+            rows, columns = array_rows(task, kernels, m), 0
+            rows = max(rows, STACKED_ROWS) if s.stacks else rows
+        runs = path_room(rows) if task.output == "alignment" else (0, 0)
+        empty = Launch(queries, targets, rows, columns, 0, 0, 0, 0,
+                       self.listed, *chosen, s, *runs)  # fmt: skip
+        if task.paths:  # whether checkpoints fit depends on who is there
+            fits = (
+                x
+                for x in self._fitting(empty)
+                if targets_in(task, kernels, x, queries[: x.slots], targets)
+            )
+            return next(fits, None)
+        key = s, rows, columns, chosen
+        if key not in self.known:
+            self.known[key] = next(self._fitting(empty), None)
+        return self.known[key]
+
+    def smaller(self, launch: Launch) -> Launch | None:
+        """The largest launch within the budget that holds some pairs of another one,
+        by the same kernels; none if not even the least does."""
+        task, kernels = self.task, self.kernels
+        empty = replace(launch, room=0, records=0, slots=0, places=0)
+        for candidate in self._fitting(empty):
+            if candidate.pairs < launch.pairs or candidate.records < launch.records:
+                first = launch.queries[: candidate.slots]
+                if targets_in(task, kernels, candidate, first, launch.targets):
+                    return candidate
+        return None
+
+    def _fitting(self, empty: Launch):
+        """A launch in all sizes that fit the budget, most pairs first."""
+        task, kernels = self.task, self.kernels
+        for slots, places in self._sides(empty.rows, empty.shape.stacks > 0):
+            room = 0 if self.listed else _room(task, kernels, empty.shape, places)
+            launch = replace(empty, room=room, slots=slots, places=places)
+            if task.paths:
+                launch = _with_records(task, kernels, launch, self.budget)
+            if launch_bytes(task, kernels, launch) <= self.budget:
+                yield launch
+
+    def _sides(self, rows: int, stacked: bool):
+        """(slots, places) to try, most pairs first; ``Task.window`` bounds both.
+
+        rows : letters of a query, and in lists of a target
+        stacked : whether queries are, so that an empty slot takes no time
+        """
+        task, whole = self.task, self.task.job.whole
+        counts = CHECKPOINTED_TARGETS if task.paths else TARGET_COUNTS
+        if _few(task) and len(task.targets.codes) >= MANY_LETTERS:
+            counts = WIDE_TARGETS, *counts
+        limit = task.window or counts[0]
+        if self.listed:
+            most = FEW_PAIRS if _few_pairs(task) else LIST_SIZES[0]
+            most = min(most, max(LIST_LETTERS // rows, LIST_SIZES[-1]))
+            return [(min(p, limit),) * 2 for p in LIST_SIZES if p <= most]
+        needed = whole.targets if whole else len(task.job.target_lengths)
+        needed = min((t for t in counts if t >= needed), default=counts[0])
+        few = QUERY_COUNTS[0]
+        if not (whole or stacked):
+            few = bucket(len(task.job.query_lengths), 4, 4)
+        places = [t for t in counts if t <= needed]
+        slots = [q for q in QUERY_COUNTS if q <= few]
+        sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
+        return sorted(sizes, key=lambda size: -size[0] * size[1])
+
+
+def shape(task: "Task", kernels: Any, longest: int, dtype: str, listed: bool = False):
+    """The ``Fill`` for queries of at most ``longest`` letters; lists and paths of short
+    ones take the strips of the others, since compiling costs more."""
+    packed = dtype == "int16" and task.output != "identity"
+    linear = task.scoring.open == task.scoring.extend
+    if _few(task) and not listed:
+        sides = task.job.falling
+        return kernels.spread(*sides, local=task.local, packed=packed, linear=linear)
+    if task.paths or listed:
+        longest = max(longest, min(task.job.most[0], MIN_STRIP_ROWS))
+    if _few_pairs(task):
+        longest = max(longest, task.job.most[0])
+    return kernels.choose(
+        longest,
+        local=task.local,
+        packed=packed,
+        shared=not listed and task.job.kind != "zip",
+        paths=task.paths,
+        linear=linear,
+        few=_few_pairs(task),
+    )
+
+
+def _few(task: "Task") -> bool:
+    """Whether all queries are in one launch, and its shape is chosen for all of it."""
+    few = len(task.job.query_lengths) <= QUERY_COUNTS[0] and task.job.whole is None
+    return few and task.job.kind == "cross" and not task.paths
+
+
+def _few_pairs(task: "Task") -> bool:
+    """Whether zipped pairs leave most of a GPU idle."""
+    return task.job.kind == "zip" and len(task.job.query_lengths) <= FEW_PAIRS
+
+
+def array_rows(task: "Task", kernels: Any, length: int) -> int:
+    """Letters of an array of sequences of up to ``length``: a bucket of lengths. Those
+    of a job with longer ones have no array of their own below ``LEAST_ROWS``; of one
+    for the nearest, which has many launches, those with longer queries."""
+    longest = max(task.job.most) if task.nearest is None else task.job.most[0]
+    return kernels.bucket(max(length, min(longest, LEAST_ROWS)))
+
+
+def path_room(rows: int) -> tuple[int, int]:
+    """Runs of a path, and of all paths a pair, that a launch has room for."""
+    rooms = (x[1:] for x in PATH_ROOMS if x[0] is None or rows <= x[0])
+    runs, mean = next(rooms)
+    return runs, mean
+
+
+def _room(task: "Task", kernels: Any, s: Any, places: int) -> int:
+    """Rows of letters of a launch: for targets of ``MEAN_LETTERS``, and the longest
+    ones of the job. The same for all launches of these sizes."""
+    ends = kernels.rows_of(task.job.longest(places), s)
+    room = places * MEAN_LETTERS // (s.columns * s.groups)
+    return max(room, bucket(int(ends[0]), 4, 256))
+
+
+def _with_records(task: "Task", kernels: Any, launch: Launch, budget: int):
+    """A launch with room for checkpoints: all that is left of the budget, or a rung
+    below that holds those of the longest sequences of the job."""
+    s, of = launch.shape, task.job
+    each, least = kernels.record_bytes(s), s.tile
+    rest = budget - launch_bytes(task, kernels, replace(launch, records=least))
+    if launch.zipped:
+        m, n = (np.full(launch.places, x) for x in (launch.rows, launch.columns))
+    elif of.whole:
+        m, n = np.full(launch.slots, launch.rows), of.longest(launch.places)
+    else:
+        m, n = of.falling[0], of.longest(launch.places)
+        m = m[m <= launch.rows][: launch.slots]
+        m = np.pad(m, (0, launch.slots - len(m)))
+    needed, room = int(kernels.records_of(m, n, s)[-1]), max(rest // each, 0)
+    while room // RECORDS_RATIO >= max(needed, least):
+        room //= RECORDS_RATIO
+    return replace(launch, records=room // least * least)
+
+
+def stacks_of(task: "Task", kernels: Any, launch: Launch):
+    """How the queries of a launch are stacked."""
+    return kernels.stack(task.job.query_lengths[launch.queries], launch.shape)
+
+
+def targets_in(
+    task: "Task", kernels: Any, launch: Launch, queries: np.ndarray, targets: np.ndarray
+) -> int:
+    """How many of the targets (or pairs), longest first, a launch has room for."""
+    n = task.job.target_lengths[targets[: launch.places]]
+    blocks, s = len(n), launch.shape
+    if launch.room:
+        ends = kernels.rows_of(n, s)
+        blocks = int(np.searchsorted(ends, launch.room, side="right"))
+    if launch.records:
+        # Empty slots take a strip too; blocks without targets take nothing.
+        m = task.job.query_lengths[queries[: launch.places]]
+        m = m if launch.zipped else np.pad(m, (0, launch.slots - len(m)))
+        ends = kernels.records_of(m, n, s)
+        blocks = min(blocks, int(np.searchsorted(ends, launch.records, side="right")))
+    return min(blocks * s.block, launch.places)
+
+
+def launch_bytes(task: "Task", kernels: Any, launch: Launch) -> int:
+    """Device bytes of a launch: what the fill writes, codes, profiles, paths."""
+    sizes = launch.slots, launch.places, launch.rows, launch.columns
+    strips = 0
+    if launch.shape.stacks:
+        stacks = stacks_of(task, kernels, launch)
+        strips = stacks.query.shape[2] // launch.shape.lanes
+    sizes += launch.room, launch.records, strips
+    fill = kernels.fill_bytes(launch.shape, *sizes)
+    fill *= 2 if strips else 1  # the best of every lane is put into order
+    letters = launch.places * launch.columns + launch.room * launch.shape.groups
+    paths = 4 * (2 * launch.path_runs + launch.mean_runs)
+    profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
+    codes = 8 * launch.slots * launch.rows + 40 * letters
+    return fill + codes + profile + launch.pairs * (64 + paths)
+
+
+# ------------------------------------------------------------------------------
+# Which type the GPU kernels may hold the scores of some pairs in.
+
+MAX_LETTERS = 30  # an alphabet of the kernels
+SAFE_SCORE = 2**13  # a quarter of int16
+LETTERS_AT_ONCE = 2**22  # whose scores are added up
+
+
+def numbers(task: "Task"):
+    """(scores, gap open, gap extend) of a task as the kernels see them."""
+    return bounds.scaled(task.scoring, "int32", task.output == "identity")
+
+
+@dataclass(frozen=True)
+class Highest:
+    """Upper bounds of the scores of every query and target of a task, int64; each side
+    is computed when it is asked for, since a large database takes a while."""
+
+    task: Any
+
+    @cached_property
+    def queries(self) -> np.ndarray:
+        best = self._scores.max(1)
+        if self.task.scoring.by_position:
+            return np.full(len(self.task.queries), best.sum())
+        if self.task.queries is self.task.targets and self._symmetric:
+            return self.targets
+        return _most(self.task.queries, best)
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        return _most(self.task.targets, self._scores.max(0))
+
+    @cached_property
+    def _scores(self) -> np.ndarray:
+        return np.maximum(numbers(self.task)[0], 0)
+
+    @property
+    def _symmetric(self) -> bool:
+        return (self._scores.max(0) == self._scores.max(1)).all()
+
+
+def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
+    """By composition; by length where that is far from any limit, which is faster."""
+    most = side.lengths * int(best.max(initial=0))
+    (far,) = np.nonzero(most >= SAFE_SCORE)
+    # Zipped pairs may have the same sequence many times.
+    starts, first, which = np.unique(
+        side.starts[far], return_index=True, return_inverse=True
+    )
+    stops = starts + side.lengths[far][first]
+    most[far] = _sums(side.codes, starts, stops, best)[which]
+    return most
+
+
+def _sums(
+    codes: np.ndarray, starts: np.ndarray, stops: np.ndarray, best: np.ndarray
+) -> np.ndarray:
+    """Sums of the best scores of the letters from rising starts up to stops, int64."""
+    sums, at = np.zeros(len(starts), np.int64), 0
+    while at < len(starts):
+        last = max(at + 1, int(np.searchsorted(stops, starts[at] + LETTERS_AT_ONCE)))
+        begin, end = int(starts[at]), int(stops[at:last].max())
+        before = np.zeros(end - begin + 1, np.int64)
+        np.cumsum(best[codes[begin:end]], out=before[1:])
+        some = slice(at, last)
+        sums[some] = before[stops[some] - begin] - before[starts[some] - begin]
+        at = last
+    return sums
+
+
+def takes(task: "Task") -> bool:
+    """Whether the kernels have the letters of a task; of a profile scores of blocks."""
+    alone = task.paths or task.job.kind == "zip"
+    beyond = task.scoring.by_position and alone
+    return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
+
+
+def least_type(
+    task: "Task", kernels: Any, m: int, n: int, limits: Iterable[int]
+) -> tuple[str, bool] | None:
+    """``dtype_of`` by the lengths alone or, while a smaller type may do, by one after
+    the other of some limits of the scores, each of which takes longer to compute."""
+    least = ("int32" if task.output == "identity" else "int16"), True
+    by_length = min(m, n) * int(numbers(task)[0].max(initial=0))
+    chosen = None
+    for limit in chain([by_length], limits):
+        chosen = dtype_of(task, kernels, m, n, limit)
+        if chosen == least:
+            break
+    return chosen
+
+
+def dtype_of(
+    task: "Task", kernels: Any, m: int, n: int, high: int
+) -> tuple[str, bool] | None:
+    """(int16 or int32, whether its range is proved), None where the kernels cannot.
+
+    m, n : the longest query and target; high : no score is above. Local int16 may go
+    unproved: the kernels then mark the pairs that have to run again in int32. Not in a
+    search, whose scores are used as they come.
+    """
+    identity = task.output == "identity"
+    if not takes(task):
+        return None
+    if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
+        return None
+    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high)
+    holds = partial(holds, paths=task.paths)
+    if not identity and holds(dtype="int16"):
+        return "int16", True
+    free = task.local and not identity and task.top is None
+    free = free and not task.scoring.by_position  # which no list takes
+    if free and kernels.detects(*numbers(task)):
+        return "int16", False
+    return ("int32", True) if holds(dtype="int32") else None
+
+
+# ------------------------------------------------------------------------------
+# Launches of the GPU kernels: which queries meet which targets.
+#
+# Pure and on the host. In what arrays they meet, ``pairs.gpu.launch_size`` says.
+
+# Launches of queries; fewer are full: each waits for its longest program
+MIN_GROUPS = 8
+THREADS_OF_A_DEVICE = 2  # host threads of a device, but where its result is kept there
+
+
+def make_plan(task: Task, kernels: Any, limit: int) -> tuple[dict, Partition]:
+    """As for windows (``pairs.compiled``): launches of ``limit`` device bytes at
+    most; a pair (i, j) beyond the kernels needs checkpointed strips.
+
+    Raises
+    ------
+    MemoryPlanError
+        The result exceeds the budget, or a pair does what is asked of the kernels
+        alone.
+    """
+    refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
+    launches, beyond = split = cut(task, kernels, limit)
+    alone = len(beyond)
+    if alone and task.implementation == "pallas":
+        raise MemoryPlanError(
+            f"{alone:,} pairs are beyond the kernels (letters, range of scores, or "
+            f"{show_bytes(limit)} of device memory): leave the implementation open"
+        )
+    taken = [launch_bytes(task, kernels, launch) for launch in launches]
+    dtypes = {launch.dtype for launch in launches}
+    figures = describe(task, len(launches), alone, taken, dtypes)
+    return figures | {"threads": min(task.threads, THREADS_OF_A_DEVICE)}, split
+
+
+def cut(task: Task, kernels: Any, budget: int) -> Partition:
+    """Launches of at most ``budget`` device bytes, and the pairs that none can hold."""
+    job, high = task.job, Highest(task)
+    if job.kind == "zip":
+        order = by_length(job.query_lengths * (job.target_lengths + 1))
+        return zipped(task, kernels, order, order, budget, high)
+    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    parts = _by_range(task, order)
+    sizes, split = LaunchSizes(task, kernels, budget), Partition([], [])
+    limits = [_Limit(high, some) for some in parts]
+    half = job.kind == "all" and job.once
+    for start, stop in _alike(task, kernels, queries):
+        before = start if half else 0
+        group = queries[start:stop]
+        for some, limit in zip(parts, limits, strict=True):
+            if before < len(some):
+                most = limit.of(group, before)
+                _rectangle(sizes, split, group, some[before:], most)
+            before = max(before - len(some), 0)
+    return split
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """Upper bounds of scores with some targets, longest first."""
+
+    high: Highest
+    targets: np.ndarray
+
+    def of(self, queries: np.ndarray, first: int) -> Iterator[int]:
+        """Limits of the scores of queries with the targets from ``first`` on: a quick
+        one, and the least that is known."""
+        own = int(self.high.queries[queries].max())
+        yield own
+        yield int(min(own, self._most[first]))
+
+    @cached_property
+    def _most(self) -> np.ndarray:
+        """Upper bounds of the scores of each target and of those after it."""
+        return np.maximum.accumulate(self.high.targets[self.targets][::-1])[::-1]
+
+
+def _alike(task: Task, kernels: Any, queries: np.ndarray):
+    """(start, stop) of queries, longest first, of one launch; at most as many as the
+    largest takes. Where there are many, their best shapes are one, too."""
+    lengths = task.job.query_lengths[queries].tolist()
+    most, large = QUERY_COUNTS[0], task.job.total >= COARSE_CELLS
+    many = large and len(lengths) >= MIN_GROUPS * most
+    kind = _kind if many else _range
+    known = {length: kind(task, kernels, length) for length in set(lengths)}
+    start = 0
+    while start < len(lengths):
+        stop, limit = start + 1, min(len(lengths), start + most)
+        while stop < limit and known[lengths[stop]] == known[lengths[start]]:
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def _kind(task: Task, kernels: Any, length: int):
+    """The shape, array sizes and range that queries of a launch have in common."""
+    s = shape(task, kernels, length, "int16")
+    return (
+        s,
+        array_rows(task, kernels, length),
+        _range(task, kernels, length),
+    )
+
+
+def _range(task: Task, kernels: Any, length: int):
+    """Whether matches of a query cannot be counted beside those of long targets."""
+    return task.output == "identity" and length >= bounds.IDENTITY_BASE["int32"]
+
+
+def _by_range(task: Task, order: np.ndarray):
+    """Targets that one launch may hold, longest first: matches cannot be counted beside
+    long ones."""
+    lengths = task.job.target_lengths[order]
+    beyond = (lengths >= bounds.IDENTITY_BASE["int32"]) & (task.output == "identity")
+    return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
+
+
+def _rectangle(
+    sizes: LaunchSizes,
+    split: Partition,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    most: Iterator[int],
+):
+    """Launches for some queries against targets of one range, both longest first; no
+    score is above any of ``most``."""
+    task, kernels = sizes.task, sizes.kernels
+    m = int(task.job.query_lengths[queries[0]])
+    n = int(task.job.target_lengths[targets[0]])
+    chosen = least_type(task, kernels, m, n, most)
+    launch = sizes.largest(queries, targets, (m, n), chosen)
+    if launch is None:
+        split.pairs.extend(pairs(task.job, Launch(queries, targets)))
+    else:
+        split.blocks.extend(_filled(sizes, launch, queries, targets))
+
+
+def _filled(
+    sizes: LaunchSizes, launch: Launch, queries: np.ndarray, targets: np.ndarray
+):
+    """Launches like one, as many as queries and targets fill."""
+    for q in range(0, len(queries), launch.slots):
+        rest = targets
+        while len(rest):
+            part = queries[q : q + launch.slots]
+            count = targets_in(sizes.task, sizes.kernels, launch, part, rest)
+            yield replace(launch, queries=part, targets=rest[:count])
+            rest = rest[count:]
+
+
+def smaller(task: Task, kernels: Any, launch: Launch, budget: int) -> list[Launch]:
+    """The pairs of a launch in launches of at most so many device bytes, and of fewer
+    pairs or checkpoints; none where the least one takes more."""
+    sizes = LaunchSizes(task, kernels, budget, listed=launch.zipped)
+    like = sizes.smaller(launch)
+    if like is None:
+        return []
+    queries, targets = launch.queries, launch.targets
+    if not launch.zipped:
+        return list(_filled(sizes, like, queries, targets))
+    launches = []
+    while len(queries):
+        count = targets_in(task, kernels, like, queries, targets)
+        launches.append(replace(like, queries=queries[:count], targets=targets[:count]))
+        queries, targets = queries[count:], targets[count:]
+    return launches
+
+
+def _highest(high: Highest, queries: np.ndarray, targets: np.ndarray) -> Iterator[int]:
+    """Upper bounds of the scores of some queries with some targets."""
+    yield min(int(high.queries[queries].max()), int(high.targets[targets].max()))
+
+
+def zipped(
+    task: Task,
+    kernels: Any,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    budget: int,
+    high: Highest,
+    wide: bool = False,
+) -> Partition:
+    """Launches of pairs that share no side, of similar size; ``wide`` those that run
+    again in int32, for scores in arrays for any pair of the job: they compile once."""
+    sizes, split = LaunchSizes(task, kernels, budget, listed=True), Partition([], [])
+    while len(queries):
+        most = LIST_SIZES[0]
+        some = queries[:most], targets[:most]
+        sides = task.job.query_lengths, task.job.target_lengths
+        m, n = (int(x[of].max()) for x, of in zip(sides, some, strict=True))
+        longest = m, n
+        chosen = least_type(task, kernels, m, n, _highest(high, *some))
+        if chosen is not None and wide:
+            longest = longest if task.paths else task.job.most
+            chosen = "int32", True
+        launch = sizes.largest(*some, longest, chosen)
+        if launch is None:
+            split.pairs.append((int(queries[0]), int(targets[0])))
+            queries, targets = queries[1:], targets[1:]
+            continue
+        count = targets_in(task, kernels, launch, queries, targets)
+        own = {"queries": queries[:count], "targets": targets[:count]}
+        split.blocks.append(replace(launch, **own))
+        queries, targets = queries[count:], targets[count:]
+    return split

@@ -1,0 +1,557 @@
+"""A block filled tile by tile on a CPU: the tiles of an anti-diagonal in threads.
+
+A tile is a strip of ``pairs.dp.wavefront`` with both of its borders. Of the table only
+a row and a column are kept, and the lines of the grid.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxalign.one_function import CPU_OPTIONS
+from jaxalign.pairs.dp import wavefront
+from jaxalign.pairs.long import pruning
+from jaxalign.pairs.long.blocks import (
+    MINUS_INFINITY,
+    NO_BOUND,
+    Line,
+    LineGrid,
+    LongPair,
+    Spot,
+    TableBlock,
+    ToCell,
+    narrow,
+    widened,
+)
+from jaxalign.runtime.devices import bucket, default_device, first_device, on_cpu
+from jaxalign.runtime.programs import program, stored
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.dp.window_program import WindowProblem
+
+
+TILE_ROWS, TILE_COLUMNS = 512, 4096  # a diagonal of 512 rows stays in the first cache
+SMALL_TILE_COLUMNS = 1024  # of a block that has few of them, so that it is divided
+MIN_TILE = 64
+LINES = 32  # of the grid in either direction, about
+
+
+@program(("local", "fused"), compiler_options=CPU_OPTIONS)
+def _tile(
+    query: jax.Array,
+    target: jax.Array,
+    m: jax.Array,
+    n: jax.Array,
+    top: tuple[jax.Array, jax.Array],
+    left: tuple[jax.Array, jax.Array],
+    problem: "WindowProblem",
+    *,
+    local: bool,
+    fused: bool,
+):
+    """Bottom (H, E), right (H, F) and the best of each row with its first column."""
+    top = wavefront.Top(*top)
+    filled = wavefront.strip(
+        query, target, m, n, 0, top, problem.scores, problem.gaps, problem.free,
+        m + n + 1 if fused else None, left=left, local=local, fused=fused,
+    )  # fmt: skip
+    right = filled.last_column, filled.last_gap
+    return filled.bottom, right, filled.row_best, filled.row_column
+
+
+def fill_by_tiles(
+    pair: LongPair,
+    block: TableBlock,
+    bound: int = NO_BOUND,
+    *,
+    until: tuple[int, int] | None = None,
+    keep: bool = True,
+    threads: int = 1,
+    lines: int | None = None,
+    tile: tuple[int, int] | None = None,
+    share: int = 1,
+    progress: Callable[[int], Any] | None = None,
+) -> LineGrid:
+    """Fill a block.
+
+    Parameters
+    ----------
+    bound : int, optional
+        Tiles that no path to this score enters are not computed.
+    until : (i, j), optional
+        The cell in which these paths end; by default any end of the pair.
+    keep : bool
+        Whether lines inside of the block are kept.
+    lines : of the grid in either direction at most, ``LINES`` by default
+    tile : (rows, columns), optional
+    share : of so many blocks side by side, which have the columns of one together
+    progress : called with the cells of each anti-diagonal of tiles, but pruned ones
+    """
+    rows = (LINES if lines is None else lines) if keep else 1
+    most = rows, max(1, rows // share)
+    tile = tile or _tile_size(block, threads)
+    state = _State(pair, block, bound, most, tile, until)
+    across = list(range(0, block.columns, state.tile[1]))
+    down = list(range(0, block.rows, state.tile[0]))
+    compute = partial(_on_device, default_device(), state)
+    with ThreadPoolExecutor(threads) as pool:
+        for d in range(len(down) + len(across) - 1):
+            first, last = max(d - len(across) + 1, 0), min(d, len(down) - 1)
+            tiles = [(down[r], across[d - r]) for r in range(first, last + 1)]
+            cells = list(pool.map(compute, tiles))
+            if progress is not None:
+                progress(sum(cells))
+    return state.grid()
+
+
+def _tile_size(block: TableBlock, threads: int) -> tuple[int, int]:
+    """Tiles that are wide, since each begins and ends with short diagonals; but as many
+    side by side as there are threads, and a block of few columns is divided."""
+    columns = TILE_COLUMNS if block.columns > TILE_COLUMNS else SMALL_TILE_COLUMNS
+    while columns > SMALL_TILE_COLUMNS and columns * threads > block.columns:
+        columns //= 2
+    sides = (TILE_ROWS, block.rows), (columns, block.columns)
+    rows, columns = (min(most, bucket(k, size=MIN_TILE)) for most, k in sides)
+    return rows, columns
+
+
+class _State:
+    """The last row and column that were computed, corners between, and what is kept.
+
+    Tiles of an anti-diagonal touch no cell of one another.
+    """
+
+    def __init__(
+        self,
+        pair: LongPair,
+        block: TableBlock,
+        bound: int,
+        most: tuple[int, int],
+        tile: tuple[int, int],
+        until: tuple[int, int] | None,
+    ):
+        self.pair, self.block, self.bound, self.tile = pair, block, bound, tile
+        self.until = until
+        self.row = Line(block.top.h.copy(), block.top.gap.copy())
+        self.column = Line(block.left.h.copy(), block.left.gap.copy())
+        self.corners = {
+            (0, j): int(block.top.h[j]) for j in range(0, block.columns, tile[1])
+        }
+        self.corners |= {
+            (i, 0): int(block.left.h[i]) for i in range(0, block.rows, tile[0])
+        }
+        self.rows = _lines(block.rows, tile[0], block.columns, most[0])
+        self.columns = _lines(block.columns, tile[1], block.rows, most[1])
+        for i, line in self.rows.items():
+            line.h[0], line.gap[0] = block.left.h[i], MINUS_INFINITY
+        for j, line in self.columns.items():
+            line.h[0], line.gap[0] = block.top.h[j], MINUS_INFINITY
+        self.spots: list[Spot] = []
+        self.cells = 0
+
+    def grid(self) -> LineGrid:
+        block = self.block
+        spots = tuple(
+            sorted(self.spots, key=lambda x: (-x.score, x.rows, x.columns))[:1]
+        )
+        return LineGrid(
+            block,
+            {block.i + i: line for i, line in self.rows.items()},
+            {block.j + j: line for j, line in self.columns.items()},
+            spots,
+            self.cells,
+        )
+
+
+def _lines(length: int, step: int, size: int, most: int) -> dict[int, Line]:
+    """Room for the lines of a grid: the last one, and every so many steps one."""
+    spacing = step * max(1, -(-length // (step * most)))
+    places = [*range(spacing, length, spacing), length]
+    return {
+        k: Line(*(np.full(size + 1, MINUS_INFINITY, np.int32) for _ in range(2)))
+        for k in places
+        if k > 0
+    }
+
+
+def _on_device(device: Any, state: _State, place: tuple[int, int]) -> int:
+    """``_compute`` in another thread, whose default device JAX does not inherit."""
+    with nullcontext() if device is None else jax.default_device(device):
+        return _compute(state, place)
+
+
+def _compute(state: _State, place: tuple[int, int]) -> int:
+    """Fill a tile from what its neighbours left, or leave minus infinity."""
+    i, j = place
+    pair, outer = state.pair, state.block
+    rows = min(state.tile[0], outer.rows - i)
+    columns = min(state.tile[1], outer.columns - j)
+    # Copies: the first cell of each is the last one of another tile's border.
+    top = Line(*(x.copy() for x in state.row.part(j, j + columns)))
+    left = Line(*(x.copy() for x in state.column.part(i, i + rows)))
+    top.h[0] = left.h[0] = state.corners.pop((i, j))
+    block = TableBlock(outer.i + i, outer.j + j, rows, columns, top, left)
+    empty = pruning.is_empty(block, pair.local)
+    pruned = empty or not pruning.reaches(pair, block, state.bound, state.until)
+    if pruned:
+        bottom, right = (
+            Line(*(np.full(k + 1, MINUS_INFINITY, np.int32) for _ in range(2)))
+            for k in (columns, rows)
+        )
+    else:
+        bottom, right = _filled(state, block)
+        state.cells += rows * columns
+    state.corners[i + rows, j + columns] = int(bottom.h[-1])
+    for line, new, at in ((state.row, bottom, j), (state.column, right, i)):
+        line.h[at + 1 : at + len(new.h)] = new.h[1:]
+        line.gap[at + 1 : at + len(new.gap)] = new.gap[1:]
+    for lines, number, new, at in (
+        (state.rows, i + rows, bottom, j),
+        (state.columns, j + columns, right, i),
+    ):
+        if number in lines:
+            lines[number].h[at + 1 : at + len(new.h)] = new.h[1:]
+            lines[number].gap[at + 1 : at + len(new.gap)] = new.gap[1:]
+    return 0 if pruned else rows * columns
+
+
+def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
+    """Bottom and right of a tile; in local mode its best is put among the spots."""
+    pair = state.pair
+    rows, columns = state.tile
+    query = np.zeros(rows, np.int32)
+    query[: block.rows] = pair.query[block.i : block.i + block.rows]
+    target = np.zeros(columns, np.int32)
+    target[: block.columns] = pair.target[block.j : block.j + block.columns]
+    given = narrow(pair, block)
+    lines = padded(given.top, columns), padded(given.left, rows)
+    bottom, right, best, column = _tile(
+        query, target, block.rows, block.columns, *lines, given.problem,
+        local=pair.local, fused=first_device().platform == "cpu",
+    )  # fmt: skip
+    if pair.local:
+        best = np.asarray(best)[: block.rows + 1]
+        i = int(best.argmax())
+        row, j = block.i + i, block.j + int(np.asarray(column)[i])
+        state.spots.append(Spot(int(best[i]), (row, row), (j, j)))
+    lines = []
+    for (h, gap), size in ((bottom, block.columns), (right, block.rows)):
+        h, gap = np.asarray(h)[: size + 1], np.asarray(gap)[: size + 1]
+        lines.append(widened(h, gap, given))
+    return lines[0], lines[1]
+
+
+def padded(line: Line, size: int) -> Line:
+    """A line with room for a whole tile; what lies behind its end does not matter."""
+    return Line(*(np.resize(x, size + 1) if len(x) <= size else x for x in line))
+
+
+# ------------------------------------------------------------------------------
+# A block filled by the kernel of one long pair, on all multiprocessors of a GPU.
+#
+# Lines stay on the device; what is needed of them is fetched by parts. Small blocks are
+# filled on the host's CPU, which finds cells exactly.
+
+FEW_LINES = 24  # of a large block: 1.8 GB where both sides have 4.6 million letters
+LARGE_CELLS = 2**36
+# Of other blocks lines are as far apart. A path goes from row to row; chunks with cells
+# of a column that is stored take twice as long.
+LINE_ROWS, LINE_COLUMNS = 512, 8192
+# Between these no line is inside, so that a block would be filled again without end.
+HOST_CELLS = LINE_ROWS * LINE_COLUMNS  # of a block, at most
+TALL_ROWS = 2**19  # from so many on a lane has 16 rows, not 8
+SEGMENTS = 64  # of the columns, at most, in local mode
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceLine:
+    """A line on a device; its first cell is on the border of the block."""
+
+    arrays: Any  # int32 (lines, 2, room)
+    number: int
+    first: int
+    length: int
+
+    def part(self, first: int, last: int) -> Line:
+        """Cells ``first`` to ``last`` on the host."""
+        size = last - first + 1
+        room = min(bucket(size), self.arrays.shape[-1])
+        start = min(max(first - 1, 0), self.arrays.shape[-1] - room)
+        values = np.asarray(_part(self.arrays, self.number, start, room))
+        h, gap = (np.full(size, MINUS_INFINITY, np.int32) for _ in range(2))
+        skipped = int(first == 0)
+        at = first - 1 + skipped - start
+        h[skipped:] = values[0, at : at + size - skipped]
+        gap[skipped:] = values[1, at : at + size - skipped]
+        if skipped:
+            h[0] = self.first
+        return Line(h, gap)
+
+    @property
+    def h(self) -> np.ndarray:
+        return self.part(0, self.length).h
+
+    def most_beside(self, first: int, last: int, to: ToCell) -> int:
+        """As that of ``Line``."""
+        return int(_most_beside(self.arrays, self.number, first, last, to))
+
+
+@program(("size",))
+def _part(arrays: jax.Array, number: int, start: int, size: int):
+    return lax.dynamic_slice(arrays, (number, 0, start), (1, 2, size))[0]
+
+
+@program()
+def _most_beside(
+    arrays: jax.Array, number: int, first: int, last: int, to: ToCell
+) -> jax.Array:
+    h = arrays[number, 0]
+    j = 1 + jnp.arange(h.shape[0], dtype=jnp.int32)
+    beside = ((j < first) | (j > last)) & (j <= to.column)
+    beside &= h > MINUS_INFINITY // 2
+    return jnp.where(beside, to.most(jnp, h, j), MINUS_INFINITY).max()
+
+
+def fill_on_gpu(
+    pair: LongPair,
+    block: TableBlock,
+    bound: int = NO_BOUND,
+    *,
+    kernels: Any,
+    until: tuple[int, int] | None = None,
+    keep: bool = True,
+    threads: int = 1,
+    rows: int | None = None,
+    steps: int | None = None,
+    interpret: Any = None,
+    packed: bool | None = None,
+    small: int = HOST_CELLS,
+    share: int = 1,
+    progress: Callable[[int], Any] | None = None,
+) -> LineGrid:
+    """As ``tile_fill.fill``.
+
+    Parameters
+    ----------
+    kernels : the package ``kernels_pallas``
+    rows, steps : of a lane, and of a chunk
+    packed : whether registers have values of 16 bits, by default where those hold the
+        pair; values that do not fit are found, and the block is filled in int32
+    small : a block of so many cells, or fewer, is filled on the host
+    """
+    if block.rows * block.columns <= small:
+        with on_cpu():
+            return fill_by_tiles(
+                pair, block, bound, until=until, keep=keep, threads=threads, share=share
+            )
+    for of_16_bits in (packed, False):
+        sizes = sizes_of(
+            pair, block, kernels, keep, rows, steps, interpret, of_16_bits, share
+        )
+        arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
+        s = sizes.shape
+        static = {"s": s, "segments": -(-s.chunks // segment), "interpret": interpret}
+        run = stored(kernels.long_block, tuple(static))
+        lines = run(arrays, pair.scores, **static)
+        if not s.packed or not np.asarray(lines.lost)[: sizes.bands].any():
+            break
+    grid = _grid(pair, block, lines, sizes, segment)
+    if progress is not None:
+        progress(block.rows * block.columns)
+    return grid
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Static sizes of a launch, and its lines."""
+
+    shape: Any  # kernels_pallas.LongFill
+    bands: int
+    chunks: int
+    band_step: int  # a line every so many bands
+    capture: int  # a line every so many columns
+
+
+def sizes_of(
+    pair: LongPair,
+    block: TableBlock,
+    kernels: Any,
+    keep: bool,
+    rows: int | None,
+    steps: int | None,
+    interpret: Any = None,
+    packed: bool | None = None,
+    share: int = 1,
+) -> _Sizes:
+    large = block.rows * block.columns >= LARGE_CELLS
+    room = _room(pair, block)
+    steps = steps or (64 if room[1] >= 2**16 else 32)
+    rows, packed = _form(pair, kernels, room[0], rows, steps, packed)
+    bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps, packed)
+    most = kernels.long_sizes(*room, rows, steps, packed)
+    band_rows = rows * 32 * (2 if packed else 1)
+    if large:
+        band_step = -(-bands // FEW_LINES)
+        capture = -(-block.columns // max(1, FEW_LINES // share))
+    else:
+        band_step, capture = max(1, LINE_ROWS // band_rows), LINE_COLUMNS
+    if not keep:
+        band_step, capture = bands, block.columns
+    room_bands = -(-bands // 4) * 4 if large else bucket(most[0], size=4)
+    room_chunks = chunks if large else bucket(most[1], size=4)
+    columns = block.columns if large else room_chunks * steps * 4
+    shape = kernels.LongFill(
+        rows,
+        pair.local,
+        room_bands,
+        room_chunks,
+        len(pair.scores) + 1,
+        slots=1 + (bands - 1) // band_step if large else 1 + room_bands // band_step,
+        captures=-(-columns // capture) if keep else 1,
+        steps=steps,
+        last_row=not pair.local and "target_end" in pair.free,
+        packed=packed,
+        plain=interpret is not None,
+        target=kernels.this_target(),
+    )
+    return _Sizes(shape, bands, chunks, band_step, capture)
+
+
+def _form(
+    pair: LongPair,
+    kernels: Any,
+    height: int,
+    rows: int | None,
+    steps: int,
+    packed: bool | None,
+) -> tuple[int, bool]:
+    """(rows of a lane, whether values have 16 bits), where None leaves the choice."""
+    tall = height >= TALL_ROWS
+    room = rows or (16 if tall else 8)
+    if packed is not False and _fit_packed(pair, kernels, room, steps):
+        return room, True
+    return room, bool(packed)
+
+
+def _fit_packed(pair: LongPair, kernels: Any, rows: int, steps: int) -> bool:
+    """Whether values of 16 bits hold a pair."""
+    shape = kernels.LongFill(rows, pair.local, 4, 1, 2, steps=steps, packed=True,
+                             target=kernels.this_target())  # fmt: skip
+    costs = pair.scores, pair.open, pair.extend
+    return kernels.long_fits_packed(*costs, pair.m + pair.n, shape)
+
+
+def _room(pair: LongPair, block: TableBlock) -> tuple[int, int]:
+    """Rows and columns that a launch has room for: all blocks between the lines of a
+    large pair are one program."""
+    if block.rows * block.columns >= LARGE_CELLS or pair.m * pair.n < LARGE_CELLS:
+        return block.rows, block.columns
+    tallest = -(-pair.m // FEW_LINES) + 32 * 64  # lines lie between bands
+    return max(block.rows, tallest), max(block.columns, -(-pair.n // FEW_LINES))
+
+
+def arrays_of(
+    pair: LongPair,
+    block: TableBlock,
+    bound: int,
+    kernels: Any,
+    sizes: _Sizes,
+    until: tuple[int, int] | None = None,
+):
+    """(kernels_pallas.LongBlock, chunks of a segment)."""
+    s, padding = sizes.shape, len(pair.scores)
+    height, width = s.bands * s.band, 4 * s.width
+    query = np.full(height, padding, np.uint8)
+    query[: block.rows] = pair.query[block.i : block.i + block.rows]
+    target = np.full(width, padding, np.uint8)
+    target[: block.columns] = pair.target[block.j : block.j + block.columns]
+    top = np.full((2, width), MINUS_INFINITY, np.int32)
+    left = np.full((2, height), MINUS_INFINITY, np.int32)
+    for room, line in ((top, block.top), (left, block.left)):
+        room[0, : len(line.h) - 1] = line.h[1:]
+        room[1, : len(line.h) - 1] = line.gap[1:]
+    slots = np.zeros(s.bands + 1, np.int32)
+    inner = range(sizes.band_step, sizes.bands, sizes.band_step)
+    slots[list(inner)] = np.arange(1, len(inner) + 1)
+    segment = -(-s.chunks // SEGMENTS) if pair.local else s.chunks
+    costs = pruning.end_costs(pair, until)
+    end = until or (pair.m, pair.n)
+    numbers = kernels.LongNumbers(
+        n=block.columns,
+        m=block.rows,
+        open=pair.open,
+        extend=pair.extend,
+        chunks=sizes.chunks,
+        bands=sizes.bands,
+        capture=sizes.capture,
+        bound=bound,
+        rest_rows=end[0] - block.i,
+        rest_columns=end[1] - block.j,
+        step_score=max(int(pair.scores.max(initial=0)), 0),
+        query_extend=costs[0],
+        target_extend=costs[1],
+        stored_chunks=segment,
+    )
+    numbers = type(numbers)(*(np.int32(x) for x in numbers))
+    corner = np.int32(block.top.h[0])
+    return kernels.LongBlock(numbers, query, target, top, left, corner, slots), segment
+
+
+def _grid(
+    pair: LongPair, block: TableBlock, lines: Any, sizes: _Sizes, segment: int
+) -> LineGrid:
+    s = sizes.shape
+    rows: dict[int, Any] = {}
+    for k, band in enumerate(range(sizes.band_step, sizes.bands, sizes.band_step)):
+        i = band * s.band
+        rows[block.i + i] = DeviceLine(
+            lines.rows, k + 1, int(block.left.h[i]), block.columns
+        )
+    columns: dict[int, Any] = {}
+    ends = [*range(sizes.capture, block.columns, sizes.capture), block.columns]
+    for k, j in enumerate(ends):
+        columns[block.j + j] = DeviceLine(
+            lines.columns, k, int(block.top.h[j]), block.rows
+        )
+    last = columns[block.j + block.columns].h
+    row = np.full(block.columns + 1, MINUS_INFINITY, np.int32)
+    row[0], row[-1] = block.left.h[-1], last[-1]
+    if s.last_row:
+        row[1:] = np.maximum(
+            np.asarray(lines.last_row)[: block.columns], MINUS_INFINITY
+        )
+    # Of the last row nobody asks for more: blocks begin at lines above.
+    rows[block.i + block.rows] = Line(row, np.full_like(row, MINUS_INFINITY))
+    chunks = int(np.asarray(lines.computed, np.int64)[: sizes.bands].sum())
+    cells = min(chunks * s.band * s.steps * 4, block.rows * block.columns)
+    spots = _spots(block, np.asarray(lines.best), sizes, segment) if pair.local else ()
+    return LineGrid(block, rows, columns, spots, cells)
+
+
+def _spots(block: TableBlock, best: np.ndarray, sizes: _Sizes, segment: int):
+    """Where the best of the block may lie: the last lane is behind."""
+    s, best = sizes.shape, best[: sizes.bands]
+    spots: list[Spot] = []
+    for band, number in zip(*np.nonzero(best == best.max()), strict=True):
+        wide = segment * s.steps * 4
+        rows = band * s.band + 1, min((band + 1) * s.band, block.rows)
+        columns = (
+            max(int(number) * wide - (s.lanes - 1) * 4, 0) + 1,
+            min((int(number) + 1) * wide, block.columns),
+        )
+        spots.append(
+            Spot(
+                int(best.max()),
+                (block.i + int(rows[0]), block.i + int(rows[1])),
+                (block.j + columns[0], block.j + columns[1]),
+            )
+        )
+    return tuple(spots)

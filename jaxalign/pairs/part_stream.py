@@ -1,0 +1,544 @@
+"""A job run part by part: the next parts are planned and computed meanwhile.
+
+A part in which most pairs may pass is a batch of its own. Of the others the few pairs
+that may pass are aligned together with those of the parts that follow: a window needs
+pairs of like lengths, of which one part may have too few.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxalign.errors import DeviceError, UsageError
+from jaxalign.model.alphabet import gather_runs
+from jaxalign.model.numbers import check_whole
+from jaxalign.pairs import engine, pair_matrix
+from jaxalign.pairs.gpu import launches
+from jaxalign.pairs.pair_matrix import WholeJob
+from jaxalign.pairs.plan import (
+    COLUMN_BYTES,
+    SUMMED,
+    Plan,
+    Progress,
+    Task,
+    WholeCodes,
+    added,
+    merge,
+)
+from jaxalign.pairs.proofs import proof
+from jaxalign.pairs.proofs.proof import Survivors
+from jaxalign.pairs.run_state import Run
+from jaxalign.runtime import pipeline
+from jaxalign.runtime.devices import (
+    Arrivals,
+    Share,
+    budget_of,
+    connect,
+    fetch,
+    installed_version,
+    share_of,
+)
+
+# ------------------------------------------------------------------------------
+# The rows of all pairs of a set in parts: some queries against all that follow.
+#
+# A part is a band of the pair matrix, so its rows are consecutive rows of the result;
+# of two sets, as of a search, it is some queries against all targets. Parts depend on
+# the lengths alone, not on the machine: a run may go on elsewhere.
+
+PART_ROWS = 2**22  # of a part, about; 184 MB of statistics
+PART_CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
+MIN_PARTS = 32  # of a smaller job, so that several machines end together …
+MIN_CELLS = 2**38  # … but so many cells each, and QUERIES_STEP queries
+SEARCH_CELLS = 2**42  # … of a search, which may read the database for each part
+LAST_RATIO = 1.5  # parts that the last one may be: a small triangle leaves lanes empty
+# Times as many targets: no more cells in vain than a triangle of its own has
+MIN_TARGET_RATIO = 3
+MOST_ROWS = 2**61  # no job has as many; sums with it stay within int64
+QUERIES_STEP = 64  # a launch on a GPU takes so many queries
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive rows of a large result that are computed as one.
+
+    Attributes
+    ----------
+    index : int
+        Which of the parts.
+    first, last : int
+        Its queries, ``last`` not included.
+    start, stop : int
+        Its rows of the whole result as it is before filters, ``stop`` not included.
+    cells : int
+        About what it costs beside the other parts.
+    """
+
+    index: int
+    first: int
+    last: int
+    start: int
+    stop: int
+    cells: int
+
+
+def cut(
+    lengths: np.ndarray,
+    include_self: bool = False,
+    rows: int | None = None,
+    cells: int | None = None,
+) -> list[Part]:
+    """The parts of all pairs i < j (i <= j with ``include_self``) of some sequences.
+
+    Parameters
+    ----------
+    lengths : int64 (n,)
+    rows, cells : int, optional
+        Of a part at most, unless a single query has more; of the last half as many
+        more. By default ``PART_ROWS`` and ``PART_CELLS``, or a share of a smaller job.
+
+    Returns
+    -------
+    list of Part
+        One at least; where there is no pair, it has no rows.
+    """
+    n, follow = len(lengths), 0 if include_self else 1
+    lengths = np.asarray(lengths, np.int64)
+    partners = n - np.arange(n) - follow
+    after = np.cumsum(lengths[::-1])[::-1] - follow * lengths
+    row = np.concatenate([[0], np.cumsum(partners)])
+    cell = np.concatenate([[0], np.cumsum(lengths * after)])
+    rows = checked(rows) or min(
+        PART_ROWS, max(int(row[n]) // MIN_PARTS, QUERIES_STEP * n, 1)
+    )
+    cells = cells or min(PART_CELLS, max(int(cell[n]) // MIN_PARTS, MIN_CELLS))
+    return _bands(row, cell, rows, cells, LAST_RATIO)
+
+
+def cut_search(
+    lengths: np.ndarray,
+    top: int,
+    residues: int,
+    rows: int = PART_ROWS,
+    cells: int = SEARCH_CELLS,
+) -> list[Part]:
+    """The parts of a search: some queries against the whole database.
+
+    Parameters
+    ----------
+    lengths : int64 (n,), of the queries
+    top : int
+        Rows of a query at most; ``start`` and ``stop`` count so many of each.
+    residues : int
+        Of the database, about; the same whenever the run goes on.
+    rows, cells : int
+        Of a part at most, unless a single query has more.
+    """
+    lengths = np.asarray(lengths, np.int64)
+    row = np.arange(len(lengths) + 1, dtype=np.int64) * top
+    cell = np.concatenate([[0], np.cumsum(lengths * max(residues, 1))])
+    return _bands(row, cell, rows, cells)
+
+
+def _bands(
+    row: np.ndarray, cell: np.ndarray, rows: int, cells: int, most: float = 1
+) -> list[Part]:
+    """Some queries a part; ``row`` and ``cell`` count those of all queries before; the
+    last is up to ``most`` parts."""
+    bands, first, n = [], 0, len(row) - 1
+    totals = (row, rows), (cell, cells)
+    while row[first] < row[n] or not bands:
+        last = min(_reach(total, first, limit) for total, limit in totals)
+        if all(total[n] - total[first] <= most * limit for total, limit in totals):
+            last = n
+        last = max(last, min(first + 1, n))
+        if last < n and last - first > QUERIES_STEP:
+            last = first + (last - first) // QUERIES_STEP * QUERIES_STEP
+        start, stop = int(row[first]), int(row[last])
+        part_cells = int(cell[last] - cell[first])
+        bands.append(Part(len(bands), first, last, start, stop, part_cells))
+        first = last
+    return bands
+
+
+def cut_of(task: Task, rows: int | None = None) -> list[Part]:
+    """The parts of a task of all pairs of a set.
+
+    Raises
+    ------
+    UsageError
+        ``rows`` below 1.
+    """
+    return cut(task.queries.lengths, task.include_self, rows)
+
+
+def checked(rows: int | None) -> int | None:
+    """Rows of a part, None where none are asked for.
+
+    Raises
+    ------
+    UsageError
+        Below 1.
+    """
+    check_whole("part_rows", rows)
+    return rows and min(rows, MOST_ROWS)
+
+
+def shard(parts: list[Part], k: int, n: int) -> list[Part]:
+    """The k-th of n shares, from 1: parts by LPT on n machines that are alike; no
+    machine beyond the number of parts has one.
+
+    Raises
+    ------
+    UsageError
+        There is no such share.
+    """
+    if not 1 <= k <= n:
+        raise UsageError(f"shard {k} of {n}: from 1 to the number of shards")
+    if k > len(parts):
+        return []
+    machines = min(n, len(parts))
+    taken = pair_matrix.schedule([part.cells for part in parts], machines).windows[
+        k - 1
+    ]
+    return [parts[index] for index in sorted(taken)]
+
+
+def _reach(total: np.ndarray, first: int, limit: int) -> int:
+    """The largest end up to which the running total grows by the limit at most."""
+    return int(np.searchsorted(total, total[first] + limit, "right")) - 1
+
+
+def tasks_of_part(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
+    """The task whose result are the rows of a part, and those that compute them.
+
+    Of two sets that is one task. Of one set it is one where its queries are few beside
+    those they meet: they meet each other twice then. Else two: the queries against all
+    that follow the part, and those of the part among themselves.
+
+    reserved : bytes of results in memory while parts are at work
+    """
+    n = task.shape[0]
+    if (part.first, part.last) == (0, n):
+        whole = replace(task, reserved=reserved)
+        return whole, [whole]
+    if task.kind == "cross":
+        letters = max(len(task.queries.codes), len(task.targets.codes))
+        whole = WholeJob(task.job.most, task.job.cells, task.shape[1], letters)
+        band = task.queries.between(part.first, part.last)
+        rows = replace(task, queries=band, whole=whole, reserved=reserved)
+        return rows, [rows]
+    longest = int(task.queries.lengths.max(initial=0))
+    whole = WholeJob((longest, longest), task.job.cells, n, len(task.queries.codes))
+    same = replace(task, whole=whole, reserved=reserved)
+    band = task.queries.between(part.first, part.last)
+    rows = replace(same, queries=band, targets=task.queries.between(part.first, n))
+    if len(band) * MIN_TARGET_RATIO <= len(rows.targets):
+        rows = replace(rows, once=False)
+        return rows, [rows]
+    corner = replace(same, queries=band, targets=band, size=n - part.first)
+    if part.last == n:
+        return replace(corner, size=None), [corner]
+    rest = task.queries.between(part.last, n)
+    square = replace(corner, kind="cross", targets=rest, shift=len(band))
+    return rows, [square, corner]
+
+
+def parts_held(devices: int) -> int:
+    """Parts whose rows are in memory at a time, while some devices compute."""
+    return pipeline.PARTS_AHEAD * max(devices, 1) + pipeline.WRITERS
+
+
+def reserved_bytes(task: Task, parts: list[Part], count: int) -> int:
+    """Bytes of the ``count`` largest parts, all rows kept."""
+    rows = sorted((part.stop - part.start for part in parts), reverse=True)
+    return sum(rows[:count]) * COLUMN_BYTES[task.output]
+
+
+class Limits(NamedTuple):
+    """How much is done at once."""
+
+    looked_at: int  # pairs of parts that are looked at together; 0: each part alone
+    pairs: int  # of a batch, which then takes no further part …
+    parts: int  # … nor beyond so many: an interrupted run computes them again
+    groups_ahead: int = 0  # parts looked at while what was found before is planned
+
+
+# A core counts the subsequences of 10^6 pairs a second, a GPU of 1,000 times as many;
+# few pairs at a time would leave it idle.
+ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**20, 64, 2)
+
+
+class Batch(NamedTuple):
+    """Consecutive parts, the plan of their rows, and what is said of each alone."""
+
+    parts: list[Part]
+    plan: Plan
+    figures: list[dict]
+
+
+class _Looked(NamedTuple):
+    """A part, the task of its rows, and its pairs that may pass."""
+
+    part: Part
+    task: Task
+    passing: Survivors
+
+
+def stream(
+    task: Task,
+    some: list[Part],
+    progress: Progress = None,
+    busy: Progress = None,
+):
+    """Run parts of a task of all pairs of a set, or of two; the next ones are planned
+    and computed while the caller has one.
+
+    Yields
+    ------
+    part, columns, paths, info
+        As of ``run``, part by part, in order; indices are those of the whole set.
+        ``seconds`` is the time since the part before.
+    """
+    task = replace(task, whole_codes=_whole_codes(task))
+    ahead, reserved = _room(task, some)
+    batches: deque[Batch] = deque()
+
+    def runs():
+        for batch in planned(task, some, reserved):
+            batches.append(batch)
+            yield engine.start(batch.plan)
+
+    cells, began = sum(part.cells for part in some), time.perf_counter()
+    whole = replace(task, reserved=reserved)
+    for run in engine.compute(runs(), whole, cells, progress, busy, ahead):
+        now = time.perf_counter()
+        run.seconds, began = now - began, now
+        yield from parts_of(batches.popleft(), run)
+
+
+def _whole_codes(task: Task) -> tuple[WholeCodes, ...]:
+    """The letters that the parts of a task share on a device."""
+    sides = task.queries.codes, task.targets.codes
+    return tuple(map(WholeCodes, sides[:1] if sides[0] is sides[1] else sides))
+
+
+def _room(task: Task, some: list[Part]) -> tuple[int, int]:
+    """How many parts are planned or at work ahead, and the bytes of those in memory."""
+    count = parts_held(len(task.devices))
+    ahead = count - pipeline.WRITERS
+    return ahead, reserved_bytes(task, some, count)
+
+
+def tasks_of(task: Task, some: list[Part]) -> Iterator[Task]:
+    """The tasks that compute some parts, as ``stream`` has them."""
+    task = replace(task, whole_codes=_whole_codes(task))
+    _, reserved = _room(task, some)
+    for part in some:
+        yield from tasks_of_part(task, part, reserved)[1]
+
+
+def plan_parts(task: Task, some: list[Part]) -> Plan:
+    """The plan of a streamed run: that of its heaviest part, and how many there are."""
+    _, reserved = _room(task, some)
+    heaviest = max(some, key=lambda part: part.cells)
+    figures = engine.plan_rows(*tasks_of_part(task, heaviest, reserved)).figures
+    whole = {"pairs": sum(part.stop - part.start for part in some)}
+    whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
+    whole |= proof.bound_figures(task)
+    return Plan(task, (), figures | whole, tuple(some))
+
+
+def merge_all(tables: list[tuple]) -> dict:
+    """The figures of (part, table) pairs, merged to those of the job."""
+    return merge([table.info for _, table in tables]) | {"parts": len(tables)}
+
+
+def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
+    """The batches of some parts of a task, in order."""
+    waiting: list[_Looked] = []
+    limits = ON_GPU if proof.on_gpu(task, prepare=True) else ON_CPU
+    for part, own, computed, passing in _looked_at(task, some, reserved, limits):
+        if waiting and not _takes(waiting, part, limits):
+            yield _batch(task, waiting, reserved)
+            waiting = []
+        if passing is not None:
+            waiting.append(_Looked(part, own, passing))
+            continue
+        if waiting:
+            yield _batch(task, waiting, reserved)
+            waiting = []
+        plan = engine.plan_rows(own, computed)
+        figures = plan.figures | proof.figures_of(own, None)
+        yield Batch([part], replace(plan, figures=figures), [{}])
+    if waiting:
+        yield _batch(task, waiting, reserved)
+
+
+def _looked_at(task: Task, some: list[Part], reserved: int, limits: Limits):
+    """Part, task of its rows, tasks that compute them, its pairs that may pass or None
+    where all are to be aligned; of some parts, in order."""
+    look, groups = partial(_look, task, reserved), _groups(some, limits)
+    if limits.groups_ahead:
+        looked = pipeline.in_advance(look, groups, limits.groups_ahead)
+    else:
+        looked = map(look, groups)
+    for group in looked:
+        yield from group
+
+
+def _look(task: Task, reserved: int, parts: list[Part]) -> list[tuple]:
+    """``_looked_at`` of consecutive parts."""
+    tasks = [tasks_of_part(task, part, reserved) for part in parts]
+    own = [one for one, _ in tasks]
+    if len(parts) > 1:
+        band, _ = tasks_of_part(task, _band(parts), reserved)
+        starts = [part.first - parts[0].first for part in parts]
+        each = proof.look_at_parts(band, own, starts)
+    else:
+        each = map(proof.look, own)
+    together = zip(parts, tasks, each, strict=True)
+    return [(part, *both, passing) for part, both, passing in together]
+
+
+def _groups(some: list[Part], limits: Limits) -> Iterator[list[Part]]:
+    """Consecutive parts that are looked at together."""
+    group: list[Part] = []
+    for part in some:
+        pairs = part.stop - group[0].start if group else 0
+        if group and (group[-1].last != part.first or pairs > limits.looked_at):
+            yield group
+            group = []
+        group.append(part)
+    if group:
+        yield group
+
+
+def _band(parts: list[Part]) -> Part:
+    """Consecutive parts as one."""
+    cells = sum(part.cells for part in parts)
+    return replace(parts[0], last=parts[-1].last, stop=parts[-1].stop, cells=cells)
+
+
+def _takes(waiting: list[_Looked], part: Part, limits: Limits) -> bool:
+    """Whether a batch takes one more part."""
+    pairs = sum(len(one.passing.i) for one in waiting)
+    follows = waiting[-1].part.last == part.first
+    return follows and pairs < limits.pairs and len(waiting) < limits.parts
+
+
+def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
+    """One plan of the pairs of some parts."""
+    parts = [one.part for one in looked]
+    first = parts[0]
+    own, _ = tasks_of_part(task, _band(parts), reserved)
+    shifts = [one.part.first - first.first for one in looked]
+    pairs = zip(looked, shifts, strict=True)
+    some = [proof.shifted(task, one.passing, shift) for one, shift in pairs]
+    i, j = (np.concatenate(side) for side in zip(*some, strict=True))
+    excluded = reduce(added, (one.passing.excluded for one in looked))
+    plan = proof.plan_of_survivors(own, Survivors(i, j, excluded))
+    each = [proof.figures_of(one.task, one.passing) for one in looked]
+    return Batch(parts, plan, each)
+
+
+def parts_of(batch: Batch, run: Run) -> Iterator[tuple]:
+    """(part, columns, paths, info) of the parts of a batch that has run; the first one
+    says what was computed for all."""
+    columns, paths = run.output.finish()
+    pairs = Survivors(columns["query"], columns["target"])
+    shift = batch.parts[0].first
+    sides = proof.shifted(batch.plan.task, pairs, shift)
+    columns |= dict(zip(("query", "target"), sides, strict=True))
+    info: dict[str, Any] = engine.summary(run)
+    if len(batch.parts) == 1:
+        yield batch.parts[0], columns, paths, info | batch.figures[0]
+        return
+    ends = np.searchsorted(columns["query"], [part.last for part in batch.parts])
+    start = 0
+    for part, stop, figures in zip(batch.parts, ends, batch.figures, strict=True):
+        rows = np.arange(start, stop)
+        some = {name: values[start:stop] for name, values in columns.items()}
+        runs = None if paths is None else gather_runs(paths[0], paths[1], rows)
+        yield part, some, runs, info | figures
+        info = info | {name: 0 for name in SUMMED if name in info}
+        info["device_cells"] = [0] * len(info["device_cells"])
+        start = stop
+
+
+# ------------------------------------------------------------------------------
+# Many machines: the parts of a job as tasks on Ray (``jaxalign[cluster]``).
+#
+# Each task is one part, computed by ``pairs.engine`` with the CPUs or the GPU it was
+# given. Some more parts are handed out than there are workers, never all; a part whose
+# worker or machine is lost is computed again. Rows come back in order, so the result is
+# the same.
+
+MAX_RETRIES = 20  # times a part is computed anew after a loss
+PARTS_PER_WORKER = 2  # parts handed out for each worker; those beyond one wait
+
+
+def stream_on_cluster(
+    task: Task,
+    some: list[Part],
+    address: str,
+    progress: Progress = None,
+    busy: Progress = None,
+):
+    """As ``streamed.stream``, on the machines of a Ray cluster.
+
+    Parameters
+    ----------
+    address : str
+        "auto" for the cluster this machine belongs to, or "HOST:PORT".
+
+    Raises
+    ------
+    UsageError
+        Ray is not installed, or devices are named: Ray gives each part its device.
+    DeviceError
+        No cluster answers, or its machines have another version of jaxalign.
+    """
+    if task.devices:
+        raise UsageError("a cluster chooses devices by itself: leave out devices")
+    ray = connect(address)
+    share = share_of(ray.nodes())
+    work = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_retries=MAX_RETRIES)
+    work = work(_compute)
+    whole = ray.put(task)
+    ready = Arrivals(ray, sum(part.cells for part in some), progress, busy, share)
+    todo, pending = iter(some), []
+    try:
+        while True:
+            while len(pending) < PARTS_PER_WORKER * share.workers:
+                if (part := next(todo, None)) is None:
+                    break
+                pending.append(
+                    (part, work.remote(whole, part, share, installed_version()))
+                )
+            if not pending:
+                return
+            part, coming = pending[0]
+            ready.wait(pending)
+            yield part, *fetch(ray, coming)
+            pending.pop(0)
+    finally:
+        for _, reference in pending:
+            ray.cancel(reference, force=False)
+
+
+def _compute(task: Task, part: Part, share: Share, version: str):
+    """One part, on a worker."""
+    if version != installed_version():
+        raise DeviceError(f"jaxalign {installed_version()} on a worker, {version} here")
+    # Ray limits OpenMP to the CPUs of a task; XLA's loops are threads of our own.
+    threads = launches.THREADS_OF_A_DEVICE if share.gpus else share.cpus
+    budget = min(task.budget, budget_of() // share.on_a_node)
+    task = replace(task, threads=threads, budget=budget)
+    ((_, columns, paths, info),) = stream(task, [part])
+    return columns, paths, info

@@ -1,1 +1,0 @@
-"""Large jobs, in parts."""

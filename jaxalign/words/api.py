@@ -1,0 +1,194 @@
+# pyright: strict, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+"""The public functions of edit distances (Levenshtein): integers, paths, near pairs.
+
+A substitution, an inserted and a deleted letter cost 1 each. Letters are the characters
+of a text, whichever, and differ where they are written differently: ``a`` is not ``A``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from jaxalign import inputs
+from jaxalign.errors import InputError, UsageError
+from jaxalign.inputs import SetLike
+from jaxalign.model import operations
+from jaxalign.model.numbers import check_whole, is_number
+from jaxalign.runtime import pipeline
+from jaxalign.runtime.devices import budget_of
+from jaxalign.signatures import with_options
+from jaxalign.words import distances, near_pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditOptions:
+    """Every option of edit distances, with its default."""
+
+    threads: int | None = None
+    memory_budget: int | str | None = None
+
+
+class EditKeywords(TypedDict, total=False):
+    """Options of edit distances."""
+
+    threads: int | None
+    memory_budget: int | str | None
+
+
+@overload
+def edit_distance(
+    queries: SetLike,
+    targets: SetLike,
+    *,
+    return_cigars: Literal[False] = False,
+    **options: Unpack[EditKeywords],
+) -> np.ndarray: ...
+
+
+@overload
+def edit_distance(
+    queries: SetLike,
+    targets: SetLike,
+    *,
+    return_cigars: Literal[True],
+    **options: Unpack[EditKeywords],
+) -> tuple[np.ndarray, list[str]]: ...
+
+
+@with_options(EditOptions)
+def edit_distance(
+    queries: SetLike,
+    targets: SetLike,
+    *,
+    return_cigars: bool = False,
+    **options: Unpack[EditKeywords],
+) -> np.ndarray | tuple[np.ndarray, list[str]]:
+    """Edit distance of query k to target k; one sequence on a side meets all others.
+
+    Parameters
+    ----------
+    queries, targets : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
+        See ``jaxalign.inputs``. Letters are taken as they stand there, so any str is a
+        sequence. Numbers of an array are letters too.
+    return_cigars : bool
+        Return (distances, CIGARs) instead, with ``=`` and ``X``, ``I`` for a letter of
+        the query alone and ``D`` for one of the target alone; ``*`` where both are
+        empty. Of several alignments the usual rule of ties chooses one.
+    threads : int, optional
+        Host threads; all cores by default.
+    memory_budget : int or str, optional
+        Bytes, or ``"2GiB"``; half of the free memory by default. CIGARs need a quarter
+        of a byte for each cell of the largest pair.
+
+    Returns
+    -------
+    int32 (n,)
+
+    Raises
+    ------
+    InputError
+        The sides differ in length, a file cannot be read, or one side is text and the
+        other one numbers.
+    MemoryPlanError
+        The rows of a path exceed the budget.
+
+    Notes
+    -----
+    Bit-parallel words of Myers (1999) in the form of Hyyrö (2003). Distances of
+    at least 4,096 pairs that would take the host threads more than a second run on
+    JAX's default device where it is a GPU with kernels, but for sequences above 131,072
+    letters.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> jaxalign.edit_distance(["kitten", "MKTAYIA"], ["sitting", "MKTAIA"])
+    array([3, 1], dtype=int32)
+    >>> jaxalign.edit_distance(["kitten"], ["sitting"], return_cigars=True)
+    (array([3], dtype=int32), ['1X3=1X1=1D'])
+    """
+    chosen = _checked(EditOptions(**options))
+    both, (left, right) = inputs.letters(queries, targets)
+    many = _pairs(left, right)
+    i = np.arange(many) if left == many else np.zeros(many, np.int64)
+    j = np.arange(many) if right == many else np.zeros(many, np.int64)
+    j, (threads, budget) = j + left, chosen
+    if not return_cigars:
+        return distances.distances(both, i, j, threads)
+    edits, steps = distances.paths(both, i, j, budget)
+    return edits, [operations.cigar(runs) for runs in steps]
+
+
+def _pairs(queries: int, targets: int) -> int:
+    if queries == targets or targets == 1:
+        return queries
+    if queries == 1:
+        return targets
+    raise InputError(
+        f"{queries} queries and {targets} targets: as many are needed, or one of a side"
+    )
+
+
+def _checked(options: EditOptions) -> tuple[int, int]:
+    """(threads, bytes) of some options."""
+    check_whole("threads", options.threads)
+    threads = options.threads or pipeline.default_threads()
+    return threads, budget_of(options.memory_budget)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and is_number(value)
+
+
+@with_options(EditOptions)
+def edit_distance_graph(
+    sequences: SetLike, *, max_distance: int, **options: Unpack[EditKeywords]
+) -> Any:
+    """The pairs of a set within an edit distance, as a sparse matrix.
+
+    Every pair is compared, but those whose lengths differ by more. What is held in
+    memory are the pairs of the result, not all.
+
+    Parameters
+    ----------
+    sequences : as of ``edit_distance``
+    max_distance : int
+        The largest distance of a pair of the result.
+    threads, memory_budget : as of ``edit_distance``
+
+    Returns
+    -------
+    scipy.sparse.csr_array, (n, n) int32
+        Distances, symmetric; the diagonal is empty. Two equal sequences have a 0 that
+        is stored, which ``scipy.sparse.csgraph`` and scikit-learn read as an edge;
+        ``nnz`` counts it, and ``toarray()`` does not show it.
+
+    Raises
+    ------
+    InputError, UsageError
+    MemoryPlanError
+        The pairs of the result exceed the budget.
+
+    Examples
+    --------
+    >>> import jaxalign
+    >>> some = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CASSLGTEQYF", "CSARDRTGNGYTF"]
+    >>> jaxalign.edit_distance_graph(some, max_distance=2).toarray().tolist()
+    [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
+    """
+    if not _is_whole(max_distance) or max_distance < 0:
+        raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
+    threads, budget = _checked(EditOptions(**options))
+    encoded, _ = inputs.letters(sequences)
+    # No distance is greater than the longer of two lengths.
+    cut = min(int(max_distance), int(encoded.lengths.max(initial=0)))
+    i, j, distance = near_pairs.within(encoded, cut, threads, budget)
+    sides = np.concatenate([i, j]), np.concatenate([j, i])
+    shape = (len(encoded),) * 2
+    return csr_array(coo_array((np.tile(distance, 2), sides), shape=shape))

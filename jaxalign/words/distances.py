@@ -1,0 +1,242 @@
+"""Edit distances of one pair: each word of ``edit_bits`` is one integer of any length.
+
+Rows that are kept give a path too. Nothing is compiled, and any hashable values are
+letters.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+
+from jaxalign.model import operations
+from jaxalign.model.alphabet import LetterCodes
+from jaxalign.runtime.devices import by_length, refuse_over, refuse_without_threads
+from jaxalign.runtime.pipeline import in_threads
+
+Letters = Sequence[Hashable]
+
+
+def _rows(query: Letters, target: Letters) -> Iterator[tuple[int, int, int]]:
+    """D, U and V of each row; bit 0 is the column of the first letter of the target."""
+    everywhere = (1 << len(target)) - 1
+    match: dict[Hashable, int] = {}
+    for j, letter in enumerate(target):
+        match[letter] = match.get(letter, 0) | 1 << j
+    p, n = everywhere, 0
+    for letter in query:
+        equal = match.get(letter, 0)
+        d = ((((equal & p) + p) ^ p) | equal | n) & everywhere
+        up, down = n | (everywhere ^ (d | p)), d & p
+        yield d, up, down
+        h = (up << 1 | 1) & everywhere
+        p, n = (down << 1 & everywhere) | (everywhere ^ (d | h)), d & h
+
+
+def distance(query: Letters, target: Letters) -> int:
+    """Edit distance of two sequences."""
+    if len(query) > len(target):  # a row costs little more where it is longer
+        query, target = target, query
+    if not query:
+        return len(target)
+    last, total = len(target) - 1, len(target)
+    for _, up, down in _rows(query, target):
+        total += (up >> last) - (down >> last)
+    return total
+
+
+def path(query: Letters, target: Letters) -> tuple[int, bytes]:
+    """Edit distance and the operations of an alignment that has it.
+
+    Returns
+    -------
+    int
+    bytes
+        One letter of ``=XID`` a column. Of several alignments it is the one by the
+        usual rule of ties from the end: diagonal, up (I), left (D).
+    """
+    rows = [(d, up) for d, up, _ in _rows(query, target)]
+    i, j, steps = len(query), len(target), bytearray()
+    while i and j:
+        d, up = (row >> (j - 1) & 1 for row in rows[i - 1])
+        if query[i - 1] == target[j - 1]:
+            steps += b"="
+        elif not d:  # the table rises along the diagonal
+            steps += b"X"
+        else:
+            steps += b"I" if up else b"D"
+        i -= steps[-1] != ord("D")
+        j -= steps[-1] != ord("I")
+    steps += b"I" * i + b"D" * j
+    steps.reverse()
+    return len(steps) - steps.count(b"="), bytes(steps)
+
+
+# ------------------------------------------------------------------------------
+# Edit distances of some pairs.
+#
+# Pairs of a small job are computed one after the other by integers of Python, which
+# needs no compiler. Others lie side by side in the lanes of words.
+
+MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
+ROW_SECONDS, LETTER_SECONDS = 5e-7, 2e-10  # of integers: a row, a letter of it
+LANE_CELLS = 6e10  # a second, of words in lanes
+# A GPU takes a second to load its programs and the letters. A thread of it has a pair,
+# and 128 threads are about as fast as a core: fewer pairs are better off on 16 cores.
+GPU_SECONDS, GPU_PAIRS = 1.0, 2**12
+GPU_LETTERS = 2**17  # of a sequence: a launch has memory for 64 times 128 such pairs
+GPU_CODES = 2**31 - 2**28  # letters of all sequences: their places are int32
+MAX_CODES = 255  # letters of a table of match words, the padding letter beside them
+CELLS_OF_BYTE = 4  # of the rows that a path is read from: two bits of a cell
+STEP_CODES = np.zeros(256, np.uint8)  # letters of ``edit_integers.path`` -> operations
+STEP_CODES[list(b"=XID")] = operations.EQUAL, operations.DIFFER, 1, 2
+
+
+def seconds(m: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Of pairs of these lengths by integers."""
+    rows = np.minimum(m, n)
+    return rows * (ROW_SECONDS + LETTER_SECONDS * np.maximum(m, n))
+
+
+def distances(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, threads: int
+) -> np.ndarray:
+    """Distances int32 (P,) of sequences ``i`` to sequences ``j``."""
+    m, n = sequences.lengths[i], sequences.lengths[j]
+    if seconds(m, n).sum() <= MAX_SECONDS:
+        return _by_integers(sequences, i, j)
+    refuse_without_threads()
+    some = _for_a_gpu(sequences, m, n, threads)
+    launches = _launches(sequences) if some.any() else None
+    if launches is None:
+        return _by_lanes(sequences, i, j, threads)
+    edits = np.zeros(len(i), np.int32)
+    edits[some] = launches.distances(*_shorter_first(sequences, i[some], j[some]))
+    edits[~some] = distances(sequences, i[~some], j[~some], threads)
+    return edits
+
+
+def _for_a_gpu(
+    sequences: LetterCodes, m: np.ndarray, n: np.ndarray, threads: int
+) -> np.ndarray:
+    """Which pairs of these lengths are better computed by a GPU: none, if it would take
+    longer to start than so many threads to be done."""
+    fits = np.maximum(m, n) <= GPU_LETTERS
+    fits &= (sequences.size <= MAX_CODES) & (len(sequences.codes) <= GPU_CODES)
+    cells = (m * n)[fits]
+    much = cells.sum() >= GPU_SECONDS * LANE_CELLS * threads
+    return fits & (much and len(cells) >= GPU_PAIRS)
+
+
+def _launches(sequences: LetterCodes):
+    """Launches that compute distances on a GPU; None if there is none."""
+    from jaxalign.words.gpu import pair_launches_of
+
+    return pair_launches_of(sequences)
+
+
+def _shorter_first(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs whose second sequence is the longer one. Bits lie along it: whole words are
+    filled better."""
+    shorter = sequences.lengths[i] <= sequences.lengths[j]
+    return np.where(shorter, i, j), np.where(shorter, j, i)
+
+
+def _by_lanes(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, threads: int
+) -> np.ndarray:
+    """Distances of some pairs, at least one, on the CPU."""
+    results = np.zeros(len(i), np.int32)
+    if (i == i[0]).all() and sequences.size <= MAX_CODES:
+        _one_query(sequences, int(i[0]), j, results, threads)
+        return results
+    from jaxalign.words import cpu
+
+    i, j = _shorter_first(sequences, i, j)
+    letters = cpu.pair_letters(sequences)
+    lengths = sequences.lengths
+
+    def run(pairs: tuple[np.ndarray, int, int]):
+        some, *size = pairs
+        if _fewer_seconds(lengths, i[some], j[some], *size):
+            results[some] = _by_integers(sequences, i[some], j[some])
+        else:
+            results[some] = cpu.edits_zipped(letters, i[some], j[some], *size)
+
+    in_threads(run, cpu.runs(lengths, i, j), threads)
+    return results
+
+
+def _fewer_seconds(
+    lengths: np.ndarray, i: np.ndarray, j: np.ndarray, columns: int, lanes: int
+) -> bool:
+    """Whether a run of pairs takes less time by integers."""
+    m, n = lengths[i], lengths[j]
+    tiles = -(-len(i) // lanes)
+    cells = float(m.max()) * columns * lanes * tiles
+    return seconds(m, n).sum() <= cells / LANE_CELLS
+
+
+def paths(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, budget: int
+) -> tuple[np.ndarray, list]:
+    """Distances int32 (P,), and the operations of an alignment of each pair.
+
+    Raises
+    ------
+    MemoryPlanError
+        The rows of a pair exceed a budget of bytes.
+    """
+    cells = (sequences.lengths[i] * sequences.lengths[j]).max(initial=0)
+    refuse_over(int(cells) // CELLS_OF_BYTE, budget, "rows of a path")
+    edits = np.zeros(len(i), np.int32)
+    steps, texts = [], _texts(sequences, i, j)
+    for k, (a, b) in enumerate(zip(i.tolist(), j.tolist(), strict=True)):
+        edits[k], columns = path(texts[a], texts[b])
+        codes = STEP_CODES[np.frombuffer(columns, np.uint8)]
+        steps.append(operations.run_lengths(codes, np.array([len(codes)]))[0])
+    return edits, steps
+
+
+def _texts(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> dict[int, list]:
+    return {k: sequences[k].tolist() for k in {*i.tolist(), *j.tolist()}}
+
+
+def _by_integers(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    texts = _texts(sequences, i, j)
+    pairs = zip(i.tolist(), j.tolist(), strict=True)
+    edits = (distance(texts[a], texts[b]) for a, b in pairs)
+    return np.fromiter(edits, np.int32, len(i))
+
+
+def _one_query(
+    sequences: LetterCodes, query: int, j: np.ndarray, results: np.ndarray, threads: int
+) -> None:
+    """Distances of one sequence to others."""
+    from jaxalign.words import cpu
+    from jaxalign.words.match_vectors import query_letters
+
+    letters = query_letters(sequences, np.array([query]), sequences.size)
+    order = by_length(sequences.lengths[j])
+    longest = int(sequences.lengths[query])
+
+    def block(some: np.ndarray):
+        words = cpu.target_words(sequences, j[some], longest)
+        (edits,) = cpu.edits_block(letters, slice(0, 1), words)
+        results[some] = edits[0, : len(some)]
+
+    in_threads(block, blocks_of(sequences.lengths[j], order, longest), threads)
+
+
+def blocks_of(
+    lengths: np.ndarray, order: np.ndarray, other: int
+) -> Iterator[np.ndarray]:
+    """Runs of an order of falling lengths, as many as are lanes."""
+    from jaxalign.words import cpu
+
+    falling, at = lengths[order], 0
+    while at < len(order):
+        count = cpu.block_size(falling, at, other)
+        yield order[at : at + count]
+        at += count

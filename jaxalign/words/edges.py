@@ -1,0 +1,197 @@
+"""Edges of a graph: pairs of sequences and their distances, sorted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from jaxalign.errors import MemoryPlanError
+from jaxalign.model.alphabet import begins
+from jaxalign.runtime.pipeline import in_threads
+
+# ------------------------------------------------------------------------------
+# Many numbers in order, by several threads: each sorts a part, then a range of all.
+#
+# An edge is one number of 64 bits: to sort these is many times faster than ``lexsort``.
+
+BITS = 64
+RANGES = 4  # of a thread
+SAMPLE = 2**12  # numbers that ranges are cut by, of each part at most
+
+
+def bits_of(largest: int) -> int:
+    """How many bits hold numbers up to the largest."""
+    return max(int(largest), 0).bit_length()
+
+
+def packed(columns: tuple[np.ndarray, ...], bits: tuple[int, ...]) -> np.ndarray:
+    """Rows of columns as numbers, the first column highest: uint64 (rows,)."""
+    keys = columns[0].astype(np.uint64)
+    for column, width in zip(columns[1:], bits[1:], strict=True):
+        keys <<= np.uint64(width)
+        keys |= column.astype(np.uint64)
+    return keys
+
+
+def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarray]:
+    """All numbers of some arrays, which are sorted in place: sorted arrays that follow
+    each other.
+
+    Parameters
+    ----------
+    parts : list of uint64 (n,)
+    unit : int
+        Numbers that differ in so many of their last bits alone are in one array.
+    """
+    in_threads(np.ndarray.sort, parts, threads)
+    if threads == 1 and len(parts) == 1:
+        return parts
+    bounds = _bounds(parts, unit, RANGES * threads if threads > 1 else 1)
+    cuts = [[0, *np.searchsorted(part, bounds).tolist(), len(part)] for part in parts]
+
+    def one(k: int) -> np.ndarray:
+        some = [x[cut[k] : cut[k + 1]] for x, cut in zip(parts, cuts, strict=True)]
+        numbers = np.concatenate([np.zeros(0, np.uint64), *some])
+        numbers.sort()
+        return numbers
+
+    return in_threads(one, range(len(bounds) + 1), threads)
+
+
+def _bounds(parts: list[np.ndarray], unit: int, count: int) -> np.ndarray:
+    """Numbers that cut all into ``count`` ranges of like sizes, or fewer."""
+    some = [part[:: max(len(part) // SAMPLE, 1)] for part in parts]
+    sample = np.sort(np.concatenate([np.zeros(0, np.uint64), *some]))
+    places = np.arange(1, count) * len(sample) // count
+    chosen = sample[places] if len(sample) else sample
+    return np.unique(chosen >> np.uint64(unit) << np.uint64(unit))
+
+
+def write_all(
+    ranges: list[np.ndarray], write: Callable[[slice, np.ndarray], None], threads: int
+) -> None:
+    """Call ``write`` for each array with its place among all numbers."""
+    ends = np.cumsum([len(x) for x in ranges]).tolist()
+
+    def one(k: int) -> None:
+        write(slice(ends[k] - len(ranges[k]), ends[k]), ranges[k])
+
+    in_threads(one, range(len(ranges)), threads)
+
+
+def unpacked(keys: np.ndarray, bits: tuple[int, ...]) -> list[np.ndarray]:
+    """The columns of ``packed`` again, int32 each."""
+    columns, shift = [], 0
+    for width in reversed(bits):
+        mask = np.uint64(2**width - 1)
+        columns.append(((keys >> np.uint64(shift)) & mask).astype(np.int32))
+        shift += width
+    return columns[::-1]
+
+
+def pack_all(
+    parts: list[tuple[np.ndarray, ...]], bits: tuple[int, ...], threads: int
+) -> list[np.ndarray]:
+    """``packed`` of each part."""
+    return in_threads(partial(packed, bits=bits), parts, threads)
+
+
+EDGE_BYTES = 12  # two numbers of sequences, a distance
+WORK_COPIES = 5  # of the edges, while a matrix is made of them
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Pairs (i, j) and their distances, int32 (edges,) each."""
+
+    i: np.ndarray
+    j: np.ndarray
+    distance: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    @property
+    def sides(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.i, self.j, self.distance
+
+
+def no_edges() -> Edges:
+    """An empty set of edges."""
+    return Edges(*(np.zeros(0, np.int32) for _ in range(3)))
+
+
+def joined(parts: list[Edges]) -> Edges:
+    """All edges of some sets, one after the other."""
+    sides = zip(no_edges().sides, *(x.sides for x in parts), strict=True)
+    return Edges(*(np.concatenate(side) for side in sides))
+
+
+def least(parts: list[Edges], threads: int = 1) -> Edges:
+    """All edges of some sets by i and j, of those of one pair the one with the least
+    distance."""
+    bits = _bits_of_sides(parts, threads)
+    if sum(bits) > BITS:
+        return _least_of_many(joined(parts))
+    keys = pack_all([x.sides for x in parts], bits, threads)
+    low = bits[2]
+    ranges = in_threads(
+        lambda x: x[begins(x >> np.uint64(low))], in_order(keys, low, threads), threads
+    )
+    count = sum(map(len, ranges))
+    edges = Edges(*(np.empty(count, np.int32) for _ in range(3)))
+
+    def write(place: slice, some: np.ndarray) -> None:
+        for side, column in zip(edges.sides, unpacked(some, bits), strict=True):
+            side[place] = column
+
+    write_all(ranges, write, threads)
+    return edges
+
+
+def _bits_of_sides(parts: list[Edges], threads: int) -> tuple[int, int, int]:
+    """How many bits hold the numbers of each side."""
+    largest = in_threads(
+        lambda x: [int(side.max(initial=0)) for side in x.sides], parts, threads
+    )
+    i, j, distance = (bits_of(max(x)) for x in zip([0] * 3, *largest, strict=True))
+    return i, j, distance
+
+
+def _least_of_many(edges: Edges) -> Edges:
+    order = np.lexsort((edges.distance, edges.j, edges.i))
+    i, j, distance = (x[order] for x in edges.sides)
+    first = begins(i, j)
+    return Edges(i[first], j[first], distance[first])
+
+
+@dataclass(eq=False)
+class EdgeList:
+    """Edges that threads find, as far as a budget of bytes allows."""
+
+    budget: int
+    parts: list[Edges] = field(default_factory=list)
+    count: int = 0
+    lock: Any = field(default_factory=Lock)
+
+    def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
+        """Add some.
+
+        Raises
+        ------
+        MemoryPlanError
+            They exceed the budget.
+        """
+        with self.lock:
+            self.parts.append(Edges(*(x.astype(np.int32) for x in (i, j, distance))))
+            self.count += len(i)
+            if self.count * EDGE_BYTES * WORK_COPIES > self.budget:
+                raise MemoryPlanError(
+                    f"{self.count:,} pairs, and more to come, are within the cutoff: "
+                    f"they exceed the memory budget of {self.budget:,} bytes; a lower "
+                    "cutoff has fewer, and stream_repertoire needs memory for a block "
+                    "of rows alone"
+                )

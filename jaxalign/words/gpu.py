@@ -1,0 +1,392 @@
+"""Launches of bit-parallel words: where their sequences lie, and the few pairs of a
+launch that are wanted.
+
+The sizes of launches differ as little as can be, so that they share programs.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxalign.model.alphabet import LetterCodes
+from jaxalign.runtime.backend import kernels_pallas
+from jaxalign.runtime.devices import bucket, by_length, first_device
+from jaxalign.runtime.programs import program, stored
+
+if TYPE_CHECKING:
+    from jaxalign.model.alphabet import CodedSequences
+
+
+THREADS = 128  # columns of a program of a kernel
+LETTERS_OF_WORD = 4
+LEAST_ROWS = 2**15  # room for letters: one program for most launches
+LEAST_PAIRS = 2**14  # room for pairs
+MOST_ROOMS = 8  # of pairs, looked at one after the other by the same program
+RUN = 32  # places that are looked at together
+
+
+class FewPairs(NamedTuple):
+    """Places (P,) in the rows and columns of a launch, int64, and what is known of
+    these pairs."""
+
+    row: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+
+
+def places(
+    sequences: "CodedSequences | LetterCodes", which: np.ndarray, room: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """int32 (room,): where some sequences begin, and their lengths; 0 beyond."""
+    sides = sequences.starts[which], sequences.lengths[which]
+    first, length = (np.pad(x, (0, room - len(x))).astype(np.int32) for x in sides)
+    return first, length
+
+
+def columns_of(
+    sequences: "CodedSequences | LetterCodes",
+    which: np.ndarray,
+    count: int,
+    least: int = LEAST_ROWS,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """``places`` of the columns of a launch of up to ``count``, longest first, and room
+    for the rows of their letters (``kernels_pallas.target_blocks``), so many at
+    least."""
+    first, length = places(sequences, which, -(-count // THREADS) * THREADS)
+    longest = length.reshape(-1, THREADS).max(1)
+    rows = int((-(-longest // LETTERS_OF_WORD)).sum())
+    return first, length, bucket(rows, 4, least)
+
+
+def chosen(
+    count_and_places: Callable, shape: tuple[int, int], least: int = LEAST_PAIRS
+) -> FewPairs:
+    """The pairs that are wanted of so many rows and columns on a device.
+
+    count_and_places : function (``size``, ``start``) -> ``compact`` of them
+    least : pairs that there is room for at least
+
+    Where there is no room for all, the same program takes the next ones, since another
+    room would be another program. Only many times as many have such a room.
+    """
+    start, size, pieces = 0, least, []
+    while True:
+        count, *places = count_and_places(size=size, start=np.int32(start))
+        count = int(count)
+        if count > MOST_ROOMS * size:
+            size = min(bucket(count, 8, least), shape[0] * shape[1])
+            continue
+        place, some = (np.asarray(x)[:count] for x in places)
+        pieces.append((place.astype(np.int64), some))
+        if count <= size:
+            break
+        start = int(place[-1]) + 1
+    place, some = (np.concatenate(x) for x in zip(*pieces, strict=True))
+    return FewPairs(*np.divmod(place, shape[1]), some)
+
+
+def compact(mask: jax.Array, values: jax.Array, size: int, start: jax.Array):
+    """(number of pairs of a mask from a flat place on, flat places (size,) of the first
+    of them, their values), in a program."""
+    rows, columns = (lax.broadcasted_iota(jnp.int32, mask.shape, k) for k in (0, 1))
+    count, index = first_places(mask & (rows * mask.shape[1] + columns >= start), size)
+    return count, index, values.reshape(-1)[index]
+
+
+def first_places(mask: jax.Array, size: int):
+    """(how many places of a mask are true, the first of them, flat: int32 (size,)), in
+    a program.
+
+    Few are, so they are found among runs of ``RUN`` places that have any.
+    """
+    runs = mask.reshape(-1)
+    runs = jnp.pad(runs, (0, -runs.size % RUN)).reshape(-1, RUN)
+    some = runs.any(axis=1)
+    which = _first(some, min(size, len(runs)))
+    inside = jnp.arange(len(which), dtype=jnp.int32) < some.sum(dtype=jnp.int32)
+    few = runs[which] & inside[:, None]
+    at = _first(few.reshape(-1), size)
+    index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
+    return mask.sum(dtype=jnp.int32), index
+
+
+def _first(mask: jax.Array, size: int):
+    """int32 (size,): the first places where a mask is true, 0 beyond the last.
+
+    ``jnp.nonzero`` adds every place to a histogram, which takes a GPU ten times as long
+    as to look for each place that is wanted.
+    """
+    count = jnp.cumsum(mask, dtype=jnp.int32)
+    wanted = jnp.arange(1, size + 1, dtype=jnp.int32)
+    place = jnp.searchsorted(count, wanted).astype(jnp.int32)
+    return jnp.where(wanted <= count[-1], place, 0)
+
+
+# ------------------------------------------------------------------------------
+# Edit distances on a GPU: those within a cut, of launches of ``kernels_pallas``.
+#
+# Queries beyond the registers of the kernel are computed on the CPU.
+
+# Static arguments of the kernels.
+TABLE = ("words", "padding", "stacks")
+EDITS = ("words", "padding", "rows", "interpret")
+BLOCKS = ("padding", "room", "front")
+
+
+@dataclass(frozen=True, eq=False)
+class EditLaunches:
+    """Sequences of up to 255 letters, and their codes on JAX's default device."""
+
+    sequences: LetterCodes
+    interpret: Any = None  # parameters of the GPU interpreter, for tests
+    queries: int = 1024  # of a launch at most …
+    stacks: int = 128  # … in as many stacks of the kernel at most
+    targets: int = 16384
+
+    @property
+    def longest(self) -> int:
+        """Letters of a query at most."""
+        return int(kernels_pallas.MAX_EDIT_QUERY)
+
+    def query_count(self, longest: int) -> int:
+        """Queries of a launch whose longest has so many letters."""
+        return min(self.queries, self.stacks * kernels_pallas.edit_stack(longest)[1])
+
+    @cached_property
+    def codes(self):
+        """On the device."""
+        return jnp.asarray(np.append(self.sequences.codes, np.uint8(0)))
+
+    def blocks(self, targets: np.ndarray):
+        """The letters of some targets, of one launch at most, longest first, and their
+        lengths."""
+        *where, room = columns_of(self.sequences, targets, self.targets)
+        layout = stored(kernels_pallas.target_blocks, BLOCKS)
+        size = self.sequences.size
+        some = layout(self.codes, *where, padding=size, room=room, front=True)
+        return some, where[1]
+
+    def distances(
+        self, queries: np.ndarray, blocks: tuple[jax.Array, np.ndarray], met: slice
+    ):
+        """Distances of one launch: int32 (``self.queries``, ``self.targets``), on the
+        device; rows beyond the queries, and targets that none meets, may hold anything.
+
+        queries : indices, longest first, ``query_count`` of the first at most
+        blocks : of ``self.blocks``
+        met : slice of the targets that any of the queries meets
+        """
+        first, length = places(self.sequences, queries, self.queries)
+        words, slots = kernels_pallas.edit_stack(int(length.max(initial=0)))
+        static: Any = {"words": words, "padding": self.sequences.size}
+        blocks_met = met.start // THREADS, -(-met.stop // THREADS)
+        layout = np.array([slots, len(queries), *blocks_met], np.int32)
+        table = stored(kernels_pallas.edit_table, TABLE)
+        where = self.codes, first, length, layout[0]
+        table = table(*where, stacks=self.stacks, **static)
+        static |= {"rows": self.queries, "interpret": self.interpret}
+        edits = stored(kernels_pallas.edit_distances, EDITS)
+        return edits(table, layout, *blocks, **static)
+
+    def near(
+        self,
+        queries: np.ndarray,
+        blocks: tuple[jax.Array, np.ndarray],
+        first: int,
+        last: np.ndarray,
+        cut: int,
+    ) -> FewPairs:
+        """Pairs of one launch within a cut, and their distances.
+
+        queries, blocks : as of ``distances``
+        first, last : the targets before the first are beyond the cut; int (queries,),
+            how many each query meets, no fewer than the query before
+        """
+        met = slice(first, int(last[-1]))
+        last = np.pad(last, (0, self.queries - len(last))).astype(np.int32)
+        # A thread has no default device of its own.
+        with jax.default_device(self.codes.device):
+            edits = self.distances(queries, blocks, met)
+            where = edits, np.int32(first), last, np.int32(cut)
+            return chosen(partial(_within, *where), edits.shape)
+
+
+def near_launches_of(sequences: LetterCodes) -> EditLaunches | None:
+    """Launches on JAX's default device, if that is a GPU."""
+    return EditLaunches(sequences) if kernels_pallas.supported()[0] else None
+
+
+@program(("size",))
+def _within(
+    edits: jax.Array,
+    first: jax.Array,
+    last: jax.Array,
+    cut: jax.Array,
+    start: jax.Array,
+    *,
+    size: int,
+):
+    """Which pairs are within the cut (``few_pairs.compact``)."""
+    column = jnp.arange(edits.shape[1], dtype=jnp.int32)[None]
+    mask = (edits <= cut) & (first <= column) & (column < last[:, None])
+    return compact(mask, edits, size, start)
+
+
+# ------------------------------------------------------------------------------
+# Edit distances of pairs on a GPU, by launches of ``kernels_pallas.pair_edits``.
+#
+# All letters lie on the device. Pairs of a launch have the same words and lie in the
+# order of falling lengths, so that the 128 pairs of a program are alike.
+
+PAIR_BLOCKS = ("padding", "room", "front")  # static arguments of the kernels
+PAIR_EDITS = ("words", "padding", "several", "interpret")
+WORD_BITS = 32
+LEAST_BLOCKS, LEAST_PAIR_ROWS = 32, 2**12  # room of a launch: few sizes, few programs
+# A row of letters has four of each of 128 pairs. A launch has rows of both sides and of
+# the edges of groups; a share of the memory so small leaves room for the one before.
+ROW_BYTES, LAUNCHES_OF_MEMORY = 3 * 4 * THREADS, 8
+UNKNOWN_BYTES = 2**32  # of a device that does not say
+LAUNCHES_AT_ONCE = 2  # on the device, one that runs and one that waits
+
+
+class _Launch(NamedTuple):
+    """Some pairs whose columns have so many words."""
+
+    pairs: np.ndarray
+    words: int
+    several: bool  # whether they may have more columns
+    blocks: int  # room for so many times 128 pairs
+    rooms: tuple[int, int]  # for rows of letters of the columns, and of the others
+
+
+@dataclass(frozen=True, eq=False)
+class EditPairLaunches:
+    """Sequences of up to 255 letters, and their codes on JAX's default device."""
+
+    sequences: LetterCodes
+    interpret: Any = None  # parameters of the GPU interpreter, for tests
+    pairs: int = 2**18  # of a launch
+    rows: int = 2**21  # of letters of a side of a launch, at most
+
+    @cached_property
+    def codes(self):
+        """On the device, with some room behind them: sets of like sizes share
+        programs."""
+        codes = self.sequences.codes
+        step = 2 ** max(len(codes).bit_length() - 4, 8)
+        room = np.zeros(-(-max(len(codes), 1) // step) * step, np.uint8)
+        room[: len(codes)] = codes
+        return jnp.asarray(room)
+
+    def distances(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Distances int32 (P,) of sequences ``i`` to sequences ``j``, not shorter."""
+        results, waiting = np.zeros(len(i), np.int32), []
+
+        def collect(pairs: np.ndarray, edits: jax.Array):
+            results[pairs] = np.asarray(edits)[: len(pairs)]
+
+        m, n = self.sequences.lengths[i], self.sequences.lengths[j]
+        for launch in self._launches(m, n):
+            if len(waiting) == LAUNCHES_AT_ONCE:
+                collect(*waiting.pop(0))
+            pairs = launch.pairs
+            waiting.append((pairs, self._edits(launch, i[pairs], j[pairs])))
+        for one in waiting:
+            collect(*one)
+        return results
+
+    def _edits(self, launch: _Launch, i: np.ndarray, j: np.ndarray):
+        """Distances on the device, int32 (pairs and more,)."""
+        padding = kernels_pallas.pair_padding(self.sequences.size)
+        layout, sides = stored(kernels_pallas.target_blocks, PAIR_BLOCKS), []
+        for which, room, front in zip((j, i), launch.rooms, (False, True), strict=True):
+            where = places(self.sequences, which, launch.blocks * THREADS)
+            static = {"padding": padding, "room": room, "front": front}
+            sides += [layout(self.codes, *where, **static), where[1]]
+        edits = stored(kernels_pallas.pair_edits, PAIR_EDITS)
+        static = {"words": launch.words, "several": launch.several, "padding": padding}
+        return edits(*sides, interpret=self.interpret, **static)
+
+    def _launches(self, m: np.ndarray, n: np.ndarray) -> Iterator[_Launch]:
+        """Launches of pairs of m letters and n columns."""
+        columns = words_of_columns(n)
+        order = by_length(m)
+        order = order[by_length(columns[order])]
+        kinds = program_words(columns)
+        several = columns > _word_counts()[0][-1]
+        for words, more in sorted(
+            {*zip(kinds.tolist(), several.tolist(), strict=True)}
+        ):
+            alike = order[((kinds == words) & (several == more))[order]]
+            rows = [_block_rows(x[alike]) for x in (n, m)]
+            cuts = [*_cuts(rows, self.pairs // THREADS, _rows_of_device(self.rows))]
+            blocks = bucket(max(b - a for a, b in cuts), 4, LEAST_BLOCKS)
+            most = [max(int(x[a:b].sum()) for a, b in cuts) for x in rows]
+            most[0] += int(kernels_pallas.MAX_ROWS_READ)
+            rooms = (
+                bucket(most[0], 2, LEAST_PAIR_ROWS),
+                bucket(most[1], 2, LEAST_PAIR_ROWS),
+            )
+            for a, b in cuts:
+                pairs = alike[a * THREADS : b * THREADS]
+                yield _Launch(pairs, words, more, blocks, rooms)
+
+
+def pair_launches_of(sequences: LetterCodes) -> EditPairLaunches | None:
+    """Launches on JAX's default device, if that is a GPU."""
+    works, _ = kernels_pallas.supported(first_device())
+    return EditPairLaunches(sequences) if works else None
+
+
+def words_of_columns(n: np.ndarray) -> np.ndarray:
+    """Words of the registers and groups that columns (P,) take, int64."""
+    words, (single, groups) = -(-n // WORD_BITS), _word_counts()
+    few = np.array(single)[np.searchsorted(single[:-1], words)]
+    many = np.min([-(-words // count) * count for count in groups], 0)
+    return np.where(words > single[-1], many, few)
+
+
+def program_words(words: np.ndarray) -> np.ndarray:
+    """Words of a group of the columns that take so many."""
+    (single, groups), group = _word_counts(), np.zeros_like(words)
+    for count in groups:
+        group = np.where(words % count == 0, count, group)
+    return np.where(words > single[-1], group, words)
+
+
+def _word_counts() -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Words of all columns, and of a group, that the kernel has programs of; rising."""
+    package: Any = kernels_pallas
+    return package.PAIR_WORD_COUNTS, package.GROUP_WORD_COUNTS
+
+
+def _block_rows(lengths: np.ndarray) -> np.ndarray:
+    """Rows of letters of each 128 sequences."""
+    room = -len(lengths) % THREADS
+    longest = np.pad(lengths, (0, room)).reshape(-1, THREADS).max(1)
+    return -(-longest // LETTERS_OF_WORD)
+
+
+def _cuts(rows: list[np.ndarray], blocks: int, most: int) -> Iterator[tuple[int, int]]:
+    """First and last block of each launch, as many as fit."""
+    ends = [np.concatenate([[0], np.cumsum(x)]) for x in rows]
+    at, count = 0, len(rows[0])
+    while at < count:
+        last = (np.searchsorted(x, x[at] + most, "right") - 1 for x in ends)
+        end = max(min(at + blocks, count, *map(int, last)), at + 1)
+        yield at, end
+        at = end
+
+
+def _rows_of_device(most: int) -> int:
+    """Rows of a side of a launch that the device has memory for, a power of two."""
+    stats = first_device().memory_stats() or {}
+    limit = stats.get("bytes_limit", UNKNOWN_BYTES)
+    rows = limit // (LAUNCHES_OF_MEMORY * ROW_BYTES)
+    return min(most, 2 ** (rows.bit_length() - 1))

@@ -1,1 +1,0 @@
-"""Kernels of near rows: pairs of sequences whose letters differ little, by position."""

@@ -1,1 +1,0 @@
-"""Kernels of hard alignments of a similarity."""

@@ -1,0 +1,255 @@
+"""Soft scores of many tables by the kernels: their inputs, and sums over lanes.
+
+Arrays of B pairs: scores (B, m, n), gap costs (B, 4): open and extend of the query's
+residues, then of the target's; all float32 and divided by the temperature. ``rules``
+int32 (B, 3): lengths of both, and flags.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from kernels_pallas.similarity.soft_cells import LOG_ZERO, Soft, SoftInputs, SoftSizes
+from kernels_pallas.similarity.soft_passes import forward, reverse
+
+QUERY_START, QUERY_END, TARGET_START, TARGET_END, LOCAL_MODE = (
+    1 << k for k in range(5)
+)
+
+
+class Tables(NamedTuple):
+    """Scores, gap costs, units and rules of a batch of pairs."""
+
+    scores: jax.Array
+    costs: jax.Array
+    unit: jax.Array  # (B,), a power of two
+    rules: jax.Array
+
+
+def soft_score(tables: Tables, s: Soft | None = None, interpret=None):
+    """log Z as (high, rest), (B,) each, to be added; high holds no tangent."""
+    tables = Tables(*tables)
+    s = s or choose(*tables.scores.shape)
+    sizes = sizes_of(tables.scores.shape, s)
+    inputs = inputs_of(tables, s, sizes)
+    (ends,) = forward(inputs, s, sizes, False, interpret)
+    return log_sum(*by_lane(ends, tables, s)[:2], tables)
+
+
+def soft_expected(tables: Tables, s: Soft | None = None, interpret=None):
+    """log Z as from ``soft_score``, posterior (B, m, n), expected payers (B, 4)."""
+    tables = Tables(*tables)
+    s = s or choose(*tables.scores.shape)
+    run = partial(_expected, s=s, interpret=interpret)
+    return in_parts(run, tables, s)
+
+
+def _expected(tables: Tables, s: Soft, interpret):
+    sizes = sizes_of(tables.scores.shape, s)
+    inputs = inputs_of(tables, s, sizes)
+    ends, *values = forward(inputs, s, sizes, True, interpret)
+    high, log_z = log_sum(*by_lane(ends, tables, s)[:2], tables)
+    z = pad_log_z(sizes.programs * s.groups, high, log_z, jnp.zeros_like(log_z))
+    posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
+                              interpret)  # fmt: skip
+    gaps = sums[: len(log_z)].sum(2) + empty_payers(tables, high, log_z)
+    return (high, log_z), zero_outside(posterior, tables), gaps
+
+
+def soft_product(
+    tables: Tables, d_scores, d_costs, s: Soft | None = None, interpret=None
+):
+    """Tangents of the posterior and of the payers, as scores and costs change."""
+    tables = Tables(*tables)
+    s = s or narrow(choose(*tables.scores.shape))
+    s = replace(s, dual=True)
+    run = partial(_product, s=s, interpret=interpret)
+    return in_parts(run, tables, s, d_scores, d_costs)
+
+
+def _product(tables: Tables, d_scores, d_costs, s: Soft, interpret):
+    sizes = sizes_of(tables.scores.shape, s)
+    pairs = sizes.programs * s.groups
+    changed = numbers_of(tables._replace(costs=d_costs), pairs - len(d_costs))
+    changes = pad_scores(d_scores, s, sizes, 0), changed
+    inputs = inputs_of(tables, s, sizes)._replace(changes=changes)
+    ends, *values = forward(inputs, s, sizes, True, interpret)
+    rests, base, d_rests = by_lane(ends, tables, s)
+
+    def total(rests, costs):
+        high, log_z = log_sum(rests, base, tables._replace(costs=costs))
+        return log_z, high
+
+    now, changes = (rests, tables.costs), (d_rests, d_costs)
+    log_z, d_rest, high = jax.jvp(total, now, changes, has_aux=True)
+    z = pad_log_z(pairs, high, log_z, d_rest)
+    posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
+                              interpret)  # fmt: skip
+
+    def payers_of(costs, log_z):
+        return empty_payers(tables._replace(costs=costs), high, log_z)
+
+    _, d_empty = jax.jvp(payers_of, (tables.costs, log_z), (d_costs, d_rest))
+    return zero_outside(posterior, tables), sums[: len(log_z)].sum(2) + d_empty
+
+
+def pad_log_z(pairs, high, log_z, change):
+    """log Z and its tangent as the kernel reads them, flat."""
+    four = jnp.stack([high, log_z, change, jnp.zeros_like(log_z)], axis=1)
+    return jnp.pad(four, ((0, pairs - len(four)), (0, 0))).reshape(-1)
+
+
+def zero_outside(posterior, tables: Tables):
+    """The posterior, 0 beyond the lengths, where the kernel writes nothing."""
+    count, m, n = tables.scores.shape
+    i, j = jnp.arange(m, dtype=jnp.int32), jnp.arange(n, dtype=jnp.int32)
+    rows = i[None, :] < tables.rules[:, :1]
+    columns = j[None, :] < tables.rules[:, 1:2]
+    inside = rows[:, :, None] & columns[:, None, :]
+    return jnp.where(inside, posterior[:count, :, :n], 0)
+
+
+def empty_payers(tables: Tables, high, log_z):
+    """The share of the alignment without pairs in the expected payers."""
+
+    def log_of(costs):
+        return log_empty(tables._replace(costs=costs))
+
+    log, pull = jax.vjp(log_of, tables.costs)
+    return -pull(jnp.exp(log - high - log_z))[0]
+
+
+def in_parts(run, tables: Tables, s: Soft, *more):
+    """``run`` for as many pairs at a time as there is room for their values."""
+    count = len(tables.scores)
+    sizes = sizes_of(tables.scores.shape, s)
+    each = sizes.steps * s.quads * s.threads * 16
+    most = max(1, FORWARD_BYTES // each) * s.groups
+    if count <= most:
+        return run(tables, *more)
+    parts = -(-count // most)
+    each = -(-count // (parts * s.groups)) * s.groups
+
+    def cut(x):
+        x = jnp.pad(x, ((0, parts * each - count),) + ((0, 0),) * (x.ndim - 1))
+        return x.reshape(parts, each, *x.shape[1:])
+
+    cut_tables = jax.tree.map(cut, (tables, *more))
+    results = jax.lax.map(lambda part: run(*part), cut_tables)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
+
+
+FORWARD_BYTES = 8 << 30  # of the forward pass's values at a time
+MAX_ROWS = 4096  # of a table
+
+
+def choose(count: int, m: int, n: int) -> Soft:
+    """The shape for tables of m rows: a warp each where they have few, else four or
+    eight warps of a program. Steps of few cells compile in a fraction of the time, and
+    more columns a step have not been faster."""
+    wide = 32 if m <= 128 else 128 if m <= 512 else 256
+    rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, MAX_ROWS))
+    return Soft(rows, wide, 2 if rows <= 8 else 1)
+
+
+def narrow(s: Soft) -> Soft:
+    """Fewer columns a step: a thread has registers for the tangents of 8 cells."""
+    return replace(s, columns=1) if s.cells > 8 else s
+
+
+def sizes_of(shape, s: Soft) -> SoftSizes:
+    count, m, n = shape
+    blocks = -(-n // s.columns)
+    return SoftSizes(
+        -(-count // s.groups), s.strip, (blocks + 1) * s.columns, blocks + s.lanes - 1
+    )
+
+
+def inputs_of(tables: Tables, s: Soft, sizes: SoftSizes) -> SoftInputs:
+    """Arrays of a launch, padded with pairs of length 0."""
+    spare = sizes.programs * s.groups - len(tables.scores)
+    rules = jnp.pad(tables.rules, ((0, spare), (0, 0)))
+    blocks = -(-rules[:, 1] // s.columns)
+    rows = -(-rules[:, 0] // s.rows)
+    steps = jnp.where((blocks > 0) & (rows > 0), blocks + rows - 1, 0)
+    steps = jnp.max(steps.reshape(-1, s.groups), axis=1)
+    return SoftInputs(
+        pad_scores(tables.scores, s, sizes, LOG_ZERO),
+        numbers_of(tables, spare),
+        jnp.stack([blocks, rows], axis=1).reshape(-1),
+        steps,
+    )
+
+
+def pad_scores(scores, s: Soft, sizes: SoftSizes, fill):
+    """Scores with a step of columns before the first, flat."""
+    count, m, n = scores.shape
+    more = (
+        sizes.programs * s.groups - count,
+        sizes.rows - m,
+        sizes.width - s.columns - n,
+    )
+    widths = (0, more[0]), (0, more[1]), (s.columns, more[2])
+    return jnp.pad(scores, widths, constant_values=fill).reshape(-1)
+
+
+def numbers_of(tables: Tables, spare: int):
+    """float32 (B * 16,): see ``SoftView``."""
+    m, n, flags = tables.rules.T
+    start = _side(flags, QUERY_START, TARGET_START)
+    end = _side(flags, QUERY_END, TARGET_END)
+    columns = [*tables.costs.T, tables.unit, 1 / tables.unit, m, n, *start, *end]
+    columns += [jnp.zeros_like(tables.unit)] * (16 - len(columns))
+    numbers = jnp.stack([x.astype(jnp.float32) for x in columns], axis=1)
+    return jnp.pad(numbers, ((0, spare), (0, 0)), constant_values=1).reshape(-1)
+
+
+def _side(flags, query, target):
+    """1 where both ends are free; 1 where the query's overhang costs, the target's."""
+    local = (flags & LOCAL_MODE) != 0
+    query, target = (flags & query) != 0, (flags & target) != 0
+    return query & target & ~local, ~(query | local), ~(target | local)
+
+
+def by_lane(ends, tables: Tables, s: Soft):
+    """Logs of the sums (B, G), their bases and tangents."""
+    top, sums, base, change = (
+        x.reshape(-1, s.lanes)[: len(tables.scores)] for x in jnp.moveaxis(ends, 1, 0)
+    )
+    alive = top > LOG_ZERO / 20
+    logs = jnp.where(alive, top + jnp.log(jnp.maximum(sums, 1e-30)), LOG_ZERO)
+    change = jnp.where(alive, change / jnp.maximum(sums, 1e-30), 0)
+    return logs, base * tables.unit[:, None], change
+
+
+def log_sum(rests, high, tables: Tables):
+    """The sum over lanes and the alignment without pairs: (high, rest)."""
+    high = jnp.pad(high, ((0, 0), (0, 1)))
+    log_z = jnp.concatenate([rests, log_empty(tables)[:, None]], axis=1)
+    best = jnp.argmax(high + log_z, axis=1)[:, None]
+    ground = jnp.take_along_axis(high, best, axis=1)
+    log_z = jax.nn.logsumexp((high - ground) + log_z, axis=1)
+    return ground[:, 0], log_z
+
+
+def log_empty(tables: Tables):
+    """The log weight of the alignment without pairs, (B,)."""
+    m, n, flags = tables.rules.T
+    open_e, extend_e, open_f, extend_f = tables.costs.T
+    e, f = _run(m, open_e, extend_e), _run(n, open_f, extend_f)
+    zero = jnp.zeros_like(e)
+
+    def cost(side, free):
+        return jnp.where((flags & free) != 0, zero, side)
+
+    e_first = cost(e, QUERY_START) + cost(f, TARGET_END)
+    f_first = cost(f, TARGET_START) + cost(e, QUERY_END)
+    return jnp.where((flags & LOCAL_MODE) != 0, zero, -jnp.minimum(e_first, f_first))
+
+
+def _run(length, opening, extending):
+    log_z = jnp.maximum(length - 1, 0).astype(opening.dtype)
+    return jnp.where(length > 0, opening + log_z * extending, 0)

@@ -1,0 +1,413 @@
+"""Values of many soft tables at once: log weights of all paths into every cell.
+
+A group of G lanes has one table: a warp, or the four or eight of a program. Lane g
+keeps K rows and works on the U columns of step t - g, so that lanes work on one
+anti-diagonal of blocks. The values of its last row go to the next lane by ``shfl``,
+from warp to warp through shared memory.
+
+Each lane keeps its values relative to a base of its own, which follows the largest of
+them after every step: float32 keeps its digits however long the sequences are. Bases
+are multiples of a unit, a power of two near 1 / T, so that nothing is rounded.
+
+Borders are data: columns before the first carry forbidden scores, which leave the
+state of column 0 as it is. With ``dual`` every number is a pair, itself and its
+tangent; without, a tuple of one.
+"""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.mosaic import Threads, kernel
+from kernels_pallas.similarity.soft_cells import (
+    LOG_ZERO,
+    Soft,
+    SoftInputs,
+    SoftSizes,
+    apply,
+    block_of,
+    exp_of,
+    exp_tangent,
+    extensions,
+    forward_cell,
+    load_scores,
+    opens,
+    reverse_cell,
+    run_cost,
+    scratch,
+    shares,
+    smooth,
+    view_of,
+)
+
+
+def forward(inputs: SoftInputs, s: Soft, sizes: SoftSizes, keep: bool, interpret=None):
+    """Run the forward pass.
+
+    Returns
+    -------
+    ends : float32 (programs, 4, 128)
+        Log of the sum over ends in a lane's rows: largest, sum relative to it, base;
+        tangent of the sum.
+    values : (programs, steps, 3 K U / 4, 128, 4) and bases (programs, steps, 128)
+        M, E, F of all cells, then their tangents, with ``keep``.
+    """
+    programs, steps = sizes.programs, sizes.steps
+    shapes = [(programs, 4, s.threads)]
+    if keep:
+        shapes += [(programs, steps, s.quads, s.threads, 4)]
+        shapes += [(programs, steps, s.threads)]
+    flat = [jax.ShapeDtypeStruct((math.prod(x),), jnp.float32) for x in shapes]
+    run = kernel(
+        partial(_forward_program, s=s, sizes=sizes), flat,
+        [plgpu.SMEM((scratch(s),), jnp.float32)], (programs,), ("program",), interpret,
+        s.warpgroups,
+    )  # fmt: skip
+    outputs = run(*inputs[:4], *inputs.changes)
+    return [x.reshape(shape) for x, shape in zip(outputs, shapes, strict=True)]
+
+
+def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
+    changes, (ends, *stores, shared) = refs[: 2 * s.dual], refs[2 * s.dual :]
+    th = Threads(s.plain, s.threads // s.warpgroups)
+    scores, numbers, blocks, *changes = map(
+        th.read_only, (scores, numbers, blocks, *changes)
+    )
+    view = view_of(th, s, sizes, numbers, blocks, *changes[1:])
+    scores = (scores, *changes[:1])
+    r, zero = view.r, view.r.splat(0.0)
+    dead = (r.splat(LOG_ZERO), zero)[: 1 + s.dual]
+    rows = [_start(view, view.top + (k + 1.0), zero, zero) for k in range(s.rows)]
+    corner = _start(view, view.top, zero, zero)
+    state = (tuple(rows), (dead,) * s.rows, corner, zero)
+    out = (rows[-1], dead) * s.columns
+    total = (r.splat(LOG_ZERO), zero, zero, zero)
+    ahead = load_scores(view, scores, jnp.int32(0))
+    step = partial(_forward_step, view, scores, stores, shared)
+    count = steps[view.program]
+    carry = lax.fori_loop(jnp.int32(0), count, step, (state, (out, zero), total, ahead))
+    for k, value in enumerate(carry[2]):
+        r.store(
+            ends, view.thread + k * s.threads, (value,), view.program, 4 * s.threads
+        )
+
+
+def _start(view, i, j, shift):
+    """Log weight of starting behind cell (i, j), relative to ``shift``."""
+    return hang(view, view.start, i, j, shift)
+
+
+def hang(view, side, k, l, shift):
+    """Log weight of an overhang of k and l residues, relative to ``shift``."""
+
+    def run(open_e, extend_e, open_f, extend_f):
+        query, target = run_cost(k, open_e, extend_e), run_cost(l, open_f, extend_f)
+        a, b = shares(view.r, side, query, target)
+        return (-(a * query + b * target) - shift,)
+
+    return apply(run, *view.cost)[0]
+
+
+def _forward_step(view, scores, stores, shared, t, carry):
+    """U columns of every lane."""
+    s, r = view.s, view.r
+    (b, f, corner, base), out, total, now = carry
+    row_above, delta = _from_above(view, out, base, shared, t & 1)
+    ahead = load_scores(view, scores, t + 1)
+    zero = r.splat(0.0)
+    dead = (r.splat(LOG_ZERO), zero)[: 1 + s.dual]
+    c, inside = block_of(view, t)
+    j = [(c * s.columns + (u + 1)).astype(jnp.float32) for u in range(s.columns)]
+    shift = base * view.unit
+    above, e = [], []
+    for u in range(s.columns):
+        top = _start(view, zero, j[u], shift)
+        above.append(either(view.first, top, _moved(row_above[2 * u], delta, r)))
+        e.append(either(view.first, dead, _moved(row_above[2 * u + 1], delta, r)))
+    b, f = list(b), list(f)
+    diagonal = [corner] + above[:-1]
+    tables, a_last = ({}, {}, {}), []
+    # Columns are taken one row apart: cells side by side do not wait for each other.
+    for line in range(s.rows + s.columns - 1):
+        for u in range(s.columns):
+            k = line - u
+            if not 0 <= k < s.rows:
+                continue
+            start = _start(view, view.top + (k + 1.0), j[u], shift)
+            values = *view.cost, now[k][u], diagonal[u], e[u], f[k], start
+            tables[1][k, u], tables[2][k, u] = e[u], f[k]
+            m, a, new, e[u], f[k] = apply(partial(forward_cell, r), *values)
+            tables[0][k, u] = m
+            diagonal[u], b[k] = b[k], new
+            if u == s.columns - 1:
+                a_last.append(a[0])
+    if stores:
+        _store_values(view, stores, t, inside, tables, base)
+    # B of the last row: the next column's cell saw it as its diagonal.
+    below = [*diagonal[1:], b[-1]]
+    out = tuple(x for pair in zip(below, e, strict=True) for x in pair), base
+    total = _end_here(view, tables[0], j, base, total)
+    best = largest(a_last)
+    best = jnp.where(best > r.splat(LOG_ZERO / 20), best, zero)
+    units = lax.round(best * view.per_unit, lax.RoundingMethod.TO_NEAREST_EVEN)
+    moved = -units * view.unit
+    b, f = (tuple(_moved(x, moved, r) for x in y) for y in (b, f))
+    corner = _moved(above[-1], moved, r)
+    return (b, f, corner, base + units), out, total, ahead
+
+
+def _from_above(view, out, base, shared, turn):
+    """The values of the lane above, and the difference of its base."""
+    values, its_base = out
+    flat = [x for value in values for x in value] + [its_base]
+    *flat, its_base = view.r.next_lane(
+        flat, view.s.lanes, False, shared, turn, view.thread
+    )
+    width = 1 + view.s.dual
+    row_above = [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
+    return row_above, (its_base - base) * view.unit
+
+
+def _moved(x, more, r):
+    """A value relative to another base; forbidden ones stay so."""
+    return (jnp.maximum(x[0] + more, r.splat(LOG_ZERO)), *x[1:])
+
+
+def either(mask, a, b):
+    return tuple(jnp.where(mask, x, y) for x, y in zip(a, b, strict=True))
+
+
+def _store_values(view, stores, t, inside, tables, base):
+    """Store M, E, F of the step, four numbers of a thread side by side."""
+    s, r = view.s, view.r
+    flat = [
+        x[k, u][part]
+        for part in range(1 + s.dual)
+        for x in tables
+        for k in range(s.rows)
+        for u in range(s.columns)
+    ]
+    where = inside.astype(jnp.int32)
+    at = view.program * view.sizes.steps + t
+    for q in range(s.quads):
+        place = (view.thread + q * s.threads) * 4
+        values = tuple(flat[4 * q : 4 * q + 4])
+        r.store(stores[0], place, values, at, s.quads * s.threads * 4, where)
+    r.store(stores[1], view.thread, (base,), at, s.threads, where)
+
+
+def _end_here(view, m_all, j, base, total):
+    """Add the paths that end in this step."""
+    r, s = view.r, view.s
+    zero = r.splat(0.0)
+    logs = []
+    for (k, u), m in m_all.items():
+        left = view.m - view.top - (k + 1.0), view.n - j[u]
+        trail = hang(view, view.end, *left, zero)
+        logs.append(tuple(x + y for x, y in zip(m, trail, strict=True)))
+    top, sum_, ground, d_sum = total
+    best = largest([x[0] for x in logs])
+    old = top - (base - ground) * view.unit
+    better = best > old
+    new = jnp.maximum(best, old)
+    scale = r.exp(old - new)
+    sum_, d_sum = sum_ * scale, d_sum * scale
+    for x in logs:
+        part = r.exp(x[0] - new)
+        sum_ = sum_ + part
+        if s.dual:
+            d_sum = d_sum + part * x[1]
+    top = jnp.where(better, best, top)
+    return top, sum_, jnp.where(better, base, ground), d_sum
+
+
+def largest(values):
+    """The largest of some numbers of each thread, in a tree."""
+    while len(values) > 1:
+        values = [
+            jnp.maximum(*values[k : k + 2]) if k + 1 < len(values) else values[k]
+            for k in range(0, len(values), 2)
+        ]
+    return values[0]
+
+
+# ------------------------------------------------------------------------------
+# Posteriors of many soft tables, from the values that ``soft.forward`` stores.
+#
+# The march goes back over the same steps: each cell splits the posteriors that arrive
+# from E below, F to the right and M on the diagonal among its own states by their
+# weights. Every split is normalised on its own, so nothing exceeds 1, and the flows
+# through the gap moves are the expected numbers of residues that pay for them.
+#
+# With ``dual`` every number is a pair, itself and its tangent, and the tangents leave
+# the kernel.
+
+
+def reverse(inputs: SoftInputs, values, log_z, shape, s: Soft, sizes: SoftSizes,
+            interpret=None):  # fmt: skip
+    """Run the reverse pass on the values that ``forward`` returned.
+
+    ``log_z`` float32 (pairs * 4,) has (high, rest, tangent, 0) of each pair, ``shape``
+    is (m, n). Returns the posterior (pairs, m, columns of all steps), of which nothing
+    is written beyond the lengths, and sums (pairs, 4, lanes), the payers of
+    ``GapCosts`` in a lane's rows.
+    """
+    pairs = sizes.programs * s.groups
+    wide = sizes.width - s.columns
+    shapes = [(pairs, shape[0], wide), (sizes.programs, 4, s.threads)]
+    flat = [jax.ShapeDtypeStruct((math.prod(x),), jnp.float32) for x in shapes]
+    run = kernel(
+        partial(_reverse_program, s=s, sizes=sizes, height=shape[0]), flat,
+        [plgpu.SMEM((scratch(s),), jnp.float32)], (sizes.programs,), ("program",),
+        interpret, s.warpgroups,
+    )  # fmt: skip
+    values = [x.reshape(-1) for x in values]
+    arrays = inputs.numbers, inputs.blocks, inputs.steps, log_z, *values
+    posterior, sums = run(*arrays, *inputs.changes[1:])
+    sums = sums.reshape(sizes.programs, 4, s.groups, s.lanes)
+    sums = jnp.moveaxis(sums, 1, 2).reshape(pairs, 4, s.lanes)
+    return posterior.reshape(shapes[0]), sums
+
+
+def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, sizes,
+                     height):  # fmt: skip
+    *changes, posterior, out, shared = refs
+    th = Threads(s.plain, s.threads // s.warpgroups)
+    numbers, blocks, log_z, values, bases, *changes = map(
+        th.read_only, (numbers, blocks, log_z, values, bases, *changes)
+    )
+    view = view_of(th, s, sizes, numbers, blocks, *changes)
+    r = view.r
+    none = (r.splat(0.0),) * (1 + s.dual)
+    z = r.load(log_z, 4 * view.pair, 4)
+    count = steps[view.program]
+    ahead = _values(view, values, bases, count - 1)
+    nothing = (none,) * s.rows
+    carry = nothing, nothing, none, (none,) * (2 * s.columns), (none,) * 4, ahead
+    step = partial(
+        _reverse_step, view, values, bases, posterior, shared, z, height, count
+    )
+    m, _, _, _, sums, _ = lax.fori_loop(jnp.int32(0), count, step, carry)
+    for k in range(s.rows):  # M of column 1 starts behind column 0
+        sums = _pay(view, sums, m[k], view.start, view.top + (k + 0.0), none[0])
+    for k, value in enumerate(sums):
+        at = view.thread + k * s.threads
+        r.store(out, at, value[-1:], view.program, 4 * s.threads)
+
+
+def _values(view, values, bases, t):
+    """M, E, F by row and column, tangents, and the base; some other step's where a
+    lane has no block."""
+    s, th, sizes = view.s, view.r.th, view.sizes
+    c = jnp.clip(t - view.lane, th.splat(0), jnp.maximum(view.blocks - 1, th.splat(0)))
+    at = jnp.minimum(c + view.lane, sizes.steps - 1)
+    step = view.program * sizes.steps + at
+    flat = []
+    for q in range(s.quads):
+        place = (view.thread + q * s.threads) * 4
+        flat += view.r.load(values, place, 4, step, s.quads * s.threads * 4)
+    base = view.r.load(bases, view.thread, 1, step, s.threads)
+    return tuple(flat) + base
+
+
+def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, carry):
+    """U columns of every lane, backwards."""
+    s, r = view.s, view.r
+    t = count - 1 - x
+    m_last, to_f, corner, out, sums, now = carry
+    row_below = _from_below(view, out, shared, x & 1)
+    ahead = _values(view, values, bases, jnp.maximum(t - 1, 0))
+    zero = r.splat(0.0)
+    c, inside = block_of(view, t)
+    j = [(c * s.columns + (u + 1)).astype(jnp.float32) for u in range(s.columns)]
+    base = now[-1] * view.unit
+    over_z = jnp.where(inside, (base - z[0]) - z[1], r.splat(LOG_ZERO))
+    over_z = (over_z, -z[2])[: 1 + s.dual]
+    to_e, to_m, to_f = list(row_below[::2]), list(m_last), list(to_f)
+    diagonal, added, p = [*row_below[3::2], corner], sums, {}
+    for line in reversed(range(s.rows + s.columns - 1)):
+        for u in reversed(range(s.columns)):
+            k = line - u
+            if not 0 <= k < s.rows:
+                continue
+            i = view.top + (k + 1.0)
+            cell = _cell(s, now, k * s.columns + u)
+            left = view.m - i, view.n - j[u]
+            trail = hang(view, view.end, *left, zero)
+            (ending,) = apply(partial(_ending, r), cell[0], trail, over_z)
+            start = hang(view, view.start, i, j[u], base)
+            arriving = to_e[u], to_f[k], diagonal[u]
+            m, to_e[u], to_f[k], *flows, begun = apply(
+                partial(reverse_cell, r), *view.cost, *cell, start, ending, *arriving
+            )
+            diagonal[u], to_m[k], p[k, u] = to_m[k], m, m
+            added = [_plus(x, y) for x, y in zip(added, flows, strict=True)]
+            added = _pay(view, added, begun, view.start, i, j[u])
+            added = _pay(view, added, ending, view.end, *left)
+    for u in range(s.columns):  # M of row 1 starts behind row 0
+        first = tuple(jnp.where(view.first, x, zero) for x in p[0, u])
+        added = _pay(view, added, first, view.start, zero, j[u] - 1.0)
+    sums = tuple(either(inside, x, y) for x, y in zip(added, sums, strict=True))
+    m_first = tuple(either(inside, x, y) for x, y in zip(to_m, m_last, strict=True))
+    _store(view, posterior, p, c, inside, height)
+    out = tuple(y for u in range(s.columns) for y in (to_e[u], p[0, u]))
+    return m_first, tuple(to_f), row_below[1], out, sums, ahead
+
+
+def _from_below(view, out, shared, turn):
+    """The values of the lane below; 0 from beyond the last row."""
+    s, r = view.s, view.r
+    flat = [x for y in out for x in y]
+    flat = r.next_lane(flat, s.lanes, True, shared, turn, view.thread)
+    below = view.lane < view.bands - 1
+    flat = [jnp.where(below, x, r.splat(0.0)) for x in flat]
+    width = 1 + s.dual
+    return [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
+
+
+def _cell(s: Soft, now, at):
+    """M, E, F of a cell, with their tangents."""
+    return [
+        tuple(now[at + (state + 3 * part) * s.cells] for part in range(1 + s.dual))
+        for state in range(3)
+    ]
+
+
+def _ending(r, m, trail, over_z):
+    """The probability to end in a cell."""
+    return (smooth(r, exp_of, exp_tangent)(m + trail + over_z),)
+
+
+def _pay(view, sums, weight, side, k, l):
+    """Add the payers of overhangs of k and l residues, with the probability ``weight``.
+
+    Which of two free ends is the cheaper changes nowhere but in a tie.
+    """
+    open_e, extend_e, open_f, extend_f = (x[0] for x in view.cost)
+    query, target = run_cost(k, open_e, extend_e), run_cost(l, open_f, extend_f)
+    a, b = shares(view.r, side, query, target)
+    paid = a * opens(k), a * extensions(k), b * opens(l), b * extensions(l)
+    return [
+        tuple(x + w * y for x, w in zip(total, weight, strict=True))
+        for total, y in zip(sums, paid, strict=True)
+    ]
+
+
+def _plus(a, b):
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _store(view, posterior, p, c, inside, height):
+    """Rows of U posteriors, where there is a row."""
+    s = view.s
+    wide = view.sizes.width - s.columns
+    first = view.lane * s.rows
+    at = first * wide + c * s.columns
+    for k in range(s.rows):
+        where = (inside & (first + k < height)).astype(jnp.int32)
+        values = tuple(p[k, u][-1] for u in range(s.columns))
+        view.r.store(posterior, at, values, view.pair, height * wide, where, k * wide)

@@ -1,0 +1,318 @@
+"""Longest common subsequences of many pairs at once, by bit-parallel words.
+
+Bits lie along a query, which all threads of a program share: its *match words*, for
+each letter the places that hold it, are in shared memory. A thread has a target of its
+own. It keeps V, a bit for every letter of the query, in registers, and takes it through
+its letters c one after the other (Hyyrö 2004):
+
+    U = V & M[c],    V' = (V + U) | (V & ~M[c]).
+
+That is three instructions for 32 cells: AND, add with carry, LOP3. Zero bits of the
+last V are the length of the LCS. A letter that matches nothing leaves V as it is, so it
+stands for the wildcard and for what lies beyond the end of a target.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+from kernels_pallas.core.mosaic import (
+    THREADS,
+    WORD_LAYOUT,
+    WORD_TYPE,
+    Threads,
+    inline,
+    kernel,
+    word_of,
+    words_of,
+)
+
+# ------------------------------------------------------------------------------
+# Kernels of bit-parallel words share match words of queries, letters of targets, and a
+# program for each query and each 128 targets.
+#
+# Bits lie along a query, which all threads of a program share: its *match words*, for
+# each letter the places that hold it, are in shared memory. A thread has a target of
+# its own. The rows of match words have an odd number of words, so that the threads of a
+# warp, which read the same word of up to 32 different letters, find them in different
+# banks.
+
+WORD_BITS = 32
+LETTERS_OF_WORD = 4  # a byte each
+
+
+class TargetBlocks(NamedTuple):
+    """Letters of targets, 128 of them a block, from ``target_blocks``."""
+
+    starts: jax.Array  # int32 (B,), the row where each block begins
+    steps: jax.Array  # int32 (B,), its rows: of its longest target
+    letters: jax.Array  # int32 (rows * 128,): four letters of each target
+
+
+@partial(jax.jit, static_argnames=("padding", "room", "front"))
+def target_blocks(
+    codes: jax.Array,
+    first: jax.Array,
+    lengths: jax.Array,
+    *,
+    padding: int,
+    room: int,
+    front: bool = False,
+) -> TargetBlocks:
+    """Lay out targets from a flat array, best longest first.
+
+    Parameters
+    ----------
+    codes : uint8 (X,)
+    first, lengths : int32 (N,), N a multiple of 128
+    padding : static, a letter that matches nothing
+    room : static, rows of all blocks at least: a row has four letters of 128 targets
+    front : static, whether padding comes before the letters of a target, not after
+    """
+    steps = -(-lengths.reshape(-1, THREADS).max(1) // LETTERS_OF_WORD)
+    starts = jnp.cumsum(steps) - steps
+    count = steps.shape[0]
+    block = jnp.arange(count, dtype=jnp.int32)
+    block = jnp.repeat(block, steps, total_repeat_length=room)
+    step = jnp.arange(room, dtype=jnp.int32) - starts[block]
+    member = block[:, None] * THREADS + jnp.arange(THREADS, dtype=jnp.int32)[None, :]
+    words = jnp.zeros((room, THREADS), jnp.int32)
+    for k in range(LETTERS_OF_WORD):
+        j = (step * LETTERS_OF_WORD + k)[:, None]
+        if front:
+            j = j + (lengths[member] - (steps[block] * LETTERS_OF_WORD)[:, None])
+        letter = codes.at[first[member] + j].get(mode="clip").astype(jnp.int32)
+        letter = jnp.where((j >= 0) & (j < lengths[member]), letter, padding)
+        words = words | (letter << (8 * k))
+    return TargetBlocks(starts, steps, words.reshape(-1))
+
+
+def row_words(words: int) -> int:
+    """Words of a row of match words: an odd number."""
+    return words | 1
+
+
+def table_of(letters: jax.Array, padding: int):
+    """Match words of queries: int32 (Q, size), rows of ``row_words``.
+
+    Parameters
+    ----------
+    letters : int32 (Q, bits), a multiple of 32; what is beyond 0 to ``padding`` matches
+        nothing
+    padding : the last letter
+    """
+    words = letters.shape[1] // WORD_BITS
+    letters = letters.reshape(-1, words, WORD_BITS)
+    bit = jnp.int32(1) << jnp.arange(WORD_BITS, dtype=jnp.int32).reshape(1, 1, 1, -1)
+    every = jnp.arange(padding + 1, dtype=jnp.int32).reshape(1, -1, 1, 1)
+    match = jnp.where(letters[:, None] == every, bit, 0).sum(-1, dtype=jnp.int32)
+    match = jnp.pad(match, ((0, 0), (0, 0), (0, row_words(words) - words)))
+    flat = match.reshape(len(letters), -1)
+    return jnp.pad(flat, ((0, 0), (0, -flat.shape[1] % THREADS)))
+
+
+def every_pair(
+    program: Callable, table: Any, arrays: Any, interpret: Any, rows: int | None = None
+):
+    """Run a program for every row of a table and every block of targets.
+
+    Parameters
+    ----------
+    program : function of the table, the arrays, the result, room for match words, and
+        by name ``size``, ``blocks`` and ``plain``
+    table : int32 (Q, size), of ``table_of``
+    arrays : those of ``TargetBlocks``, and others after them
+    rows : static, of the result, unless Q
+
+    Returns
+    -------
+    int32 (rows, N)
+    """
+    queries, size = table.shape
+    count, rows = arrays[0].shape[0], rows or queries
+    about = {"size": size, "blocks": count, "plain": interpret is not None}
+    run = kernel(
+        partial(program, **about),
+        [jax.ShapeDtypeStruct((rows * count * THREADS,), jnp.int32)],
+        [plgpu.SMEM((size,), jnp.int32)],
+        (queries, count),
+        ("query", "block"),
+        interpret,
+    )
+    (values,) = run(table.reshape(-1), *arrays)
+    return values.reshape(rows, count * THREADS)
+
+
+def match_words(th: Threads, table: Any, match: Any, query: Any, size: int):
+    """The match words of a query, from the table to shared memory, to be read."""
+    thread = th.index()
+    for at in range(0, size, THREADS):
+        (word,) = th.load(table, thread, base=query, stride=size, more=at)
+        th.store(match, thread, (word,), more=at)
+    th.wait()
+    return th.read_only(match)
+
+
+ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
+# Words of V; of each a program
+WORD_COUNTS = (2, 4, 8, 12, 16, 24, 32, 64, 128)  # each is a compilation
+MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits registers
+
+
+@partial(jax.jit, static_argnames=("words", "padding", "wildcard"))
+def match_table(
+    codes: jax.Array,
+    first: jax.Array,
+    lengths: jax.Array,
+    *,
+    words: int,
+    padding: int,
+    wildcard: int,
+):
+    """Match words of queries: int32 (Q, size), rows of ``row_words(words)``.
+
+    Parameters
+    ----------
+    codes : uint8 (X,); first, lengths : int32 (Q,)
+    words : static; no query has more than 32 times as many letters
+    padding : static, the letter after the last; its row, and that of ``wildcard``, is 0
+    """
+    place = jnp.arange(words * WORD_BITS, dtype=jnp.int32)[None, :]
+    letters = codes.at[first[:, None] + place].get(mode="clip").astype(jnp.int32)
+    inside = (place < lengths[:, None]) & (letters != wildcard)
+    return table_of(jnp.where(inside, letters, -1), padding)
+
+
+def query_words(longest: int) -> int:
+    """``words`` for queries of at most so many letters, up to ``MAX_QUERY``."""
+    return next(words for words in WORD_COUNTS if words * WORD_BITS >= longest)
+
+
+@partial(jax.jit, static_argnames=("words", "interpret"))
+def subsequences(
+    table: jax.Array, blocks: TargetBlocks, *, words: int, interpret: Any = None
+):
+    """LCS of every query with every target.
+
+    Parameters
+    ----------
+    table : int32 (Q, size), of ``match_table``
+    blocks : TargetBlocks
+    words : static, as of ``match_table``
+    interpret : parameters of the GPU interpreter, for tests
+
+    Returns
+    -------
+    int32 (Q, N)
+    """
+    return every_pair(partial(_lcs_program, words=words), table, blocks, interpret)
+
+
+@partial(jax.jit, static_argnames=("words", "padding", "wildcard", "interpret"))
+def subsequence_counts(
+    codes: jax.Array,
+    first: jax.Array,
+    lengths: jax.Array,
+    blocks: TargetBlocks,
+    *,
+    words: int,
+    padding: int,
+    wildcard: int,
+    interpret: Any = None,
+):
+    """``subsequences`` of the queries of a ``match_table``: int16 (Q, N)."""
+    options = {"padding": padding, "wildcard": wildcard}
+    table = match_table(codes, first, lengths, words=words, **options)
+    counts = subsequences(table, blocks, words=words, interpret=interpret)
+    return counts.astype(jnp.int16)
+
+
+def _lcs_program(table: jax.Array, starts, steps, letters, out, match: Any, *,
+                 words: int, size, blocks, plain):  # fmt: skip
+    """One query against the targets of one block."""
+    th = Threads(plain)
+    query, block = lax.axis_index("query"), lax.axis_index("block")
+    rows, thread = match_words(th, table, match, query, size), th.index()
+    start = starts[block]
+
+    def step(t, state):
+        (four,) = th.load(letters, thread, base=start + t, stride=THREADS)
+        for k in range(LETTERS_OF_WORD):
+            code = lax.shift_right_logical(four, th.splat(8 * k)) & 255
+            place = code * row_words(words)
+            masks = [th.load(rows, place, more=w)[0] for w in range(words)]
+            state = next_row(th, state, masks)
+        return state
+
+    ones = (th.splat(-1),) * words
+    last = lax.fori_loop(jnp.int32(0), steps[block], step, ones)
+    total = th.splat(0)
+    for word in last:
+        total = total + _zero_bits(th, word)
+    th.store(out, thread, (total,), base=query * blocks + block, stride=THREADS)
+
+
+def _zero_bits(th: Threads, word: jax.Array):
+    if th.plain:
+        return lax.population_count(~word)
+    return word_of("{ .reg .b32 n; not.b32 n, $1; popc.b32 $0, n; }", word, alone=True)
+
+
+def next_row(th: Threads, words: tuple[jax.Array, ...], match: Any) -> tuple:
+    """V of the next letter: (V + (V & M)) | (V & ~M), its words from the lowest on."""
+    carry, new_words = None, ()
+    for at in range(0, len(words), ASM_WORDS):
+        part = words[at : at + ASM_WORDS], match[at : at + ASM_WORDS]
+        more = at + ASM_WORDS < len(words)
+        *new, carry = (_plain_row if th.plain else _row)(*part, carry, more)
+        new_words += tuple(new)
+    return new_words
+
+
+def _plain_row(
+    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, _more: bool
+) -> list:
+    """Some words of the next row, and their carry, in ``jnp``."""
+    new_words, over = [], jnp.uint32(0) if carry is None else carry.astype(jnp.uint32)
+    for word, mask in zip(words, match, strict=True):
+        v, m = (lax.bitcast_convert_type(x, jnp.uint32) for x in (word, mask))
+        u = v & m
+        total = v + u + over
+        over = lax.shift_right_logical(u | (v & ~total), jnp.uint32(31))
+        new_words.append(lax.bitcast_convert_type(total | (v & ~m), jnp.int32))
+    return [*new_words, over.astype(jnp.int32)]
+
+
+def _row(
+    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, more: bool
+) -> list:
+    """The same by PTX; the carry stays in the condition code from word to word."""
+    count, outs = len(words), len(words) + bool(more)
+    v = [f"${outs + k}" for k in range(count)]
+    m = [f"${outs + count + k}" for k in range(count)]
+    lines = [f".reg .b32 {', '.join(f'u{k}' for k in range(count))};"]
+    lines += [f"and.b32 u{k}, {v[k]}, {m[k]};" for k in range(count)]
+    if carry is not None:  # 0 or 1 + (2^32 - 1): the carry
+        lines += [".reg .b32 c;", f"add.cc.u32 c, ${outs + 2 * count}, 0xffffffff;"]
+    for k in range(count):
+        first, last = k == 0 and carry is None, k == count - 1 and not more
+        add = "add" if first else "addc"
+        lines.append(f"{add}{'' if last else '.cc'}.u32 u{k}, {v[k]}, u{k};")
+    if more:
+        lines.append(f"addc.u32 ${count}, 0, 0;")
+    # sum | (V & ~M)
+    lines += [f"lop3.b32 ${k}, u{k}, {v[k]}, {m[k]}, 0xf4;" for k in range(count)]
+    inputs = [*words, *match, *([] if carry is None else [carry])]
+    kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
+
+    @inline(arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs)
+    def row(_, *given):
+        return words_of("{ " + " ".join(lines) + " }", kinds, outs, given)
+
+    new_words = row(*inputs)
+    return [*new_words, *([] if more else [None])]
