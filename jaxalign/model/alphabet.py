@@ -161,6 +161,7 @@ def _numbers(array: np.ndarray) -> bool:
 PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
 DNA = "ACGTRYSWKMBDHVN"
 BAD = 255
+SHORT = 32  # letters of a sequence that are gathered as fast as they are copied
 NO_LETTERS = ">;#-."  # they mean something else in FASTA, matrix files and alignments
 UNKNOWN_POLICIES: tuple[str, ...] = get_args(UnknownLetters)
 
@@ -339,7 +340,9 @@ class Sequences:
 
     def take(self, indices: Any) -> "Sequences":
         """The sequences at ``indices``, in that order."""
-        parts = [self[i] for i in indices]
+        index = np.asarray(indices, np.intp)
+        ends = self.offsets[index].tolist(), self.offsets[index + 1].tolist()
+        parts = [self.codes[start:stop] for start, stop in zip(*ends, strict=True)]
         return from_parts([self.names[i] for i in indices], parts, self.alphabet)
 
 
@@ -577,16 +580,36 @@ def views(sequences: Sequences, indices: np.ndarray) -> SequenceViews:
 
 
 def stacked(
-    sequences: CodedSequences, index: np.ndarray, beyond: int = 0
+    sequences: CodedSequences,
+    index: np.ndarray,
+    beyond: int = 0,
+    shape: tuple[int, int] | None = None,
 ) -> np.ndarray:
-    """uint8 (P, longest) codes of some sequences; what lies beyond the end is 0, or
-    another letter."""
-    begin, length = sequences.starts[index], sequences.lengths[index]
-    shape = len(index), int(length.max(initial=0))
-    codes = np.full(shape, beyond, np.uint8)
-    inside = np.arange(codes.shape[1]) < length[:, None]
-    place = np.repeat(begin - (np.cumsum(length) - length), length)
-    codes[inside] = sequences.codes[place + np.arange(len(place))]
+    """Gather the codes of some sequences into the rows of one array.
+
+    Parameters
+    ----------
+    sequences : Sequences or SequenceViews
+    index : integers (P,)
+    beyond : int
+        The code that fills a row beyond the end of its sequence, and further rows.
+    shape : (rows, columns), optional
+        At least (P, longest), which is the default.
+
+    Returns
+    -------
+    uint8 (rows, columns)
+    """
+    starts, lengths = sequences.starts[index], sequences.lengths[index]
+    codes = np.full(shape or (len(index), lengths.max(initial=0)), beyond, np.uint8)
+    total = int(lengths.sum())
+    if total < SHORT * len(index):  # else a copy a row is faster
+        inside = np.arange(codes.shape[1]) < lengths[:, None]
+        place = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        codes[: len(index)][inside] = sequences.codes[place + np.arange(total)]
+        return codes
+    for row, start, length in zip(codes, starts.tolist(), lengths.tolist()):  # noqa: B905
+        row[:length] = sequences.codes[start : start + length]
     return codes
 
 
