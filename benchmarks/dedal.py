@@ -14,23 +14,18 @@ matplotlib).
 """
 
 import argparse
-import sys
 import time
-from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import aligner_network as an
+import jax
+import jax.numpy as jnp
+import measure
+import numpy as np
+from learn import TRAINED, UNSEEN, padded, pairs_of
 
-import aligner_network as an  # noqa: E402
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import measure  # noqa: E402
-import numpy as np  # noqa: E402
-from learn import TRAINED, UNSEEN, padded, pairs_of  # noqa: E402
-
-from jaxalign import alignment_log_prob  # noqa: E402
-from jaxalign.io import fasta  # noqa: E402
-from jaxalign.model.profile import Family  # noqa: E402
+from jaxalign import alignment_log_prob
+from jaxalign.io import fasta
+from jaxalign.model.profile import Family
 
 LONGEST = 160  # of the training sequences, none of which is longer
 

@@ -10,23 +10,17 @@ included. edlib and rapidfuzz (``process.cpdist``) compute the same pairs one by
 """
 
 import argparse
-import sys
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
+import measure
 import numpy as np
+import problems
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-import measure  # noqa: E402
-import problems  # noqa: E402
-
-import jaxalign  # noqa: E402
-import kernels_pallas  # noqa: E402
-from jaxalign.model.alphabet import encode_letters  # noqa: E402
-from jaxalign.words.gpu import EditLaunches  # noqa: E402
+import jaxalign
+import kernels_pallas
+from jaxalign.model.alphabet import encode_letters
+from jaxalign.words.gpu import EditLaunches
 
 LENGTHS = (15, 100, 300, 1000)
 CELLS, PAIRS = 2e9, 10**5  # of a rate, at most

@@ -24,16 +24,11 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from gpu import ENDS, SCORES, Row, copy_rate, min_max_rate
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-from pairs.gpu_card import copy_rate, min_max_rate  # noqa: E402
-from pairs.gpu_rows import ENDS, SCORES, Row  # noqa: E402
-
-import kernels_pallas as kp  # noqa: E402
-from jaxalign import selftest  # noqa: E402
-from kernels_pallas.pairs import config  # noqa: E402
+import kernels_pallas as kp
+from jaxalign import selftest
+from kernels_pallas.pairs import config
 
 FREE_SETS = [ends for k in range(5) for ends in combinations(ENDS, k)]
 LONGEST, QUERIES, TARGETS, LIST = 384, 8, 256, 512

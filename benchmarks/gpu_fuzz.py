@@ -22,10 +22,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import measure
 
-import measure  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 PROCESS = 40  # jobs
 SHARE = 0.85  # of the device memory, for all workers
@@ -84,8 +83,10 @@ def environment(options, allocator: str) -> dict:
     }
     memory = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}"}
     device = {"JAX_PLATFORMS": "cpu"} if options.device == "cpu" else {}
+    # The packages of this checkout, installed or not.
+    paths = {"PYTHONPATH": f"{HERE.parent}:{os.environ.get('PYTHONPATH', '')}"}
     strict = {"PYTHONWARNINGS": "ignore", "PYTHONFAULTHANDLER": "1"}
-    return os.environ | cache | memory | device | strict | ALLOCATORS[allocator]
+    return os.environ | cache | memory | device | paths | strict | ALLOCATORS[allocator]
 
 
 def has_gpu() -> bool:

@@ -16,29 +16,21 @@ and compares that of 1,000 of them with one made without the filter.
 
 import argparse
 import resource
-import sys
 import time
 from pathlib import Path
 
 import jax
+import measure
 import numpy as np
+import problems
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-import measure  # noqa: E402
-import problems  # noqa: E402
-
-import jaxalign  # noqa: E402
-import kernels_pallas  # noqa: E402
-from jaxalign.model.alphabet import Sequences, from_parts  # noqa: E402
-from jaxalign.pairs import compiled  # noqa: E402
-from jaxalign.pairs.options import PairOptions, make_task  # noqa: E402
-from jaxalign.pairs.proofs.lcs_launches import LcsLaunches  # noqa: E402
-from jaxalign.words import (  # noqa: E402
-    cpu,
-    match_vectors,
-)
+import jaxalign
+import kernels_pallas
+from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.pairs import compiled
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
+from jaxalign.words import cpu, match_vectors
 
 SCORING = jaxalign.Scoring()
 LENGTHS = (100, 200, 400, 800, 1600, 3000, 4000)

@@ -21,15 +21,10 @@ import hashlib
 import resource
 import sys
 import time
-from pathlib import Path
 
+import measure
 import numpy as np
-
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-import measure  # noqa: E402
-from pairs import scale_rows  # noqa: E402
+import scale
 
 CUT, DEDUP_CUT = 0.4, 0.9
 TEST_SHARE = 5  # every fifth sequence is in the second part of an audit
@@ -40,7 +35,7 @@ def proteins(count: int, relatives: float, seed: int = 0):
     """So many proteins: real ones, then relatives and shuffled copies of these."""
     from jaxalign.model.alphabet import from_parts
 
-    real = scale_rows.proteins()
+    real = scale.proteins()
     dice = np.random.default_rng(seed)
     order = dice.permutation(len(real))
     parts = [real[k] for k in order[:count]]
@@ -154,9 +149,9 @@ def _timed(verb: str, sequences, number: int) -> dict:
 
 def _trace(verb: str, sequences, number: int) -> None:
     """Print the kernel seconds of a call, of each device and of the largest."""
-    from pairs import gpu_end_to_end
+    import gpu
 
-    found = gpu_end_to_end.traced(lambda: VERBS[verb](sequences, _devices(number)))
+    found = gpu.traced(lambda: VERBS[verb](sequences, _devices(number)))
     print({x: found.get(x) for x in ("by_device", "copy_seconds", "largest")})
 
 

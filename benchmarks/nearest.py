@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 DATA = ROOT / "benchmarks" / "data"
 FILES = "swissprot12071.fasta", "uniprot20000.fasta"

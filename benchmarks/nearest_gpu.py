@@ -12,28 +12,19 @@ nearer: its identity or its score, of an alignment of its own, is larger.
 import argparse
 import json
 import resource
-import sys
 import time
 from importlib import import_module
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+import jaxalign
+import jaxalign.corpus
+from jaxalign.database import nearest, nearest_launches, nearest_state
+from jaxalign.io import corpus_files, fasta
+from jaxalign.model.scoring import Scoring
+from jaxalign.pairs import engine
+from jaxalign.pairs.gpu import dispatch
 
-import jaxalign  # noqa: E402
-import jaxalign.corpus  # noqa: E402
-from jaxalign.database import (  # noqa: E402
-    nearest,
-    nearest_launches,
-    nearest_state,
-)
-from jaxalign.io import (  # noqa: E402
-    corpus_files,
-    fasta,
-)
-from jaxalign.model.scoring import Scoring  # noqa: E402
-from jaxalign.pairs import engine  # noqa: E402
-from jaxalign.pairs.gpu import dispatch  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent
 
 WARM_SECONDS = 10
 

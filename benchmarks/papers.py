@@ -29,13 +29,266 @@ tool. Times are medians of calls in turns after one that is not counted.
 """
 
 import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import measure
+import numpy as np
 import papers_three
 import problems
 import tools
-from pairs import papers_emboss, papers_transfer
-from triples import triple_problems
+
+# EMBOSS -------------------------------------------------------------------------------
+# X1.3: jaxalign beside EMBOSS needleall and water, and whether the scores agree.
+#
+# The paper takes the start of the process off by a run on 1-residue sequences, and so
+# does this. All ordered pairs of a set are aligned, because that is what needleall does
+# with one file given twice; water takes one query a process. Both write scores only,
+# which is the least text that EMBOSS can write. EMBOSS is serial.
+
+
+# The paper has ten sets of growing size with lengths in one range.
+EMBOSS_SIZES, EMBOSS_SIZES_QUICK = tuple(range(5, 55, 5)), (3, 6)
+EMBOSS_LENGTH = 300
+SCORE_LINE = re.compile(r"^(\S+) (\S+) \d+ \((-?[\d.]+)\)$", re.MULTILINE)
+COMMON = ["-sprotein1", "-sprotein2", "-datafile", "EBLOSUM62", "-auto"]
+COMMON += ["-gapopen", str(tools.GAP_OPEN), "-gapextend", str(tools.GAP_EXTEND)]
+PROGRAMS = {"needleall": "semiglobal", "water": "local"}
+
+
+def beside_emboss(options) -> list[dict]:
+    """One row a set and program."""
+    if not all(map(shutil.which, PROGRAMS)):
+        raise FileNotFoundError("EMBOSS is not installed (Debian package emboss)")
+    sizes = EMBOSS_SIZES_QUICK if options.quick else EMBOSS_SIZES
+    sets = [problems.near_length(f"emboss-{n}", EMBOSS_LENGTH, n) for n in sizes]
+    return [_row(one, tool, options) for one in sets for tool in PROGRAMS]
+
+
+def _row(problem, program: str, options) -> dict:
+    """Seconds of both tools on all ordered pairs, and the scores that differ."""
+    mode = PROGRAMS[program]
+    calls = {"emboss": lambda: run_emboss(program, problem)}
+    calls["jaxalign"] = all_ordered(problem, mode, options)
+    timed = measure.in_turns(calls, options.repeats)
+    net = timed["emboss"]["seconds"] - _start(program, len(problem.texts))
+    cells = int(problem.lengths.sum()) ** 2
+    return {
+        "program": program,
+        "mode": mode,
+        "n": len(problem.texts),
+        "pairs": len(problem.texts) ** 2,
+        "EMBOSS s": net,
+        "jaxalign s": timed["jaxalign"]["seconds"],
+        "EMBOSS GCUPS": measure.gcups(cells, net),
+        "jaxalign GCUPS": measure.gcups(cells, timed["jaxalign"]["seconds"]),
+        "speed-up": net / timed["jaxalign"]["seconds"],
+        "differ": _differing(problem, timed),
+    }
+
+
+def all_ordered(problem, mode: str, options):
+    """jaxalign on every (i, j), self pairs and both orders included."""
+    from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs.api import align_pairs
+
+    scoring = Scoring("BLOSUM62", tools.GAP_OPEN, tools.GAP_EXTEND)
+    n, records = len(problem.texts), problem.records
+    queries = [records[i] for i in range(n) for _ in range(n)]
+    shared = {"mode": mode, "output": "alignment", "threads": options.threads}
+    return lambda: align_pairs(queries, records * n, scoring, **shared)
+
+
+def run_emboss(program: str, problem) -> dict:
+    """(query, target) -> score, from as few processes as the program allows."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write(folder / "all.fasta", problem.records)
+        if program == "needleall":
+            return _one_process(program, folder, "all.fasta")
+        scores = {}
+        for record in problem.records:
+            _write(folder / "query.fasta", [record])
+            scores |= _one_process(program, folder, "query.fasta")
+        return scores
+
+
+def _one_process(program: str, folder: Path, queries: str) -> dict:
+    command = [program, "-asequence", queries, "-bsequence", "all.fasta", *COMMON]
+    command += ["-aformat3", "score", "-outfile", "out.txt"]
+    if program == "needleall":  # its default leaves out every pair that scores below 1
+        command += ["-minscore", "-10"]
+    subprocess.run(command, check=True, cwd=folder, capture_output=True)
+    found = SCORE_LINE.findall((folder / "out.txt").read_text())
+    return {(query, target): float(score) for query, target, score in found}
+
+
+def _write(path: Path, records) -> None:
+    path.write_text("".join(f">{name}\n{text}\n" for name, text in records))
+
+
+def _start(program: str, n: int) -> float:
+    """Seconds that starting the program's processes takes, by 1-residue sequences."""
+    processes = 1 if program == "needleall" else n
+    single = problems.Problem("start", ("a",), ("W",))
+    rounds = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        run_emboss(program, single)
+        rounds.append(time.perf_counter() - begun)
+    return processes * sorted(rounds)[2]
+
+
+def _differing(problem, timed) -> int:
+    """Pairs whose scores differ, or that EMBOSS did not print."""
+    ordered = [(a, b) for a in problem.names for b in problem.names]
+    ours = dict(zip(ordered, timed["jaxalign"]["result"]["score"], strict=True))
+    theirs = timed["emboss"]["result"]
+    return sum(theirs.get(pair) != float(score) for pair, score in ours.items())
+
+
+# Many pairs at once -------------------------------------------------------------------
+# X3.1 and X3.2: many pairs at once, length 2000, linear gap.
+#
+# X3.1 moves what each design moves and computes nothing. *naive* (the GPU code that the
+# paper improves on) sends, for every pair, an N x M matrix of substitution scores and
+# an (N+1) x (M+1) matrix with its borders filled, and fetches that matrix back; *paper*
+# sends letters, lengths and the small table and fetches the matrix; *jaxalign* sends
+# the same and fetches a score a pair. On the CPU device the times are those of copies
+# in memory (aliasing is off), so only the bytes carry over to a GPU.
+
+LENGTH = 2000
+PAIRS, PAIRS_QUICK = (1, 2, 4, 8, 16, 32, 64), (1, 2)
+GAP = 8  # linear; parasail's striped kernels are wrong for these, so scan is beside
+
+
+def transfers(options) -> list[dict]:
+    """X3.1: one row a number of pairs."""
+    import jax
+
+    made = designs()
+    rows = []
+    for pairs in PAIRS_QUICK if options.quick else PAIRS:
+        row = {"device": jax.devices()[0].device_kind, "pairs": pairs}
+        calls = {name: _mover(*d, pairs) for name, d in made.items()}
+        timed = measure.in_turns(calls, options.repeats)
+        for name, (sent, fetched, at_once) in made.items():
+            row[f"{name} MB"] = _bytes(sent, fetched, at_once, pairs) / 1e6
+            row[f"{name} ms"] = 1e3 * timed[name]["seconds"]
+        rows.append(row)
+    return rows
+
+
+def designs() -> dict:
+    """name -> (arrays sent a pair, array fetched a pair, arrays sent once)."""
+    matrix = np.zeros((LENGTH + 1, LENGTH + 1), np.int32)
+    reference = np.zeros((LENGTH, LENGTH), np.int32)
+    letters = np.zeros(2 * LENGTH, np.uint8)
+    lengths, table = np.zeros(2, np.int32), np.zeros((24, 24), np.int32)
+    return {
+        "naive": ([reference, matrix], matrix, []),
+        "paper": ([letters, lengths], matrix, [table]),
+        "jaxalign": ([letters, lengths], np.zeros((), np.int32), [table]),
+    }
+
+
+def _bytes(sent, fetched, at_once, pairs: int) -> int:
+    each = sum(a.nbytes for a in sent) + fetched.nbytes
+    return pairs * each + sum(a.nbytes for a in at_once)
+
+
+def _mover(sent, fetched, at_once, pairs: int):
+    """Host -> device -> host. Small arrays go as one batch, matrices pair by pair."""
+    import jax
+
+    small = fetched.nbytes < 1000
+    batch = [np.stack([a] * pairs) for a in sent] if sent[0].nbytes < 1e6 else None
+    result = jax.device_put(np.stack([fetched] * pairs) if small else fetched)
+
+    def put(arrays) -> None:
+        moved = [jax.device_put(a, may_alias=False) for a in arrays]
+        jax.block_until_ready(moved)
+
+    def move() -> None:
+        put(at_once)
+        for _ in range(1 if batch else pairs):
+            put(batch or sent)
+        for _ in range(1 if small else pairs):
+            _fetch(result)
+
+    return move
+
+
+def _fetch(result) -> np.ndarray:
+    """Device -> host of a fresh copy, because a JAX array keeps what was once read.
+
+    On a GPU the copy costs a hundredth of the transfer; on the CPU it is the transfer,
+    as reading is then a view.
+    """
+    return np.asarray(result.copy())
+
+
+def many_pairs(options) -> list[dict]:
+    """X3.2: GCUPS of one call on k pairs, score only and with the path."""
+    counts = PAIRS_QUICK if options.quick else PAIRS
+    whole = problems.exact_length(LENGTH, 2 * max(counts))
+    rows = []
+    for pairs in counts:
+        queries, targets = whole.texts[:pairs], whole.texts[-pairs:]
+        timed = measure.in_turns(_callers(queries, targets, options), options.repeats)
+        cells = pairs * LENGTH * LENGTH
+        speeds = {k: measure.gcups(cells, t["seconds"]) for k, t in timed.items()}
+        row = {"pairs": pairs} | {f"{k} GCUPS": v for k, v in speeds.items()}
+        ours, theirs = timed["jaxalign score"], timed["parasail score"]
+        differ = np.asarray(ours["result"]["score"]) != np.array(theirs["result"])
+        rows.append(row | {"differ": int(differ.sum())})
+    return rows
+
+
+def _callers(queries, targets, options) -> dict:
+    """jaxalign and parasail, score only and with the path."""
+    from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs.api import align_pairs
+
+    linear = Scoring("BLOSUM62", GAP, GAP)
+
+    def ours(output: str):
+        shared = {"mode": "global", "output": output, "threads": options.threads}
+        return lambda: align_pairs(list(queries), list(targets), linear, **shared)
+
+    def theirs(path: bool):
+        return lambda: parasail_pairs(queries, targets, path, options.threads)
+
+    return {
+        "jaxalign score": ours("score"),
+        "jaxalign path": ours("alignment"),
+        "parasail score": theirs(False),
+        "parasail path": theirs(True),
+    }
+
+
+def parasail_pairs(queries, targets, path: bool, threads: int) -> list[int]:
+    """Scores of pair k = (queries[k], targets[k]); no profile can be shared here."""
+    import parasail
+
+    align = parasail.nw_trace_scan_16 if path else parasail.nw_scan_16
+
+    def one(query: str, target: str) -> int:
+        result = align(query, target, GAP, GAP, parasail.blosum62)
+        if path:
+            _ = result.cigar.decode
+        return result.score
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(one, queries, targets))
+
+
+# The experiments ----------------------------------------------------------------------
 
 MODES = ("global", "semiglobal", "local")
 # X1.6: the paper has n = 16, 32, ... 1024; powers of two show the same knee.
@@ -136,13 +389,13 @@ def backtracking(options) -> list[dict]:
 
 def _sizes(options):
     """X2: the paper's sizes; its two largest take a GPU."""
-    return triple_problems.SIZES[: 1 if options.quick else 3]
+    return papers_three.SIZES[: 1 if options.quick else 3]
 
 
 ROWS = {
     "X1.1": times_table,
     "X1.2": gcups_table,
-    "X1.3": papers_emboss.beside_emboss,
+    "X1.3": beside_emboss,
     "X1.6": load,
     "X1.8": backtracking,
     "X2.1": lambda options: list(
@@ -154,8 +407,8 @@ ROWS = {
     "X2.3": lambda options: list(
         papers_three.sweep(_sizes(options)[-1], options.repeats)
     ),
-    "X3.1": papers_transfer.transfers,
-    "X3.2": papers_transfer.many_pairs,
+    "X3.1": transfers,
+    "X3.2": many_pairs,
 }
 
 

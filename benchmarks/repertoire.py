@@ -29,12 +29,8 @@ import time
 import zlib
 from pathlib import Path
 
+import measure
 import numpy as np
-
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-import measure  # noqa: E402
 
 JOBS = {
     "tcrdist": {"metric": "tcrdist", "cutoff": 20},

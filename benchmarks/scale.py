@@ -24,22 +24,395 @@ ray      a cluster of two local nodes of one core each, against one process.
 """
 
 import argparse
+import json
 import os
+import resource
+import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import measure
+import numpy as np
 
-import measure  # noqa: E402
-from pairs import scale_dealt, scale_rows  # noqa: E402
+HERE = Path(__file__).resolve().parent
+
+
+def proteins(count=None, seed=0):
+    """Some of the proteins of ``fetch.py``, random ones in the order of the files; the
+    shipped test proteins where there are none. Those that more are needed than there
+    are come again with their letters shuffled."""
+    from jaxalign.io import fasta
+    from jaxalign.model.alphabet import from_parts
+    from jaxalign.model.scoring import Scoring
+
+    alphabet = Scoring().alphabet
+    names = ("swissprot12071.fasta", "uniprot20000.fasta")
+    paths = [HERE / "data" / name for name in names if (HERE / "data" / name).exists()]
+    paths = paths or [HERE.parent / "tests" / "data" / "proteins.fasta"]
+    read = [fasta.read(str(path), alphabet, "mask") for path in paths]
+    parts = [one[k] for one in read for k in range(len(one))]
+    rng, there = np.random.default_rng(seed), len(parts)
+    while count is not None and len(parts) < count:
+        parts.append(rng.permutation(parts[len(parts) - there]))
+    whole = from_parts([f"p{k}" for k in range(len(parts))], parts, alphabet)
+    if count is None:
+        return whole
+    return whole.take(np.sort(rng.choice(len(whole), count, replace=False)))
+
+
+# Devices: X1.4, X1.5, X1.7 ------------------------------------------------------------
+
+
+def devices(options) -> list[dict]:
+    """All against all on 1 ... n devices, three modes."""
+    import jax
+
+    report = []
+    there = [count for count in options.counts if count <= len(jax.devices())]
+    for mode in options.modes.split(","):
+        sequences = proteins(options.count or _needed(mode, options))
+        rows = []
+        for count in there:
+            rows.append(row := _on(sequences, mode, count, options))
+            row["speed-up"] = rows[0]["seconds"] / row["seconds"]
+            row["of device"] = rows[0]["device"] / row["device"]
+            print(row, flush=True)  # a run that is cut off has something to show
+        report += rows
+    return report
+
+
+SAMPLE = 1500, 20000  # proteins that compile what long jobs need, on a CPU, on a GPU
+
+
+def _sample(sequences):
+    """As many of some sequences as a warm-up takes, from all of them."""
+    import jax
+
+    count = SAMPLE[jax.default_backend() == "gpu"]
+    return sequences.take(range(0, len(sequences), max(len(sequences) // count, 1)))
+
+
+def _needed(mode: str, options) -> int:
+    """The number of proteins that keep one device busy for ``--seconds``."""
+    import jaxalign
+
+    some = _sample(proteins())
+    for _ in range(2):  # the first compiles
+        table = jaxalign.align_all(some, mode=mode, output=options.output)
+    rate = table.info["cells"] / table.info["seconds"]
+    mean = float(proteins().lengths.mean())
+    return int(np.sqrt(2 * rate * options.seconds) / mean) + 2
+
+
+def _on(sequences, mode: str, count: int, options) -> dict:
+    import jax
+
+    import jaxalign
+
+    chosen = {"devices": list(range(count))} if count > 1 else {}
+    chosen |= {"mode": mode, "output": options.output}
+    last_run = {}
+
+    def call(sequences):
+        begin = time.perf_counter()
+        table = jaxalign.align_all(sequences, **chosen)
+        last_run["seconds"] = time.perf_counter() - begin
+        last_run["cells"] = float(table.info["cells"])
+        # the same for every count
+        last_run["sum of scores"] = int(table["score"].sum(dtype=np.int64))
+
+    call(_sample(sequences))
+    first = last_run["seconds"]
+    busy = traced_seconds(lambda: call(sequences))
+    return {
+        "device kind": jax.devices()[0].device_kind, **chosen, "devices": count,
+        "proteins": len(sequences), **last_run, "device": max(busy),
+        "GCUPS": last_run["cells"] / last_run["seconds"] / 1e9, "first": first,
+    }  # fmt: skip
+
+
+def traced_seconds(call) -> list[float]:
+    """Kernel seconds of each device; nan on a CPU, whose trace has no kernels."""
+    import jax
+
+    if jax.default_backend() != "gpu":
+        call()
+        return [float("nan")]
+    from gpu import traced
+
+    return traced(call)["by_device"]
+
+
+# A long job to parquet ----------------------------------------------------------------
+
+
+def parquet(options) -> list[dict]:
+    """Identities of all pairs into a folder of parts, by the command line.
+
+    In a process of its own, for its memory.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "benchmarks.scale", "parquet", "--folder"]
+        command += [folder, "--count", str(options.count or 0)]
+        process = subprocess.run(
+            command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True
+        )
+    return [json.loads(process.stdout.splitlines()[-1])]
+
+
+# X1.9 ---------------------------------------------------------------------------------
+
+
+def longest(options) -> list[dict]:
+    """The longest sequences of a window of W x W pairs, by the plan and by a run."""
+    import jax
+
+    on_gpu = jax.default_backend() == "gpu"
+    sizes = (2, 1) if options.quick else (64, 16, 4, 1) if on_gpu else (8, 4, 2, 1)
+    chosen = {"mode": "local", "implementation": "pallas" if on_gpu else "sweep"}
+    if not on_gpu:
+        chosen |= {"memory_budget": options.budget, "threads": 1}
+    report = []
+    for size in sizes:
+        report.append(_longest(size, chosen))
+        print(report[-1], flush=True)
+    return report
+
+
+def _longest(size: int, chosen: dict) -> dict:
+    import jaxalign
+
+    least, most = 16, 32
+    while _fits(size, most, chosen):
+        least, most = most, 2 * most
+    while most - least > max(16, least // 50):
+        middle = (least + most) // 2
+        within = _fits(size, middle, chosen)
+        least, most = (middle, most) if within else (least, middle)
+    begin = time.perf_counter()
+    table = jaxalign.align_pairs(*_alike(size, least), **chosen)
+    seconds = time.perf_counter() - begin
+    beyond = _planned(size, 4 * most, chosen)
+    return {
+        "W": size, "implementation": chosen["implementation"], "longest": least,
+        "window bytes": table.info["window_bytes"],
+        "budget": table.info["budget_bytes"], "seconds": seconds,
+        "4 x as long": f"{beyond['windows']} windows" if beyond else "refused",
+        "peak bytes": _peak(),
+    }  # fmt: skip
+
+
+def _fits(size: int, length: int, chosen: dict) -> bool:
+    plan = _planned(size, length, chosen)
+    return bool(plan) and plan["windows"] == 1 and not plan["checkpointed_pairs"]
+
+
+def _planned(size: int, length: int, chosen: dict) -> dict | None:
+    """The plan of a window; None where it is refused."""
+    import jaxalign
+
+    try:
+        return jaxalign.plan(*_alike(size, length), **chosen)
+    except jaxalign.MemoryPlanError:
+        return None
+
+
+def _alike(size: int, length: int):
+    """W x W pairs of random protein of one length."""
+    rng = np.random.default_rng(length)
+    codes = rng.integers(0, 20, (2, size * size, length), dtype=np.uint8)
+    return list(codes[0]), list(codes[1])
+
+
+def _peak() -> int:
+    """The most bytes the device, or this process, has had."""
+    import jax
+
+    stats = jax.devices()[0].memory_stats() or {}
+    usual = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return stats.get("peak_bytes_in_use", usual)
+
+
+# LPT ----------------------------------------------------------------------------------
+
+
+def lpt(options) -> list[dict]:
+    """Windows of a set of mixed lengths, timed one by one, then dealt two ways."""
+    import jaxalign
+
+    sequences = proteins(options.count or 1200)
+    seconds, cells = _timed_windows(jaxalign, sequences)
+    report = []
+    for count in (2, 4, 8):
+        pulled, static = makespans(cells, seconds, count)
+        report.append({
+            "devices": count, "windows": len(seconds), "proteins": len(sequences),
+            "total s": sum(seconds), "share s": sum(seconds) / count,
+            "LPT s": pulled, "static s": static, "static/LPT": static / pulled,
+            "LPT/least": pulled / max(sum(seconds) / count, max(seconds)),
+        })  # fmt: skip
+    return report
+
+
+def _timed_windows(jaxalign, sequences):
+    """Seconds and estimated cells of every window, in the order of the pair matrix."""
+    from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs import engine
+    from jaxalign.pairs.options import PairOptions, make_task
+
+    options = {"mode": "local", "output": "score", "threads": 1, "window": 64}
+    task = make_task("all", sequences, sequences, Scoring(), PairOptions(**options))
+    plan = engine.plan(task)
+    engine.run(plan)  # compiles
+    ends = [time.perf_counter()]
+    engine.run(plan, lambda *_: ends.append(time.perf_counter()))
+    seconds = np.diff(ends)
+    cells = np.array([piece.cells for piece in plan.pieces])
+    windows = [piece.content for piece in plan.pieces]
+    first = [int(np.min(window.targets)) for window in windows]
+    order = np.lexsort(([int(np.min(w.queries)) for w in windows], first))
+    return seconds[: len(windows)][order].tolist(), cells[order].tolist()
+
+
+def makespans(cells, seconds, count: int) -> tuple[float, float]:
+    """When the last device ends: heaviest first to whoever is idle; equal shares of
+    the windows as they come."""
+    from jaxalign.pairs import pair_matrix
+
+    idle = [0.0] * count
+    for k in pair_matrix.heaviest_first(cells):
+        idle[int(np.argmin(idle))] += seconds[k]
+    shares = np.array_split(np.asarray(seconds), count)
+    return max(idle), max(float(share.sum()) for share in shares)
+
+
+# Ray ----------------------------------------------------------------------------------
+
+
+def ray(options) -> list[dict]:
+    """Two local nodes of one core each, against one process with both cores."""
+    from ray.cluster_utils import Cluster
+
+    import jaxalign
+
+    chosen = {"mode": "local", "output": "score"}
+    count = options.count or _of_seconds(jaxalign, options, chosen)
+    sequences = proteins(count)
+    head = {"num_cpus": 0, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        there = chosen | {"cluster": cluster.address}
+        calls = {"one process, 2 threads": chosen | {"threads": 2}, "Ray": there}
+        rows = [_row(jaxalign, name, sequences, how) for name, how in calls.items()]
+    finally:
+        import ray as own
+
+        own.shutdown()
+        cluster.shutdown()
+    for row in rows:
+        row["overhead"] = row["seconds"] / rows[0]["seconds"] - 1
+    return rows
+
+
+def _of_seconds(jaxalign, options, chosen) -> int:
+    """The number of proteins that keep two cores busy for ``--seconds``."""
+    for _ in range(2):
+        table = jaxalign.align_all(proteins(900), threads=2, **chosen)
+    rate = table.info["cells"] / table.info["seconds"]
+    mean = float(proteins().lengths.mean())
+    return int(np.sqrt(2 * rate * options.seconds) / mean) + 2
+
+
+def _row(jaxalign, name, sequences, how) -> dict:
+    """The second of two runs: each worker compiles in the first."""
+    taken = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        table = jaxalign.align_all(sequences, **how)
+        taken.append(time.perf_counter() - begin)
+    parts = table.info.get("parts", 1)
+    return {"run": name, "proteins": len(sequences), "parts": parts,
+            "seconds": taken[1], "first": taken[0],
+            "GCUPS": table.info["cells"] / taken[1] / 1e9,
+            "sum of scores": int(table["score"].sum(dtype=np.int64))}  # fmt: skip
+
+
+# The long job of ``parquet``, in a process of its own ---------------------------------
+# It prints one line of JSON, and its progress to standard error. Some parts are
+# computed twice, into another folder before, so that the programs are compiled.
+
+WARM = 20  # parts
+
+
+def written(folder: Path, name: str, count) -> Path:
+    """A FASTA file of some proteins."""
+    sequences = proteins(count)
+    path = folder / f"{name}.fa"
+    with open(path, "w") as file:
+        for k in range(len(sequences)):
+            file.write(f">p{k}\n{sequences.text(k)}\n")
+    return path
+
+
+def run(path: Path, out: Path, *words: str) -> None:
+    from jaxalign.cli.main import main
+
+    usual = ["all", str(path), "-o", f"{out}/", "--mode", "local"]
+    code = main([*usual, "--output", "identity", "--progress", "json", *words])
+    if code:
+        raise SystemExit(code)
+
+
+def measured(folder: Path, count) -> dict:
+    import jax
+
+    path = written(folder, "all", count)
+    begin = time.perf_counter()
+    run(path, folder / "warm", "--shard", f"1/{max(_parts(path) // WARM, 1)}")
+    first, took, most = time.perf_counter() - begin, [], []
+
+    def job():
+        begin = time.perf_counter()
+        run(path, folder / "out")
+        took.append(time.perf_counter() - begin)
+        most.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+
+    device = max(traced_seconds(job))
+    parts = list((folder / "out").glob("part-*.parquet"))
+    rows = sum(_rows(part) for part in parts)
+    return {
+        "device kind": jax.devices()[0].device_kind, "rows": rows, "parts": len(parts),
+        "bytes": sum(part.stat().st_size for part in parts), "seconds": took[0],
+        "some parts": first, "device": device, "wall/device": took[0] / device,
+        "host GiB": most[0],
+    }  # fmt: skip
+
+
+def _parts(path: Path) -> int:
+    from jaxalign.io import fasta
+    from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs import jobs
+
+    return len(jobs.parts_all(fasta.read(str(path), Scoring().alphabet)))
+
+
+def _rows(path) -> int:
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(path).num_rows
+
 
 ROWS = {
-    "parquet": scale_rows.parquet,  # first: its process takes the GPU's memory
-    "devices": scale_rows.devices,
-    "longest": scale_rows.longest,
-    "lpt": scale_dealt.lpt,
-    "ray": scale_dealt.ray,
+    "parquet": parquet,  # first: its process takes the GPU's memory
+    "devices": devices,
+    "longest": longest,
+    "lpt": lpt,
+    "ray": ray,
 }
 
 
@@ -60,6 +433,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=60, help="on one device")
     made.add_argument("--count", type=int, help="proteins; all that are needed")
     made.add_argument("--budget", default="64MiB", help="of a window of X1.9, on a CPU")
+    made.add_argument("--folder", type=Path, help="of the process of ``parquet``")
     made.add_argument("--quick", action="store_true", help="too small for figures")
     made.add_argument("--json", metavar="PATH", help="write the rows here too")
     return made
@@ -68,6 +442,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv=None) -> None:
     """Command line."""
     options = parser().parse_args(argv)
+    if options.folder:
+        print(json.dumps(measured(options.folder, options.count or None)))
+        return
     if options.quick:
         options.seconds, options.count = 0.2, options.count or 60
     chosen = ROWS if options.what == "all" else {options.what: ROWS[options.what]}

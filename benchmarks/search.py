@@ -3,8 +3,7 @@
     python -m benchmarks.search --quick          # does it run? too small for figures
     python -m benchmarks.search --threads 2 --json search.json
     python -m benchmarks.search --peers none     # a machine without the other tools
-    python -m benchmarks.search --stages         # where a long subject goes: CPU
-    python -m benchmarks.search --gpu            # kernel time on a GPU (search_gpu)
+    python -m benchmarks.search --gpu            # kernel time on a GPU
 
 Queries are the beginnings of real proteins, of exactly 63, 127, 255, 361, 511, 1023,
 2047 and 4095 residues; the database are the 32,071 proteins that ``fetch.py`` gets
@@ -24,14 +23,17 @@ not jaxalign's.
 import argparse
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
 import measure
+import numpy as np
 import problems
 import tools
 
@@ -166,43 +168,78 @@ def rows(query_list, records, files, arguments, name: str) -> list[dict]:
     return report
 
 
-def stages(repeats: int) -> list[dict]:
-    """Seconds of a long subject: in a full block of lanes, and alone."""
-    import numpy as np
-    from pairs import striped
+# On a GPU -----------------------------------------------------------------------------
+# Rows of ``--gpu``: what the scan of a database takes.
+#
+# ``device`` is the sum of kernel times of a call in a profiler trace, copies left out:
+# all kernels, the choice of the best hits and the layout of letters too. ``TCUPS`` are
+# the sum of len * len over that, ``wall TCUPS`` over the median of whole calls.
+# ``right``: hits have the scores that one pair at a time has (``pairs.dp.wavefront``).
+
+
+def gpu_rows(problems: dict, index, repeats: int):
+    """A row a problem: name -> queries."""
+    import gpu
 
     import jaxalign
-    from jaxalign.model.alphabet import as_sequences
 
-    rng = np.random.default_rng(0)
-    letters, scoring = list(problems.LETTERS), jaxalign.Scoring()
+    held = jaxalign.open_database(index)
+    residues = int(held.lengths.sum())
+    for name, asked in problems.items():
 
-    def text(n):
-        return "".join(rng.choice(letters, n))
+        def scan(asked=asked):
+            return jaxalign.search(asked, held, top=TOP, align_top=False)
 
-    query_list, report = [text(511)], []
-    for length in (1024, 4096):
-        lanes = [text(length - 16) for _ in range(128)]
-        cases = {"sweep": lanes, "wavefront": lanes[:1]}
-        calls = {
-            name: lambda name=name, some=some: jaxalign.search(
-                query_list, some, align_top=False, threads=1, implementation=name
-            )
-            for name, some in cases.items()
-        }
-        cases["striped"] = lanes[:1]
-        pair = as_sequences([query_list[0], lanes[0]], scoring.alphabet)
-        calls["striped"] = lambda pair=pair: striped.score(*pair, scoring)
-        for name, times in measure.in_turns(calls, repeats).items():
-            cells = 511 * (length - 16) * len(cases[name])
-            busy = times["seconds"] * times["cores"]  # others may use the machine
-            report.append({
-                "subject": length, "form": name, "subjects": len(cases[name]),
-                "GCUPS a core": measure.gcups(cells, busy),
-                "ns a column and row": busy / 511 / (length - 16) * 1e9,
-                "spread": times["spread"],
-            })  # fmt: skip
-    return report
+        first, table = _timed(scan)
+        seconds = statistics.median(_timed(scan)[0] for _ in range(repeats))
+        traced = gpu.traced(scan)
+        device = traced.get("device_seconds", float("nan"))
+        cells = sum(len(text) for _, text in asked) * residues
+        yield {
+            "queries": name, "seconds": seconds, "device": device,
+            "TCUPS": cells / device / 1e12 if device else float("nan"),
+            "wall TCUPS": cells / seconds / 1e12, "first": first,
+            "launches": table.info["windows"], "dtype": "/".join(table.info["dtypes"]),
+            "right": right(table), "largest": traced.get("largest"),
+            "best": [table["score"][table["query"] == q].tolist()
+                     for q in range(len(asked))],
+        }  # fmt: skip
+
+
+def whole(asked, fasta, repeats: int) -> dict:
+    """From the FASTA file to aligned hits."""
+    import jaxalign
+
+    def search():
+        return jaxalign.search(asked, fasta, top=TOP)
+
+    first, table = _timed(search)
+    seconds = statistics.median(_timed(search)[0] for _ in range(repeats))
+    rescored = [table.alignment(k).rescore() for k in range(len(table))]
+    return {"queries": "all, FASTA to alignments", "seconds": seconds, "first": first,
+            "aligning": table.info["align_seconds"],
+            "right": bool((np.array(rescored) == table["score"]).all())}  # fmt: skip
+
+
+def _timed(call):
+    begin = time.perf_counter()
+    result = call()
+    return time.perf_counter() - begin, result
+
+
+def right(table, count=6) -> bool:
+    """The scores of some hits against one pair at a time by anti-diagonals."""
+    import jaxalign
+
+    at = np.random.default_rng(1).integers(0, len(table), count)
+    found = jaxalign.align_pairs(
+        table.queries.take(table["query"][at]), table.targets.take(table["target"][at]),
+        table.scoring, mode="local", output="score", implementation="wavefront",
+    )  # fmt: skip
+    return bool((found["score"] == table["score"][at]).all())
+
+
+# The table ----------------------------------------------------------------------------
 
 
 def run(arguments) -> dict:
@@ -214,10 +251,6 @@ def run(arguments) -> dict:
     machine = measure.machine()
     measure.show_machine(machine)
     print(f"# {pinned}")
-    if arguments.stages:
-        report = stages(arguments.repeats)
-        measure.show(report)
-        return {"machine": machine, "pinned": pinned, "rows": report}
     records = database(arguments.quick)
     query_list = queries(records, arguments.lengths)
     residues = sum(len(text) for _, text in records)
@@ -241,13 +274,11 @@ def run(arguments) -> dict:
 
 def on_gpu(problems_of, files, repeats: int) -> list[dict]:
     """The rows of a GPU, printed as they come."""
-    from database import search_gpu
-
     report = []
-    for row in search_gpu.rows(problems_of, files[1], repeats):
+    for row in gpu_rows(problems_of, files[1], repeats):
         report.append(row)
         measure.show([{k: v for k, v in row.items() if k not in ("best", "largest")}])
-    report.append(search_gpu.whole(next(iter(problems_of.values())), files[0], repeats))
+    report.append(whole(next(iter(problems_of.values())), files[0], repeats))
     measure.show(report[-1:])
     return report
 
@@ -272,7 +303,6 @@ def parser() -> argparse.ArgumentParser:
                       default=list(LENGTHS))  # fmt: skip
     parser.add_argument("--peers", default="parasail,ssearch36", help="or none")
     parser.add_argument("--kernel", default="striped", choices=("striped", "scan"))
-    parser.add_argument("--stages", action="store_true")
     parser.add_argument("--gpu", action="store_true", help="kernel times")
     parser.add_argument("--all-only", action="store_true", help="no query alone")
     parser.add_argument("--quick", action="store_true", help="too small for figures")

@@ -6,16 +6,11 @@
 """
 
 import argparse
-import sys
 import time
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from measure import gcups, machine, show_machine  # noqa: E402
+from measure import gcups, machine, show_machine
 
 REPEATS = 5  # of which the best counts
 SHAPES = ((1, 330, 340), (1, 900, 900), (100, 275, 275), (32, 900, 900))

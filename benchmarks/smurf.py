@@ -13,22 +13,17 @@ split and network. Needs jaxalign[dev] (equinox, optax, matplotlib).
 """
 
 import argparse
-import sys
 import time
-from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import aligner_network as an
+import jax
+import jax.numpy as jnp
+import measure
+import numpy as np
+from learn import padded
 
-import aligner_network as an  # noqa: E402
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import measure  # noqa: E402
-import numpy as np  # noqa: E402
-from learn import padded  # noqa: E402
-
-from jaxalign import soft_posterior, soft_score  # noqa: E402
-from jaxalign.io import fasta  # noqa: E402
+from jaxalign import soft_posterior, soft_score
+from jaxalign.io import fasta
 
 FAMILIES = ("RRM_1", "fn3", "Cyclin_N", "Pkinase")
 PRIOR = 20.0  # sequences that the background of a column weighs as much as

@@ -12,12 +12,8 @@ costs, and has no posterior. "rows, costs" has the gradient by gap costs as well
 
 import argparse
 import resource
-import sys
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent))
-
-from soft_peers import GAPS, nwgrad_call, problem  # noqa: E402
+from soft import GAPS, nwgrad_call, problem
 
 IMPLEMENTATIONS = ("log", "blocked", "scaled", "rows")
 

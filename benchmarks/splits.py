@@ -23,12 +23,10 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import measure
+import problems
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "benchmarks")]
-
-import measure  # noqa: E402
-import problems  # noqa: E402
-
 RESULTS = ROOT / "benchmarks" / "results" / "splits.jsonl"
 SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
 

@@ -20,7 +20,7 @@ from functools import partial
 import jax
 import measure
 import numpy as np
-from triples import triple_problems
+import papers_three
 
 from jaxalign import Scoring, align_three, align_triples
 from jaxalign.model.alphabet import as_sequences
@@ -46,11 +46,11 @@ VARIANTS = (
 def jobs(large=False):
     """(model, lengths, triples, paths) of all rows, the small ones first."""
     found = []
-    for lengths in triple_problems.SIZES[3 if large else 0 :]:
+    for lengths in papers_three.SIZES[3 if large else 0 :]:
         found += [("linear", lengths, 1, paths) for paths in (False, True)]
     for lengths in FAMILIES:
         found += [("quasi-natural", lengths, 1, paths) for paths in (False, True)]
-    small = triple_problems.SIZES[0]
+    small = papers_three.SIZES[0]
     found += [("linear", small, BATCH, paths) for paths in (False, True)]
     found += [("quasi-natural", small, BATCH, True)]
     return [*found, *(("linear", HUGE, 1, paths) for paths in (False, True))]
@@ -62,16 +62,16 @@ def call(job, implementation="pallas"):
     words = {"gap_model": model, "traceback": "auto" if paths else None}
     words["implementation"] = implementation
     if count == 1:
-        texts = triple_problems.triple(lengths)
+        texts = papers_three.triple(lengths)
         return lambda: align_three(*texts, COSTS[model], **words)
-    texts = [triple_problems.triple(lengths, seed) for seed in range(count)]
+    texts = [papers_three.triple(lengths, seed) for seed in range(count)]
     return lambda: align_triples(texts, COSTS[model], **words)
 
 
 def triple_of(model, lengths, seed=0):
     """A triple as the kernels take it."""
     kernels = backend.kernels()[0].three
-    texts, scoring = triple_problems.triple(lengths, seed), COSTS[model]
+    texts, scoring = papers_three.triple(lengths, seed), COSTS[model]
     sequences = as_sequences([(str(n), x) for n, x in enumerate(texts)],
                              scoring.alphabet)  # fmt: skip
     request = TripleRequest(
@@ -127,12 +127,12 @@ def one_after_the_other(job, count=10):
 def row(job, repeats, planes=True):
     """One job measured."""
     model, lengths, count, paths = job
-    cells = count * triple_problems.cells_of(lengths)
+    cells = count * papers_three.cells_of(lengths)
     seconds, result = median(call(job), repeats)
     first = result if count == 1 else result[0]
     found = {
         "gaps": model,
-        "lengths": triple_problems.text_of(lengths),
+        "lengths": papers_three.text_of(lengths),
         "triples": count,
         "alignment": "yes" if paths else "no",
         "traceback": first.traceback,
@@ -160,8 +160,8 @@ def _with_planes(job) -> bool:
     """Whether a job is also measured by planes: not where they take seconds."""
     model, lengths, count, paths = job
     states = 1 if model == "linear" else 7
-    some = lengths not in triple_problems.SIZES[1:3]
-    cells = triple_problems.cells_of(lengths)
+    some = lengths not in papers_three.SIZES[1:3]
+    cells = papers_three.cells_of(lengths)
     return count == 1 and not paths and some and cells * states < PLANES
 
 
@@ -202,7 +202,7 @@ def table(repeats, save, large=False):
 
 def variants(repeats, save):
     """Kernel times of other shapes, on the two largest sizes of both models."""
-    work = [("linear", triple_problems.SIZES[n], 1, False) for n in (3, 4)]
+    work = [("linear", papers_three.SIZES[n], 1, False) for n in (3, 4)]
     work += [("quasi-natural", lengths, 1, False) for lengths in FAMILIES]
     launches = [(job, shape, partial(kernel, job, **shape)) for job in work
                 for shape in VARIANTS]  # fmt: skip
@@ -210,12 +210,12 @@ def variants(repeats, save):
     rows = []
     for job, shape, make in launches:
         made = attempt(lambda _, make=make: median(make(), repeats)[0], shape)
-        one = {"gaps": job[0], "lengths": triple_problems.text_of(job[1])}
+        one = {"gaps": job[0], "lengths": papers_three.text_of(job[1])}
         one |= {"shape": str(shape) or "usual"}
         if isinstance(made, dict):
             one |= made
         else:
-            speed = measure.gcups(triple_problems.cells_of(job[1]), made)
+            speed = measure.gcups(papers_three.cells_of(job[1]), made)
             one |= {"kernel ms": 1e3 * made, "Gcells/s": speed}
         print(" | ".join(f"{k} {_short(v)}" for k, v in one.items()), flush=True)
         rows.append(one)

@@ -25,14 +25,13 @@ import gpu_fuzz  # noqa: E402
 import homology_scale  # noqa: E402
 import learn  # noqa: E402
 import measure  # noqa: E402
+import papers_three  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
 import profiles  # noqa: E402
 import recall_three  # noqa: E402
 import scale  # noqa: E402
 import search  # noqa: E402
-from pairs import gpu_card, gpu_rows, scale_dealt, scale_rows  # noqa: E402
-from triples import triple_problems  # noqa: E402
 
 import kernels_pallas as kp  # noqa: E402
 from jaxalign.io.fasta import pfam  # noqa: E402
@@ -177,15 +176,15 @@ def test_a_section_that_fails_is_a_row_and_not_the_end(capsys):
 
 
 def test_rows_of_the_gpu_table_have_names_of_their_own():
-    names = [name for name, _ in gpu_rows.kernel_rows()]
+    names = [name for name, _ in gpu.kernel_rows()]
     assert len(set(names)) == len(names)
 
 
 def test_plain_scores_of_the_gpu_rows_are_right():
     q = t = np.arange(6)[None]
-    best = int(np.diag(gpu_rows.SCORES)[:6].sum())
-    for local, free in ((True, ()), (False, ()), (False, gpu_rows.ENDS)):
-        assert gpu_rows.reference(q, t, local, free) == [best]
+    best = int(np.diag(gpu.SCORES)[:6].sum())
+    for local, free in ((True, ()), (False, ()), (False, gpu.ENDS)):
+        assert gpu.reference(q, t, local, free) == [best]
 
 
 @pytest.mark.parametrize("local", [True, False], ids=["local", "border"])
@@ -227,7 +226,7 @@ def test_forms_that_differ_are_counted():
 
 def test_the_rate_kernel_lowers_for_cuda():
     numbers = jax.ShapeDtypeStruct((2,), np.int32)
-    traced = jax.jit(gpu_card.min_max_kernel()).trace(numbers)
+    traced = jax.jit(gpu.min_max_kernel()).trace(numbers)
     assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
@@ -256,8 +255,8 @@ def test_shipped_globins_are_readable():
 
 
 def test_families_of_three_have_their_lengths():
-    for lengths, name in triple_problems.FAMILIES.items():
-        assert tuple(map(len, triple_problems.triple(lengths))) == lengths, name
+    for lengths, name in papers_three.FAMILIES.items():
+        assert tuple(map(len, papers_three.triple(lengths))) == lengths, name
 
 
 def test_triples_are_distinct_and_repeat():
@@ -306,20 +305,20 @@ def test_reliability_is_by_tenths_of_the_posterior():
 def test_a_static_split_waits_for_its_heaviest_share():
     cells = [8, 8, 1, 1, 1, 1, 1, 1]
     seconds = [float(x) for x in cells]
-    assert scale_dealt.makespans(cells, seconds, 2) == (11.0, 18.0)
-    assert scale_dealt.makespans(cells, seconds, 1) == (22.0, 22.0)
-    assert scale_dealt.makespans(cells[::-1], seconds[::-1], 8)[0] == 8.0
+    assert scale.makespans(cells, seconds, 2) == (11.0, 18.0)
+    assert scale.makespans(cells, seconds, 1) == (22.0, 22.0)
+    assert scale.makespans(cells[::-1], seconds[::-1], 8)[0] == 8.0
 
 
 @pytest.mark.usefixtures("compiled")
 def test_rows_of_scale_run(monkeypatch):
-    monkeypatch.setattr(scale_rows, "HERE", BENCHMARKS / "none")
-    monkeypatch.setattr(scale_rows, "proteins", lambda count=None: _few(count or 12))
+    monkeypatch.setattr(scale, "HERE", BENCHMARKS / "none")
+    monkeypatch.setattr(scale, "proteins", lambda count=None: _few(count or 12))
     options = scale.parser().parse_args(["devices", "--counts", "1,2", "--count", "12"])
     options.modes = "local"
-    one, two = scale_rows.devices(options)
+    one, two = scale.devices(options)
     assert one["sum of scores"] == two["sum of scores"] and one["speed-up"] == 1
-    assert len(scale_dealt.lpt(options)) == 3
+    assert len(scale.lpt(options)) == 3
 
 
 def _few(count):
@@ -473,7 +472,7 @@ def test_large_sets_repeat_and_have_relatives():
     """A copy of a protein has its length; a relative most of its residues' places."""
     some, again = (homology_scale.proteins(400, 0.5) for _ in range(2))
     assert (some.codes == again.codes).all() and len(some) == 400
-    real = scale_rows.proteins()
+    real = scale.proteins()
     few = homology_scale.proteins(len(real) + 40, 1.0)
     for k in range(len(real), len(few)):
         one, other = few[k], few[k - len(real)]
