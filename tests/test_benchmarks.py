@@ -1,9 +1,12 @@
 """The benchmarks' own arithmetic: problems repeat, cells and ratios are right."""
 
+import ast
 import json
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import jax
@@ -71,6 +74,25 @@ def test_every_benchmark_runs_as_a_module_and_as_a_file(way, tmp_path):
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-2000:]
     assert run.stdout.count("usage:") == len(SCRIPTS) >= 15
+
+
+def test_what_scripts_import_exists():
+    """Where they need it, too: most of them run on a GPU alone."""
+    for file in BENCHMARKS.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            home = getattr(node, "module", None) or ""
+            if home.startswith(("jaxalign", "kernels_pallas")):
+                names = {alias.name for alias in node.names}
+                missing = {name for name in names if not _exists(home, name)}
+                assert not missing, (file.name, home)
+
+
+def _exists(home, name):
+    try:
+        module = import_module(home)
+    except ModuleNotFoundError as missing:  # PyTorch
+        return not missing.name.startswith(("jaxalign", "kernels_pallas"))
+    return hasattr(module, name) or find_spec(f"{home}.{name}") is not None
 
 
 def test_random_problems_repeat():
