@@ -6,6 +6,7 @@ Public names load on first use, so that ``import jaxalign`` imports no jax.
 # Whatever is imported here by its own name would be a name of the package.
 import importlib as _importlib
 
+from jaxalign.model import WRITERS as _WRITERS
 from jaxalign.runtime.forks import watch_forks as _watch_forks
 
 _HOMES = {
@@ -89,6 +90,7 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
+_WRITERS["Table"] = "jaxalign.io.formats"
 _watch_forks()
 
 

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, get_args, overload
 
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model import frames, operations, show
+from jaxalign.model import WRITERS, frames, operations, show
 from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.alphabet import Sequences, from_parts, gather_runs, row_numbers
 from jaxalign.model.choices import Output
@@ -265,9 +266,8 @@ class Table:
         query   target  score
         seq1    seq2    16
         """
-        from jaxalign.io import formats  # the one arrow back, which a user calls here
-
-        formats.write(self, path, format, columns, identity, force)
+        write = import_module(WRITERS["Table"]).write
+        write(self, path, format, columns, identity, force)
 
     def to_pandas(self):
         """``pandas.DataFrame`` with names in place of indices (needs pandas)."""
