@@ -1,4 +1,11 @@
-"""Rectangles of pairs that may be near, and how masks of them are read."""
+"""Rectangles of pairs that may be near: who compares them, and how.
+
+Rows have words, and near pairs differ in few bits of these. Where pairs are few, all
+are compared; else XLA on the CPU writes a mask of a tile, whose pairs the host
+compares. The GPU kernels count near pairs, then list them with their distances; they
+compute sums over positions and edit distances alone (``kernels_compute``), and
+everything else is computed on the CPU.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,10 +15,24 @@ from typing import Any
 import numpy as np
 
 from jaxalign.repertoire.metrics import pair_sums
-from jaxalign.runtime.devices import bucket, first_device
+from jaxalign.runtime.devices import bucket, first_device, on_cpu
 from jaxalign.runtime.pipeline import in_threads
 
 LANES = 32  # targets of a word of a mask
+MAX_LISTED = 2**15  # pairs of a rectangle that are listed rather than looked for
+# Pairs of a job whose sums take less time than JAX to start.
+MAX_WITHOUT_JAX = 2**21
+THREADS_OF_A_DEVICE = 8  # of the host; 0.4 GB each, of a GPU's memory
+LEAST_ROOM, MAX_ROOM = 2**14, 2**20  # rows of an array
+LETTER_BYTES = 32  # letters of a row are padded to a multiple
+LIST_ROOM = 2**22  # pairs of a call
+LEAST_LIST = 2**12  # pairs that come to the host
+# Near pairs of a call: their places are int32.
+MAX_NEAR = 2**30
+TABLE_LETTERS = 32  # of the kernels
+MAX_EDIT_ROWS = 32  # letters of a query of edit distances
+NO_LETTER = TABLE_LETTERS - 1  # beyond a row
+STATIC = "room", "edits"  # arguments of the kernels
 Check = Callable[[np.ndarray, np.ndarray], None]
 
 
@@ -102,16 +123,6 @@ class Machine:
     devices: tuple[Any, ...] = ()
 
 
-def check_mask(one: Rectangle, mask: np.ndarray, first: int, at: int) -> None:
-    """Check the pairs of a mask whose first query and target are these."""
-    q, t = pairs_of(mask)
-    q, t = q + first, t + at
-    real = q < one.queries.shape[1]
-    if one.triangle:
-        real &= t > q
-    one.check(q[real], t[real])
-
-
 def padded(rows: np.ndarray, count: int, value: int = 0) -> np.ndarray:
     """Rows (n, m) with as many columns as wanted."""
     more = count - rows.shape[1]
@@ -129,20 +140,103 @@ def pairs_of(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return query, lane * groups + group
 
 
-# ------------------------------------------------------------------------------
-# Rectangles by the GPU kernels: near pairs are counted, then listed on the device.
+@dataclass(frozen=True)
+class TileSize:
+    """Queries and targets that are compared by one call."""
 
-LEAST_ROOM, MAX_ROOM = 2**14, 2**20  # rows of an array
-LETTER_BYTES = 32  # letters of a row are padded to a multiple
-LIST_ROOM = 2**22  # pairs of a call
-LEAST_LIST = 2**12  # pairs that come to the host
-# Near pairs of a call: their places are int32.
-MAX_NEAR = 2**30
-TABLE_LETTERS = 32  # of the kernels
-MAX_EDIT_ROWS = 32  # letters of a query of edit distances
-NO_LETTER = TABLE_LETTERS - 1  # beyond a row
-STATIC = "room", "edits"  # arguments of the kernels
-Piece = Callable[[], None]
+    queries: int
+    targets: int
+
+
+CPU_TILE = TileSize(512, 2**13)  # a mask stays in the cache of a core
+
+
+def check_all(
+    rectangles: list[Rectangle], threads: int, devices: tuple[Any, ...] = ()
+) -> None:
+    """Have every pair that may be near checked, rectangle by rectangle."""
+    rectangles = [one for one in rectangles if one.pairs]
+    if sum(one.pairs for one in rectangles) <= MAX_WITHOUT_JAX:
+        for one in rectangles:
+            check_listed(one)
+        return
+    devices = devices or (first_device(),)
+    computable = any(map(kernels_compute, rectangles)) and has_kernels(devices)
+    kernels = _kernels() if computable else None
+    if kernels is not None:  # each thread has arrays of its own on a device
+        threads = min(threads, THREADS_OF_A_DEVICE * len(devices))
+    pieces = _pieces(rectangles, devices, kernels)
+    in_threads(lambda piece: piece(), pieces, threads)
+
+
+def _pieces(
+    rectangles: list[Rectangle], devices: tuple[Any, ...], kernels: Any
+) -> Iterator[Callable[[], None]]:
+    """Functions that check a part of a rectangle each."""
+    room = kernel_room(rectangles)
+    for one in rectangles:
+        if one.pairs <= MAX_LISTED:
+            yield partial(check_listed, one)
+        elif kernels is not None and kernels_compute(one):
+            yield from kernel_pieces(one, devices, kernels, room)
+        else:
+            for first in range(0, one.queries.shape[1], CPU_TILE.queries):
+                yield partial(_check_row, one, first, CPU_TILE)
+
+
+def has_kernels(devices: tuple[Any, ...]) -> bool:
+    """Whether kernels compare pairs on the devices."""
+    device = next(iter(devices), None) or first_device()
+    return not on_host(device) and _kernels() is not None
+
+
+def _kernels() -> Any:
+    """The package of GPU kernels, where they run."""
+    from jaxalign.runtime import backend  # JAX is imported by who needs it
+
+    return backend.kernels()[0]
+
+
+def on_host(device: Any) -> bool:
+    """Whether a device is a CPU."""
+    return device.platform == "cpu"
+
+
+def check_listed(one: Rectangle) -> None:
+    """Check all pairs of a rectangle."""
+    q, t = np.divmod(np.arange(one.pairs), one.targets.shape[1])
+    if one.triangle:
+        q, t = q[t > q], t[t > q]
+    one.check(q, t)
+
+
+def _check_row(one: Rectangle, first: int, size: TileSize) -> None:
+    """Check a tile of queries against all targets."""
+    queries = padded(one.queries[:, first : first + size.queries], size.queries)
+    begin = first // size.targets * size.targets if one.triangle else 0
+    for at in range(begin, one.targets.shape[1], size.targets):
+        some = slice(at, at + size.targets)
+        targets = padded(one.targets[:, some], size.targets)
+        limits = padded(one.limits[some][None], size.targets, -1)
+        shape = LANES, size.targets // LANES
+        targets = targets.reshape(-1, *shape)
+        with on_cpu():
+            mask = np.asarray(_near_words()(queries, targets, limits.reshape(shape)))
+        q, t = pairs_of(mask)
+        q, t = q + first, t + at
+        real = q < one.queries.shape[1]
+        if one.triangle:
+            real &= t > q
+        one.check(q[real], t[real])
+
+
+@cache
+def _near_words() -> Any:
+    """The compiled program; JAX is imported by who needs it."""
+    from jaxalign.repertoire.dp import near_words
+    from jaxalign.runtime.programs import program
+
+    return program()(near_words)
 
 
 def kernels_compute(one: Rectangle) -> bool:
@@ -162,7 +256,7 @@ def kernel_room(rectangles: list[Rectangle]) -> int:
 
 def kernel_pieces(
     one: Rectangle, devices: tuple[Any, ...], kernels: Any, room: int
-) -> Iterator[Piece]:
+) -> Iterator[Callable[[], None]]:
     """Functions that look for the near pairs of a part of a rectangle each, on the
     devices in turn."""
     number = 0
@@ -287,243 +381,3 @@ def _some() -> Any:
     from jaxalign.runtime.programs import program
 
     return program(("most",))(first_columns)
-
-
-# ------------------------------------------------------------------------------
-# Rectangles on a GPU: masks, lists and sums stay there, and near pairs come back.
-#
-# A tile of targets is put on the device once, and meets all queries. Where a tile has
-# more pairs than there is room for, its queries are halved; the host looks at the
-# smallest.
-
-POSITIONS = 8  # letters are padded to a multiple: few programs
-
-
-@dataclass(frozen=True)
-class DeviceTile:
-    """Queries and targets of a call, and the room for pairs of them."""
-
-    queries: int
-    targets: int
-    words: int
-    pairs: int
-    results: int
-    least: int
-
-    @property
-    def room(self) -> tuple[int, int, int]:
-        return self.words, self.pairs, self.results
-
-
-GPU_TILE = DeviceTile(2**12, 2**17, 2**20, 2**20, 2**19, 2**7)
-
-
-def tile_pieces(
-    one: Rectangle, devices: tuple[Any, ...]
-) -> Iterator[Callable[[], None]]:
-    """Functions that check a tile of targets each, on the devices in turn."""
-    size = GPU_TILE
-    for number, at in enumerate(range(0, one.targets.shape[1], size.targets)):
-        device = devices[number % len(devices)]
-        yield lambda at=at, device=device: _check_column(one, at, size, device)
-
-
-def _check_column(one: Rectangle, at: int, size: DeviceTile, device: Any) -> None:
-    """Check all queries against a tile of targets."""
-    import jax
-
-    with jax.default_device(device):
-        column = _Column.of(one, at, size)
-        last = one.queries.shape[1]
-        if one.triangle:  # queries after all of the targets meet none
-            last = min(last, at + size.targets)
-        for first in range(0, last, size.queries):
-            column.check(first, size.queries)
-
-
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """A tile of targets on a device."""
-
-    one: Rectangle
-    at: int
-    size: DeviceTile
-    arrays: tuple[Any, ...]
-    sums: tuple[Any, ...] | None
-
-    @staticmethod
-    def of(one: Rectangle, at: int, size: DeviceTile) -> "_Column":
-        import jax
-
-        some = slice(at, at + size.targets)
-        shape = LANES, size.targets // LANES
-        targets = padded(one.targets[:, some], size.targets).reshape(-1, *shape)
-        limits = padded(one.limits[some][None], size.targets, -1).reshape(shape)
-        sums = None
-        if one.sums is not None:
-            letters = _positions(one.sums.y[some])
-            left = padded(one.sums.left[some][None], size.targets, -1)[0]
-            table = np.ascontiguousarray(one.sums.table, np.int32).reshape(-1)
-            parts = padded(letters, size.targets), left.astype(np.int32), table
-            sums = tuple(map(jax.device_put, parts))
-        arrays = jax.device_put(targets), jax.device_put(limits.astype(np.int32))
-        return _Column(one, at, size, arrays, sums)
-
-    def check(self, first: int, count: int) -> None:
-        """Check queries from a place on against these targets."""
-        if first >= self.one.queries.shape[1]:
-            return
-        some = slice(first, first + count)
-        queries = padded(self.one.queries[:, some], count)
-        counts, *pairs = self._run(queries, some, count)
-        counts = np.asarray(counts).tolist()
-        if all(x <= y for x, y in zip(counts, self.size.room, strict=False)):
-            self._add(first, [np.asarray(x)[: counts[-1]] for x in pairs])
-        elif count > self.size.least:
-            self.check(first, count // 2)
-            self.check(first + count // 2, count // 2)
-        else:
-            mask = np.asarray(_programs()["mask"](queries, *self.arrays))
-            check_mask(self.one, mask, first, self.at)
-
-    def _run(self, queries: np.ndarray, some: slice, count: int) -> Any:
-        if self.sums is None or self.one.sums is None:
-            most = self.size.words, self.size.pairs
-            return _programs()["pairs"](queries, *self.arrays, most=most)
-        letters = padded(_positions(self.one.sums.x[some]), count)
-        y, left, table = self.sums
-        parts = (*self.arrays, letters, y, left, table)
-        return _programs()["sums"](queries, *parts, most=self.size.room)
-
-    def _add(self, first: int, pairs: list[np.ndarray]) -> None:
-        q, t = (x.astype(np.int64) for x in pairs[:2])
-        q, t = q + first, t + self.at
-        real = q < self.one.queries.shape[1]
-        if self.one.triangle:
-            real &= t > q
-        if len(pairs) == 3 and self.one.sums is not None:
-            self.one.sums.add(q[real], t[real], pairs[2][real])
-        else:
-            self.one.check(q[real], t[real])
-
-
-def _positions(letters: np.ndarray) -> np.ndarray:
-    """Letters by position, padded by one letter: equal letters have no distance."""
-    more = -letters.shape[1] % POSITIONS
-    return np.ascontiguousarray(np.pad(letters, ((0, 0), (0, more))).T)
-
-
-@cache
-def _programs() -> dict[str, Any]:
-    """The compiled programs; JAX is imported by who needs it."""
-    from jaxalign.repertoire.dp import near_sums, near_words, tile_pairs
-    from jaxalign.runtime.programs import program
-
-    return {
-        "mask": program()(near_words),
-        "pairs": program(("most",))(tile_pairs),
-        "sums": program(("most",))(near_sums),
-    }
-
-
-# ------------------------------------------------------------------------------
-# Pairs whose words differ in few bits: tile by tile, on any device.
-
-MAX_LISTED = 2**15  # pairs of a rectangle that are listed rather than looked for
-# Pairs of a job whose sums take less time than JAX to start.
-MAX_WITHOUT_JAX = 2**21
-THREADS_OF_A_DEVICE = 8  # of the host; 0.4 GB each, of a GPU's memory
-
-
-@dataclass(frozen=True)
-class TileSize:
-    """Queries and targets that are compared by one call."""
-
-    queries: int
-    targets: int
-
-
-CPU_TILE = TileSize(512, 2**13)  # a mask stays in the cache of a core
-
-
-def check_all(
-    rectangles: list[Rectangle], threads: int, devices: tuple[Any, ...] = ()
-) -> None:
-    """Have every pair that may be near checked, rectangle by rectangle."""
-    rectangles = [one for one in rectangles if one.pairs]
-    if sum(one.pairs for one in rectangles) <= MAX_WITHOUT_JAX:
-        for one in rectangles:
-            check_listed(one)
-        return
-    devices = devices or (first_device(),)
-    if not on_host(devices[0]):  # each has arrays of its own there
-        threads = min(threads, THREADS_OF_A_DEVICE * len(devices))
-    in_threads(lambda piece: piece(), _pieces(rectangles, devices), threads)
-
-
-def _pieces(
-    rectangles: list[Rectangle], devices: tuple[Any, ...]
-) -> Iterator[Callable[[], None]]:
-    """Functions that check a part of a rectangle each."""
-    kernels = _kernels() if has_kernels(devices) else None
-    room = kernel_room(rectangles) if kernels else 0
-    for one in rectangles:
-        if one.pairs <= MAX_LISTED:
-            yield partial(check_listed, one)
-        elif on_host(devices[0]):
-            for first in range(0, one.queries.shape[1], CPU_TILE.queries):
-                yield partial(_check_row, one, first, CPU_TILE)
-        elif kernels and kernels_compute(one):
-            yield from kernel_pieces(one, devices, kernels, room)
-        else:
-            yield from tile_pieces(one, devices)
-
-
-def has_kernels(devices: tuple[Any, ...]) -> bool:
-    """Whether kernels compare pairs on the devices."""
-    device = next(iter(devices), None) or first_device()
-    return not on_host(device) and _kernels() is not None
-
-
-def _kernels() -> Any:
-    """The package of GPU kernels, where they run."""
-    from jaxalign.runtime import backend  # JAX is imported by who needs it
-
-    return backend.kernels()[0]
-
-
-def on_host(device: Any) -> bool:
-    """Whether masks of a device are looked at by the host."""
-    return device.platform == "cpu"
-
-
-def check_listed(one: Rectangle) -> None:
-    """Check all pairs of a rectangle."""
-    q, t = np.divmod(np.arange(one.pairs), one.targets.shape[1])
-    if one.triangle:
-        q, t = q[t > q], t[t > q]
-    one.check(q, t)
-
-
-def _check_row(one: Rectangle, first: int, size: TileSize) -> None:
-    """Check a tile of queries against all targets."""
-    queries = padded(one.queries[:, first : first + size.queries], size.queries)
-    begin = first // size.targets * size.targets if one.triangle else 0
-    for at in range(begin, one.targets.shape[1], size.targets):
-        some = slice(at, at + size.targets)
-        targets = padded(one.targets[:, some], size.targets)
-        limits = padded(one.limits[some][None], size.targets, -1)
-        shape = LANES, size.targets // LANES
-        mask = _near_words()(
-            queries, targets.reshape(-1, *shape), limits.reshape(shape)
-        )
-        check_mask(one, np.asarray(mask), first, at)
-
-
-@cache
-def _near_words() -> Any:
-    """The compiled program; JAX is imported by who needs it."""
-    from jaxalign.repertoire.dp import near_words
-    from jaxalign.runtime.programs import program
-
-    return program()(near_words)

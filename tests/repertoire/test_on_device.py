@@ -1,4 +1,4 @@
-"""The form for GPUs, run on the CPU: lists of a fixed size, and what does not fit."""
+"""Edges where the device is a GPU: by its kernels, and by the CPU without them."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -11,11 +11,9 @@ import receptor_oracle as oracle
 
 import jaxalign
 import kernels_pallas as kp
-from jaxalign.repertoire import dp, graph, rectangles
+from jaxalign.repertoire import graph, rectangles
 
 TEXTS = oracle.receptors(60, seed=5, lengths=(10, 13))
-ROOMY = rectangles.DeviceTile(32, 64, 512, 2048, 2048, 16)
-NARROW = rectangles.DeviceTile(32, 64, 2, 4, 2, 16)
 
 
 @pytest.fixture
@@ -25,13 +23,6 @@ def on_gpu(monkeypatch):
     monkeypatch.setattr(rectangles, "MAX_LISTED", 0)
     monkeypatch.setattr(rectangles, "on_host", lambda device: False)
     monkeypatch.setattr(graph, "VARIANT_PAIRS", 10**9)
-
-
-@pytest.fixture(params=["roomy", "narrow"])
-def tile(request, on_gpu, monkeypatch):
-    tile = {"roomy": ROOMY, "narrow": NARROW}[request.param]
-    monkeypatch.setattr(rectangles, "GPU_TILE", tile)
-    return tile
 
 
 # By the kernels, which plain ``jnp`` stands for (``tests/kernels/test_near.py``)
@@ -131,23 +122,17 @@ def test_all_pairs_are_near_by_kernels(by_plain_kernels):
 
 
 @pytest.mark.parametrize(
-    "tile, metric",
+    "metric, kernels",
     [
-        ("narrow", "levenshtein"),
-        *(
-            pytest.param(*x, marks=pytest.mark.slow)
-            for x in (
-                ("roomy", "alignment"),
-                ("roomy", "tcrdist"),
-                ("roomy", "levenshtein"),
-                ("narrow", "tcrdist"),
-                ("narrow", "alignment"),
-            )
-        ),
+        ("levenshtein", None),
+        ("tcrdist", None),
+        ("alignment", None),
+        ("alignment", PLAIN),
     ],
-    indirect=["tile"],
 )
-def test_edges(tile, metric):
+def test_edges_that_no_kernel_computes(metric, kernels, on_gpu, monkeypatch):
+    """Without kernels, and by a metric that they do not have."""
+    monkeypatch.setattr(rectangles, "_kernels", lambda: kernels)
     texts = TEXTS[:24]
     edges = jaxalign.repertoire_graph(texts, metric=metric).edges
     cutoff = {"tcrdist": 20, "alignment": 10}.get(metric, 2)
@@ -157,25 +142,6 @@ def test_edges(tile, metric):
     assert dict(zip(pairs, edges.distance.tolist(), strict=True)) == expected
 
 
-@pytest.mark.parametrize(
-    "tile", ["roomy", pytest.param("narrow", marks=pytest.mark.slow)], indirect=True
-)
-def test_all_pairs_are_near(tile):
+def test_all_pairs_are_near_without_kernels(on_gpu):
     graph = jaxalign.repertoire_graph(TEXTS[:30], TEXTS[20:], cutoff=10**4)
     assert graph.matrix.nnz == 30 * 40
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("room", [(64, 2048), (5, 2048), (64, 3)])
-def test_lists_say_what_does_not_fit(room):
-    draw = np.random.default_rng(2)
-    mask = np.where(draw.random((8, 8)) < 0.4, draw.integers(1, 2**32, (8, 8)), 0)
-    mask = mask.astype(np.uint32)
-    counts, query, target = map(np.asarray, dp.mask_pairs(mask, *room))
-    expected = rectangles.pairs_of(mask)
-    assert counts[0] == np.count_nonzero(mask)
-    if counts[0] <= room[0]:
-        assert counts[1] == len(expected[0])
-    if (counts <= room).all():
-        found = zip(query[: counts[1]], target[: counts[1]], strict=True)
-        assert {*found} == {*zip(*expected, strict=True)}
