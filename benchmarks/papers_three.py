@@ -331,7 +331,7 @@ def _chunks(schedule, cubes):
     cubes as wide."""
     from jaxalign.triples.tracebacks import chunks
 
-    side, height = chunks.SIZES[schedule]
+    side, height = chunks.CHUNK_SIZES[schedule]
     return [(side, height, None)] + [(side, side, side)] * cubes
 
 

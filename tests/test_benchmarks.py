@@ -6,8 +6,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import jax
 import numpy as np
@@ -77,22 +77,39 @@ def test_every_benchmark_runs_as_a_module_and_as_a_file(way, tmp_path):
 
 
 def test_what_scripts_import_exists():
-    """Where they need it, too: most of them run on a GPU alone."""
+    """Names, and attributes of modules, where they are needed: most scripts run on a
+    GPU alone."""
     for file in BENCHMARKS.glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        nodes = [*ast.walk(ast.parse(file.read_text()))]
+        bound = {
+            x.id
+            for x in nodes
+            if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Load)
+        }
+        bound |= {x.arg for x in nodes if isinstance(x, ast.arg)}
+        used = {
+            (x.value.id, x.attr)
+            for x in nodes
+            if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name)
+        }
+        for node in nodes:
             home = getattr(node, "module", None) or ""
             if home.startswith(("jaxalign", "kernels_pallas")):
-                names = {alias.name for alias in node.names}
-                missing = {name for name in names if not _exists(home, name)}
-                assert not missing, (file.name, home)
+                for alias in node.names:
+                    one, name = found(home, alias.name), alias.asname or alias.name
+                    assert one, (file.name, home, alias.name)
+                    names = {attr for who, attr in used if who == name}
+                    if isinstance(one, ModuleType) and name not in bound:
+                        assert names <= {*dir(one)}, (file.name, name, names)
 
 
-def _exists(home, name):
+def found(home, name):
+    """What a name of a module is; of a module that needs PyTorch its name."""
     try:
         module = import_module(home)
-    except ModuleNotFoundError as missing:  # PyTorch
-        return not missing.name.startswith(("jaxalign", "kernels_pallas"))
-    return hasattr(module, name) or find_spec(f"{home}.{name}") is not None
+        return getattr(module, name, None) or import_module(f"{home}.{name}")
+    except ModuleNotFoundError as missing:
+        return missing.name == "torch" and name
 
 
 def test_random_problems_repeat():
