@@ -164,7 +164,7 @@ def ready(compiled, args):
 
 OURS = {
     "jaxalign": {},
-    "jaxalign scaled": {"implementation": "scaled"},
+    "jaxalign rows": {"implementation": "rows"},
     "jaxalign global": {"mode": "global"},
     "jaxalign blocked": {"implementation": "blocked"},
 }

@@ -15,7 +15,7 @@ import resource
 
 from soft import GAPS, nwgrad_call, problem
 
-IMPLEMENTATIONS = ("log", "blocked", "scaled", "rows")
+IMPLEMENTATIONS = ("log", "blocked", "rows")
 
 
 def cpu_seconds(call, times: int) -> float:

@@ -58,7 +58,7 @@ _HOMES = {
     "alignment_entropy": "jaxalign.similarity.soft.api",
     "sample_alignments": "jaxalign.similarity.soft.api",
     "mea_alignment": "jaxalign.similarity.soft.api",
-    "AlignmentDistribution": "jaxalign.similarity.distribution.api",
+    "AlignmentDistribution": "jaxalign.similarity.distribution",
     "alignment_log_prob": "jaxalign.similarity.soft.api",
     "kl_divergence": "jaxalign.similarity.soft.api",
     "bucket_lengths": "jaxalign.similarity.soft.buckets",

@@ -51,7 +51,7 @@ from jaxalign.repertoire.api import repertoire_graph as repertoire_graph
 from jaxalign.repertoire.api import stream_repertoire as stream_repertoire
 from jaxalign.repertoire.graph import EdgeBlock as EdgeBlock
 from jaxalign.repertoire.result import RepertoireGraph as RepertoireGraph
-from jaxalign.similarity.distribution.api import (
+from jaxalign.similarity.distribution import (
     AlignmentDistribution as AlignmentDistribution,
 )
 from jaxalign.similarity.hard.api import HardAlignments as HardAlignments

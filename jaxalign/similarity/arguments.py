@@ -19,7 +19,7 @@ from jaxalign.similarity.arrays import (
     Gap,
     ModeRules,
     divided,
-    over_batch,
+    map_batch,
 )
 
 # ------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def _looked_up(query: Any, target: Any, matrix: Any, lengths: Any):
     if a.ndim == b.ndim == 2 and divided(a, b):
         axes = {"matrix": None, "a": 0, "b": 0}
         arrays = {"matrix": matrix, "a": a, "b": b}
-        return over_batch(lambda x: _gathered(**x), arrays, axes)
+        return map_batch(lambda x: _gathered(**x), arrays, axes)
     return _gathered(matrix, a, b)
 
 

@@ -233,7 +233,7 @@ def _wrong_vectors(
 # before and after each step, so each device computes its share as if it were alone.
 
 
-def over_batch(one: Any, arrays: Any, axes: Any) -> Any:
+def map_batch(one: Any, arrays: Any, axes: Any) -> Any:
     """``vmap`` of ``one`` over axis 0 of ``arrays``; ``axes`` are 0, or None for what
     the whole batch shares. No device needs what another one has."""
     arrays = alike(arrays)

@@ -1,5 +1,6 @@
 """Differentiable alignment on PyTorch's tensors; needs PyTorch."""
 
+from jaxalign.torch.api import TensorDistribution as AlignmentDistribution
 from jaxalign.torch.api import alignment_entropy as alignment_entropy
 from jaxalign.torch.api import alignment_log_prob as alignment_log_prob
 from jaxalign.torch.api import expected_gaps as expected_gaps
@@ -10,8 +11,7 @@ from jaxalign.torch.api import mea_alignment as mea_alignment
 from jaxalign.torch.api import sample_alignments as sample_alignments
 from jaxalign.torch.api import soft_posterior as soft_posterior
 from jaxalign.torch.api import soft_score as soft_score
-from jaxalign.torch.distribution import TensorDistribution as AlignmentDistribution
-from jaxalign.torch.tensors import share_gpu_memory
+from jaxalign.torch.calls import share_gpu_memory
 
 __all__ = [
     "AlignmentDistribution",

@@ -12,14 +12,31 @@ codes and partners may be int64.
 
 A program is compiled at the first call for each shape and each set of options. Tensors
 are not checked, as inside ``jax.jit``: the result for what means nothing is nan.
-Numbers are. ``implementation="scaled"`` gives nan where it cannot prove its result.
+Numbers are. The first derivative is computed with the value, where one is wanted.
+
+Examples
+--------
+>>> import torch, jaxalign.torch
+>>> s = torch.zeros(5, 7, requires_grad=True)
+>>> score = jaxalign.torch.soft_score(s, gap_open=0.0, gap_extend=0.0)
+>>> score.backward()
+>>> round(score.exp().item()), round(s.grad.sum().item(), 3)
+(792, 2.917)
+>>> s = 9.0 * torch.eye(3)
+>>> jaxalign.torch.soft_posterior(s, gap_open=5, gap_extend=1).round(decimals=2)[0]
+tensor([1., 0., 0.])
+>>> s = torch.tensor([[5.0, 0, 0, 0], [0, 0, 0, 5.0]])
+>>> best = jaxalign.torch.hard_alignment(s, gap_open=2.0, gap_extend=0.5)
+>>> best.score.item(), best.alignment("MK", "MAAK").rows()
+(7.5, ('M--K', 'MAAK'))
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Unpack
+from inspect import signature
+from typing import Any, Protocol, TypeVar, Unpack
 
 import jax
 import torch
@@ -30,6 +47,7 @@ from jaxalign.model.alignment import Alignment, partners_of
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.scoring import ScoringLike
 from jaxalign.signatures import with_options
+from jaxalign.similarity.distribution import AlignmentDistribution
 from jaxalign.similarity.options import (
     HardKeywords,
     SharedKeywords,
@@ -37,79 +55,50 @@ from jaxalign.similarity.options import (
     SoftKeywords,
 )
 from jaxalign.similarity.result import HardAlignments
-from jaxalign.torch.arguments import check_numbers, function_of
-from jaxalign.torch.calls import call
+from jaxalign.torch.calls import call_public, check_numbers
+
+Result = TypeVar("Result", covariant=True)
 
 
-def _call(public: Any, *arguments: Any, **options: Any) -> Any:
-    """A public function of JAX's arrays, of tensors."""
-    check_numbers(options)
-    function, values = function_of(public, arguments, options)
-    leaves = call(function, *values)
-    return jax.tree.unflatten(function.tree, leaves)
+class SoftFunction(Protocol[Result]):
+    """A function of a similarity that has a gradient."""
+
+    def __call__(
+        self, similarity: Any, lengths: Any = None, **options: Unpack[SoftKeywords]
+    ) -> Result: ...
 
 
-@with_options(SimilarityOptions, named=True)
-def soft_score(
-    similarity: Any, lengths: Any = None, **options: Unpack[SoftKeywords]
-) -> torch.Tensor:
-    """T log of the sum of exp(score / T) over all alignments, of the batch shape.
+class HardFunction(Protocol):
+    """A function of a similarity that finds paths."""
 
-    Parameters as in ``jaxalign.soft_score``, tensors for arrays. The first derivative
-    is computed with the score, where a gradient is wanted.
-
-    Raises
-    ------
-    UsageError
-        Shapes, mode or implementation break a rule; a number is no cost.
-    DeviceError
-        A device that JAX does not see.
-
-    Examples
-    --------
-    >>> import torch, jaxalign.torch
-    >>> s = torch.zeros(5, 7, requires_grad=True)
-    >>> score = jaxalign.torch.soft_score(s, gap_open=0.0, gap_extend=0.0)
-    >>> score.backward()
-    >>> round(score.exp().item()), round(s.grad.sum().item(), 3)
-    (792, 2.917)
-    """
-    return _call(jaxalign.soft_score, similarity, lengths, **options)
+    def __call__(
+        self, similarity: Any, lengths: Any = None, **options: Unpack[HardKeywords]
+    ) -> HardAlignments: ...
 
 
-@with_options(SimilarityOptions, named=True)
-def soft_posterior(
-    similarity: Any, lengths: Any = None, **options: Unpack[SoftKeywords]
-) -> torch.Tensor:
-    """Probability of every pair (..., m, n): ``jaxalign.soft_posterior``.
+def _of_tensors(public: Callable[..., Any], gradient: bool = True) -> Any:
+    """``public`` of tensors, with its signature; and its text, whose examples have
+    arrays of JAX."""
 
-    Examples
-    --------
-    >>> import torch, jaxalign.torch
-    >>> s = 9.0 * torch.eye(3)
-    >>> jaxalign.torch.soft_posterior(s, gap_open=5, gap_extend=1).round(decimals=2)[0]
-    tensor([1., 0., 0.])
-    """
-    return _call(jaxalign.soft_posterior, similarity, lengths, **options)
+    def function(*arguments: Any, **options: Any) -> Any:
+        with torch.set_grad_enabled(gradient and torch.is_grad_enabled()):
+            return call_public(public, arguments, options)
 
-
-@with_options(SimilarityOptions, named=True)
-def expected_gaps(
-    similarity: Any, lengths: Any = None, **options: Unpack[SoftKeywords]
-) -> tuple[Any, Any]:
-    """Expected number of residues that open a gap, and of those that extend one:
-    ``jaxalign.expected_gaps``."""
-    opens, extensions = _call(jaxalign.expected_gaps, similarity, lengths, **options)
-    return opens, extensions
+    name, text = public.__name__, str(public.__doc__).partition("    Examples\n")[0]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``jaxalign.{name}`` of tensors: {text[0].lower()}{text[1:]}"
+    shown = signature(public)
+    if shown.return_annotation == "jax.Array":
+        shown = shown.replace(return_annotation="torch.Tensor")
+    vars(function)["__signature__"] = shown
+    return with_options(SimilarityOptions, named=True)(function)
 
 
-@with_options(SimilarityOptions, named=True)
-def alignment_entropy(
-    similarity: Any, lengths: Any = None, **options: Unpack[SoftKeywords]
-) -> torch.Tensor:
-    """Entropy of the distribution over alignments, in nats, of the batch shape:
-    ``jaxalign.alignment_entropy``."""
-    return _call(jaxalign.alignment_entropy, similarity, lengths, **options)
+soft_score: SoftFunction[torch.Tensor] = _of_tensors(jaxalign.soft_score)
+soft_posterior: SoftFunction[torch.Tensor] = _of_tensors(jaxalign.soft_posterior)
+expected_gaps: SoftFunction[tuple[Any, Any]] = _of_tensors(jaxalign.expected_gaps)
+alignment_entropy: SoftFunction[torch.Tensor] = _of_tensors(jaxalign.alignment_entropy)
+hard_alignment: HardFunction = _of_tensors(jaxalign.hard_alignment, gradient=False)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -131,7 +120,7 @@ def alignment_log_prob(
     if isinstance(alignment, Alignment):
         alignment = partners_of(alignment)
     arguments = alignment, similarity, lengths
-    return _call(jaxalign.alignment_log_prob, *arguments, **options)
+    return call_public(jaxalign.alignment_log_prob, arguments, options)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -145,7 +134,7 @@ def kl_divergence(
     ``jaxalign.kl_divergence``."""
     for model in (p, q):
         check_numbers(dict(model))
-    return _call(jaxalign.kl_divergence, dict(p), dict(q), lengths, **options)
+    return call_public(jaxalign.kl_divergence, (dict(p), dict(q), lengths), options)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -177,7 +166,7 @@ def sample_alignments(
     device = "cpu" if generator is None else generator.device
     seeds = torch.randint(2**31, (2,), generator=generator, device=device).tolist()
     with torch.no_grad():
-        return _call(_sampler(count), seeds, similarity, lengths, **options)
+        return call_public(_sampler(count), (seeds, similarity, lengths), options)
 
 
 @lru_cache
@@ -190,31 +179,12 @@ def _sampler(count: int) -> Any:
 
 
 @with_options(SimilarityOptions, named=True)
-def hard_alignment(
-    similarity: Any, lengths: Any = None, **options: Unpack[HardKeywords]
-) -> HardAlignments:
-    """The best alignment, its fields tensors: ``jaxalign.hard_alignment``; without a
-    gradient.
-
-    Examples
-    --------
-    >>> import torch, jaxalign.torch
-    >>> s = torch.tensor([[5.0, 0, 0, 0], [0, 0, 0, 5.0]])
-    >>> best = jaxalign.torch.hard_alignment(s, gap_open=2.0, gap_extend=0.5)
-    >>> best.score.item(), best.alignment("MK", "MAAK").rows()
-    (7.5, ('M--K', 'MAAK'))
-    """
-    with torch.no_grad():
-        return _call(jaxalign.hard_alignment, similarity, lengths, **options)
-
-
-@with_options(SimilarityOptions, named=True)
 def k_best(
     k: int, similarity: Any, lengths: Any = None, **options: Unpack[HardKeywords]
 ) -> HardAlignments:
     """The k best alignments, all different: ``jaxalign.k_best``; without a gradient."""
     with torch.no_grad():
-        return _call(_several(k), similarity, lengths, **options)
+        return call_public(_several(k), (similarity, lengths), options)
 
 
 @lru_cache
@@ -242,6 +212,48 @@ def mea_alignment(
         return jaxalign.mea_alignment(array, *texts, threshold=threshold, **options)
     if query or target or scoring:
         raise UsageError("sequences and a scoring are for one pair without lengths")
-    numbers = {"threshold": threshold, "lengths": lengths}
+    options |= {"threshold": threshold, "lengths": lengths}
     with torch.no_grad():
-        return _call(jaxalign.mea_alignment, posterior, **numbers, **options)
+        return call_public(jaxalign.mea_alignment, (posterior,), options)
+
+
+class TensorDistribution(AlignmentDistribution):
+    """``jaxalign.AlignmentDistribution`` of tensors; ``jaxalign.torch`` has it under
+    that name.
+
+    Parameters
+    ----------
+    similarity, lengths, **options : as in ``soft_score``
+        Any leading batch axes: then this is a batch of distributions.
+
+    Examples
+    --------
+    >>> import torch, jaxalign.torch
+    >>> p = jaxalign.torch.AlignmentDistribution(
+    ...     torch.zeros(5, 7), gap_open=0.0, gap_extend=0.0
+    ... )
+    >>> round(p.log_partition().exp().item()), round(p.entropy().exp().item())
+    (792, 792)
+    """
+
+    functions = {
+        function.__name__: function
+        for function in (
+            soft_score,
+            soft_posterior,
+            expected_gaps,
+            alignment_entropy,
+            alignment_log_prob,
+            kl_divergence,
+            hard_alignment,
+            k_best,
+            mea_alignment,
+        )
+    }
+
+    def sample(
+        self, count: int, generator: torch.Generator | None = None
+    ) -> torch.Tensor:
+        """Partners int32 (count, ..., m) of alignments that are drawn."""
+        arrays, options = (self.similarity, self.lengths), self.soft_options()
+        return sample_alignments(count, *arrays, generator=generator, **options)

@@ -13,8 +13,8 @@ from similarity_enumeration import every_alignment, log_sum, pair_sets
 import jaxalign
 from jaxalign.errors import UsageError
 from jaxalign.similarity.soft import primitives
-from jaxalign.similarity.soft.dp import row_logs, row_scan
-from jaxalign.similarity.soft.dp.row_scan import RowForm, RowTables
+from jaxalign.similarity.soft.dp import row_scan
+from jaxalign.similarity.soft.dp.row_scan import RowExpectation, RowForm, RowTables
 
 SIZE, LENGTHS = (4, 5), [(4, 5), (3, 2), (2, 5), (1, 1), (0, 3), (2, 0)]
 ENDS = ("query_start", "query_end", "target_start", "target_end")
@@ -39,12 +39,20 @@ def tables(s, costs, lengths, modes):
 run = jax.jit(row_scan.expected, static_argnums=1)
 
 
+def rules_of(batch, local):
+    """Lengths and flags (B, 3), as the primitives take them."""
+    flags = (x.astype(jnp.int32) << k for k, x in enumerate(batch[4:]))
+    return jnp.stack([batch.m, batch.n, sum(flags, int(local) << len(ENDS))], 1)
+
+
 @partial(jax.jit, static_argnums=1)
 def run_logs(batch, form):
-    sides = None if form.local else row_scan.overhangs(batch)
-    wide = batch._replace(costs=jnp.broadcast_to(batch.costs, (len(batch.m), 4)))
-    empty = row_scan.empty_alignment(batch, form.local)
-    return row_logs.expected(wide, sides, empty, form)
+    """What pairs become that rows do not prove."""
+    costs = jnp.broadcast_to(batch.costs, (len(batch.m), 4))
+    unit, rules = jnp.ones(len(batch.m)), rules_of(batch, form.local)
+    means = primitives._by_logs(4, batch.scores, costs, unit, rules)
+    payers = means[3] if form.payers else None
+    return RowExpectation(*means[:3], payers, jnp.zeros_like(means[0]))
 
 
 QUICK = (
@@ -128,15 +136,16 @@ def test_logarithms_hold_for_all_scores(size, local):
 def test_only_groups_without_proof_take_logarithms(monkeypatch, pairs, calls):
     """The second and the fifth pair of six have scores beyond the range of rows; a
     group is all pairs, or one of them."""
-    kept = row_logs.kept_bytes(SIZE)
-    monkeypatch.setattr(primitives, "MAX_GROUP_BYTES", pairs * kept)
+    cells = (sum(SIZE) + 1) * (SIZE[0] + 1)
+    monkeypatch.setattr(
+        primitives, "MAX_GROUP_BYTES", pairs * primitives.KEPT_BYTES * cells
+    )
     s, lengths, modes = cases_of(False, SIZE)
     s, lengths, modes = s[:6], lengths[:6], modes[:6]
     s[[1, 4]] *= 200
     batch = tables(s, COSTS, lengths, modes)
     form = RowForm(local=False, payers=True)
-    flags = sum((np.asarray(x) << k) for k, x in enumerate(batch[4:]))
-    rules = jnp.stack([batch.m, batch.n, jnp.asarray(flags, jnp.int32)], 1)
+    rules = rules_of(batch, False)
     wanted = primitives.RowPasses(form)
     found = partial(primitives._by_rows, wanted, 4)
     values = jax.jit(found)(batch.scores, batch.costs, jnp.ones(6), rules)

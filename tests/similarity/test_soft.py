@@ -406,8 +406,9 @@ def test_extremes_are_finite(mode, temperature, adjacent):
 
 
 @pytest.mark.slow
-def test_linear_weights_prove_or_refuse():
-    """``scaled`` equals ``log``, or says that it cannot: low T, far-apart scores."""
+def test_scaled_is_rows_or_log():
+    """``scaled`` equals ``log``: with costs by position, where rows prove nothing (low
+    T, far-apart scores), and as rows."""
     s, lengths = jnp.asarray(scores_of(24, 2, 20, 24)), np.array([[20, 24], [9, 17]])
     lengths = lengths.astype(np.int32)
 
@@ -423,20 +424,29 @@ def test_linear_weights_prove_or_refuse():
     log, scaled = (run(*args, name) for name in ("log", "scaled"))
     same = partial(np.testing.assert_allclose, rtol=1e-6, atol=SCORE)
     jax.tree.map(same, scaled, log)
-    cold = run(*args[:2], jnp.float32(0.01), "scaled")
-    assert all(np.isnan(x).any() for x in jax.tree.leaves(cold))
-    with pytest.raises(UsageError, match="scaled"):
-        soft_score(s[0], **COSTS, temperature=0.01, implementation="scaled")
+    cold = (run(*args[:2], jnp.float32(0.01), name) for name in ("log", "scaled"))
+    jax.tree.map(np.testing.assert_array_equal, *cold)
+    cold = (
+        soft_score(s[0], **COSTS, temperature=0.01, implementation=name)
+        for name in ("log", "scaled")
+    )
+    np.testing.assert_allclose(*cold, rtol=1e-6)
     # On the diagonal where the better region starts, the other is 120 nats ahead.
     apart = jnp.full((20, 24), -30.0).at[:4, 20:24].set(60 * jnp.eye(4))
     apart = apart.at[14:17, 2:5].set(60 * jnp.eye(3))
-    with pytest.raises(UsageError, match="scaled"):
-        soft_posterior(apart, **COSTS, mode="local", implementation="scaled")
+    posteriors = (
+        soft_posterior(apart, **COSTS, mode="local", implementation=name)
+        for name in ("log", "scaled", "rows")
+    )
+    log, scaled, rows = posteriors
+    np.testing.assert_allclose(scaled, log, atol=1e-6)
+    np.testing.assert_array_equal(scaled, rows)
 
 
 @pytest.mark.slow
 def test_entropy_where_weights_are_linear():
-    """By ``scaled`` too: its entropy and temperature gradient are those of ``log``."""
+    """By ``scaled``, which is ``rows``, too: entropy and temperature gradient are those
+    of ``log``."""
     s = jnp.asarray(scores_of(28, 12, 10))
 
     @partial(jax.jit, static_argnames="name")

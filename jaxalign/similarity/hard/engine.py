@@ -158,7 +158,7 @@ def alignments(
     (..., 4) and (..., 2)."""
     if not batch:
         return _one(arrays.alike(pair), form)
-    values = arrays.over_batch(lambda one: _one(one, form), pair, axes)
+    values = arrays.map_batch(lambda one: _one(one, form), pair, axes)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
@@ -247,7 +247,7 @@ def several(
     """The same of the ``k`` best, with ranks as the first axis."""
     if not batch:
         return _several(arrays.alike(pair), form, k)
-    values = arrays.over_batch(lambda one: _several(one, form, k), pair, axes)
+    values = arrays.map_batch(lambda one: _several(one, form, k), pair, axes)
     values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
@@ -275,7 +275,7 @@ def hits(
     """The same of the best, the best without its pairs, and so on, ``k`` in all."""
     if not batch:
         return _hits(arrays.alike(pair), form, k)
-    values = arrays.over_batch(lambda one: _hits(one, form, k), pair, axes)
+    values = arrays.map_batch(lambda one: _hits(one, form, k), pair, axes)
     values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 

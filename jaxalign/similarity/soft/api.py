@@ -34,16 +34,15 @@ implementation : {"log", "blocked", "scaled", "rows", "pallas"}, optional
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
     the others anew; by default the second where the first needs more than 128 MiB. In
     its scores, gradients and log probabilities the product of embeddings is not stored.
-    ``scaled`` works without logarithms, faster, and refuses (nan inside ``jit``) where
-    it cannot prove that less than 1e-7 of the probability is lost. ``rows`` is the
-    fastest on a CPU, for float32, gap costs that are numbers and adjacent gaps: it
-    proves the same, and computes pairs by logarithms where it cannot. It is the default
-    on a CPU from 2^22 cells of a similarity on, and from 2^19 for gradients of local
-    alignments by the similarity alone; below, compiling it takes longer. ``pallas``,
-    for a GPU, is the default for what it takes. Entropies, dF/dT are always those of
-    ``log``.
+    ``rows`` is the fastest on a CPU, for float32, gap costs that are numbers and
+    adjacent gaps: it works without logarithms, and computes pairs as ``log`` does where
+    it cannot prove that less than 1e-7 of the probability is lost. It is the default on
+    a CPU from 2^22 cells of a similarity on, and from 2^19 for gradients of local
+    alignments by the similarity alone; below, compiling it takes longer. ``scaled`` is
+    an older name of ``rows``, and ``log`` for what rows do not take. ``pallas``, for a
+    GPU, is the default for what it takes. Entropies, dF/dT are always those of ``log``.
 
-Under ``jax.export`` a batch may have a symbolic size; with ``log`` and ``scaled``
+Under ``jax.export`` a batch may have a symbolic size; with ``log``
 lengths may, too.
 """
 

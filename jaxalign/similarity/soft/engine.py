@@ -6,10 +6,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jax.custom_derivatives import SymbolicZero
 
-from jaxalign.errors import UsageError
 from jaxalign.runtime.programs import program
 from jaxalign.similarity.arrays import (
     COSTLY,
@@ -19,11 +17,11 @@ from jaxalign.similarity.arrays import (
     ModeRules,
     alike,
     is_valid,
+    map_batch,
     masked,
     multiplied,
     payable,
 )
-from jaxalign.similarity.arrays import over_batch as mesh_batch_over_batch
 from jaxalign.similarity.band import empty_fits, without_band
 from jaxalign.similarity.costs import Weights, by_cell, no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, paths
@@ -225,6 +223,7 @@ def _refuses(q: Weights, means: Weights):
 SUMMARY = frozenset(("similarity", "entropy"))  # what ``summary`` needs beside a score
 
 
+@program(("function", "axes", "batch", "settings", "more"))
 def over_batch(
     function: Callable[..., Any],
     arrays: Any,
@@ -236,55 +235,22 @@ def over_batch(
     """``function`` of one pair over flattened batch axes, as one program.
 
     ``axes`` are those of ``vmap``; ``more`` goes to the function after the settings.
-
-    Raises
-    ------
-    UsageError
-        ``scaled`` weights cannot prove the result; inside ``jit`` it is nan instead.
     """
-    values = _program(function, arrays, axes, batch, settings, more)
-    first = jax.tree.leaves(values)[0]
-    scaled = settings is not None and settings.block == free_energy.SCALED
-    if scaled and not isinstance(first, Tracer):
-        lost = jnp.isnan(first).any(tuple(range(len(batch), first.ndim)))
-        if lost.any() and (lost & _program(known, arrays, axes, batch, settings)).any():
-            raise UsageError(
-                "implementation 'scaled' loses too much here: scores are too large "
-                "for the temperature; 'log' and 'blocked' hold"
-            )
-    return values
-
-
-@program(("function", "axes", "batch", "settings", "more"))
-def _program(
-    function: Callable[..., Any],
-    arrays: Any,
-    axes: Any,
-    batch: tuple[int, ...],
-    settings: Settings | None,
-    more: tuple[Any, ...] = (),
-):
     if not batch:
         return function(alike(arrays), settings, *more)
-    values = mesh_batch_over_batch(
-        lambda one: function(one, settings, *more), arrays, axes
-    )
+    values = map_batch(lambda one: function(one, settings, *more), arrays, axes)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
-def known(arrays: Any, settings: Settings):  # noqa: ARG001
-    """Whether the numbers of a pair, or of two, mean something; a bool scalar."""
-    valid = jnp.bool_(True)
-    for x in jax.tree.leaves(arrays, is_leaf=lambda x: isinstance(x, SoftPair)):
-        if isinstance(x, SoftPair):
-            t = x.temperature
-            valid &= is_valid(x) & (t >= MIN_TEMPERATURE) & (t <= MAX_TEMPERATURE)
-    return valid
+def known(pair: SoftPair):
+    """Whether the numbers of a pair mean something; a bool scalar."""
+    t = pair.temperature
+    return is_valid(pair) & (t >= MIN_TEMPERATURE) & (t <= MAX_TEMPERATURE)
 
 
-def _if_known(pair: SoftPair, settings: Settings):
+def _if_known(pair: SoftPair):
     """A factor of results: 1, or nan, for gradients too."""
-    valid = known(jax.lax.stop_gradient(pair), settings)
+    valid = known(jax.lax.stop_gradient(pair))
     return jnp.where(valid, 1, jnp.nan).astype(pair.temperature.dtype)
 
 
@@ -292,12 +258,12 @@ def score(pair: SoftPair, settings: Settings):
     """The soft score of a pair, a scalar."""
     weights, rules = model(pair, settings)
     value = free_energy.score(weights, pair.temperature, rules, settings.block)
-    return value * _if_known(pair, settings)
+    return value * _if_known(pair)
 
 
 def posterior(pair: SoftPair, settings: Settings):
     """Probabilities (m, n) of the pairs of residues."""
-    factor, pair = _if_known(pair, settings), _written_out(pair)
+    factor, pair = _if_known(pair), _written_out(pair)
     weights, rules = model(pair, settings)
     p = pair_posterior(weights, pair.temperature, rules, settings.block)
     return jnp.multiply(p, factor)
@@ -328,7 +294,7 @@ def entropy(pair: SoftPair, settings: Settings):
 
 def summary(pair: SoftPair, settings: Settings):
     """(score, posterior, entropy) of a pair, by one forward and one reverse fill."""
-    factor, pair = _if_known(pair, settings), _written_out(pair)
+    factor, pair = _if_known(pair), _written_out(pair)
     weights, rules = model(pair, settings)
     means = free_energy.expected(
         weights, pair.temperature, rules, settings.block, SUMMARY
@@ -351,7 +317,7 @@ def divergence(pairs: tuple[SoftPair, SoftPair], settings: Settings, cells: bool
     (of_p, rules), (of_q, _) = (model(x, settings) for x in (p, q))
     temperatures = p.temperature, q.temperature
     value = model_divergence((of_p, of_q), temperatures, rules, settings.block, cells)
-    return value * _if_known(p, settings) * _if_known(q, settings)
+    return value * _if_known(p) * _if_known(q)
 
 
 def log_prob(pair_and_partners: tuple[SoftPair, jax.Array], settings: Settings):
@@ -366,13 +332,13 @@ def log_prob(pair_and_partners: tuple[SoftPair, jax.Array], settings: Settings):
     # Above 0 by rounding alone, and with the gradient of any other.
     log_p = log_p - jax.lax.stop_gradient(jnp.maximum(log_p, 0))
     log_p = jnp.where(legal, log_p, -jnp.inf)
-    return log_p * _if_known(pair, settings)
+    return log_p * _if_known(pair)
 
 
 def draw(pair_and_key: tuple[SoftPair, jax.Array], settings: Settings, count: int):
     """``count`` alignments of one pair: partners (count, m)."""
     pair, key = pair_and_key
-    valid, pair = known(pair, settings), _written_out(pair)
+    valid, pair = known(pair), _written_out(pair)
     weights, rules = model(pair, settings)
     band = _band(settings)
     partners = paths.sample(key, weights, pair.temperature, rules, count, band)

@@ -130,13 +130,15 @@ def _block(
     if implementation not in (None, *IMPLEMENTATIONS):
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
-    if implementation == "scaled":
-        return implementation
     large = implementation != "log" and _is_large(shape, shape[-2] + 1, dtype)
     block = BLOCK_DIAGONALS if large or implementation == "blocked" else None
     if implementation in ("log", "blocked"):
         return block
     refused = _beyond_kernels(shape, dtype, by_position, options.adjacent_gaps)
+    if implementation == "scaled":  # an older name of rows, which took all of this
+        if refused:
+            return None
+        implementation = "rows"
     if implementation in ("pallas", "rows") and refused:
         raise UsageError(f"implementation {implementation!r} does not take {refused}")
     local = options.mode == "local"

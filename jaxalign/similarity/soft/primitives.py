@@ -27,18 +27,18 @@ from jaxalign.similarity.arrays import (
     lower_to,
 )
 from jaxalign.similarity.costs import Weights, no_overhang, overhang
-from jaxalign.similarity.soft.dp import free_energy, row_logs, row_scan
-from jaxalign.similarity.soft.dp.scaled_scan import MAX_LOST_PROBABILITY
+from jaxalign.similarity.soft.dp import free_energy, row_scan
 from jaxalign.similarity.soft.dp.scan import BLOCK_DIAGONALS, Kernels
 
 PRIMITIVE_NAMES = ("score", "expected", "product")
-MAX_GROUP_BYTES = 128 << 20  # of what ``soft.dp.row_logs`` keeps
+MAX_GROUP_BYTES = 128 << 20  # of the diagonals that logarithms keep
+KEPT_BYTES = 4 * 6  # of a cell: scores, M, E, F, and what goes back
 FLAGS = ("query_start", "query_end", "target_start", "target_end", "local")
 
 
 class RowPasses(NamedTuple):
-    """In the place of the functions of a package: ``soft.dp.row_scan``, and
-    ``soft.dp.row_logs`` where that proves nothing."""
+    """In the place of the functions of a package: ``soft.dp.row_scan``, and logarithms
+    where that proves nothing."""
 
     form: row_scan.RowForm
 
@@ -125,10 +125,12 @@ def _primitive(name: str) -> Primitive:
     batching.primitive_batchers[primitive] = partial(_fold, primitive)
 
     def plainly(*arrays: jax.Array, run: Run):
-        if isinstance(run, RowPasses) and name != "product":
-            count = 2 if name == "score" else _outputs(run)
+        if name == "product":
+            return list(_plain_product(*arrays))
+        count = 2 if name == "score" else _outputs(run)
+        if isinstance(run, RowPasses):
             return list(_by_rows(run, count, *arrays))
-        return list(PLAIN_FORMS[name](*arrays))
+        return _by_logs(count, *arrays)
 
     def by_kernel(*arrays: jax.Array, run: Run):
         if isinstance(run, RowPasses):
@@ -228,15 +230,22 @@ def _log_z(
     return free_energy.score(weights, jnp.ones((), scores.dtype), mode, block)
 
 
-def _plain_score(*tables: jax.Array):
-    rest = jax.vmap(_log_z)(*tables)
-    return jnp.zeros_like(rest), rest
-
-
-def _plain_expected(*tables: jax.Array):
-    both = jax.vmap(jax.value_and_grad(_log_z, (0, 1)))(*tables)
-    rest, (posterior, costs) = both
-    return jnp.zeros_like(rest), rest, posterior, -costs
+def _by_logs(
+    count: int,
+    *tables: jax.Array,
+    local: bool | None = None,
+    block: int | None = BLOCK_DIAGONALS,
+) -> list[jax.Array]:
+    """The first ``count`` results of "expected", by ``soft.dp.free_energy``."""
+    function, means = partial(_log_z, local=local, block=block), []
+    if count == 2:
+        rest = jax.vmap(function)(*tables)
+    else:
+        by = (0, 1)[: count - 2]
+        both = jax.vmap(jax.value_and_grad(function, by))(*tables)
+        rest, (posterior, *slopes) = both
+        means = [posterior, *(-x for x in slopes)]
+    return [jnp.zeros_like(rest), rest, *means]
 
 
 def _by_rows(
@@ -244,51 +253,48 @@ def _by_rows(
     count: int,
     scores: jax.Array,
     costs: jax.Array,
-    unit: jax.Array,  # noqa: ARG001
+    unit: jax.Array,
     rules: jax.Array,
 ):
-    """The first ``count`` results of ``soft.dp.row_scan``, and of ``soft.dp.row_logs``
-    for groups of pairs of which that does not prove each."""
+    """The first ``count`` results of ``soft.dp.row_scan``; of logarithms for groups of
+    pairs of which rows do not prove each."""
     m, n, flags = rules.T
     free = [(flags & (1 << k)) != 0 for k in range(len(FLAGS) - 1)]
     tables = row_scan.RowTables(scores, costs, m, n, *free)
     rows = row_scan.expected(tables, run.form)
-    size = _group_size(scores.shape)
-    proved = rows.lost.reshape(-1, size) <= MAX_LOST_PROBABILITY
-    # Rows have computed both, so that the program has them once.
-    sides = None if run.form.local else row_scan.overhangs(tables)
-    empty = row_scan.empty_alignment(tables, run.form.local)
-    tables = tables._replace(costs=jnp.broadcast_to(costs, (len(m), 4)))
+    size, block = _group(scores.shape)
+    proved = rows.lost.reshape(-1, size) <= row_scan.MAX_LOST_PROBABILITY
+    pairs = scores, jnp.broadcast_to(costs, (len(m), 4)), unit, rules
 
-    def by_logs(state: tuple[Any, ...]):
+    def step(state: tuple[Any, ...]):
         """The first group that is not proved, in the place of its rows."""
         proved, *values = state
         # What does not change in a loop XLA computes before it, needed or not.
-        inputs, proved = lax.optimization_barrier(((tables, sides, empty), proved))
+        inputs, proved = lax.optimization_barrier((pairs, proved))
         group = jnp.argmin(proved)
         cut = partial(lax.dynamic_slice_in_dim, start_index=group * size)
-        part = jax.tree.map(lambda x: cut(x, slice_size=size), inputs)
-        means = row_logs.expected(*part, form=run.form)
+        part = [cut(x, slice_size=size) for x in inputs]
+        means = _by_logs(count, *part, local=run.form.local, block=block)
         values = [
             lax.dynamic_update_slice_in_dim(x, y, group * size, axis=0)
-            for x, y in zip(values, _outputs_of(means, count), strict=True)
+            for x, y in zip(values, means, strict=True)
         ]
         return (proved.at[group].set(True), *values)
 
     # ``cond`` would copy what it hands on.
-    values = jnp.all(proved, axis=1), *_outputs_of(rows, count)
-    return lax.while_loop(lambda state: ~jnp.all(state[0]), by_logs, values)[1:]
+    means = [x for x in rows[:count] if x is not None]
+    values = jnp.all(proved, axis=1), *means
+    return lax.while_loop(lambda state: ~jnp.all(state[0]), step, values)[1:]
 
 
-def _outputs_of(means: row_scan.RowExpectation, count: int) -> list[jax.Array]:
-    return [x for x in means[:count] if x is not None]
-
-
-def _group_size(shape: tuple[int, ...]) -> int:
-    """How many pairs of a batch (B, M, N) logarithms take at a time: a divisor of B."""
-    count, *table = shape
-    most = max(1, MAX_GROUP_BYTES // row_logs.kept_bytes((table[0], table[1])))
-    return max(k for k in range(1, min(count, most) + 1) if count % k == 0)
+def _group(shape: tuple[int, ...]) -> tuple[int, int | None]:
+    """How many pairs of a batch (B, M, N) logarithms take at a time, a divisor of B;
+    and the diagonals that they compute anew, None where memory holds them all."""
+    count, m, n = shape
+    each = KEPT_BYTES * (m + n + 1) * (m + 1)
+    most = max(1, MAX_GROUP_BYTES // each)
+    size = max(k for k in range(1, min(count, most) + 1) if count % k == 0)
+    return size, None if each <= MAX_GROUP_BYTES else BLOCK_DIAGONALS
 
 
 def _plain_product(
@@ -304,10 +310,3 @@ def _plain_product(
         lambda s, c: gradient(s, c, unit, rules), (scores, costs), (d_scores, d_costs)
     )
     return of_scores, -of_costs
-
-
-PLAIN_FORMS = {
-    "score": _plain_score,
-    "expected": _plain_expected,
-    "product": _plain_product,
-}

@@ -32,7 +32,7 @@ from jaxalign.similarity.arrays import (
 )
 from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.costs import CostTable, Overhang, Weights
-from jaxalign.similarity.soft.dp import scaled_scan, scan
+from jaxalign.similarity.soft.dp import scan
 from jaxalign.similarity.soft.dp.scan import (
     VECTORS,
     Banded,
@@ -46,7 +46,6 @@ from jaxalign.similarity.soft.dp.scan import (
 
 GAP_NAMES = ("open_e", "extend_e", "open_f", "extend_f")
 OVERHANG_NAMES = ("start_query", "start_target", "end_query", "end_target")
-SCALED = "scaled"
 EVERYTHING: frozenset[str] = frozenset(
     ("similarity", *GAP_NAMES, *OVERHANG_NAMES, "empty", "entropy")
 )
@@ -69,15 +68,12 @@ def score(weights: Weights, temperature: jax.Array, rules: ModeRules, block: Blo
     """The soft score, a scalar; -inf where no alignment is legal.
 
     ``block`` is the number of diagonals that are recomputed at a time in the reverse
-    pass; None keeps all of them; "scaled" is ``soft.dp.scaled_scan``, nan where that
-    refuses."""
+    pass; None keeps all of them."""
     if isinstance(block, Kernels) and block.pairs_only:
         block = block.otherwise
     if isinstance(block, Kernels):
         scaled = over_temperature(weights, temperature, rules)
         return log_z(block.score, scaled, temperature, rules)[0]
-    if block == SCALED:
-        return expected(weights, temperature, rules, block, frozenset()).score
     scaled = over_temperature(weights, temperature, rules)
     table, block = table_of(scaled, rules, block)
     if isinstance(block, int):
@@ -123,13 +119,11 @@ def expected(
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
     table, block = table_of(scaled, rules, block)
-    if block == SCALED and "entropy" not in outputs:
-        return _linear(table, scaled, temperature, outputs)
     if isinstance(block, int):
         ends, finish = scan.run(block, table, scaled.similarity)
-    else:  # linear weights have no entropy without cancellation
+    else:
         ends, finish = _whole(table, scaled)
-    value, on_diagonal, empty, _ = sum_up(ends, scaled.overhang.empty, temperature)
+    value, on_diagonal, empty = sum_up(ends, scaled.overhang.empty, temperature)
     flow, out = finish(on_diagonal, outputs)
     if "target_vectors" in out:  # those of the query were divided by T
         out["target_vectors"] = out["target_vectors"] * temperature
@@ -138,24 +132,6 @@ def expected(
         entropy = jnp.sum(flow.sums["entropy"]) - scan.xlogx(empty)
     gradient = _gradient(table, scaled, flow.sums, out, empty, outputs)
     return Expectation(value, gradient, entropy)
-
-
-def _linear(
-    table: CostTable, weights: Weights, temperature: jax.Array, outputs: frozenset[str]
-) -> Expectation:
-    """``soft.dp.scaled_scan``; nan where it cannot prove its result."""
-    values, xs = scaled_scan.forward(table, weights)
-    ends = scaled_scan.logs(values)
-    value, _, empty, log_z = sum_up(ends, weights.overhang.empty, temperature)
-    sums, out, lost = scaled_scan.reverse(table, weights, values, xs, log_z, outputs)
-    out = as_table(table, out)
-    gradient = _gradient(table, weights, sums, out, empty, outputs)
-    # False for nan and for what overflowed. That no alignment is legal is certain:
-    # nothing is positive then.
-    proved = jax.lax.stop_gradient(lost) <= scaled_scan.MAX_LOST_PROBABILITY
-    refused = ~(proved | (value == -jnp.inf))
-    expectation = Expectation(value, gradient, None)
-    return jax.tree.map(lambda x: jnp.where(refused, jnp.nan, x), expectation)
 
 
 def _by_kernels(
@@ -227,10 +203,9 @@ def _scores_over(s: jax.Array, temperature: jax.Array, rules: ModeRules):
 
 
 def sum_up(terms: tuple, empty: jax.Array, temperature: jax.Array):
-    """Score, probability of ending on each diagonal, that of no pairs, and log Z.
+    """Score, probability of ending on each diagonal, and that of no pairs.
 
-    ``terms``: the log weights of the diagonals in three parts, to be added; log Z is
-    (high, rest), to be added.
+    ``terms``: the log weights of the diagonals in three parts, to be added.
     Bases differ by whole numbers that may be large; the largest is taken out first.
     """
     high, low, ends = terms
@@ -249,7 +224,7 @@ def sum_up(terms: tuple, empty: jax.Array, temperature: jax.Array):
     value = temperature * top_high + temperature * (top_low + log)
     share = jnp.where(alive, parts / total, 0)
     value = jnp.where(alive, value, -jnp.inf)
-    return value, share[:-1], share[-1], (top_high, top_low + log)
+    return value, share[:-1], share[-1]
 
 
 def _gradient(

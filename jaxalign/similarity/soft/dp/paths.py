@@ -133,7 +133,7 @@ def sample(
     start = scan.first_carry(table, scaled.similarity.dtype)
     _, values = scan.forward(table, start, xs)
     ends = values.high, values.low, values.ends
-    _, on, empty, _ = free_energy.sum_up(ends, scaled.overhang.empty, temperature)
+    _, on, empty = free_energy.sum_up(ends, scaled.overhang.empty, temperature)
     chances = jnp.log(jnp.concatenate([on, empty[None]]))
     steps = rows + columns + 1
     # One draw for all: each takes XLA a second to compile.

@@ -14,9 +14,12 @@ The pass down leaves all that a pair may follow where the pass up will write its
 probability, so that the posterior is the one array of the size of the similarity that
 the passes fill. E is kept beside it where payers are asked for, and F computed again.
 
-What ``soft.dp.scaled_scan`` says of weights that vanish holds here: a weight that is
-lost is below the smallest normal number, and what it could have become is at most that
-times the largest weight of the other direction. ``lost`` is the sum of these bounds.
+Weights far below the largest of their row vanish. How much that can matter is bounded
+afterwards, from the values of both directions: a weight that is lost is below the
+smallest normal number, and what it could have become is at most that times the largest
+weight of the other direction. ``lost`` is the sum of these bounds. Above
+``MAX_LOST_PROBABILITY`` rows prove nothing, and logarithms compute the pair. Everything
+added is positive, so that rounding is relative.
 
 Gap costs are numbers, adjacent gaps are allowed. Weights of overhangs are products of a
 number of the row and one of the column, or, where both ends are free, the larger of the
@@ -31,9 +34,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, begun
-from jaxalign.similarity.soft.dp.scaled_scan import LN2_HIGH, LN2_LOW
 
-MIN_HALVED = 16  # columns
+# log 2 in two parts; products of the first with whole numbers below 2^13 are exact.
+LN2_HIGH, LN2_LOW = 0.693115234375, 3.1946184945309417e-05
+MAX_LOST_PROBABILITY = 1e-7  # as large as the rounding of one probability
 BLOCK_COLUMNS = 20, 16, 24, 28, 32, 12, 40  # of a row that are one product, best first
 LOSSES_PER_CELL = 64  # sums and products that may fall below the smallest number
 

@@ -60,7 +60,7 @@ class Banded(NamedTuple):
     block: int | None
 
 
-Block = int | str | Kernels | Banded | None
+Block = int | Kernels | Banded | None
 
 
 def log_z(

@@ -1,9 +1,9 @@
-"""The distribution over the alignments of a pair: an object of which all is asked."""
+"""The distribution over the alignments of a pair, as one object."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -80,6 +80,22 @@ class AlignmentDistribution:
     ([0, 1, 2], [[0, 1, 2], [0, 1, 2]])
     """
 
+    functions: ClassVar[dict[str, Any]] = {  # a subclass has those of other arrays
+        function.__name__: function
+        for function in (
+            soft_score,
+            soft_posterior,
+            expected_gaps,
+            alignment_entropy,
+            alignment_log_prob,
+            kl_divergence,
+            sample_alignments,
+            hard_alignment,
+            k_best,
+            mea_alignment,
+        )
+    }
+
     def __init__(
         self,
         similarity: Similarity,
@@ -119,9 +135,14 @@ class AlignmentDistribution:
     def __repr__(self) -> str:
         return f"AlignmentDistribution({self.support!r})"
 
+    def _call(self, name: str, *first: Any, **options: Any) -> Any:
+        """Call a function of ``functions`` with the similarity and the lengths."""
+        arrays = self.similarity, self.lengths
+        return self.functions[name](*first, *arrays, **options)
+
     def score(self) -> jax.Array:
         """The soft score, temperature times ``log_partition``."""
-        return soft_score(self.similarity, self.lengths, **self.soft_options())
+        return self._call("soft_score", **self.soft_options())
 
     def log_partition(self) -> jax.Array:
         """The log of the sum of exp(score / temperature) over all alignments."""
@@ -129,48 +150,39 @@ class AlignmentDistribution:
 
     def log_prob(self, alignment: Alignment | jax.typing.ArrayLike) -> jax.Array:
         """Log probability of an ``Alignment``, or of partners (..., m)."""
-        return alignment_log_prob(
-            alignment, self.similarity, self.lengths, **self.soft_options()
-        )
+        return self._call("alignment_log_prob", alignment, **self.soft_options())
 
     def marginals(self) -> jax.Array:
         """The posterior (..., m, n): the probability of every pair."""
-        return soft_posterior(self.similarity, self.lengths, **self.soft_options())
+        return self._call("soft_posterior", **self.soft_options())
 
     def expected_gaps(self) -> tuple[Any, Any]:
         """Expected numbers of residues that open a gap, and that extend one, in the
         form of the costs."""
-        return expected_gaps(self.similarity, self.lengths, **self.soft_options())
+        return self._call("expected_gaps", **self.soft_options())
 
     def entropy(self) -> jax.Array:
         """In nats."""
-        return alignment_entropy(self.similarity, self.lengths, **self.soft_options())
+        return self._call("alignment_entropy", **self.soft_options())
 
     def sample(self, key: jax.Array, count: int) -> jax.Array:
         """Partners int32 (count, ..., m) of alignments that are drawn."""
-        return sample_alignments(
-            key, count, self.similarity, self.lengths, **self.soft_options()
-        )
+        return self._call("sample_alignments", key, count, **self.soft_options())
 
     def mode(self) -> HardAlignments:
         """The most probable alignment."""
-        return hard_alignment(self.similarity, self.lengths, **self.hard_options())
+        return self._call("hard_alignment", **self.hard_options())
 
     def top_k(self, k: int) -> HardAlignments:
         """The k most probable alignments, the first one first."""
-        return k_best(k, self.similarity, self.lengths, **self.hard_options())
+        return self._call("k_best", k, **self.hard_options())
 
     def mea(self, threshold: float = 0.0) -> Any:
         """The alignment of maximum expected accuracy: ``mea_alignment``."""
-        support = self.support
-        ends = support.free_ends if support.mode == "global" else None
-        return mea_alignment(
-            self.marginals(),
-            threshold=threshold,
-            lengths=self.lengths,
-            mode=support.mode,
-            free_ends=ends,
-        )
+        options = self.hard_options()
+        ends = {name: options[name] for name in ("mode", "free_ends")}
+        more = {"threshold": threshold, "lengths": self.lengths}
+        return self.functions["mea_alignment"](self.marginals(), **more, **ends)
 
     def kl(self, other: AlignmentDistribution) -> jax.Array:
         """The Kullback-Leibler divergence from this to another distribution, in nats.
@@ -185,15 +197,15 @@ class AlignmentDistribution:
                 f"distributions over other alignments: {self.support} and "
                 f"{other.support}"
             )
-        options = self.soft_options()
         costs = ("gap_open", "gap_extend", "temperature")
-        for name in costs:
-            del options[name]
+        options = self.soft_options()
+        options = {name: x for name, x in options.items() if name not in costs}
         models = (
             {name: getattr(x, name) for name in ("similarity", *costs)}
             for x in (self, other)
         )
-        return kl_divergence(*models, lengths=self.lengths, **options)
+        divergence = self.functions["kl_divergence"]
+        return divergence(*models, lengths=self.lengths, **options)
 
     def cross_entropy(
         self, reference: AlignmentDistribution | Alignment | jax.typing.ArrayLike

@@ -1,1 +1,0 @@
-"""Alignments as a distribution."""
