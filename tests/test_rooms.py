@@ -85,7 +85,7 @@ ARROWS = {
     "errors": set(),
     "family": COMMON | {"database", "io", "pairs"},
     "family.api": COMMON | {"database.api", "family", "inputs", "signatures"},
-    "homology": COMMON | PAIRS,
+    "homology": COMMON | PAIRS | {"database"},
     "homology.api": COMMON | {"corpus", "homology", "inputs", "io", "signatures"},
     "inputs": {"io", "model"},
     "io": {"model"},

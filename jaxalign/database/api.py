@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxalign import inputs
-from jaxalign.database import fitted, hit_list
+from jaxalign.database import fitted, pieces
 from jaxalign.database.hits import aligned, best_of_strands, rows, scan, with_strands
 from jaxalign.database.options import (
     IndexKeywords,
@@ -135,7 +135,7 @@ def hits_of(
     if sequences is None:
         blocks = read_blocks(database, scoring.alphabet, options.unknown, substituted)
     else:
-        blocks = iter(hit_list.blocks_of(sequences))
+        blocks = iter(pieces.blocks_of(sequences))
     nothing = from_parts((), [], scoring.alphabet)
     task = make_task("cross", both, nothing, scoring, pair_options(options, "score"))
     task = replace(task, top=int(options.top))
@@ -230,7 +230,7 @@ def read_blocks(
 ) -> Iterator[Sequences]:
     """The blocks of a FASTA file; ``substituted[0]`` counts letters that are read as
     the wildcard."""
-    sizes = hit_list.BLOCK_RESIDUES, hit_list.BLOCK_RECORDS
+    sizes = pieces.BLOCK_RESIDUES, pieces.BLOCK_RECORDS
     for block, count in fasta.read_blocks(path, alphabet, unknown, *sizes):
         substituted[0] += count
         yield block

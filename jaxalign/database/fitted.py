@@ -17,8 +17,8 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from jaxalign.database.hit_list import Hits
 from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.database.pieces import Hits
 from jaxalign.errors import UsageError
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts

@@ -3,7 +3,7 @@
 The scores come as a table, queries times sequences, so nothing stays on a device.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.database import hit_list
-from jaxalign.database.hit_list import Hits, sequences_of
+from jaxalign.database import pieces
 from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.database.pieces import BlockPiece, Hits, no_hits, sequences_of
 from jaxalign.errors import JaxalignError
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, best_rows
 from jaxalign.model.table import Table, along_plus, join
 from jaxalign.pairs import by_rows, engine, jobs
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import PairOptions
-from jaxalign.pairs.plan import Plan, Task, merge
+from jaxalign.pairs.plan import Plan, Task
 from jaxalign.runtime.devices import host_device
+from jaxalign.runtime.pipeline import read_ahead
 
 
 def small_plan(task: Task, block: Sequences) -> Plan | None:
@@ -33,60 +34,31 @@ def small_plan(task: Task, block: Sequences) -> Plan | None:
     UsageError, MemoryPlanError
         Rows are named, and cannot compute it.
     """
-    at_once = len(block) < hit_list.BLOCK_RECORDS
-    at_once &= int(block.offsets[-1]) < hit_list.BLOCK_RESIDUES
+    at_once = len(block) < pieces.BLOCK_RECORDS
+    at_once &= int(block.offsets[-1]) < pieces.BLOCK_RESIDUES
     if not at_once and task.implementation != "rows":
         return None
     return by_rows.plan_by_rows(_scores_task(task, block))
-
-
-def scan_small(
-    task: Task, blocks: Iterable[Sequences], keep: bool, tell: Callable | None = None
-) -> Hits:
-    """The best ``task.top`` of each query, as of ``database.scan.scan``."""
-    shape = task.shape[0], 0
-    hits = Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
-    cells_done = 0
-    for block in blocks:
-        part = engine.plan(_scores_task(task, block))
-        tells = None if tell is None else partial(_tell, tell, cells_done)
-        table = engine.run(part, tells)
-        known = hits.info["implementation"]
-        hits.info = merge([hits.info, table.info]) if known else table.info
-        _add_scores(task, hits, table["score"], block)
-        cells_done += part.task.job.cells
-        if keep:
-            wanted = np.unique(hits.index)
-            hit_list.keep(hits.records, wanted, hits.sequences, block)
-        hits.sequences += len(block)
-        hits.residues += int(block.lengths.sum())
-    return hits
 
 
 def _scores_task(task: Task, block: Sequences) -> Task:
     return replace(task, targets=block, top=None)
 
 
-def _tell(tell: Callable, before: int, cells: int, _all: int) -> None:
-    tell(before + cells)
-
-
-def _add_scores(task: Task, hits: Hits, scores: np.ndarray, block: Sequences) -> None:
-    """Join the scores of a block with the best so far; equal ones as they come."""
-    shape = task.shape[0], len(block)
-    scores = np.rint(scores * task.scoring.scale).astype(np.int64).reshape(shape)
-    index = np.arange(hits.sequences, hits.sequences + len(block), dtype=np.int32)
+def _fold_by_rows(task: Task, hits: Hits, piece: BlockPiece, tell: Any) -> None:
+    """Join the scores of a block with the best so far."""
+    block = piece.targets
+    table = engine.run(engine.plan(_scores_task(task, block)), tell)
+    hits.count(table.info)
+    scores = np.rint(table["score"] * task.scoring.scale).astype(np.int64)
+    scores = scores.reshape(task.shape[0], len(block))
     least = 1 if task.local else np.iinfo(np.int64).min
-    index = np.where(scores >= least, index, hit_list.NO_HIT)
-    index = np.concatenate([hits.index, index], axis=1)
-    scores = np.concatenate([hits.score.astype(np.int64), scores], axis=1)
-    order = np.lexsort((-scores, index == hit_list.NO_HIT), axis=1)[:, : task.top]
-    hits.index = np.take_along_axis(index, order, axis=1)
+    query, target = np.nonzero(scores >= least)
     longest = (int(x.lengths.max(initial=0)) for x in (task.queries, block))
-    wide = hits.score.dtype == np.int64 and hits.sequences
-    wide = wide or task.dtype(*longest) == "int64"
-    best = np.take_along_axis(scores, order, axis=1)
-    hits.score = best if wide else best.astype(np.int32)
+    wide = hits.score.dtype == np.int64 or task.dtype(*longest) == "int64"
+    index = (target + hits.sequences).astype(np.int32)
+    dtype = "int64" if wide else "int32"
+    hits.add(task.top or 0, query, scores[query, target], index, dtype)
 
 
 # ------------------------------------------------------------------------------
@@ -102,22 +74,47 @@ def scan(
     task: Task,
     blocks: Iterator[Sequences],
     keep: bool,
-    tell: Any,
-    begun: Hits | None = None,
+    tell: Any = None,
+    hits: Hits | None = None,
     watch: Callable[[Hits], object] | None = None,
 ) -> Hits:
-    """The best hits, by rows where the database is small.
+    """Find the best ``task.top`` of each query in all blocks of a database, by rows
+    where it is small.
 
-    begun, watch : of a scan that goes on, or is to: the hits so far, and who takes them
+    The task is of kind ``cross`` and output ``score``, and its targets are not used.
+    Blocks come in the order of the database.
+
+    Parameters
+    ----------
+    keep : bool
+        Keep names and codes of the hits, of a database that cannot be read twice.
+    tell : takes the cells so far
+    hits : those of the blocks before these
+    watch : takes all hits after each block
+
+    Raises
+    ------
+    MemoryPlanError, UsageError, DeviceError
     """
-    if task.implementation in (None, "rows") and begun is None:
+    hits, small = no_hits(task.shape[0]) if hits is None else hits, False
+    by_rows = hits.info["implementation"] in ("", "rows")
+    if task.implementation in (None, "rows") and by_rows:
         first = list(islice(blocks, 1))
         blocks = chain(first, blocks)
-        if all(small_plan(task, block) is not None for block in first):
-            return scan_small(task, blocks, keep, tell)
-    from jaxalign.database.scan import scan as scan_compiled
+        small = all(small_plan(task, block) is not None for block in first)
+    if small:
+        parts = (BlockPiece(block, block) for block in blocks)
+        fold = partial(_fold_by_rows, task)
+    else:
+        from jaxalign.database.scan import BestOnDevice, prepared
 
-    return scan_compiled(task, blocks, keep, tell, begun, watch)
+        parts = read_ahead(prepared(task, blocks, hits.sequences))
+        fold = BestOnDevice(task, hits).fold
+    letters = int(task.queries.lengths.sum())
+    for so_far in pieces.scan(hits, parts, fold, letters, tell, keep):
+        if watch is not None:
+            watch(so_far)
+    return hits
 
 
 def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
@@ -178,7 +175,7 @@ def aligned(table: Table, options: SearchOptions) -> Table:
 def _blocks_of_hits(table: Table) -> list[np.ndarray]:
     """Row numbers, in runs of as many residues as a block of the database has."""
     m, n = table.lengths()
-    run = np.cumsum(m + n) // hit_list.BLOCK_RESIDUES
+    run = np.cumsum(m + n) // pieces.BLOCK_RESIDUES
     return np.split(np.arange(len(table)), np.flatnonzero(np.diff(run)) + 1)
 
 
@@ -199,12 +196,8 @@ def best_of_strands(
     if strands is None or len(strands) == 1:
         return table
     strand, query = np.divmod(table.columns["query"], max(len(queries), 1))
-    order = np.lexsort(
-        (strand, table.columns["target"], -table.columns["score"], query)
-    )
-    sorted_query = query[order]
-    rank = np.arange(len(order)) - np.searchsorted(sorted_query, sorted_query)
-    return table.filter(order[rank < top])
+    keys = -table.columns["score"], table.columns["target"], strand
+    return table.filter(best_rows(query, keys, top)[0])
 
 
 def with_strands(table: Table, queries: Sequences, strands: Strands) -> Table:

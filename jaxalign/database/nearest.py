@@ -11,11 +11,11 @@ from typing import Unpack
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.database import nearest_result, nearest_scan, nearest_state
-from jaxalign.database.hit_list import Hits, Records
 from jaxalign.database.nearest_result import Nearest, histogram
 from jaxalign.database.nearest_result import nearest_report as html
 from jaxalign.database.nearest_state import NearestState
 from jaxalign.database.options import By, NearestKeywords, NearestOptions, check_nearest
+from jaxalign.database.pieces import Hits, Records
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.runs import Arrays, Checkpoint

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.database.hit_list import sequences_of
 from jaxalign.database.nearest_state import NONE, NearestState
 from jaxalign.database.options import (
     LOCAL,
@@ -19,6 +18,7 @@ from jaxalign.database.options import (
     local_options,
     nearest_definition,
 )
+from jaxalign.database.pieces import sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model import frames, show, statistics
 from jaxalign.model.alphabet import Sequences

@@ -8,12 +8,12 @@ with the largest bounds first (on a CPU ``pairs.proofs.best_first``, on GPUs
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from jaxalign.database.hit_list import Hits, Records
-from jaxalign.database.hit_list import keep as keep_records
+from jaxalign.database import pieces
 from jaxalign.database.hits import scan as hit_tables_scan
 from jaxalign.database.nearest_state import (
     NONE,
@@ -32,6 +32,7 @@ from jaxalign.database.options import (
     nearest_filters,
     score_options,
 )
+from jaxalign.database.pieces import BlockPiece, Hits, Records
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs import by_rows
@@ -121,29 +122,9 @@ def scan_by_identity(
     tell : callable
         Takes the cells so far.
     """
-    cells, first = 0, state.sequences
-    for piece in read_ahead(_pieces(queries, blocks, scoring, options)):
-        _fold(piece, options, state)
-        targets = piece.task.targets
-        state.sequences += len(targets)
-        state.residues += len(targets.codes)
-        cells += len(queries.codes) * len(targets.codes)
-        tell(cells)
-        if piece.last:
-            known = np.unique(state.index)
-            keep_records(state.records, known, first, piece.block)
-            first = state.sequences
-            yield state
-
-
-class _Piece(NamedTuple):
-    """Some sequences of a block, the task that compares them with all queries, and
-    their bounds on a GPU, where there is one."""
-
-    block: Sequences
-    last: bool  # of the block
-    task: Task
-    bounds: Any = None
+    parts = read_ahead(_pieces(queries, blocks, scoring, options))
+    fold = partial(_fold, options)
+    return pieces.scan(state, parts, fold, len(queries.codes), tell)
 
 
 def _pieces(
@@ -151,8 +132,9 @@ def _pieces(
     blocks: Iterable[Sequences],
     scoring: Scoring,
     options: NearestOptions,
-) -> Iterator[_Piece]:
-    """All pieces; what GPUs do first is begun."""
+) -> Iterator[BlockPiece]:
+    """Pieces of all blocks, each with its task and its bounds on a GPU, if there is
+    one; what GPUs do first is begun."""
     letters = WholeCodes(queries.codes)
     for block in blocks:
         whole = letters, WholeCodes(block.codes)
@@ -162,7 +144,8 @@ def _pieces(
             stop = min(start + step, len(block))
             some = block.between(start, stop)
             task = _task(queries, some, scoring, options, whole)
-            yield _Piece(block, stop == len(block), task, _bounds(task, options))
+            whole_block = block if stop == len(block) else None
+            yield BlockPiece(some, whole_block, (task, _bounds(task, options)))
 
 
 def _task(
@@ -187,18 +170,20 @@ def _bounds(task: Task, options: NearestOptions) -> Any:
     return nearest_launches.begin(task, options.identity, launches)
 
 
-def _fold(piece: _Piece, options: NearestOptions, state: NearestState) -> None:
+def _fold(
+    options: NearestOptions, state: NearestState, piece: BlockPiece, _tell: Any
+) -> None:
     """Join the pairs of a piece of a block with what is known."""
-    task = piece.task
+    task, bounds = piece.work
     if not min(task.shape):
         return
     if not options.filter:
         align(task, _every_pair(task, state), state)
         return
-    if piece.bounds is not None:
+    if bounds is not None:
         from jaxalign.database import nearest_launches
 
-        nearest_launches.fold(piece.bounds, state)
+        nearest_launches.fold(bounds, state)
         return
     table = best_first.bound_table(task, options.identity)
     most = max(FIRST_PAIRS, 2 * state.index.shape[1])

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jaxalign.database.hit_list import Hits, Records
-from jaxalign.model.alphabet import views
+from jaxalign.database.pieces import Hits, Records
+from jaxalign.model.alphabet import join_best, views
 from jaxalign.model.identity import Filters, denominator, share
 from jaxalign.pairs import engine
 from jaxalign.pairs.pair_matrix import WholeJob
@@ -165,23 +165,18 @@ def join(
     count: np.ndarray,
     index: np.ndarray,
 ) -> None:
-    """The nearest with some pairs more; a pair that is there may come again."""
-    known = np.nonzero(state.index != NONE)
-    fields = state.identity, state.count, state.index
-    before = (known[0], *(x[known] for x in fields))
-    both = zip(before, (query, identity, count, index), strict=True)
-    query, identity, count, index = (np.concatenate(pair) for pair in both)
-    order = np.lexsort((index, -identity, query))
-    query, index = query[order], index[order]
-    first = np.ones(len(query), bool)
-    first[1:] = (query[1:] != query[:-1]) | (index[1:] != index[:-1])
-    order, query, index = order[first], query[first], index[first]
-    rank = np.arange(len(query)) - np.searchsorted(query, query)
-    some = rank < state.index.shape[1]
-    query, rank, order = query[some], rank[some], order[some]
-    state.identity[query, rank] = identity[order]
-    state.count[query, rank] = count[order]
-    state.index[query, rank] = index[some]
+    """Join some pairs with the nearest so far; a pair that is there may come again."""
+    tables, columns = (
+        (state.identity, state.count, state.index),
+        (identity, count, index),
+    )
+    join_best(
+        tables,
+        state.index != NONE,
+        query,
+        columns,
+        lambda identity, _count, index: (-identity, index),
+    )
 
 
 # ------------------------------------------------------------------------------

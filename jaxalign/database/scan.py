@@ -19,16 +19,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.database.dp import best_hits
-from jaxalign.database.hit_list import Hits
-from jaxalign.database.hit_list import keep as keep_hits
+from jaxalign.database.pieces import BlockPiece, Hits, tell_after
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.gpu import dispatch
-from jaxalign.pairs.plan import Piece, Task, merge
+from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.runtime import device_errors, pipeline
 from jaxalign.runtime.devices import first_device, precision, refuse_over
-from jaxalign.runtime.pipeline import read_ahead, teller
+from jaxalign.runtime.pipeline import teller
 from jaxalign.runtime.programs import stored
 
 # ------------------------------------------------------------------------------
@@ -160,57 +159,6 @@ ROOMS = 4, 16, 64, 256, 1024, 4096  # rows of best hits: each number is a progra
 STAGE_COSTS = {"cpu": StageCosts(50, 4, 2e9)}  # on a GPU nothing is set apart
 
 
-def scan(
-    task: Task,
-    blocks: Iterable[Sequences],
-    keep: bool,
-    tell: Callable | None = None,
-    begun: Hits | None = None,
-    watch: Callable[[Hits], object] | None = None,
-) -> Hits:
-    """The best ``task.top`` of each query in all blocks of a database.
-
-    The task is of kind ``cross`` and output ``score``, and its targets are not used.
-    Blocks come in the order of the database.
-    ``keep`` keeps names and codes of the hits, for a database that cannot be read
-    twice. ``tell`` is called with the cells so far. ``begun`` has the hits of the
-    blocks before these, and ``watch`` is called with all hits after each block.
-
-    Raises
-    ------
-    MemoryPlanError, UsageError, DeviceError
-    """
-    best, cells_done = None, 0
-    shape = task.shape[0], 0
-    hits = begun or Hits(np.zeros(shape, np.int64), np.zeros(shape, np.int32))
-    if begun is not None and begun.index.shape[1]:
-        with precision(str(begun.score.dtype)):
-            arrays = jax.device_put((begun.score, begun.index))
-        best = best_hits.BestHits(*arrays)
-    for block, stages in read_ahead(_prepared(task, blocks, hits.sequences)):
-        for run, index in stages:
-            tells = None if tell is None else partial(_tell, tell, cells_done)
-            best, info = _fold(run, index, best, tells)
-            known = hits.info["implementation"]
-            hits.info = merge([hits.info, info]) if known else info
-            cells_done += run.plan.task.job.cells
-        first, hits.sequences = hits.sequences, hits.sequences + len(block)
-        hits.residues += int(block.lengths.sum())
-        if keep and best is not None:
-            keep_hits(hits.records, np.unique(np.asarray(best.index)), first, block)
-        if watch is not None and best is not None:
-            hits.score, hits.index = _of_queries(task, best)
-            watch(hits)
-    if best is not None:
-        hits.score, hits.index = _of_queries(task, best)
-    return hits
-
-
-def _of_queries(task: Task, best: best_hits.BestHits) -> list[np.ndarray]:
-    """Scores and indices of the best hits, of the rows that are queries."""
-    return [np.asarray(x)[: task.shape[0]] for x in best]
-
-
 def _room(task: Task) -> int:
     """Rows of the best hits of a task."""
     queries = task.shape[0]
@@ -230,17 +178,39 @@ def outlined(task: Task, block: Sequences, kernels: Any) -> None:
         add_hits(best, launch, *window, _least(task, dtype))
 
 
-def _tell(tell: Callable[[int], object], before: int, cells: int, _all: int):
-    tell(before + cells)
-
-
-def _prepared(task: Task, blocks: Iterable[Sequences], first: int) -> Iterator[tuple]:
-    """Blocks, and of each its stages, ready to run: (run, index of its targets)."""
+def prepared(
+    task: Task, blocks: Iterable[Sequences], first: int
+) -> Iterator[BlockPiece]:
+    """Blocks, each with its stages, ready to run: (run, index of its targets)."""
     for block in blocks:
         stop = first + len(block)
         parts = _stages(replace(task, targets=block, top=_places(task, stop)))
-        yield block, [(prepare(part), index + first) for part, index in parts]
+        stages = [(prepare(part), index + first) for part, index in parts]
+        yield BlockPiece(block, block, stages)
         first = stop
+
+
+class BestOnDevice:
+    """The best hits of a task, which stay on the device from block to block."""
+
+    def __init__(self, task: Task, hits: Hits):
+        self.task, self.best = task, None
+        if hits.index.shape[1]:
+            with precision(str(hits.score.dtype)):
+                arrays = jax.device_put((hits.score, hits.index))
+            self.best = best_hits.BestHits(*arrays)
+
+    def fold(self, hits: Hits, piece: BlockPiece, tell: Callable | None) -> None:
+        """Join the scores of a block with the best so far."""
+        cells = 0
+        for run, index in piece.work:
+            tells = tell_after(tell, cells)
+            self.best, info = _fold(run, index, self.best, tells)
+            hits.count(info)
+            cells += run.plan.task.job.cells
+        if self.best is not None:
+            queries = self.task.shape[0]
+            hits.score, hits.index = (np.asarray(x)[:queries] for x in self.best)
 
 
 def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:

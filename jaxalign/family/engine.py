@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxalign.database import fitted, hit_list
+from jaxalign.database import fitted, pieces
 from jaxalign.database.fitted import Sample
-from jaxalign.database.hit_list import Hits
 from jaxalign.database.hits import aligned, rows, scan
 from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.database.pieces import Hits, no_hits, tell_after
 from jaxalign.family import result
 from jaxalign.family.options import FamilyOptions, search_options
 from jaxalign.family.result import GAP, Columns, FamilyAlignment, PassSummary
@@ -23,7 +23,7 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.model.statistics import Fit
 from jaxalign.model.table import Table, compact
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.plan import Task, merge
+from jaxalign.pairs.plan import Task
 
 # ------------------------------------------------------------------------------
 # Less score for hits whose composition alone makes them score.
@@ -234,7 +234,7 @@ class Source:
     def rounds(self) -> Iterator[list[Sequences]]:
         """Blocks that all queries meet before the next ones are read."""
         if self.sequences is not None:
-            yield hit_list.blocks_of(self.sequences)
+            yield pieces.blocks_of(self.sequences)
             return
         for block in self.read():
             yield [block]
@@ -275,7 +275,7 @@ def hits_of(
     """
     search = search_options(options)
     tasks = [_task(query, search) for query in queries]
-    scans = _scan(tasks, int(search.top), source, sample, tell)
+    scans = _scan(tasks, source, sample, tell)
     pairs = zip(queries, tasks, scans, strict=True)
     return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
 
@@ -289,60 +289,21 @@ def _task(query: ScoredQuery, search: SearchOptions) -> Task:
 
 def _scan(
     tasks: list[Task],
-    top: int,
     source: Source,
     sample: fitted.Sample,
     tell: Callable[[int], object] | None,
 ) -> list[Hits]:
-    """The best ``top`` hits of each task in the whole database."""
+    """The best hits of each task in the whole database."""
     keep, known = source.sequences is None, sample.seen > 0
-    scans, cells = [_no_hits() for _ in tasks], 0
+    scans, cells = [no_hits(1) for _ in tasks], 0
     for blocks in source.rounds():
         if not known:
             blocks = list(sample.watch(blocks))
-        for k, task in enumerate(tasks):
-            tells = tell and _Teller(tell, cells)
-            hits = scan(task, iter(blocks), keep, tells)
-            scans[k] = _joined(scans[k], hits, top)
-            cells += hits.info["cells"]
+        for task, hits in zip(tasks, scans, strict=True):
+            before = hits.info["cells"]
+            scan(task, iter(blocks), keep, tell_after(tell, cells), hits)
+            cells += hits.info["cells"] - before
     return scans
-
-
-def _no_hits() -> Hits:
-    """Of one query."""
-    return Hits(np.zeros((1, 0), np.int64), np.zeros((1, 0), np.int64))
-
-
-class _Teller(NamedTuple):
-    """Tells of cells behind those that are done."""
-
-    tell: Callable[[int], object]
-    before: int
-
-    def __call__(self, cells: int) -> None:
-        self.tell(self.before + cells)
-
-
-def _joined(first: Hits, second: Hits, top: int) -> Hits:
-    """The best of two parts of a database; equal scores in its order."""
-    later = second.index.astype(np.int64)
-    later = np.where(later == hit_list.NO_HIT, later, later + first.sequences)
-    index = np.concatenate([first.index, later], axis=1)
-    score = np.concatenate([first.score, second.score.astype(np.int64)], axis=1)
-    order = np.lexsort((index, -score, index == hit_list.NO_HIT), axis=1)[:, :top]
-    index, score = (np.take_along_axis(x, order, axis=1) for x in (index, score))
-    records = {k + first.sequences: record for k, record in second.records.items()}
-    best = set(index[0].tolist())
-    records = {k: x for k, x in (first.records | records).items() if k in best}
-    known = first.info["implementation"]
-    return Hits(
-        score,
-        index,
-        first.residues + second.residues,
-        first.sequences + second.sequences,
-        records,
-        merge([first.info, second.info]) if known else second.info,
-    )
 
 
 def _hits(

@@ -15,7 +15,13 @@ from scipy.sparse import csr_array
 
 from jaxalign.homology.links import PairCounts, longest_first, parts_of
 from jaxalign.homology.options import Definition, everything, identities, pair_options
-from jaxalign.model.alphabet import Sequences, begins, from_parts
+from jaxalign.model.alphabet import (
+    Sequences,
+    begins,
+    best_rows,
+    from_parts,
+    join_best,
+)
 from jaxalign.model.names import written
 from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
@@ -130,19 +136,14 @@ class NearestAcross:
         """Regard pairs of sequences ``rows`` with ``places`` of another set."""
         known = ~np.isnan(identity)
         rows, places, identity = rows[known], places[known], identity[known]
-        order = np.lexsort((places, -identity, rows))
-        rows, places, identity = rows[order], places[order], identity[order]
-        first = np.ones(len(rows), bool)
-        first[1:] = rows[1:] != rows[:-1]
-        rows, places, identity = rows[first], places[first], identity[first]
-        before = self.identity[rows]
-        earlier = (part < self.part[rows]) | (
-            (part == self.part[rows]) & (places < self.place[rows])
+        tables = self.part[:, None], self.place[:, None], self.identity[:, None]
+        join_best(
+            tables,
+            tables[0] != NONE,
+            rows,
+            (np.full(len(rows), part), places, identity),
+            lambda part, place, identity: (-identity, part, place),
         )
-        nearer = (identity > before) | ((identity == before) & earlier)
-        rows = rows[nearer]
-        self.part[rows], self.place[rows] = part, places[nearer]
-        self.identity[rows] = identity[nearer]
 
 
 def none_yet(count: int) -> NearestAcross:
@@ -184,13 +185,10 @@ class WorstPairs:
         """The worst ``count`` pairs of both."""
         names = (*COLUMNS, "identity")
         both = {x: np.concatenate([getattr(self, x), getattr(other, x)]) for x in names}
-        order = np.lexsort((both["j"], both["i"], both["b"], both["a"]))
-        order = order[np.argsort(-both["identity"][order], kind="stable")]
-        # A likely pair comes again among all pairs; equal pairs are neighbours now.
-        keys = np.stack([both[x][order] for x in COLUMNS], axis=1)
-        again = np.zeros(len(order), bool)
-        again[1:] = (keys[1:] == keys[:-1]).all(axis=1)
-        order = order[~again][:count]
+        # A likely pair comes again among all pairs.
+        pair = tuple(both[x] for x in COLUMNS)
+        one = np.zeros(len(both["a"]), np.int8)
+        order, _ = best_rows(one, (-both["identity"], *pair), count, distinct=True)
         return WorstPairs(*(both[x][order] for x in names))
 
 

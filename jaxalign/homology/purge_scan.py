@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxalign.database import pieces
+from jaxalign.database.pieces import BlockPiece
 from jaxalign.homology.options import LOCAL, PurgeCut, identities
 from jaxalign.model import frames, statistics
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, join_best
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
@@ -173,19 +175,18 @@ def scan(
     tell : callable
         Takes the cells so far.
     """
-    options, cells = _options(tests, cut, size), 0
-    for block in blocks:
-        best = _best_of(tests, block, cut, options, size, state)
+    options = _options(tests, cut, size)
+
+    def fold(state: PurgeState, piece: BlockPiece, _tell: Any) -> None:
+        best = _best_of(tests, piece.targets, cut, options, size, state)
         which = np.flatnonzero(best.test >= 0)
         state.index.append(which + state.sequences)
         state.test.append(best.test[which])
         state.value.append(best.value[which])
-        state.names += [block.names[k] for k in which.tolist()]
-        state.sequences += len(block)
-        state.residues += len(block.codes)
-        cells += len(tests.codes) * len(block.codes)
-        tell(cells)
-        yield state
+        state.names += [piece.targets.names[k] for k in which.tolist()]
+
+    parts = (BlockPiece(block, block) for block in blocks)
+    return pieces.scan(state, parts, fold, len(tests.codes), tell, records=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,17 +228,14 @@ def _join(best: _Best, table: Table, cut: PurgeCut, size: tuple[int, int]) -> No
     rank = -value if cut.column == "evalue" else value
     near = np.flatnonzero(_is_near(value, cut))
     query, target = (table[side][near].astype(np.int64) for side in ("query", "target"))
-    rank, value = rank[near], value[near]
-    order = np.lexsort((query, -rank, target))
-    target = target[order]
-    first = np.ones(len(order), bool)
-    first[1:] = target[1:] != target[:-1]
-    order, target = order[first], target[first]
-    better = rank[order] > best.rank[target]
-    tie = (rank[order] == best.rank[target]) & (query[order] < best.test[target])
-    order, target = order[better | tie], target[better | tie]
-    best.test[target], best.rank[target] = query[order], rank[order]
-    best.value[target] = value[order]
+    tables = best.test[:, None], best.rank[:, None], best.value[:, None]
+    join_best(
+        tables,
+        tables[0] >= 0,
+        target,
+        (query, rank[near], value[near]),
+        lambda test, rank, _value: (-rank, test),
+    )
 
 
 def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:

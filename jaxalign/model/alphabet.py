@@ -5,7 +5,7 @@ codes, so no biotite code is ever stored.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -520,6 +520,70 @@ def begins(*columns: np.ndarray) -> np.ndarray:
     for column in columns:
         new[1:] |= column[1:] != column[:-1]
     return new
+
+
+def best_rows(
+    groups: np.ndarray,
+    keys: Sequence[np.ndarray],
+    count: int,
+    distinct: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the best ``count`` rows of each group.
+
+    Parameters
+    ----------
+    groups : integers (rows,)
+    keys : arrays (rows,)
+        The smallest comes first; each key decides where those before it are equal.
+    count : int
+    distinct : bool
+        Whether rows of a group that are equal in all keys are one row.
+
+    Returns
+    -------
+    rows, ranks : int64
+        By group and rank, which counts from 0.
+    """
+    order = np.lexsort((*keys[::-1], groups))
+    if distinct:
+        order = order[begins(groups[order], *(key[order] for key in keys))]
+    of_row = groups[order]
+    rank = np.arange(len(order)) - np.searchsorted(of_row, of_row)
+    inside = rank < count
+    return order[inside], rank[inside]
+
+
+def join_best(
+    tables: Sequence[np.ndarray],
+    filled: np.ndarray,
+    groups: np.ndarray,
+    columns: Sequence[np.ndarray],
+    keys_of: Callable[..., Sequence[np.ndarray]],
+) -> None:
+    """Join rows with the best of each group so far; a row may come twice.
+
+    Parameters
+    ----------
+    tables : arrays (groups, k)
+        A row a group, the best first: they are changed.
+    filled : bool (groups, k)
+        Which of their entries are used.
+    groups : integers (rows,)
+    columns : arrays (rows,)
+        What goes into each table.
+    keys_of : function
+        Columns -> keys of ``best_rows``.
+    """
+    changed = np.unique(groups)
+    row, place = np.nonzero(filled[changed])
+    row = changed[row]
+    groups = np.concatenate([row, groups])
+    pairs = zip(tables, columns, strict=True)
+    joined = [np.concatenate([table[row, place], new]) for table, new in pairs]
+    top = filled.shape[1]
+    best, rank = best_rows(groups, keys_of(*joined), top, distinct=True)
+    for table, column in zip(tables, joined, strict=True):
+        table[groups[best], rank] = column[best]
 
 
 def ranks(sizes: np.ndarray) -> np.ndarray:

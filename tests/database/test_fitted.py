@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.database import fitted, hit_list, hits
+from jaxalign.database import fitted, hits, pieces
 from jaxalign.errors import UsageError
 
 LETTERS = list("ARNDCQEGHILKMFPSTWYV")
@@ -62,7 +62,7 @@ def test_the_sample_does_not_depend_on_blocks(tmp_path, monkeypatch):
     want = search(QUERIES[:3], some, SSEARCH)
     path = tmp_path / "d.fasta"
     path.write_text("".join(f">{k}\n{one}\n" for k, one in enumerate(some)))
-    monkeypatch.setattr(hit_list, "BLOCK_RECORDS", 64)
+    monkeypatch.setattr(pieces, "BLOCK_RECORDS", 64)
     for database in (path, some):
         table = search(QUERIES[:3], database, SSEARCH)
         for name in ("lambda", "K"):

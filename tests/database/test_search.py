@@ -12,7 +12,7 @@ import pytest
 from cases import check_rescored, check_rows, same_tables, some_texts
 
 import jaxalign
-from jaxalign.database import hit_list, scan
+from jaxalign.database import pieces, scan
 from jaxalign.database.dp import best_hits
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.io import fasta
@@ -95,8 +95,8 @@ def test_paths_are_the_oracles(sets):
 )
 def test_no_hit_depends_on_the_blocks(sets, monkeypatch, residues, records):
     want = expected(*sets, 5, mode="local")
-    monkeypatch.setattr(hit_list, "BLOCK_RESIDUES", residues)
-    monkeypatch.setattr(hit_list, "BLOCK_RECORDS", records)
+    monkeypatch.setattr(pieces, "BLOCK_RESIDUES", residues)
+    monkeypatch.setattr(pieces, "BLOCK_RECORDS", records)
     few = sets[0][:3] if residues == 1 else sets[0]
     found = jaxalign.search(few, sets[1], top=5, align_top=False)
     assert rows_of(found) == [row for row in want if row[0] < len(few)]
@@ -187,7 +187,7 @@ def test_sources_of_a_database(sets, tmp_path):
 @pytest.mark.slow
 def test_the_hits_of_a_stream_are_kept_from_block_to_block(sets, tmp_path, monkeypatch):
     want = jaxalign.search(*sets, top=3)
-    monkeypatch.setattr(hit_list, "BLOCK_RESIDUES", 300)
+    monkeypatch.setattr(pieces, "BLOCK_RESIDUES", 300)
     found = jaxalign.search(sets[0], written(tmp_path / "d.fa", sets[1]), top=3)
     texts = [found.targets.text(t) for t in found["target"]]
     assert texts == [want.targets.text(t) for t in want["target"]]
@@ -222,7 +222,7 @@ def test_scores_beyond_int32(sets, monkeypatch):
         return "int64" if len(kept) == 4 else real(task, best)
 
     monkeypatch.setattr(scan, "_dtype", widen)
-    monkeypatch.setattr(hit_list, "BLOCK_RESIDUES", 300)
+    monkeypatch.setattr(pieces, "BLOCK_RESIDUES", 300)
     found = jaxalign.search(*sets, top=5, align_top=False)
     assert {str(best.score.dtype) for best in kept[2:]} == {"int32", "int64"}
     assert str(kept[-1].score.dtype) == "int64"
@@ -263,7 +263,7 @@ def test_top_is_a_number(bad):
 def test_more_hits_than_sequences_take_no_room(sets, tmp_path, monkeypatch, blocks):
     """10^8 places for each of seven queries would be 8 GB."""
     queries, database = sets
-    monkeypatch.setattr(hit_list, "BLOCK_RECORDS", -(-len(database) // blocks))
+    monkeypatch.setattr(pieces, "BLOCK_RECORDS", -(-len(database) // blocks))
     monkeypatch.setattr(scan, "MIN_PLACES", 1)
     options = dict(align_top=False, mode="global")
     want = rows_of(jaxalign.search(queries, database, top=90, **options))
@@ -419,7 +419,7 @@ def test_hits_and_scores_are_parasails():
 )
 def test_rows_find_the_same_hits(monkeypatch, sets, name, residues):
     """All scores by rows, in one block or several: the hits of the lanes."""
-    monkeypatch.setattr(hit_list, "BLOCK_RESIDUES", residues)
+    monkeypatch.setattr(pieces, "BLOCK_RESIDUES", residues)
     for scoring in (Scoring(), Scoring("BLOSUM62", 10.5, 0.5)):
         options = dict(SETTINGS[name], top=9)
         lanes = jaxalign.search(*sets, scoring, **options)

@@ -329,7 +329,7 @@ def test_the_profile_is_searched_next(family):
 
 @pytest.mark.slow
 def test_queries_share_a_pass_and_files_are_read_in_blocks(tmp_path, monkeypatch):
-    from jaxalign.database import hit_list
+    from jaxalign.database import pieces
 
     packed = tmp_path / "globins.fa.gz"
     packed.write_bytes(gzip.compress(GLOBINS.read_bytes()))
@@ -337,7 +337,7 @@ def test_queries_share_a_pass_and_files_are_read_in_blocks(tmp_path, monkeypatch
     whole = fasta.read(str(GLOBINS), jaxalign.Scoring().alphabet)
     twice = {"iterations": 2, "max_evalue": 1}
     each = [jaxalign.search_family([query], whole, **twice)[0] for query in queries]
-    monkeypatch.setattr(hit_list, "BLOCK_RECORDS", 5)
+    monkeypatch.setattr(pieces, "BLOCK_RECORDS", 5)
     together = jaxalign.search_family(queries, packed, **twice)
     assert len(each[1]) > 3
     for one, other in zip(each, together, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.database import hit_list
+from jaxalign.database import pieces
 from jaxalign.pairs.gpu import device_job
 from jaxalign.pairs.gpu.device_job import load_block
 
@@ -22,7 +22,7 @@ def mapped(tmp_path):
 
 
 def test_blocks_of_an_index_are_copied_once(mapped):
-    ((first,), (second,)) = (hit_list.blocks_of(mapped) for _ in range(2))
+    ((first,), (second,)) = (pieces.blocks_of(mapped) for _ in range(2))
     assert first is second
     there = load_block(first)
     assert load_block(second) is there
@@ -34,7 +34,7 @@ def test_blocks_of_an_index_are_copied_once(mapped):
 
 def test_what_may_change_is_copied_every_time(mapped):
     own = mapped.take(range(len(mapped)))
-    ((first,), (second,)) = (hit_list.blocks_of(own) for _ in range(2))
+    ((first,), (second,)) = (pieces.blocks_of(own) for _ in range(2))
     assert first is not second
     assert load_block(first) is not load_block(first)
     own.codes[:10] = own.codes[0]
@@ -42,7 +42,7 @@ def test_what_may_change_is_copied_every_time(mapped):
 
 
 def test_each_device_has_its_own(mapped):
-    (block,) = hit_list.blocks_of(mapped)
+    (block,) = pieces.blocks_of(mapped)
     seen = []
     for device in jax.devices()[:2]:
         with jax.default_device(device):
@@ -52,13 +52,13 @@ def test_each_device_has_its_own(mapped):
 
 def test_no_more_stays_than_there_is_room_for(mapped, monkeypatch):
     monkeypatch.setattr(device_job, "of_device", lambda _: 2**20)
-    (block,) = hit_list.blocks_of(mapped)
+    (block,) = pieces.blocks_of(mapped)
     assert load_block(block) is not load_block(block)
 
 
 def test_a_database_that_is_gone_leaves_the_device(mapped):
     other = mapped.between(0, 5)
-    (block,) = hit_list.blocks_of(other)
+    (block,) = pieces.blocks_of(other)
     kept = weakref.ref(load_block(block).codes)
     del block
     assert kept() is not None
