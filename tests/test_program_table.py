@@ -14,7 +14,7 @@ from gpu_windows_cases import _drive, interpreted, task_of
 
 import jaxalign
 import kernels_pallas
-from jaxalign import warmup
+from jaxalign import program_table
 from jaxalign.database import scan
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.pairs.gpu import device_job, dispatch, launches
@@ -26,7 +26,7 @@ from kernels_pallas.pairs.align import Result
 MOST = 60  # programs of everything that a GPU does with a set of proteins
 MOST_OF_A_PACK = 140  # of four sets, and searches of many numbers and lengths
 LOCAL = PairOptions(mode="local", output="score")
-ONE_SET = {"sets": warmup.SETS[:1], "searches": (warmup.CUDASW,)}
+ONE_SET = {"sets": program_table.SETS[:1], "searches": (program_table.CUDASW,)}
 COMPILED = "/jax/core/compile/backend_compile_duration"
 MEMORY = 2**32, 2**34, 2**36  # bytes that a machine, or a device, has
 ALIGN = ("shape", "runs", "records", "interpret")
@@ -79,7 +79,7 @@ def key_of(call):
 
 @pytest.fixture(scope="module")
 def table():
-    return warmup.calls_of(Outlines(), **ONE_SET)
+    return program_table.calls_of(Outlines(), **ONE_SET)
 
 
 def test_the_programs_of_usual_jobs_are_few(table):
@@ -107,17 +107,17 @@ def test_the_programs_of_usual_jobs_are_few(table):
 @pytest.mark.slow
 def test_a_pack_serves_lengths_that_are_not_its_own():
     """… and has few programs: a set whose lengths are ln N(5.7, 0.6)."""
-    known = {key_of(x) for calls in warmup.calls_of(Outlines()).values()
+    known = {key_of(x) for calls in program_table.calls_of(Outlines()).values()
              for x in calls}  # fmt: skip
     assert len(known) <= MOST_OF_A_PACK
     lengths = np.exp(np.random.default_rng(7).normal(5.7, 0.6, 12_071))
-    some = warmup.lengths_of_proteins(np.clip(lengths, 20, 5000).astype(np.int64))
+    some = program_table.proteins(np.clip(lengths, 20, 5000).astype(np.int64))
     with outline() as calls:
         for options in (PairOptions(output="score"), LOCAL):
             every = make_task("all", some, some, jaxalign.Scoring(), options)
             dispatch.outline_of_task(every, Outlines())
-            warmup.by_parts(every, Outlines(), seed=9)
-        for _, job in warmup.linked(some, Outlines()):
+            program_table.by_parts(every, Outlines(), seed=9)
+        for _, job in program_table.linked(some, Outlines()):
             job()
     assert {call.name for call in calls} >= {"launched", "subsequence_counts", "near"}
     assert {key_of(call) for call in calls} <= known
@@ -130,14 +130,14 @@ def test_a_pack_serves_lengths_that_are_not_its_own():
 def _calls_of_searches(dice):
     """The programs of searches of 1 to 64 queries in blocks of a database, which have
     2**26 letters at most."""
-    nothing = warmup.lengths_of_proteins(np.zeros(0, np.int64))
+    nothing = program_table.proteins(np.zeros(0, np.int64))
     for count in (1, 1, 2, 4, 7, 15, 25, 40, 60, 64):
         lengths = np.exp(dice.normal(5.7, 0.7, count)).astype(np.int64)
-        queries = warmup.lengths_of_proteins(np.clip(lengths, 20, 6000))
+        queries = program_table.proteins(np.clip(lengths, 20, 6000))
         task = make_task("cross", queries, nothing, jaxalign.Scoring(), LOCAL)
-        task = replace(task, top=warmup.TOP)
+        task = replace(task, top=program_table.TOP)
         for size in dice.integers(9_000, 155_000, 2):
-            block = warmup.lengths_of_proteins(warmup.usual_lengths(size))
+            block = program_table.proteins(program_table.usual_lengths(size))
             with outline() as calls:
                 scan.outlined(task, block, Outlines())
             yield from calls
@@ -145,7 +145,7 @@ def _calls_of_searches(dice):
 
 def test_lists_are_drawn_without_compiling_or_running(table):
     """… and say the same when they are drawn again, whatever was drawn before."""
-    again = warmup.calls_of(Outlines(), **ONE_SET)
+    again = program_table.calls_of(Outlines(), **ONE_SET)
     assert list(map(key_of, again["hits of a search"])) == list(
         map(key_of, table["hits of a search"])
     )
@@ -155,7 +155,7 @@ def test_lists_are_drawn_without_compiling_or_running(table):
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])
 def test_launches_do_not_depend_on_memory(kind, output):
     """Neither on how much JAX may have of a device, nor on how many there are."""
-    some = warmup.lengths_of_proteins(warmup.usual_lengths(2000))
+    some = program_table.proteins(program_table.usual_lengths(2000))
     options = PairOptions(mode="local", output=output)
     task = make_task(kind, some, some, jaxalign.Scoring(), options)
     seen = []
@@ -172,7 +172,7 @@ def test_sets_of_like_sizes_have_the_same_programs(count):
     """A set that grows by some sequences compiles nothing."""
     sizes = []
     for more in (0, 20):
-        some = warmup.lengths_of_proteins(warmup.usual_lengths(count + more))
+        some = program_table.proteins(program_table.usual_lengths(count + more))
         task = make_task("all", some, some, jaxalign.Scoring(), PairOptions())
         cut = launches.cut(task, kernels_pallas, 2**33)
         sizes.append({x.sizes for x in cut.blocks})

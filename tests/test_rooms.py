@@ -53,16 +53,15 @@ PAIRS = {
 ARROWS = {
     "": {"model", "runtime"},
     "selftest": {"", "model", "pairs.api", "runtime"},
-    "warmup": {
+    "program_table": {
         "database",
-        "database.api",
         "model",
         "pairs",
-        "pairs.api",
         "pairs.gpu",
         "pairs.proofs",
         "runtime",
     },
+    "warmup": {"database.api", "model", "pairs.api", "program_table", "runtime"},
     "__main__": {"cli"},
     "affine": set(),
     "cli": {
@@ -164,6 +163,7 @@ OUTSIDE = {
     "words.gpu": {"jax", "numpy"},
     "pairs.proofs": {"jax", "numpy"},
     "selftest": {"numpy"},
+    "program_table": {"numpy"},
     "warmup": {"numpy"},
     "cli": {"cyclopts", "numpy", "rich"},
     "database": {"jax", "numpy"},

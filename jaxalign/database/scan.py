@@ -25,7 +25,7 @@ from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.gpu import dispatch
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.runtime import device_errors, pipeline
+from jaxalign.runtime import pipeline, programs
 from jaxalign.runtime.devices import first_device, precision, refuse_over
 from jaxalign.runtime.pipeline import teller
 from jaxalign.runtime.programs import stored
@@ -276,7 +276,7 @@ def _fold(
                 least = _least(task, dtype)
                 bests[device] = add_hits(so_far, scores, rows, columns, order, least)
 
-    with device_errors.explained("the best hits of each query"):
+    with programs.explained("the best hits of each query"):
         info = scores(run, take, tell)
         with precision(dtype):
             first, *others = (jax.device_put(b, home) for b in bests.values())

@@ -49,8 +49,8 @@ from jaxalign.pairs.options import (
 )
 from jaxalign.pairs.plan import Plan, added
 from jaxalign.pairs.run_state import SavedState
-from jaxalign.runtime.backend import gpu_use
 from jaxalign.runtime.devices import describe_device, select_device
+from jaxalign.runtime.machine import gpu_use
 from jaxalign.signatures import with_options
 
 # ------------------------------------------------------------------------------

@@ -334,12 +334,12 @@ def _check(part: _Part, kernels: Any, device: Any) -> None:
     """Add the near pairs of a part."""
     import jax
 
-    from jaxalign.runtime import device_errors
+    from jaxalign.runtime import programs
     from jaxalign.runtime.programs import stored
 
     one, distances = part.one, part.distances
     x, y = distances.x[part.queries], distances.y[part.targets]
-    explained = device_errors.explained("near receptors", device)
+    explained = programs.explained("near receptors", device)
     with explained, jax.default_device(device):
         queries = part.rows(kernels, one.queries[:, part.queries], x)
         targets = part.rows(kernels, one.targets[:, part.targets], y)

@@ -5,14 +5,17 @@ n, piece by piece, and the caller writes part n - 1. Pieces wait in one queue, f
 which every idle thread takes the next one. ``teller`` and ``watcher`` let a caller hear
 how far they are. ``in_threads``, ``in_advance`` and ``in_background`` are for what is
 no job: a function of many arguments, the next items of a loop, a single call.
+``COUNTS`` says how many programs the process has loaded or compiled.
 """
 
 import os
 import queue
 import threading
-from collections import deque
+import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -225,3 +228,59 @@ def watcher(
                 busy(sum(count > 0 for count in at_work.values()), devices)
 
     return watch
+
+
+class ProgramCounts:
+    """Counts and seconds of all threads together; who listens is told of compiling.
+
+    ``seconds`` are those of ``trace``, ``lower``, ``compile``, ``load`` and ``store``,
+    summed over threads that may work side by side; ``calls`` how often each was done.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: Counter[str] = Counter()
+        self.begun = self.ended = 0  # programs to compile, and compiled
+        self._listeners: list[Callable[[int, int], None]] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def timed(self, what: str) -> Generator[None]:
+        """Count a step, and its seconds."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.seconds[what] += time.perf_counter() - began
+                self.calls[what] += 1
+
+    @contextmanager
+    def compiling(self) -> Generator[None]:
+        """Count a program that is being compiled."""
+        self._tell(1, 0)
+        try:
+            yield
+        finally:
+            self._tell(0, 1)
+
+    @contextmanager
+    def listener(self, listen: Callable[[int, int], None]) -> Generator[None]:
+        """``listen(ended, begun)`` whenever a compilation begins or ends: of those
+        that are begun, so many have ended."""
+        self._listeners.append(listen)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listen)
+
+    def _tell(self, begun: int, ended: int) -> None:
+        with self._lock:
+            self.begun, self.ended = self.begun + begun, self.ended + ended
+            now = self.ended, self.begun
+        for listen in list(self._listeners):
+            listen(*now)
+
+
+COUNTS = ProgramCounts()
+programs_listener = COUNTS.listener

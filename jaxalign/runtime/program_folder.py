@@ -1,10 +1,20 @@
 # pyright: strict
-"""The folder of compiled programs: files that outlive the process that made them.
+"""Compiled programs in files: the user's folder of them, and packs made elsewhere.
 
-It is ``jaxalign`` in the user's cache folder, or in the one that a variable names. A
-file is named after all that its program depends on (``runtime.program_key``), so that
-home folders may be shared by unlike machines. Whatever cannot be read whole, or belongs
-to somebody else, is no entry. The oldest files go when the folder is full.
+The folder is ``jaxalign`` in the user's cache folder, or in the one that a variable
+names. A file is named after all that its program depends on (``runtime.program_key``),
+so that home folders may be shared by unlike machines. Whatever cannot be read whole, or
+belongs to somebody else, is no entry. The oldest files go when the folder is full.
+
+A file has four parts: the line ``MAGIC``; the SHA-256 of all that follows, in hex, on a
+line; the header, JSON on a line; the executable, compressed by zlib. The header holds
+the file's own name, the number of bytes of the executable, and what the maker knows of
+the program. Nothing in it is pickled.
+
+A pack is a folder of programs for a kind of GPU, which a job reads and never writes to.
+It is the folder that a variable of the environment names, or the package
+``jaxalign_programs``. Its manifest says for which GPUs, versions and sources it was
+made; a pack for others is warned of once, and not used.
 """
 
 import json
@@ -23,28 +33,22 @@ from pathlib import Path
 from typing import Any
 
 from jaxalign.errors import UsageError
-from jaxalign.runtime import program_key
-
-# ------------------------------------------------------------------------------
-# The file of a compiled program: a header of JSON, then the bytes of the executable.
-#
-# A file has four parts: the line ``MAGIC``; the SHA-256 of all that follows, in hex, on
-# a line; the header, JSON on a line; the executable, compressed by zlib. The header
-# says its own name, so that a file under the name of another is known, the number of
-# bytes of the executable, and whatever the maker knows of the program. Nothing in it is
-# pickled.
 
 MAGIC = b"jaxalign program 2\n"
 DIGEST_BYTES = 64
-NAME_STRUCT, SIZE = "name", "bytes"
-
-
-class Damaged(Exception):
-    """A file is not what its name says."""
+FOLDER = "JAXALIGN_CACHE_DIR"  # in place of the user's; empty, or "off": none
+SUBFOLDER = "jaxalign"  # in either, and ours
+MAX_BYTES = 2**30
+SUFFIX, NEW_SUFFIX = ".program", ".new"
+ABANDONED = 3600.0  # seconds after which nobody writes a new file any more
+READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+VARIABLE, PACKAGE = "JAXALIGN_PROGRAMS", "jaxalign_programs"
+MANIFEST, FORMAT = "pack.json", 1
+ROOT = 0  # a package may be of the administrator of a machine
 
 
 def pack(name: str, about: dict[str, Any], executable: bytes) -> bytes:
-    """The content of the file of a program.
+    """Make the content of the file of a program.
 
     Parameters
     ----------
@@ -52,81 +56,47 @@ def pack(name: str, about: dict[str, Any], executable: bytes) -> bytes:
     about : what is known of the program, as JSON can hold it
     executable : what XLA has serialised
     """
-    header = json.dumps({**about, NAME_STRUCT: name, SIZE: len(executable)})
+    header = json.dumps({**about, "name": name, "bytes": len(executable)})
     body = header.encode() + b"\n" + zlib.compress(executable, 1)
-    return MAGIC + _digest(body) + b"\n" + body
+    return MAGIC + sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def unpack(name: str, content: bytes) -> tuple[dict[str, Any], bytes]:
-    """(what is known of a program, its executable).
-
-    Raises
-    ------
-    Damaged
-        The content is of another format, incomplete, changed, or of another name.
-    """
+def unpack(name: str, content: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """Read (what is known of a program, its executable); None if the content is of
+    another format, incomplete, changed, or of another name."""
     begin = len(MAGIC) + DIGEST_BYTES + 1
     body = content[begin:]
-    if content[:begin] != MAGIC + _digest(body) + b"\n":
-        raise Damaged(name)
+    if content[:begin] != MAGIC + sha256(body).hexdigest().encode() + b"\n":
+        return None
     try:
         header, _, compressed = body.partition(b"\n")
         about = json.loads(header)
-        executable = _decompressed(compressed, about[SIZE])
-    except (ValueError, LookupError, TypeError, zlib.error) as error:
-        raise Damaged(name) from error
-    if about[NAME_STRUCT] != name:
-        raise Damaged(name)
-    return about, executable
-
-
-def _decompressed(compressed: bytes, size: int) -> bytes:
-    """So many bytes and no more, whatever the compressed ones would become."""
-    stream = zlib.decompressobj()
-    executable = stream.decompress(compressed, max(size, 1))
-    if len(executable) != size or not stream.eof:
-        raise ValueError
-    return executable
-
-
-def _digest(body: bytes) -> bytes:
-    return sha256(body).hexdigest().encode()
-
-
-FOLDER = "JAXALIGN_CACHE_DIR"  # in place of the user's; empty, or "off": none
-SUBFOLDER = "jaxalign"  # in either, and ours
-MAX_BYTES = 2**30
-SUFFIX, NEW_SUFFIX = ".program", ".new"
-ABANDONED = 3600.0  # seconds after which nobody writes a new file any more
-READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        size, stream = about["bytes"], zlib.decompressobj()
+        # So many bytes and no more, whatever the compressed ones would become.
+        executable = stream.decompress(compressed, max(size, 1))
+        whole = len(executable) == size and stream.eof and about["name"] == name
+    except (ValueError, LookupError, TypeError, zlib.error):
+        return None
+    return (about, executable) if whole else None
 
 
 def program_folder() -> str | None:
-    """Where programs are kept; None if they are not, or if no folder is safe."""
+    """Find the folder of programs; None if there is to be none, or none is safe."""
     place = os.environ.get(FOLDER)
     if place is None:
-        place = _cache_home()
+        # The XDG Base Directory Specification has a relative path ignored.
+        place = os.environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(place):
+            try:
+                place = str(Path.home() / ".cache")
+            except (RuntimeError, KeyError):  # no HOME, and no entry of this user
+                return None
     elif place.lower() in ("", "off"):
         return None
-    if place is None or not os.path.isabs(place):
+    if not os.path.isabs(place):
         return None
     folder = os.path.join(place, SUBFOLDER)
     return folder if is_private(folder) else None
-
-
-def _cache_home() -> str | None:
-    """The user's cache folder; None for a user without one.
-
-    A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification
-    wants it.
-    """
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(home):
-        return home
-    try:
-        return str(Path.home() / ".cache")
-    except (RuntimeError, KeyError):  # no HOME, and no entry of this user's number
-        return None
 
 
 def is_private(folder: str) -> bool:
@@ -149,26 +119,19 @@ def is_private(folder: str) -> bool:
 
 
 def read_program(folder: str, name: str) -> tuple[dict[str, Any], bytes] | None:
-    """The parts of an entry; None if there is none, or it is foreign, or damaged, and
-    then it is removed."""
+    """Read an entry; None if there is none, or it is foreign, or damaged, and then it
+    is removed."""
     path = os.path.join(folder, name + SUFFIX)
-    content = _content(path)
+    content = content_of(path, (os.getuid(),))
     if content is None:
         return None
-    try:
-        parts = unpack(name, content)
-    except Damaged:
-        with suppress(OSError):
-            os.unlink(path)
-        return None
+    parts = unpack(name, content)
     with suppress(OSError):
-        os.utime(path)  # the oldest files go first
+        if parts is None:
+            os.unlink(path)
+        else:
+            os.utime(path)  # the oldest files go first
     return parts
-
-
-def _content(path: str) -> bytes | None:
-    """The bytes of a file of this user that nobody else may write to."""
-    return content_of(path, (os.getuid(),))
 
 
 def content_of(path: str, owners: tuple[int, ...]) -> bytes | None:
@@ -196,7 +159,11 @@ def write_program(
     folder: str, name: str, about: dict[str, Any], executable: bytes
 ) -> None:
     """Add an entry, or replace it, in one step; a folder that cannot take it stays as
-    it is."""
+    it is.
+
+    New files of processes that ended while they wrote them are removed, and the oldest
+    entries beyond ``MAX_BYTES``.
+    """
     temporary = None
     try:
         content = pack(name, about, executable)
@@ -204,8 +171,18 @@ def write_program(
         with open(descriptor, "wb") as file:
             file.write(content)
         os.replace(temporary, os.path.join(folder, name + SUFFIX))
-        _remove_abandoned(folder)
-        _remove_oldest(folder)
+        for other, state in entries(folder, NEW_SUFFIX):
+            if state.st_mtime < time.time() - ABANDONED:
+                with suppress(OSError):
+                    os.unlink(os.path.join(folder, other + NEW_SUFFIX))
+        known = sorted(entries(folder), key=lambda entry: entry[1].st_mtime)
+        excess = sum(state.st_size for _, state in known) - MAX_BYTES
+        for other, state in known:
+            if excess <= 0:
+                break
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, other + SUFFIX))
+            excess -= state.st_size
     except OSError:
         if temporary is not None:
             with suppress(OSError):
@@ -232,40 +209,6 @@ def program_files() -> dict[str, str | int]:
         return {"folder": "none"}
     sizes = [state.st_size for _, state in entries(folder)]
     return {"folder": folder, "programs": len(sizes), "bytes": sum(sizes)}
-
-
-def _remove_abandoned(folder: str) -> None:
-    """Remove new files of processes that ended while they wrote them."""
-    for name, state in entries(folder, NEW_SUFFIX):
-        if state.st_mtime < time.time() - ABANDONED:
-            with suppress(OSError):
-                os.unlink(os.path.join(folder, name + NEW_SUFFIX))
-
-
-def _remove_oldest(folder: str) -> None:
-    """Keep to ``MAX_BYTES``."""
-    known = sorted(entries(folder), key=lambda entry: entry[1].st_mtime)
-    excess = sum(state.st_size for _, state in known) - MAX_BYTES
-    for name, state in known:
-        if excess <= 0:
-            return
-        with suppress(OSError):
-            os.unlink(os.path.join(folder, name + SUFFIX))
-        excess -= state.st_size
-
-
-# ------------------------------------------------------------------------------
-# Packs: folders of programs that were made elsewhere, for a kind of GPU.
-#
-# A pack is read and never written to by a job. It is the folder that a variable of the
-# environment names, or the package ``jaxalign_programs``. Its manifest says for which
-# GPUs, versions and sources it was made: a pack that is for others is named once, and
-# not used. Its files are those of ``program_file``: JSON and what XLA has serialised,
-# with a digest of both and the file's own name. Nothing in them is pickled.
-
-VARIABLE, PACKAGE = "JAXALIGN_PROGRAMS", "jaxalign_programs"
-MANIFEST, FORMAT = "pack.json", 1
-ROOT = 0  # a package may be of the administrator of a machine
 
 
 @dataclass(frozen=True)
@@ -314,8 +257,9 @@ def _why_not(pack: Pack) -> str | None:
         return f"{MANIFEST} is damaged"
     if not known:
         return f"{MANIFEST} is of another format"
-    own = program_key.pack_makers()
-    for name, value in own.items():
+    from jaxalign.runtime import program_key  # which imports JAX
+
+    for name, value in program_key.pack_makers().items():
         if makers.get(name) != value:
             return f"{name} is {value}, and they are for {makers.get(name)}"
     if pack.architecture not in targets:
@@ -325,14 +269,8 @@ def _why_not(pack: Pack) -> str | None:
 
 def read_packed(pack: Pack, name: str) -> tuple[dict[str, Any], bytes] | None:
     """The parts of a program; None if there is none, or it is foreign or damaged."""
-    path = os.path.join(pack.folder, name + SUFFIX)
-    content = content_of(path, _owners())
-    if content is None:
-        return None
-    try:
-        return unpack(name, content)
-    except Damaged:
-        return None
+    content = content_of(os.path.join(pack.folder, name + SUFFIX), _owners())
+    return None if content is None else unpack(name, content)
 
 
 def _owners() -> tuple[int, ...]:
@@ -357,19 +295,18 @@ def begin_pack(folder: Path) -> None:
 def write_packed(
     folder: Path, name: str, about: dict[str, Any], executable: bytes
 ) -> int:
-    """Add a program; the bytes of its file."""
-    content = pack(name, about, executable)
-    return _write(folder / (name + SUFFIX), content)
+    """Add a program; returns the bytes of its file."""
+    path, content = folder / (name + SUFFIX), pack(name, about, executable)
+    path.write_bytes(content)
+    path.chmod(0o644)
+    return len(content)
 
 
 def finish_pack(folder: Path, architectures: list[str]) -> None:
     """Write the manifest: now it is a pack."""
+    from jaxalign.runtime import program_key
+
     makers = program_key.pack_makers()
     manifest = {"format": FORMAT, "architectures": architectures, "makers": makers}
-    _write(folder / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
-
-
-def _write(path: Path, content: bytes) -> int:
-    path.write_bytes(content)
-    path.chmod(0o644)
-    return len(content)
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    (folder / MANIFEST).chmod(0o644)

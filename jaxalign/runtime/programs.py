@@ -4,13 +4,19 @@
 
 JAX's own cache folder saves the compiling; tracing and lowering remain, and these hold
 Python's lock. A serialised executable needs neither: it loads in hundredths of a
-second (docs/kernels.md). A ``Program`` looks for it in memory, then in the folder of
-``runtime.program_folder``, and compiles only where both have nothing.
+second (docs/kernels.md). A ``Program`` looks for it in memory, then in a pack and in
+the folder of ``runtime.program_folder``, and compiles only where none has it.
+
+While an ``outline`` is drawn in a thread, a ``Program`` notes its call and returns
+shapes in place of arrays: the functions that call programs are those that list them.
+So packs are made of programs for a GPU that is not there: JAX's plugin for CUDA
+compiles for the *topology* of a card that is described in words, and needs neither a
+GPU nor a driver.
+
+``explained`` makes errors of a device readable: one line, and what to try.
 """
 
 import threading
-import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -24,77 +30,71 @@ from weakref import WeakSet
 
 import jax
 from jax.core import Tracer
-from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
-from jaxalign.errors import DeviceError
+from jaxalign.errors import DeviceError, DeviceFailure, JaxalignError, MemoryPlanError
 from jaxalign.runtime import executable_parts, program_folder, program_key
 from jaxalign.runtime.devices import first_device, maps_run_short
+from jaxalign.runtime.pipeline import COUNTS
 
-# ------------------------------------------------------------------------------
-# How many programs this process has loaded or compiled, and how long that took.
+_errors: Any = jax.errors
+RuntimeFailure = _errors.JaxRuntimeError
+OUT_OF_MEMORY_WORDS = "RESOURCE_EXHAUSTED", "OUT_OF_MEMORY"  # of XLA, of CUDA
+MAX_LETTERS = 200  # of JAX's message
+REMEDY = (
+    "`--device cpu` (in Python jax.default_device) does without the GPU; with "
+    "XLA_PYTHON_CLIENT_ALLOCATOR=platform the launch at fault is named; please report "
+    "it"
+)
+
+# What XLA has loaded it cannot serialise again: on a CPU the copy lacks its functions.
+# JAX says so where the executable was in its own cache folder.
+_compiling = threading.local()
+_HIT_OF_JAX = "/jax/compilation_cache/cache_hits"
 
 
-class ProgramCounts:
-    """Counts and seconds of all threads together; who listens is told of compiling.
+def _listen(event: str, **_: Any) -> None:
+    if event == _HIT_OF_JAX:
+        _compiling.loaded_by_jax = True
 
-    ``seconds`` are those of ``trace``, ``lower``, ``compile``, ``load`` and ``store``,
-    summed over threads that may work side by side; ``calls`` how often each was done.
+
+jax.monitoring.register_event_listener(_listen)
+
+_config: Any = jax.config
+_programs: WeakSet["Program"] = WeakSet()
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory was missing, which smaller launches may need less of."""
+    return any(word in str(error) for word in OUT_OF_MEMORY_WORDS)
+
+
+@contextmanager
+def explained(subject: str, device: object = None) -> Generator[None]:
+    """Raise errors of a device as those of the project, where no launch is to blame.
+
+    ``subject`` is the work that failed, or that found no memory.
     """
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.calls: Counter[str] = Counter()
-        self.begun = self.ended = 0  # programs to compile, and compiled
-        self._listeners: list[Callable[[int, int], None]] = []
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def timed(self, what: str) -> Generator[None]:
-        """Count a step, and its seconds."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.seconds[what] += time.perf_counter() - began
-                self.calls[what] += 1
-
-    @contextmanager
-    def compiling(self) -> Generator[None]:
-        """Count a program that is being compiled."""
-        self._tell(1, 0)
-        try:
-            yield
-        finally:
-            self._tell(0, 1)
-
-    @contextmanager
-    def listener(self, listen: Callable[[int, int], None]) -> Generator[None]:
-        """``listen(ended, begun)`` whenever a compilation begins or ends: of those
-        that are begun, so many have ended."""
-        self._listeners.append(listen)
-        try:
-            yield
-        finally:
-            self._listeners.remove(listen)
-
-    def _tell(self, begun: int, ended: int) -> None:
-        with self._lock:
-            self.begun, self.ended = self.begun + begun, self.ended + ended
-            now = self.ended, self.begun
-        for listen in list(self._listeners):
-            listen(*now)
+    try:
+        yield
+    except RuntimeFailure as error:
+        plain: JaxalignError
+        device, line = device or "the device", first_line(error)
+        if out_of_memory(error):
+            plain = MemoryPlanError(
+                f"{device}: no memory for {subject}: {line}; free memory of the GPU, "
+                "compute less at a time, or use `--device cpu`"
+            )
+        else:
+            plain = DeviceFailure(f"{device} failed at {subject}: {line}; {REMEDY}")
+        raise plain from error
 
 
-COUNTS = ProgramCounts()
-programs_listener = COUNTS.listener
+def first_line(error: BaseException) -> str:
+    """The first line of a message of JAX, not all of it."""
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return line if len(line) <= MAX_LETTERS else f"{line[:MAX_LETTERS]} …"
 
-# ------------------------------------------------------------------------------
-# The programs that a piece of code would call, listed without running any.
-#
-# While an outline is drawn in a thread, a ``Program`` notes its call and returns shapes
-# in place of arrays. So the functions that call programs are those that list them.
 
 # Its ``calls`` are those of the outline that is drawn in a thread.
 THREAD = threading.local()
@@ -142,23 +142,6 @@ def note(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call = ProgramCall(program, shapes_of(args), shapes_of(kwargs))
     THREAD.calls.append(call)
     return program.jitted.eval_shape(*call.args, **call.kwargs)
-
-
-# What XLA has loaded it cannot serialise again: on a CPU the copy lacks its functions.
-# JAX says so where the executable was in its own cache folder.
-_compiling = threading.local()
-_HIT_OF_JAX = "/jax/compilation_cache/cache_hits"
-
-
-def _listen(event: str, **_: Any) -> None:
-    if event == _HIT_OF_JAX:
-        _compiling.loaded_by_jax = True
-
-
-jax.monitoring.register_event_listener(_listen)
-
-_config: Any = jax.config
-_programs: WeakSet["Program"] = WeakSet()
 
 
 class Program:
@@ -222,12 +205,16 @@ class Program:
         """(executable or None, the positional arguments that are arrays, the named)."""
         static, arrays, named = self.split(args, kwargs)
         leaves, tree = jax.tree.flatten((arrays, named))
-        traced = any(isinstance(leaf, Tracer) for leaf in leaves)
-        device = None if traced or _disabled() else _device(leaves)
-        if device is None:
+        if _config.jax_disable_jit or any(isinstance(leaf, Tracer) for leaf in leaves):
             return None, arrays, named
+        devices = {d for x in leaves if isinstance(x, jax.Array) for d in x.devices()}
+        if len(devices) > 1:
+            return None, arrays, named
+        device = devices.pop() if devices else first_device()
         types = tuple(map(type_of, leaves))
-        key = device, tree, types, tuple(sorted(static.items())), _mode()
+        # A thread may have changed these settings for a while.
+        mode = _config.jax_enable_x64, _config.jax_default_matmul_precision
+        key = device, tree, types, tuple(sorted(static.items())), mode
         with self._lock:
             future = self._compiled.get(key)
             mine = future is None
@@ -254,24 +241,34 @@ class Program:
         call = executable_parts.CallArrays(tree, types)
         if device.platform == "cpu" and maps_run_short():
             clear()
-        function = self.jitted.__wrapped__
-        if found := _packed(function, static, call, device):
-            return found
-        folder = program_folder.program_folder()
-        if folder is not None:
-            try:
+        function, found = self.jitted.__wrapped__, None
+        pack, folder = program_folder.pack_of(device), program_folder.program_folder()
+        try:
+            if pack is not None:
+                kind = pack.architecture
+                name = program_key.pack_name_of(function, static, tree, types, kind)
+                found = _loaded(program_folder.read_packed(pack, name), call, device)
+            if found is None and folder is not None:
                 name = program_key.name_of(function, static, tree, types, device)
-            except program_key.Unnamed:
-                folder = None
-        if folder is not None and (found := _loaded(folder, name, call, device)):
+                found = _loaded(program_folder.read_program(folder, name), call, device)
+        except program_key.Unnamed:  # no other process would know its arguments
+            folder = None
+        if found is not None:
             return found
         _compiling.loaded_by_jax = False
         with jax.default_device(device):
             compiled = _compiled(partial(self.jitted.trace, *args, **kwargs))
         if _compiling.loaded_by_jax:  # which JAX may remember, and not say again
             self._loaded_by_jax.add(key)
-        if folder is not None and key not in self._loaded_by_jax:
-            _keep(folder, name, compiled, call, device)
+        if folder is None or key in self._loaded_by_jax:
+            return compiled
+        with COUNTS.timed("store"):
+            try:
+                about, executable = executable_parts.parts_of(compiled, call, device)
+            except Exception:  # this backend cannot, or the program calls Python
+                return compiled
+            about["made_for"] = program_key.made_for(device)
+            program_folder.write_program(folder, name, about, executable)
         return compiled
 
 
@@ -304,52 +301,8 @@ def type_of(leaf: Any) -> tuple[Any, ...]:
     return kind.shape, kind.dtype, kind.weak_type
 
 
-def _device(leaves: list[Any]) -> Any:
-    """The only device of some arrays, or the one that JAX would choose; None for
-    arrays of several."""
-    devices = {d for x in leaves if isinstance(x, jax.Array) for d in x.devices()}
-    if len(devices) > 1:
-        return None
-    return devices.pop() if devices else first_device()
-
-
-def _disabled() -> bool:
-    return bool(_config.jax_disable_jit)
-
-
-def _mode() -> tuple[Any, ...]:
-    """Settings that a thread may have changed for a while."""
-    return _config.jax_enable_x64, _config.jax_default_matmul_precision
-
-
-def _packed(
-    function: Any,
-    static: dict[str, Any],
-    call: executable_parts.CallArrays,
-    device: Any,
-) -> Any:
-    """The executable that a pack has, None where it has none."""
-    pack = program_folder.pack_of(device)
-    if pack is None:
-        return None
-    try:
-        name = program_key.pack_name_of(
-            function, static, call.tree, call.types, pack.architecture
-        )
-    except program_key.Unnamed:
-        return None
-    return _of_parts(program_folder.read_packed(pack, name), call, device)
-
-
-def _loaded(
-    folder: str, name: str, call: executable_parts.CallArrays, device: Any
-) -> Any:
-    """The executable of an entry, None for a miss of any kind."""
-    return _of_parts(program_folder.read_program(folder, name), call, device)
-
-
-def _of_parts(content: Any, call: executable_parts.CallArrays, device: Any) -> Any:
-    """The executable of what a file has, None where that is nothing, or of no use."""
+def _loaded(content: Any, call: executable_parts.CallArrays, device: Any) -> Any:
+    """Load the executable of a file; None where there is none, or it is of no use."""
     if content is None:
         return None
     with COUNTS.timed("load"):
@@ -381,29 +334,6 @@ def _compiled(trace: Callable[[], Any]) -> Any:
             return lowered.compile()
 
 
-def _keep(
-    folder: str,
-    name: str,
-    compiled: Any,
-    call: executable_parts.CallArrays,
-    device: Any,
-) -> None:
-    with COUNTS.timed("store"):
-        try:
-            about, executable = executable_parts.parts_of(compiled, call, device)
-        except Exception:  # this backend cannot, or the program calls Python
-            return
-        about["made_for"] = program_key.made_for(device)
-        program_folder.write_program(folder, name, about, executable)
-
-
-# ------------------------------------------------------------------------------
-# Programs for a GPU that is not there: compiled from shapes, and put into a pack.
-#
-# JAX's plugin for CUDA compiles for the *topology* of a card that is described in
-# words. It needs neither a GPU nor a driver.
-
-
 def topology_device(configuration: str) -> Any:
     """A GPU that need not be there, by its target configuration.
 
@@ -412,6 +342,8 @@ def topology_device(configuration: str) -> Any:
     DeviceError
         JAX's plugin for CUDA is not installed.
     """
+    from jax.experimental import topologies
+
     # What JAX has in a folder of its own cannot be loaded without a GPU.
     jax.config.update("jax_enable_compilation_cache", False)
     try:

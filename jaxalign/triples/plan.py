@@ -15,7 +15,7 @@ from jaxalign.model import bounds
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.triple import TripleAlignment
-from jaxalign.runtime import device_errors
+from jaxalign.runtime import programs
 from jaxalign.runtime.devices import precision, show_bytes
 from jaxalign.runtime.programs import program
 from jaxalign.triples import engine, gpu
@@ -332,7 +332,7 @@ def run(
         triple.tally.listener = lambda cells: progress(min(cells, total), total)
     began = time.perf_counter()
     try:
-        with precision(triple.dtype), device_errors.explained(_letters(triple)):
+        with precision(triple.dtype), programs.explained(_letters(triple)):
             path = _align(triple, request, plan)
     except CertificateError:
         if request.named:
@@ -392,7 +392,7 @@ def run_many(
     for numbers in batches(triples, request.budget):
         batched = [triples[n] for n in numbers]
         try:
-            with device_errors.explained(f"{len(batched):,} triples"):
+            with programs.explained(f"{len(batched):,} triples"):
                 paths = align(batched, request.options.traceback is not None)
         except (CertificateError, MemoryPlanError):  # those run alone, below
             continue

@@ -31,7 +31,7 @@ from jaxalign.pairs.gpu.launches import cut, launch_bytes, smaller
 from jaxalign.pairs.pair_matrix import Partition
 from jaxalign.pairs.plan import Piece, Plan, Task
 from jaxalign.pairs.run_state import Run
-from jaxalign.runtime import device_errors
+from jaxalign.runtime import programs
 from kernels_pallas.pairs.config import FillOutput, output_shapes
 from kernels_pallas.pairs.ends import border_end
 from kernels_pallas.pairs.layout import numbers
@@ -555,8 +555,8 @@ def test_a_process_whose_device_failed_ends_at_once(fasta):
 
 def test_errors_beside_launches_are_explained():
     with pytest.raises(MemoryPlanError, match="no memory for this: RESOURCE"):
-        with device_errors.explained("this"):
+        with programs.explained("this"):
             raise error(FULL)
     with pytest.raises(DeviceFailure, match="failed at this: INTERNAL"):
-        with device_errors.explained("this"):
+        with programs.explained("this"):
             raise error(DEAD)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxalign.runtime import backend
+from jaxalign.runtime import backend, machine
 
 NEW = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue\n"
 OLD = NEW.replace("580.159.04", "535.54.03")
@@ -14,12 +14,12 @@ def said(monkeypatch, tmp_path, driver=None, plugin=None, platform="cpu", kernel
     file = tmp_path / "version"
     if driver is not None:
         file.write_text(driver)
-    monkeypatch.setattr(backend, "DRIVER", file)
-    monkeypatch.setattr(backend, "find_spec", lambda name: name == plugin)
+    monkeypatch.setattr(machine, "DRIVER", file)
+    monkeypatch.setattr(machine, "find_spec", lambda name: name == plugin)
     monkeypatch.setattr(backend, "kernels", lambda: (kernels, "compute capability 8.0"))
     device = SimpleNamespace(platform=platform)
-    monkeypatch.setattr(backend, "first_device", lambda: device)
-    return backend.gpu_use()
+    monkeypatch.setattr(machine, "first_device", lambda: device)
+    return machine.gpu_use()
 
 
 @pytest.mark.parametrize(

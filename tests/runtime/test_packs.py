@@ -11,11 +11,13 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import pytest
+from jax.experimental import topologies
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime import executable_parts, program_folder, program_key, programs
-from jaxalign.runtime.programs import ProgramCall, ProgramCounts, outline
+from jaxalign.runtime.pipeline import ProgramCounts
+from jaxalign.runtime.programs import ProgramCall, outline
 from jaxalign.warmup import make_pack
 
 ARCHITECTURE = "sm_90"
@@ -174,7 +176,7 @@ def test_without_the_plugin_there_is_a_hint(calls, monkeypatch):
     def fail(**_):
         raise RuntimeError("unknown platform")
 
-    monkeypatch.setattr(programs.topologies, "get_topology_desc", fail)
+    monkeypatch.setattr(topologies, "get_topology_desc", fail)
     with pytest.raises(DeviceError, match=r"cuda13\]; no GPU is needed"):
         programs.topology_device("")
 
@@ -202,13 +204,13 @@ from pathlib import Path
 
 import kernels_pallas
 from jaxalign import program_table
-from jaxalign.runtime import program_making
+from jaxalign.runtime import programs
 
 card = kernels_pallas.HOPPER
 job = f"search of {program_table.BLOCKS[0]:,}, {program_table.CUDASW}"
 with kernels_pallas.made_for(card):
     calls = program_table.calls_of(kernels_pallas, [job])[job]
     (call,) = [x for x in calls if x.name == "launched_scores"]
-    device = program_making.device_of(kernels_pallas.configuration(card))
-    program_making.make(call, device, "sm_90", Path(sys.argv[1]))
+    device = programs.topology_device(kernels_pallas.configuration(card))
+    programs.make_program(call, device, "sm_90", Path(sys.argv[1]))
 """

@@ -22,7 +22,7 @@ import jaxalign
 from jaxalign import warmup
 from jaxalign.cli.main import main
 from jaxalign.runtime import machine, program_folder, program_key, programs
-from jaxalign.runtime.programs import COUNTS, ProgramCounts
+from jaxalign.runtime.pipeline import COUNTS, ProgramCounts
 
 FOLDER = program_folder.FOLDER
 
@@ -30,7 +30,7 @@ FOLDER = program_folder.FOLDER
 CODE = """
 import json
 import numpy as np
-from jaxalign.runtime.programs import COUNTS
+from jaxalign.runtime.pipeline import COUNTS
 from jaxalign.runtime.programs import program
 
 @program(("times",))
@@ -581,10 +581,10 @@ def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
     """On the command line too; `info` says where they are."""
     monkeypatch.setattr(warmup, "MODES", ("local",))
     monkeypatch.setattr(warmup, "OUTPUTS", ("score",))
-    lengths = warmup.random_proteins(12).lengths
+    lengths = warmup.proteins(12).lengths
     assert lengths.min() >= 20 and lengths.max() == warmup.LONGEST
     monkeypatch.setattr(warmup, "LONGEST", 60)
-    few = warmup.random_proteins(12)
+    few = warmup.proteins(12)
     monkeypatch.setattr(warmup, "random_proteins", lambda count: few)
     for one in programs._programs:  # as in a new process
         one.clear_cache()
@@ -626,7 +626,7 @@ from jaxalign.runtime import program_folder, programs
 program_folder.read = lambda *_: ({}, b"")
 programs.executable_parts.load = lambda *_: None
 before = "jax.experimental.mosaic.gpu" in sys.modules
-programs._loaded("", "", None, SimpleNamespace(platform="gpu", client=None))
+programs._loaded(("", b""), None, SimpleNamespace(platform="gpu", client=None))
 print(before, "jax.experimental.mosaic.gpu" in sys.modules)
 """
     words = [sys.executable, "-c", code]

@@ -18,7 +18,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.identity import denominator
 from jaxalign.pairs.result import PATH_COUNTS, Rows
-from jaxalign.runtime import device_errors
+from jaxalign.runtime import programs
 from jaxalign.runtime.devices import Device, bucket
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.runtime.programs import program
@@ -288,8 +288,8 @@ def add(parts: Sequence[jax.Array], into: np.ndarray) -> None:
         part = into[start : start + size]
         try:
             values = np.asarray(_near(_sum(parts, start, size, device), device))
-        except device_errors.RuntimeFailure as error:
-            if not device_errors.out_of_memory(error):
+        except programs.RuntimeFailure as error:
+            if not programs.out_of_memory(error):
                 raise
             # Whole columns as they lie there, which takes no memory of the device.
             values = np.zeros(size, into.dtype)

@@ -26,7 +26,7 @@ from jaxalign.pairs.gpu.device_arrays import MAX_ROWS, SMALL_ROWS, LaunchResult,
 from jaxalign.pairs.gpu.launches import MANY_LETTERS, THREADS_OF_A_DEVICE, numbers
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.result import PATH_COUNTS, Output
-from jaxalign.runtime import device_errors
+from jaxalign.runtime import programs
 from jaxalign.runtime.devices import Device, bucket, first_device
 from jaxalign.runtime.programs import program
 
@@ -361,8 +361,8 @@ def problem_of(task: Task, kernels: Any):
 def _lost():
     try:
         yield
-    except device_errors.RuntimeFailure as error:
-        if device_errors.out_of_memory(error):
+    except programs.RuntimeFailure as error:
+        if programs.out_of_memory(error):
             raise Lost from error
         raise
 
@@ -451,8 +451,8 @@ def _paths(whole: DeviceResult, columns: dict, rows: int):
         device_arrays.add(
             [device_arrays.in_order(whole.runs, count, first, size=size)], runs
         )
-    except device_errors.RuntimeFailure as error:
-        if not device_errors.out_of_memory(error):
+    except programs.RuntimeFailure as error:
+        if not programs.out_of_memory(error):
             raise
         runs = device_arrays.rows_in_order(whole.runs, np.asarray(first)[:rows], counts)
     return runs, counts.astype(np.int64)

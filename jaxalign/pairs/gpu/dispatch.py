@@ -46,11 +46,10 @@ from jaxalign.pairs.pair_matrix import Partition, cells
 from jaxalign.pairs.plan import Piece, Task
 from jaxalign.pairs.result import Output
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.runtime import device_errors
-from jaxalign.runtime.device_errors import REMEDY, RuntimeFailure, first_line
+from jaxalign.runtime import programs
 from jaxalign.runtime.devices import Device, bucket, default_device, show_bytes
 from jaxalign.runtime.pipeline import in_background
-from jaxalign.runtime.programs import shapes_of
+from jaxalign.runtime.programs import REMEDY, RuntimeFailure, first_line, shapes_of
 
 # ------------------------------------------------------------------------------
 # The program of a launch: its arrays, its call, and compiling those of a whole job.
@@ -76,7 +75,7 @@ def halves(
     """The pairs of a launch that found no memory in smaller ones, or the same again
     where there are none and others were in flight beside it."""
     task, kernels = job.task, job.kernels
-    if not device_errors.out_of_memory(error):
+    if not programs.out_of_memory(error):
         raise failure(task, launch, job.device, error) from error
     device_job.forget_sequences(job.device)
     needed = launch_bytes(task, kernels, launch)
@@ -359,7 +358,7 @@ def compute(state: Run, worker: Worker, piece: Piece) -> None:
     compile_all(job, launches_of(state, task))
     # Rows are held there if no other thread has launches for them on this device.
     alone = worker.only or len(state.plan.pieces) == 1
-    with device_errors.explained(f"the launches of {job_words(task)}", worker.device):
+    with programs.explained(f"the launches of {job_words(task)}", worker.device):
         too_large = run(job, piece.content, state.output, worker.tell, alone)
     if too_large:
         state.beyond.append((task, _as_rows(task, too_large)))
@@ -387,7 +386,7 @@ def job_of(state: Run, task: Task, device: Device | None) -> DeviceJob:
     key = id(task), device
     with state.lock(key):  # devices prepare at once
         if key not in state.device_jobs:
-            with device_errors.explained(f"the sequences of {job_words(task)}", device):
+            with programs.explained(f"the sequences of {job_words(task)}", device):
                 state.device_jobs[key] = prepare(task, state.kernels)
     return state.device_jobs[key]
 
@@ -395,7 +394,7 @@ def job_of(state: Run, task: Task, device: Device | None) -> DeviceJob:
 def collect(state: Run, jobs: list[DeviceJob] | None = None) -> None:
     """Bring the rows that devices hold to the host, of all jobs or some."""
     jobs = list(state.device_jobs.values()) if jobs is None else jobs
-    with device_errors.explained(f"the result of {job_words(state.plan.task)}"):
+    with programs.explained(f"the result of {job_words(state.plan.task)}"):
         device_job.collect(jobs, state.output)
 
 
@@ -535,7 +534,7 @@ def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
                 launch, error = failed.popleft()
                 again += _apart(job, launch, error, counted)
         except RuntimeFailure as error:
-            if not device_errors.out_of_memory(error):
+            if not programs.out_of_memory(error):
                 raise failure(job.task, launch, job.device, error) from error
             failed.append((launch, error))
     return again

@@ -21,11 +21,10 @@ from jaxalign.pairs.gpu import device_job
 from jaxalign.pairs.gpu.device_arrays import FILTER_SLACK
 from jaxalign.pairs.gpu.dispatch import job_words
 from jaxalign.pairs.plan import Task
-from jaxalign.runtime import device_errors
-from jaxalign.runtime.device_errors import RuntimeFailure
+from jaxalign.runtime import programs
 from jaxalign.runtime.devices import Device
 from jaxalign.runtime.pipeline import default_threads, in_background
-from jaxalign.runtime.programs import program, stored
+from jaxalign.runtime.programs import RuntimeFailure, program, stored
 from jaxalign.words import gpu
 
 WORD_BITS = 32  # of the kernels' words
@@ -126,12 +125,12 @@ class LcsLaunches:
         device = device or jax.devices()[0]
         given = rows, columns, met, bound, device, swapped
         subject = f"common subsequences of {job_words(self.task)}"
-        with device_errors.explained(subject, device):
+        with programs.explained(subject, device):
             try:
                 return self._candidates(*given)
             except RuntimeFailure as error:
                 small = self.sizes.queries <= NARROW.queries
-                if small or not device_errors.out_of_memory(error):
+                if small or not programs.out_of_memory(error):
                     raise
             return self._by_narrow_launches(*given)
 
@@ -172,7 +171,7 @@ class LcsLaunches:
         one launch at most: int16, on the device, with the room of a launch."""
         device = device or jax.devices()[0]
         subject = f"common subsequences of {job_words(self.task)}"
-        with device_errors.explained(subject, device), jax.default_device(device):
+        with programs.explained(subject, device), jax.default_device(device):
             sides = self.task.queries, self.task.targets
             return _launch(self, sides, self.codes(device), queries, targets)
 

@@ -1,0 +1,210 @@
+"""The programs of usual jobs with proteins on a GPU, listed without one.
+
+A pack of programs (``jaxalign warmup --target``) has those of this table. Sizes of
+launches are few, so that the programs of a job serve jobs of other sizes, too.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from jaxalign.database import scan
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring
+from jaxalign.pairs import part_stream
+from jaxalign.pairs.gpu import dispatch
+from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.plan import Task, WholeCodes, zipped
+from jaxalign.pairs.proofs import lcs_launches
+from jaxalign.runtime.programs import ProgramCall, outline
+
+# Lengths of proteins: these shares of Swiss-Prot and UniProt, half of each, are shorter
+SHARES = (0, .002, .01, .03, .06, .1, .15, .2, .3, .4, .5, .6, .7, .8, .9, .95, .98,
+          .99, .998, 1)  # fmt: skip
+LENGTHS = (5, 10, 31, 66, 78, 96, 127, 156, 231, 293, 340, 397, 485, 606, 806, 1130,
+           1479, 1861, 3009, 6000)  # fmt: skip
+# Those of CUDASW++
+QUERIES = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005,
+           3564, 4061, 4548, 4743, 5147, 5478)  # fmt: skip
+SET = 12_000
+# (sequences, letters of the longest): room for letters of each differs
+SETS = (SET, 6_000), (1_000, 6_000), (1_000, 1_500), (60_000, 6_000)
+BLOCKS = 150_000, SET  # sequences of a block of a database
+LEFT = 1_000, 3_000, 100_000  # pairs that a proof leaves
+HITS, TOP = 200, 10
+SEED = 2011
+CUDASW = "20 of CUDASW++"
+# Others: each number of queries here has another room of best hits or strips.
+SEARCHES = {
+    f"{count} of up to {longest:,}": range(60, longest, longest // count)
+    for count, longest in ((1, 350), (12, 900), (200, 1_500), (200, 4_000))
+}
+# Few queries, whose strips are stacked: how many, of how many letters together
+FEW_QUERIES, FEW_LETTERS, LONGEST_QUERY = (1, 8, 64), 2 ** np.arange(8, 17), 6000
+LINKED = PairOptions(output="identity", identity="longer", min_identity=0.4)
+
+
+def proteins(lengths: np.ndarray, seed: int = SEED) -> Sequences:
+    """Random sequences, the same whenever they are asked for."""
+    dice = np.random.default_rng(seed)
+    codes = dice.integers(0, 20, int(lengths.sum()), np.uint8)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return Sequences(("",) * len(lengths), codes, offsets, Scoring().alphabet)
+
+
+def usual_lengths(count: int, longest: int = LENGTHS[-1]) -> np.ndarray:
+    """Lengths as proteins have them, longest first; none is longer than the longest."""
+    shares = (np.arange(count) + 0.5) / count
+    lengths = np.exp(np.interp(shares, SHARES, np.log(LENGTHS))).astype(np.int64)[::-1]
+    return np.minimum(np.concatenate([LENGTHS[-1:], lengths[1:]]), longest)
+
+
+def jobs(
+    kernels: Any,
+    sets: Sequence[tuple[int, int]] = SETS,
+    searches: Sequence[str] | None = None,
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """(name, a function that calls the programs of a job): ``search`` for scores and
+    with alignments, ``all`` for scores, and what ``cluster``, ``dedup``, ``split`` and
+    ``audit`` do, of sets of so many proteins, and searches of all or some queries."""
+    yield from _searches(kernels, searches)
+    yield from _hits(proteins(np.array(QUERIES)), kernels)
+    yield from _likely(kernels)
+    for count, longest in sets:
+        some = proteins(usual_lengths(count, longest))
+        for mode in ("global", "local"):
+            options = PairOptions(mode=mode, output="score")
+            every = make_task("all", some, some, Scoring(), options)
+            name = f"all pairs of {count:,} of up to {longest:,}, {mode} scores"
+            yield name, partial(dispatch.outline_of_task, every, kernels)
+            if count == SET:
+                yield f"{name}, by parts", partial(by_parts, every, kernels)
+        yield from linked(some, kernels)
+
+
+def by_parts(task: Task, kernels: Any, seed: int = SEED) -> None:
+    """The programs of a large file or a folder, whose input is in no order."""
+    order = np.random.default_rng(seed).permutation(task.shape[0])
+    some = task.queries.take(order)
+    task = replace(task, queries=some, targets=some)
+    parts = part_stream.cut_of(task, part_stream.PART_ROWS)
+    for part in part_stream.tasks_of(task, parts):
+        dispatch.outline_of_task(part, kernels)
+
+
+def _searches(
+    kernels: Any, names: Collection[str] | None
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The programs of searches of blocks of all sizes: by the shape of strips that fits
+    their queries, by each shape of few queries with any number of strips, and by those
+    of many."""
+    local, nothing = PairOptions(mode="local", output="score"), np.zeros(0, np.int64)
+    for count in BLOCKS:
+        block = proteins(usual_lengths(count))
+        for name, lengths, own in _query_sets(kernels):
+            if names is None or name in names:
+                queries = proteins(np.array(lengths))
+                task = make_task("cross", queries, proteins(nothing), Scoring(), local)
+                job = partial(scan.outlined, replace(task, top=TOP), block, own)
+                yield f"search of {count:,}, {name}", job
+
+
+def _query_sets(kernels: Any) -> Iterator[tuple[str, Sequence[int] | np.ndarray, Any]]:
+    """(name, lengths of queries, kernels that choose a shape for them)."""
+    yield CUDASW, QUERIES, kernels
+    for name, lengths in SEARCHES.items():
+        yield name, lengths, kernels
+    for shape in kernels.few_query_shapes(FEW_QUERIES[-1], local=True, packed=True):
+        rooms = set()
+        for count, letters in product(FEW_QUERIES, FEW_LETTERS.tolist()):
+            lengths = np.full(count, min(letters // count, LONGEST_QUERY))
+            room = kernels.stack(lengths, shape).query.shape
+            if room not in rooms and shape.stacks <= count:
+                rooms.add(room)
+                strips = f"{shape.strip} rows in {room[0]} x {room[2]} lanes"
+                yield f"strips of {strips}", lengths, _OneShape(kernels, shape)
+
+
+class _OneShape:
+    """Kernels that have one shape for all few queries."""
+
+    def __init__(self, kernels: Any, shape: Any):
+        self._kernels, self._shape = kernels, shape
+
+    def spread(self, *_lengths: np.ndarray, **_options: bool) -> Any:
+        return self._shape
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernels, name)
+
+
+def _hits(queries: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The programs of alignments of hits: of all, and of targets that are not long."""
+    some, hits = proteins(usual_lengths(SET)), np.arange(HITS)
+    paths = PairOptions(mode="local", output="alignment")
+    for name, first in (("", 0), (" of usual lengths", SET // 4)):
+        sides = queries.take(hits % len(queries)), some.take(first + hits)
+        if first:
+            sides = some.take(first + HITS + hits), sides[1]
+        aligned = make_task("zip", *sides, Scoring(), paths)
+        job = partial(dispatch.outline_of_task, aligned, kernels)
+        yield f"hits of a search{name}", job
+
+
+def _likely(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The programs of likely pairs of three parts, by the measures that an audit is not
+    of."""
+    some = proteins(usual_lengths(3 * HITS))
+    options = replace(LINKED, identity="shorter", min_identity=0.0)
+    for mode in ("global", "local"):
+        by_mode = replace(options, mode=mode)
+        task = make_task("zip", some, some, Scoring(), by_mode)
+        yield f"likely pairs, {mode}", partial(dispatch.outline_of_task, task, kernels)
+
+
+def linked(some: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The programs of linked pairs: proofs, and the pairs that these leave."""
+    task = make_task("all", some, some, Scoring(), LINKED)
+    size = f"{len(some):,} of up to {some.lengths.max():,}"
+    task = replace(task, whole_codes=(WholeCodes(some.codes),))
+    launches = lcs_launches.LcsLaunches(task, kernels)
+    name = f"common subsequences of {size}"
+    yield name, partial(lcs_launches.outlined, launches)
+    for count in LEFT:
+        for first in (0, len(some) // 4, len(some)):
+            left = _left(task, first, count)
+            longest = f"{left.job.query_lengths.max():,}"
+            name = f"{count:,} pairs left of {size}, those of up to {longest}"
+            yield name, partial(dispatch.outline_of_task, left, kernels)
+    first, second = (some.take(np.arange(HITS) + k) for k in (0, 1))
+    likely = make_task(
+        "zip", first, second, Scoring(), replace(LINKED, min_identity=0.0)
+    )
+    yield f"likely pairs of {size}", partial(dispatch.outline_of_task, likely, kernels)
+
+
+def _left(task: Task, first: int, count: int) -> Task:
+    """The task of pairs of neighbours by length, from a first one on or the last."""
+    most = min(count, task.shape[0] // 4)
+    first = min(first, task.shape[0] - 2 * most)
+    turn, i = np.divmod(np.arange(count), most)
+    return zipped(task, first + i, first + i + 1 + turn % most)
+
+
+def calls_of(
+    kernels: Any, names: Collection[str] | None = None, **sizes: Sequence
+) -> dict[str, list[ProgramCall]]:
+    """The calls of programs of every job, or of those with some names; ``sizes`` are
+    those of ``jobs``."""
+    table: dict[str, list[ProgramCall]] = {}
+    for name, job in jobs(kernels, **sizes):
+        if names is not None and name not in names:
+            continue
+        with outline() as calls:
+            job()
+        table[name] = calls
+    return table
