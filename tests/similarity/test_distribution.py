@@ -25,9 +25,12 @@ def same(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mode": "semiglobal", "temperature": 0.7}, {"mode": "local", "band": 2},
-     {"free_ends": ["query_end"], "adjacent_gaps": False}, {"band": CORRIDOR}],
-)  # fmt: skip
+    [
+        {"mode": "semiglobal", "temperature": 0.7},
+        {"mode": "local", "band": CORRIDOR},
+        {"free_ends": ["query_end"], "adjacent_gaps": False},
+    ],
+)
 def test_methods_are_the_functions(options):
     """Inside ``jit``, of a padded batch."""
     p = AlignmentDistribution(S, LENGTHS, **COSTS, **options)
