@@ -74,7 +74,7 @@ def test_identity_is_the_largest(rounds, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 1000, 100))
+@pytest.mark.parametrize("first", range(100, 1000, 300))
 def test_identity_is_the_largest_of_many(rounds, first):
     for seed in range(first, first + 100):
         check_identity(seed)
@@ -134,9 +134,15 @@ def test_launches_leave_the_nearest(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(x, marks=pytest.mark.slow) for x in range(2, 8))]
+    "by, seed",
+    [
+        *((by, seed) for by in ("identity", "score") for seed in (0, 1)),
+        *(
+            pytest.param(("identity", "score")[x % 2], x, marks=pytest.mark.slow)
+            for x in range(2, 6)
+        ),
+    ],
 )
-@pytest.mark.parametrize("by", ["identity", "score"])
 def test_blocks_change_nothing(monkeypatch, tmp_path, by, seed):
     """One block, a block a record, pieces of blocks, files of a folder, an index."""
     tests, corpus = sets(seed, 3, 8)

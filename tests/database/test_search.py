@@ -412,10 +412,15 @@ def test_hits_and_scores_are_parasails():
     check_rescored(found)
 
 
-@pytest.mark.parametrize("residues", [2**26, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "name",
-    ["local", *(pytest.param(x, marks=pytest.mark.slow) for x in ("ends", *LIKE))],
+    "name, residues",
+    [
+        ("local", 2**26),
+        *(
+            pytest.param(x, 200, marks=pytest.mark.slow)
+            for x in ("local", "ends", *LIKE)
+        ),
+    ],
 )
 def test_rows_find_the_same_hits(monkeypatch, sets, name, residues):
     """All scores by rows, in one block or several: the hits of the lanes."""

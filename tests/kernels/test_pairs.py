@@ -2,7 +2,7 @@
 the GPU interpreter (JAX 0.11 or newer) and, marked ``gpu``, on a device."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, product
 
 import jax.numpy as jnp
 import numpy as np
@@ -43,8 +43,11 @@ FEW_KINDS = [((True, True, True), False), ((False, False, False), True)]
 @pytest.mark.parametrize(
     "kind, paths",
     [
-        pytest.param(*x, marks=() if x in FEW_KINDS else pytest.mark.slow)
-        for x in product(KINDS, (False, True))
+        *FEW_KINDS,
+        *(
+            pytest.param(kind, k % 2 > 0, marks=pytest.mark.slow)
+            for k, kind in enumerate(KINDS[1:-1])
+        ),
     ],
     ids=lambda x: name(x) if isinstance(x, tuple) else str(x),
 )
@@ -59,8 +62,10 @@ def test_the_positions_of_a_profile_lower(local):
     assert "mosaic_gpu" in lower(s, 512, score_rows=512)
 
 
-@pytest.mark.parametrize("length", (10000, pytest.param(5000, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("local", (True, pytest.param(False, marks=pytest.mark.slow)))
+@pytest.mark.parametrize(
+    "length, local",
+    [(10000, True), pytest.param(5000, False, marks=pytest.mark.slow)],
+)
 def test_the_shape_for_long_queries_lowers(length, local):
     """Mosaic refuses what shared memory cannot hold."""
     s = kp.choose(length, local=local, packed=True)
@@ -68,8 +73,7 @@ def test_the_shape_for_long_queries_lowers(length, local):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("packed", (True, False))
-@pytest.mark.parametrize("local", (True, False))
+@pytest.mark.parametrize("local, packed", [(True, True), (False, False)])
 def test_the_shapes_for_few_queries_lower(local, packed):
     columns = config.STACKED_COLUMNS if local else config.STEP_COLUMNS
     shapes = config.STACKED_SHAPES if local else config.FEW_QUERY_SHAPES
@@ -135,8 +139,9 @@ def test_linear_and_free_gaps(local, gaps):
 
 
 @values
-@pytest.mark.parametrize("gaps", ((4, 4), pytest.param((0, 0), marks=pytest.mark.slow)))
-@pytest.mark.parametrize("kind", KINDS, ids=name)
+@pytest.mark.parametrize(
+    "kind, gaps", [*zip(KINDS, cycle(((4, 4), (0, 0))), strict=False)], ids=str
+)
 def test_linear_gaps_without_e_and_f(kind, gaps):
     s = replace(shape_of(kind, 4, 16), linear=True)
     count = s.block if not s.shared else 8

@@ -40,9 +40,9 @@ CASES = {
     "one way": one_way(),
 }
 
-FEW_CASES = [
-    pytest.param(x, marks=() if x == "limits" else pytest.mark.slow) for x in CASES
-]
+
+def some_cases(quick, *slow):
+    return [quick, *(pytest.param(x, marks=pytest.mark.slow) for x in slow)]
 
 
 def sequences(scoring):
@@ -65,7 +65,7 @@ def check(found, texts, scoring, free=()):
         assert score == oracle.score(codes[i], codes[j], *costs), (texts[i], texts[j])
 
 
-@pytest.mark.parametrize("name", FEW_CASES)
+@pytest.mark.parametrize("name", some_cases("limits", "linear", "free extension"))
 def test_scores_by_differences(name, monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     scoring = CASES[name]
@@ -74,7 +74,7 @@ def test_scores_by_differences(name, monkeypatch):
     check(jaxalign.align_all(texts, **options), texts, scoring)
 
 
-@pytest.mark.parametrize("name", FEW_CASES)
+@pytest.mark.parametrize("name", some_cases("limits", "negative", "one way"))
 def test_identities_by_differences(name):
     """In 16 bits, whatever the size of the job; matches fill the low digits."""
     scoring = CASES[name]
@@ -96,10 +96,7 @@ def zipped(texts):
     return [list(side) for side in zip(*product(texts, texts), strict=True)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(x, marks=() if x == "blosum" else pytest.mark.slow) for x in CASES],
-)
+@pytest.mark.parametrize("name", some_cases("blosum", "linear", "limits"))
 def test_pairs_of_a_lane_each_by_differences(name):
     """Identities in 16 bits where a byte holds a score and a match."""
     scoring = CASES[name]
@@ -117,7 +114,7 @@ def test_pairs_of_a_lane_each_by_differences(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("free", STARTS, ids=lambda x: "-".join(x) or "none")
+@pytest.mark.parametrize("free", STARTS[1::2], ids="-".join)
 def test_scores_of_a_lane_each_by_differences(free, monkeypatch):
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     scoring = one_way() if len(free) == 2 else Scoring()

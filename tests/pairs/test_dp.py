@@ -15,6 +15,7 @@ import numpy as np
 import oracle
 import pytest
 from cases import END_SETS, GAPS, SWAPPED_OPS, matrices, some_pairs, swap_sides
+from draws import pairwise
 
 from jaxalign.affine import Gaps
 from jaxalign.model import bounds
@@ -211,19 +212,12 @@ def test_packed_is_the_oracles():
         np.testing.assert_array_equal(packed(nibbles), oracle.words(a, b, *problem))
 
 
+SWEEPS = pairwise(DTYPES, (True, False), (True, False), corners=[("int16", True, True)])
+
+
 @pytest.mark.parametrize(
-    "shared",
-    [True, pytest.param(False, marks=pytest.mark.slow)],
-    ids=["shared", "query-a-lane"],
-)
-@pytest.mark.parametrize(
-    "local",
-    [pytest.param(False, marks=pytest.mark.slow), True],
-    ids=["global", "local"],
-)
-@pytest.mark.parametrize(
-    "dtype",
-    ["int16", *[pytest.param(x, marks=pytest.mark.slow) for x in ("int32", "int64")]],
+    "dtype, local, shared",
+    [SWEEPS[0], *(pytest.param(*x, marks=pytest.mark.slow) for x in SWEEPS[1:])],
 )
 def test_sweep(dtype, local, shared):
     rng = np.random.default_rng([DTYPES.index(dtype), local, shared])
@@ -238,8 +232,9 @@ def test_sweep(dtype, local, shared):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", [{"rows": 16}, {"fused": False}], ids=str)
-@pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
+@pytest.mark.parametrize(
+    "local, form", [(False, {"rows": 16}), (True, {"fused": False})]
+)
 def test_sweep_forms(local, form):
     """Strips of 16 rows, and without the calls that make XLA:CPU fast: the same."""
     rng = np.random.default_rng(11)
@@ -362,8 +357,9 @@ def test_window_computes_what_it_is_told_to():
 @pytest.mark.parametrize(
     "dtype, local",
     [
-        pytest.param(*x, marks=() if x == ("int16", True) else pytest.mark.slow)
-        for x in product(DTYPES, (True, False))
+        ("int16", True),
+        pytest.param("int32", False, marks=pytest.mark.slow),
+        pytest.param("int64", True, marks=pytest.mark.slow),
     ],
 )
 def test_wavefront(dtype, local):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import codes, same_tables
+from draws import pairwise
 from gpu_windows_cases import Small, _drive, interpreted, task_of
 
 import jaxalign
@@ -199,14 +200,17 @@ def test_tables_are_the_sweeps_on_a_device(mode, output, on_cpu):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("gaps", [(11, 1), (10, 0.5), (4, 4)])
-@pytest.mark.parametrize("longest", [90, 190, 380, 640, 1500])
 @pytest.mark.parametrize(
-    "mode, free",
-    [("global", None), ("global", ["query_end", "target_end"]), ("local", None)],
+    "gaps, longest, ends",
+    pairwise(
+        ((11, 1), (10, 0.5), (4, 4)),
+        (90, 190, 380, 640, 1500),
+        (("global", None), ("global", ["query_end", "target_end"]), ("local", None)),
+    ),
 )
-def test_paths_of_lists_are_the_sweeps_on_a_device(mode, free, longest, gaps, on_cpu):
+def test_paths_of_lists_are_the_sweeps_on_a_device(gaps, longest, ends, on_cpu):
     """A thousand pairs of each shape of strips: all of their rows, not a sample."""
+    mode, free = ends
     rng = np.random.default_rng(longest)
     m, n = np.exp(rng.uniform(0, np.log(longest), (2, 1000))).astype(int)
     m[:2] = n[:2] = longest
@@ -223,11 +227,14 @@ def test_paths_of_lists_are_the_sweeps_on_a_device(mode, free, longest, gaps, on
 @interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"devices": [0, 1]}, {"min_score": 5}, {"devices": [0, 1], "min_score": 5}],
+    "output, options",
+    [
+        ("alignment", {"devices": [0, 1]}),
+        ("stats", {"min_score": 5}),
+        ("alignment", {"devices": [0, 1], "min_score": 5}),
+    ],
     ids=str,
 )
-@pytest.mark.parametrize("output", ["alignment", "stats"])
 def test_the_engine_drives_launches(output, options, monkeypatch):
     """One device, several, filters: the rows are the sweep's."""
     _drive(monkeypatch)
@@ -292,8 +299,10 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
 
 @interpreted
 @pytest.mark.slow
-@pytest.mark.parametrize("output, devices", [("score", [0, 1]), ("alignment", None)])
-@pytest.mark.parametrize("scoring", [None, "asymmetric"])
+@pytest.mark.parametrize(
+    "output, devices, scoring",
+    [("score", [0, 1], "asymmetric"), ("alignment", None, None)],
+)
 def test_parts_by_launches(output, devices, scoring, monkeypatch):
     """Parts whose queries are few meet each other twice and have the static sizes of
     the whole; the last ones are two tasks, or one of their own."""
@@ -342,12 +351,12 @@ def test_an_empty_slot_of_a_search_takes_no_strip():
     assert letters <= rows < letters + 3 * piece.shape.rows
 
 
-@pytest.mark.parametrize("kind", ["all", "zip", "cross"])
 @pytest.mark.parametrize(
-    "output",
+    "kind, output",
     [
-        "score",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("alignment", "identity")),
+        *((kind, "score") for kind in ("all", "zip", "cross")),
+        pytest.param("zip", "alignment", marks=pytest.mark.slow),
+        pytest.param("all", "identity", marks=pytest.mark.slow),
     ],
 )
 def test_every_pair_comes_once(kind, output):

@@ -74,22 +74,18 @@ def loops_of_vectors(text: str, operation: str, vector: str, times: int) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")
 @pytest.mark.parametrize(
-    "instructions, vector_bits",
+    "instructions, vector_bits, call",
     [
-        ("AVX2", 256),
-        ("SSE4_2", 128),
-        ("AVX512", 512),
+        ("AVX2", 256, SCORES),
+        ("SSE4_2", 128, SCORES),
+        ("AVX512", 512, SCORES),
+        ("AVX2", 256, DIFFERENCES),
+        ("SSE4_2", 128, WIDE_DIFFERENCES),
+        ("AVX512", 512, DIFFERENCE_PATHS),
+        ("AVX2", 256, PATHS),
     ],
-)
-@pytest.mark.parametrize(
-    "call",
-    [
-        pytest.param(SCORES, id="scores"),
-        pytest.param(DIFFERENCES, id="differences"),
-        pytest.param(WIDE_DIFFERENCES, id="wide-differences"),
-        pytest.param(DIFFERENCE_PATHS, id="difference-paths"),
-        pytest.param(PATHS, id="paths"),
-    ],
+    ids=["scores"] * 3
+    + ["differences", "wide-differences", "difference-paths", "paths"],
 )
 def test_loops_over_lanes_are_vectors(call, instructions, vector_bits, tmp_path):
     if instructions != "SSE4_2" and not machine_has(instructions):
