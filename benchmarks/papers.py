@@ -40,8 +40,8 @@ from pathlib import Path
 import measure
 import numpy as np
 import papers_three
+import peers
 import problems
-import tools
 
 # EMBOSS -------------------------------------------------------------------------------
 # X1.3: jaxalign beside EMBOSS needleall and water, and whether the scores agree.
@@ -57,7 +57,7 @@ EMBOSS_SIZES, EMBOSS_SIZES_QUICK = tuple(range(5, 55, 5)), (3, 6)
 EMBOSS_LENGTH = 300
 SCORE_LINE = re.compile(r"^(\S+) (\S+) \d+ \((-?[\d.]+)\)$", re.MULTILINE)
 COMMON = ["-sprotein1", "-sprotein2", "-datafile", "EBLOSUM62", "-auto"]
-COMMON += ["-gapopen", str(tools.GAP_OPEN), "-gapextend", str(tools.GAP_EXTEND)]
+COMMON += ["-gapopen", str(peers.GAP_OPEN), "-gapextend", str(peers.GAP_EXTEND)]
 PROGRAMS = {"needleall": "semiglobal", "water": "local"}
 
 
@@ -97,7 +97,7 @@ def all_ordered(problem, mode: str, options):
     from jaxalign.model.scoring import Scoring
     from jaxalign.pairs.api import align_pairs
 
-    scoring = Scoring("BLOSUM62", tools.GAP_OPEN, tools.GAP_EXTEND)
+    scoring = Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
     n, records = len(problem.texts), problem.records
     queries = [records[i] for i in range(n) for _ in range(n)]
     shared = {"mode": mode, "output": "alignment", "threads": options.threads}
@@ -300,7 +300,7 @@ def align_all(problem, mode: str, output: str, options):
     from jaxalign.model.scoring import Scoring
     from jaxalign.pairs.api import align_all as call
 
-    scoring = Scoring("BLOSUM62", tools.GAP_OPEN, tools.GAP_EXTEND)
+    scoring = Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
     shared = {"include_self": True, "threads": options.threads}
     return lambda: call(problem.records, scoring, mode=mode, output=output, **shared)
 
@@ -308,7 +308,7 @@ def align_all(problem, mode: str, output: str, options):
 def parasail_all(problem, mode: str, kernel: str, variant: str, options):
     """The same pairs by parasail."""
     threads = options.threads
-    return tools.parasail_call(problem, mode, kernel, variant, threads, first=0)
+    return peers.parasail_call(problem, mode, kernel, variant, threads, first=0)
 
 
 def groups(options) -> list[dict]:

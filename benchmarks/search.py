@@ -34,8 +34,8 @@ from pathlib import Path
 
 import measure
 import numpy as np
+import peers
 import problems
-import tools
 
 LENGTHS = (63, 127, 255, 361, 511, 1023, 2047, 4095)
 SETS = ("swissprot12071.fasta", "uniprot20000.fasta")
@@ -98,7 +98,7 @@ def parasail_call(query_list, records, threads: int, kernel: str):
             profile = parasail.profile_create_sat(query, parasail.blosum62)
 
             def some(piece, profile=profile):
-                costs = tools.GAP_OPEN, tools.GAP_EXTEND
+                costs = peers.GAP_OPEN, peers.GAP_EXTEND
                 return [align(profile, text, *costs).score for text in piece]
 
             with ThreadPoolExecutor(threads) as pool:
@@ -115,9 +115,9 @@ def ssearch_call(query_list, fasta: Path, folder: Path, threads: int, aligned: i
     own.write_text("".join(f">{name}\n{text}\n" for name, text in query_list))
     costs = [
         "-f",
-        f"-{tools.GAP_OPEN - tools.GAP_EXTEND}",
+        f"-{peers.GAP_OPEN - peers.GAP_EXTEND}",
         "-g",
-        f"-{tools.GAP_EXTEND}",
+        f"-{peers.GAP_EXTEND}",
     ]
     shown = ["-b", f"={TOP}", "-d", str(aligned), "-E", "1e9", "-z", "-1"]
     command = ["ssearch36", "-q", "-p", "-s", "BL62", *costs, *shown]

@@ -2,6 +2,7 @@
 
     python benchmarks/soft_gpu.py --json soft_gpu.json
     python benchmarks/soft_gpu.py --quick          # any machine; too small for figures
+    python benchmarks/soft_gpu.py --devices        # a training step by all of a host
 
 times      score; score and gradient; Hessian-vector product
 precision  score and posterior in float32 against float64, one pair of relatives
@@ -15,11 +16,76 @@ float64 is XLA's scan on the host's CPU for the batch.
 """
 
 import argparse
+import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 
+import jax
+import jax.numpy as jnp
 import measure
 import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import jaxalign
+
+# A training step by one device and by several -----------------------------------------
+# An encoder, one matrix, makes vectors of residues; the loss is the mean soft score of
+# pairs of related sequences, negated. A mesh with explicit axes divides the batch, and
+# JAX adds up the gradients of the devices, in another order than one device does;
+# products of vectors keep all digits of float32. Times are medians.
+
+COSTS = {"gap_open": 2.0, "gap_extend": 0.3, "mode": "local"}
+
+
+def loss(encoder, queries, targets, lengths):
+    with jax.default_matmul_precision("highest"):
+        vectors = queries @ encoder, targets @ encoder
+    return -jnp.mean(jaxalign.soft_score(vectors, lengths, **COSTS))
+
+
+def step_of(count: int, encoder, batch):
+    """A function that computes a step by so many devices: loss and gradient."""
+    axes = (AxisType.Explicit,)
+    mesh = jax.make_mesh(
+        (count,), ("pairs",), axis_types=axes, devices=jax.devices()[:count]
+    )
+    divided = NamedSharding(mesh, PartitionSpec("pairs"))
+    whole = NamedSharding(mesh, PartitionSpec())
+    arrays = jax.device_put(encoder, whole), *jax.device_put(batch, divided)
+    run = jax.jit(jax.value_and_grad(loss))
+    return lambda: jax.block_until_ready(run(*arrays))
+
+
+def devices(count: int, length: int, width: int, repeats: int) -> None:
+    """Print the time of a step, by one device and by all, and how gradients differ."""
+    rng = np.random.default_rng(1)
+    shape = count, length, width
+    queries = rng.normal(size=shape).astype(np.float32)
+    noise = rng.normal(size=shape).astype(np.float32)
+    batch = [queries, queries + noise]
+    lengths = rng.integers(length // 2, length + 1, (count, 2))
+    batch.append(lengths.astype(np.int32))
+    encoder = rng.normal(size=(width, 32)).astype(np.float32) / width
+    print(jax.__version__, jax.devices(), flush=True)
+    single = None
+    for number in sorted({1, jax.device_count()}):
+        step = step_of(number, encoder, batch)
+        value, gradient = map(np.asarray, step())
+        seconds = []
+        for _ in range(repeats):
+            began = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - began)
+        median = statistics.median(seconds)
+        line = f"{number} devices: {1e3 * median:.2f} ms, loss {value:.6f}"
+        if single is not None:
+            apart = np.abs(gradient - single[1]).max() / np.abs(single[1]).max()
+            line += f", {single[0] / median:.2f} times, gradients {apart:.1e} apart"
+        single = single or (median, gradient)
+        print(line, flush=True)
+
+
+# Kernels and XLA's scan ---------------------------------------------------------------
 
 CHUNK = 30  # tables of which products are computed at a time in float64
 GAPS = {"gap_open": 5.5, "gap_extend": 0.5, "mode": "local"}
@@ -226,9 +292,13 @@ def main(argv=None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--devices", action="store_true")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", metavar="PATH")
     asked = parser.parse_args(argv)
+    if asked.devices:
+        devices(*((8, 40, 16) if asked.quick else (4096, 400, 128)), asked.repeats)
+        return
     import kernels_pallas
 
     began = time.perf_counter()

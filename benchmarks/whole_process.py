@@ -4,6 +4,7 @@
     python -m benchmarks.whole_process --gpu           # jobs of a GPU
     python -m benchmarks.whole_process --only zipped   # rows whose name contains it
     python -m benchmarks.whole_process --json rows.json
+    python -m benchmarks.whole_process --fills         # windows of pairs by rows
 
 Each job runs in processes of its own: once with an empty folder of compiled programs,
 then with the folder that this run has filled. ``empty`` and ``filled`` are seconds
@@ -27,6 +28,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import measure
@@ -292,16 +294,61 @@ def _write(path: Path, records) -> None:
     path.write_text("".join(f">{name}\n{text}\n" for name, text in records))
 
 
+# The fill by rows, without a process of its own --------------------------------------
+
+FILL_REPEATS = 5  # of which the best counts
+FILL_SHAPES = ((1, 330, 340), (1, 900, 900), (100, 275, 275), (32, 900, 900))
+
+
+def fills() -> None:
+    """Print milliseconds and GCUPS of the fill by rows, in one thread."""
+    from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs.dp.rows import RowsProblem
+
+    measure.show_machine(measure.machine())
+    scores = Scoring().scores.astype(np.int64)
+    for shape, dtype, local in product(FILL_SHAPES, ("int16", "int32"), (False, True)):
+        problem = RowsProblem(scores, 11, 1, frozenset(), local, False)
+        best = [fill_seconds(shape, problem, dtype, paths) for paths in (False, True)]
+        cells = np.prod(shape)
+        score, path = (
+            f"{s * 1e3:.1f} ms, {measure.gcups(cells, s):.3f} GCUPS" for s in best
+        )
+        name = f"{' x '.join(map(str, shape))} {'local' if local else 'global'} {dtype}"
+        print(f"{name}: score {score}; with path {path}")
+
+
+def fill_seconds(shape, problem, dtype: str, paths: bool) -> float:
+    """The best time of a fill, and of its walk with ``paths``, on random proteins."""
+    from jaxalign.pairs.dp import rows
+
+    pairs, m, n = shape
+    rng, best = np.random.default_rng(2), np.inf
+    queries, targets = (rng.integers(0, 20, (pairs, k), np.uint8) for k in (m, n))
+    lengths = np.full(pairs, m), np.full(pairs, n)
+    for _ in range(FILL_REPEATS):
+        begin = time.perf_counter()
+        sides = queries, lengths[0], targets, lengths[1]
+        filled = rows.fill(*sides, problem, dtype, paths)
+        if paths:
+            rows.walk(filled, queries, targets, 255)
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--fills", action="store_true", help="the fill by rows alone")
     parser.add_argument("--only", default="", help="rows whose name contains it")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", metavar="PATH", help="write the rows here too")
     options = parser.parse_args()
+    if options.fills:
+        return fills()
     jobs = [
         x for x in (gpu_jobs if options.gpu else cpu_jobs)() if options.only in x.name
     ]

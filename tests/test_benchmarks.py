@@ -25,7 +25,6 @@ import fuzz_run  # noqa: E402
 import gpu  # noqa: E402
 import gpu_forms  # noqa: E402
 import gpu_fuzz  # noqa: E402
-import homology_scale  # noqa: E402
 import learn  # noqa: E402
 import measure  # noqa: E402
 import papers_three  # noqa: E402
@@ -509,10 +508,10 @@ def test_recall_counts_relatives_above_decoys():
 
 def test_large_sets_repeat_and_have_relatives():
     """A copy of a protein has its length; a relative most of its residues' places."""
-    some, again = (homology_scale.proteins(400, 0.5) for _ in range(2))
+    some, again = (scale.large_set(400, 0.5) for _ in range(2))
     assert (some.codes == again.codes).all() and len(some) == 400
     real = scale.proteins()
-    few = homology_scale.proteins(len(real) + 40, 1.0)
+    few = scale.large_set(len(real) + 40, 1.0)
     for k in range(len(real), len(few)):
         one, other = few[k], few[k - len(real)]
         assert len(one) == len(other)
@@ -522,8 +521,8 @@ def test_large_sets_repeat_and_have_relatives():
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["cluster", "audit", "dedup"])
 def test_rows_of_large_sets_do_not_depend_on_devices(verb):
-    words = ["--verbs", verb, "--proteins", "12", "--counts", "1,2"]
-    alone, both = homology_scale.rows(homology_scale.parser().parse_args(words))
+    words = ["links", "--verbs", verb, "--proteins", "12", "--counts", "1,2"]
+    alone, both = scale.links(scale.parser().parse_args(words))
     assert alone["pairs"] == (66 if verb != "audit" else 3 * 9)
     assert (alone["devices"], both["devices"]) == (1, 2)
     for name in ("pairs", "found", "clusters", "digest"):

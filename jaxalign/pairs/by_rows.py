@@ -309,7 +309,7 @@ def _result(
 # implementations, unless ``rows`` is named.
 
 SWITCH = "JAXALIGN_ROWS"
-# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks/small_jobs.py).
+# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks.whole_process --fills).
 ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
 CELL_SECONDS = 4e-9  # … and so much a cell; without a path two thirds of it
 STEP_SECONDS = 6e-6  # of a step of the walk of a window
