@@ -12,7 +12,7 @@ a metric: Deza and Laurent 1997, Geometry of Cuts and Metrics.)
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -29,6 +29,7 @@ from jaxalign.repertoire.rectangles import (
 )
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.edges import EdgeList
+from jaxalign.words.near_pairs import LengthClasses
 
 APART = 4  # cuts between the letters that are farthest apart, at most
 STARTS = 24  # of the search for a cut, each from other random sides
@@ -180,56 +181,21 @@ def merged_kinds(costs: np.ndarray, least: int) -> np.ndarray:
 # ------------------------------------------------------------------------------
 # Edges of a metric that is a sum over positions.
 
-BITS, POSITION_WORDS = (
-    5,
-    2,
-)  # of a letter's code; of a row: it has room for twelve letters
+# Of a letter's code; of a row: it has room for twelve letters
+BITS, POSITION_WORDS = 5, 2
 
 
-@dataclass(frozen=True, eq=False)
-class LengthClasses:
-    """Sequences by their lengths.
-
-    Attributes
-    ----------
-    sequences : LetterCodes
-    """
-
-    sequences: LetterCodes
-    tables: dict[int, np.ndarray] = field(default_factory=dict, init=False)
-
-    @cached_property
-    def members(self) -> dict[int, np.ndarray]:
-        """The sequences of every length that occurs."""
-        lengths = self.sequences.lengths
-        if lengths.max(initial=0) < 2**16:  # which are sorted by counting
-            lengths = lengths.astype(np.uint16)
-        order = np.argsort(lengths, kind="stable")
-        known, first = np.unique(lengths[order], return_index=True)
-        return dict(zip(known.tolist(), np.split(order, first[1:]), strict=True))
-
-    @property
-    def longest(self) -> int:
-        return max(self.members, default=0)
-
-    def letters(self, lengths: list[int], comparison: Comparison) -> np.ndarray:
-        """The letters of the members of some lengths that are compared, uint8
-        (members, positions)."""
-        parts = []
-        for length in lengths:
-            ends = (length - 1 - k for k in comparison.right)
-            places = np.array([*comparison.left, *ends], np.intp)
-            parts.append(np.take(self._table(length), places, axis=1))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _table(self, length: int) -> np.ndarray:
-        """All letters of the members of a length, uint8 (members, length)."""
-        table = self.tables.get(length)
-        if table is None:
-            starts = self.sequences.offsets[self.members[length]]
-            places = starts[:, None] + np.arange(length)
-            table = self.tables[length] = self.sequences.codes[places]
-        return table
+def compared_letters(
+    classes: LengthClasses, lengths: list[int], comparison: Comparison
+) -> np.ndarray:
+    """The letters of the members of some lengths that are compared, uint8 (members,
+    positions)."""
+    parts = []
+    for length in lengths:
+        ends = (length - 1 - k for k in comparison.right)
+        places = np.array([*comparison.left, *ends], np.intp)
+        parts.append(np.take(classes.table(length), places, axis=1))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def position_rectangles(
@@ -288,7 +254,10 @@ def _position_rectangle(
     counts = [len(b.members[n]) for n in lengths]
     more = np.repeat(np.array(lengths) - comparison.length, counts)
     left = cutoff - metric.penalty(more)
-    rows = a.letters([comparison.length], comparison), b.letters(lengths, comparison)
+    rows = (
+        compared_letters(a, [comparison.length], comparison),
+        compared_letters(b, lengths, comparison),
+    )
     add = _Adder(queries, targets, cutoff - left, edges, kind)
     sums = PositionSums(metric.table, *rows, left, add)
     return Rectangle(
@@ -535,9 +504,7 @@ class _Side:
     @property
     def letters(self) -> np.ndarray:
         """uint8 (sequences, length)."""
-        sequences = self.classes.sequences
-        places = sequences.offsets[self.members][:, None] + np.arange(self.length)
-        return sequences.codes[places]
+        return self.classes.letters(self.length, self.members)
 
 
 def _rectangle(

@@ -10,8 +10,8 @@ from jaxalign.model.alphabet import LetterCodes, Sequences, ranks, spans, views
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs import jobs
 from jaxalign.pairs.options import PairOptions
-from jaxalign.repertoire import bounds, by_deletion
-from jaxalign.repertoire.bounds import LengthClasses, LetterCosts
+from jaxalign.repertoire import bounds
+from jaxalign.repertoire.bounds import LetterCosts
 from jaxalign.repertoire.metrics import LETTERS, banded_scores, letter_scores
 from jaxalign.repertoire.options import GraphDefinition
 from jaxalign.repertoire.receptors import GeneDistances, Receptors
@@ -19,6 +19,14 @@ from jaxalign.repertoire.rectangles import Machine, check_all, has_kernels
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.distances import distances as edit_distances
 from jaxalign.words.edges import EdgeList, Edges, least, no_edges
+from jaxalign.words.near_pairs import (
+    LengthClasses,
+    VariantJoin,
+    add_by_variants,
+    variant_count,
+)
+
+ADVICE = ", and stream_repertoire needs memory for a block of rows alone"
 
 # ------------------------------------------------------------------------------
 # The plan of a repertoire graph, before anything is compared.
@@ -92,7 +100,7 @@ def near_pairs(
     """
     if not len(a) or (b is not None and not len(b)):
         return no_edges()
-    edges = EdgeList(machine.budget)
+    edges = EdgeList(machine.budget, "cutoff", ADVICE)
     first, second = LengthClasses(a), None if b is None else LengthClasses(b)
     if definition.positions is not None:
         parts = first, second, definition.positions, definition.cutoff, edges
@@ -125,10 +133,10 @@ def _add_edits(
     first, many = len(a.sequences), len(both)
     pairs = first * (many - first) if b else many * (many - 1) // 2
     kernels = pairs > LEAST_OF_KERNELS and has_kernels(machine.devices)
-    variants = by_deletion.variant_count(both.lengths, cutoff)
+    variants = variant_count(both.lengths, cutoff)
     if not (kernels and pairs <= MOST_OF_KERNELS) and variants * VARIANT_PAIRS < pairs:
-        join = by_deletion.Join(both, first if b else None, cutoff)
-        by_deletion.add_near(join, edges, machine.threads, machine.budget)
+        join = VariantJoin(both, first if b else None, cutoff)
+        add_by_variants(join, edges, machine.threads, machine.budget)
         return
     costs = LetterCosts(1 - np.eye(len(LETTERS), dtype=np.int64), 1, 1, 1)
 
@@ -337,7 +345,7 @@ def join(
     MemoryPlanError
         They exceed the budget.
     """
-    edges = EdgeList(budget)
+    edges = EdgeList(budget, "cutoff", ADVICE)
     if combine == "any":
         drivers = range(len(graphs))
     else:

@@ -188,7 +188,7 @@ def edit_distance_graph(
     encoded, _ = inputs.letters(sequences)
     # No distance is greater than the longer of two lengths.
     cut = min(int(max_distance), int(encoded.lengths.max(initial=0)))
-    i, j, distance = near_pairs.within(encoded, cut, threads, budget)
+    i, j, distance = near_pairs.within(encoded, cut, threads, budget).sides
     sides = np.concatenate([i, j]), np.concatenate([j, i])
     shape = (len(encoded),) * 2
     return csr_array(coo_array((np.tile(distance, 2), sides), shape=shape))

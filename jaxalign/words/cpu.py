@@ -1,6 +1,10 @@
-"""Longest common subsequences of some queries with blocks of targets, on the CPU.
+"""Common subsequences and edit distances on the CPU, in the lanes of compiled words.
 
-Targets lie in lanes, bits along them (``bits.lcs_words``); all lanes read one query.
+Of queries and a block of targets the targets lie in lanes, and all lanes read one query
+(``match_vectors``). Of pairs each lane has its own. For edit distances of pairs NumPy
+copies the letters before the end of each sequence, as many of all; what lies before the
+sequence itself is not read. Such pairs run in the order of the words of their targets,
+and of falling lengths of their queries, so that those swept at once are alike.
 """
 
 from collections.abc import Iterator
@@ -14,10 +18,15 @@ from jaxalign.runtime.devices import bucket, by_length, on_cpu, precision
 from jaxalign.runtime.programs import stored
 from jaxalign.words import dp
 from jaxalign.words.match_vectors import (
+    FEW_LANES,
+    LANE_BYTES,
     LANES,
-    MatchWords,
+    PADDING,
+    WORD_BITS,
+    MatchVectors,
     QueryLetters,
-    match_words,
+    lcs_vectors,
+    word_type,
     words_of,
 )
 
@@ -25,10 +34,19 @@ if TYPE_CHECKING:
     from jaxalign.model.alphabet import Alphabet, CodedSequences
 
 
-LCS_QUERY_SLOTS = 256  # queries of a call; with short targets four times as many
+# Queries of a call: of an LCS, with short targets four times as many; of edit distances
+LCS_SLOTS, EDIT_SLOTS = 256, 1024
+LANES_OF_WORDS = (128, 64)  # pairs with targets of two words, and of more
+RUN_LETTERS = 2**20  # of a call, so that threads have some each
+RUN_PAIRS = 2**14  # of a call, at most
+LEAST_COLUMNS = 16  # of the shortest words
+LEAST_ROOM = 2**12  # letters before the first sequence: more than a row has beyond it
+LEAST_PLACES = 32  # room for the letters of a query
 
 lcs_of_queries = stored(dp.lcs_of_queries, ("rows",))
 lcs_of_pairs = stored(dp.lcs_of_pairs, ("rows",))
+edits_of_queries = stored(dp.edits_of_queries, ("rows",))
+edits_of_pairs = stored(dp.edits_of_pairs, ("words", "lanes", "planes", "bits", "rows"))
 
 
 def lcs_block(
@@ -37,34 +55,59 @@ def lcs_block(
     targets: "CodedSequences",
     which: np.ndarray,
     alphabet: "Alphabet",
-):
+) -> np.ndarray:
     """LCS of a run of queries with a block of targets.
 
     Returns
     -------
     int16 (queries, targets), int32 of targets of many words
     """
-    words = match_words(targets, which, alphabet)
-    start, length = queries.start[some], queries.length[some]
-    rows = _rows_of(words, length)
+    vectors = lcs_vectors(targets, which, alphabet)
+    rows = _rows_of(vectors, queries.length[some], 4)
+    slots = LCS_SLOTS if vectors.match.shape[-1] < LANES[-1] else 4 * LCS_SLOTS
     blocks = [np.zeros((0, len(which)), np.int32 if rows else np.int16)]
-    slots = (
-        LCS_QUERY_SLOTS if words.match.shape[-1] < LANES[-1] else 4 * LCS_QUERY_SLOTS
-    )
-    with on_cpu(), precision("int64"):
-        for at in range(0, len(start), slots):
-            few = [x[at : at + slots] for x in (start, length)]
-            count = len(few[0])
-            few = [np.pad(x, (0, slots - count)) for x in few]
-            args = (*words, queries.letters, *few, np.int32(count))
-            lcs = lcs_of_queries(*args, rows=rows)
-            blocks.append(np.asarray(lcs)[:count, : len(which)])
+    for start, length, count in _slots(queries, some, slots, slots):
+        with on_cpu(), precision("int64"):
+            args = *vectors, queries.letters, start, length, np.int32(count)
+            lcs = np.asarray(lcs_of_queries(*args, rows=rows))
+        blocks.append(lcs[:count, : len(which)])
     return np.concatenate(blocks)
 
 
-def _rows_of(words: MatchWords, length: np.ndarray) -> int:
-    """Room for carries from one group to the next."""
-    return bucket(int(length.max(initial=0)), 4) if len(words.match) > 1 else 0
+def edits_block(
+    queries: QueryLetters, some: slice, vectors: MatchVectors
+) -> Iterator[np.ndarray]:
+    """Distances of a run of queries to a block of targets; the letter that pads the
+    queries is the number of letters.
+
+    Yields
+    ------
+    unsigned (queries, lanes)
+        Of up to ``EDIT_SLOTS`` queries at a time.
+    """
+    rows = _rows_of(vectors, queries.length[some], 2)
+    for start, length, count in _slots(queries, some, EDIT_SLOTS, 16):
+        with on_cpu(), precision("int64"):
+            args = *vectors, queries.letters, start, length, np.int32(count)
+            yield np.asarray(edits_of_queries(*args, rows=rows))[:count]
+
+
+def _slots(
+    queries: QueryLetters, some: slice, slots: int, least: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """(starts, lengths, how many) of the queries of each call, in as many slots."""
+    start, length = queries.start[some], queries.length[some]
+    for at in range(0, len(start), slots):
+        count = min(slots, len(start) - at)
+        room = 0, bucket(count, 4, least) - count
+        few = slice(at, at + count)
+        yield np.pad(start[few], room), np.pad(length[few], room), count
+
+
+def _rows_of(vectors: MatchVectors, lengths: np.ndarray, step: int) -> int:
+    """Room for what passes from one group of words to the next, at each letter."""
+    several = int(vectors.groups) > 1
+    return bucket(int(lengths.max(initial=0)), step) if several else 0
 
 
 def lcs_zipped(
@@ -75,166 +118,17 @@ def lcs_zipped(
     alphabet: "Alphabet",
 ) -> np.ndarray:
     """LCS of the pairs of a block, query ``i[k]`` with target ``j[k]``: int32."""
-    words, length = match_words(targets, j, alphabet), queries.lengths[i]
+    vectors, length = lcs_vectors(targets, j, alphabet), queries.lengths[i]
     longest = int(length.max(initial=0))
-    shape = bucket(longest) + 2 * dp.PADDING, words.match.shape[-1]
+    shape = bucket(longest) + 2 * PADDING, vectors.match.shape[-1]
     letters = np.full(shape, alphabet.size, np.uint8)
     for lane, index in enumerate(i):
         one = queries[index]
-        letters[dp.PADDING : dp.PADDING + len(one), lane] = one
-    rows = _rows_of(words, length)
+        letters[PADDING : PADDING + len(one), lane] = one
+    rows = _rows_of(vectors, length, 4)
     with on_cpu(), precision("int64"):
-        lcs = lcs_of_pairs(*words, letters, np.int32(longest), rows=rows)
+        lcs = lcs_of_pairs(*vectors, letters, np.int32(longest), rows=rows)
         return np.asarray(lcs)[: len(i)]
-
-
-# ------------------------------------------------------------------------------
-# Edit distances of some queries to blocks of targets, on the CPU.
-#
-# Targets lie in lanes, bits along them (``edits.dp.edit_bits``), as for common
-# subsequences (``bits.lcs_windows``). Short targets have short words, of which a step
-# computes more.
-
-QUERY_SLOTS = 1024  # queries of a call
-WORDS = (np.uint16, np.uint32, np.uint64)
-LANE_BYTES = 2048  # of the words of all lanes, where one word has a target …
-MANY_LANES = ((4, 128), (8, 64))  # … lanes of more words, up to so many …
-FEW_LANES = 32  # … and of still more, or where lengths differ
-SHORT = 32  # letters on average, where a sequence at a time takes longer
-MAX_SPREAD = 1.25  # times the shortest target that the longest of many lanes is
-
-edits_of_queries = stored(dp.edits_of_queries, ("rows",))
-
-
-def word_type(longest: int, other: int) -> np.dtype:
-    """The words of targets of up to ``longest`` letters, whose distances to sequences
-    of up to ``other`` letters are below their range."""
-    for word in map(np.dtype, WORDS):
-        if longest <= word.itemsize * 8 and other < 1 << word.itemsize * 8:
-            return word
-    return np.dtype(np.uint64)
-
-
-def lanes_of(longest: int, other: int) -> int:
-    """Lanes of a block whose longest target has so many letters."""
-    word = word_type(longest, other)
-    words = -(-longest // dp.WORD_BITS)
-    if words <= 1:
-        return LANE_BYTES // word.itemsize
-    return next((lanes for most, lanes in MANY_LANES if words <= most), FEW_LANES)
-
-
-def block_size(lengths: np.ndarray, at: int, other: int) -> int:
-    """How many of some targets, longest first, are a block from place ``at`` on."""
-    lanes = lanes_of(int(lengths[at]), other)
-    last = lengths[min(at + lanes, len(lengths)) - 1]
-    alike = lengths[at] <= max(MAX_SPREAD * last, dp.WORD_BITS)
-    return lanes if alike else min(lanes, FEW_LANES)
-
-
-def _codes(
-    targets: LetterCodes, which: np.ndarray, lanes: int, word: np.dtype, padding: int
-):
-    """(codes (lanes, columns) that end where the last word does, groups, words)."""
-    longest = int(targets.lengths[which].max(initial=0))
-    width = word.itemsize * 8
-    words, groups = words_of(max(-(-longest // width), 1))
-    codes = np.full((lanes, groups * words * width), padding, targets.codes.dtype)
-    _fill_ends(codes, targets, which)
-    return codes, groups, words
-
-
-def _fill_ends(rows: np.ndarray, sequences: LetterCodes, which: np.ndarray) -> None:
-    """Write some sequences into rows, each up to the end of its row."""
-    flat, width = sequences.codes, rows.shape[1]
-    first, length = sequences.starts[which], sequences.lengths[which]
-    total = int(length.sum())
-    if total < SHORT * len(length):
-        ends = np.cumsum(length)
-        back = np.repeat(ends, length) - np.arange(total)  # from the end, 1 the last
-        row = np.repeat(np.arange(len(length)), length)
-        rows[row, width - back] = flat[np.repeat(first + length, length) - back]
-        return
-    for row, at, count in zip(rows, first.tolist(), length.tolist(), strict=False):
-        row[width - count :] = flat[at : at + count]
-
-
-def _packed(columns: np.ndarray, word: np.dtype, room: int, groups: int, words: int):
-    """Flags (lanes, columns) -> words (room, words, lanes), empty beyond ``groups``."""
-    packed = np.packbits(columns, axis=1, bitorder="little")
-    by_word = packed.view(word.newbyteorder("<")).T.reshape(groups, words, -1)
-    if room == groups:
-        return by_word
-    return np.pad(by_word, ((0, room - groups), (0, 0), (0, 0)))
-
-
-def rows_of(groups: int, length: np.ndarray) -> int:
-    """Room for edges from one group to the next."""
-    return bucket(int(length.max(initial=0))) if groups > 1 else 0
-
-
-class TargetWords(NamedTuple):
-    """Targets in lanes, as ``edit_bits.edits_of_queries`` reads them."""
-
-    match: np.ndarray  # unsigned (room for groups, letters + 1, words, lanes)
-    groups: np.int32
-
-
-def target_words(targets: LetterCodes, which: np.ndarray, other: int) -> TargetWords:
-    """For each letter the columns of each target that hold it.
-
-    other : no query has more letters
-    """
-    size, longest = targets.size, int(targets.lengths[which].max(initial=0))
-    word, lanes = word_type(longest, other), lanes_of(longest, other)
-    lanes = lanes if len(which) > FEW_LANES else FEW_LANES
-    codes, groups, words = _codes(targets, which, lanes, word, size)
-    room = bucket(groups, 2, 1)
-    match = np.zeros((room, bucket(size, 2, 4) + 1, words, lanes), word)
-    for letter in range(size):
-        match[:, letter] = _packed(codes == letter, word, room, groups, words)
-    match[:, size:] = _packed(codes == size, word, room, groups, words)[:, None]
-    return TargetWords(match, np.int32(groups))
-
-
-def edits_block(
-    queries: QueryLetters, some: slice, words: TargetWords
-) -> Iterator[np.ndarray]:
-    """Distances of a run of queries to a block of targets; the letter that pads the
-    queries is the number of letters.
-
-    Yields
-    ------
-    unsigned (queries, lanes)
-        Of up to ``QUERY_SLOTS`` queries at a time.
-    """
-    start, length = queries.start[some], queries.length[some]
-    rows = rows_of(int(words.groups), length)
-    for at in range(0, len(start), QUERY_SLOTS):
-        few = [x[at : at + QUERY_SLOTS] for x in (start, length)]
-        count = len(few[0])
-        few = [np.pad(x, (0, bucket(count, 4, 16) - count)) for x in few]
-        with on_cpu(), precision("int64"):
-            args = *words, queries.letters, *few, np.int32(count)
-            yield np.asarray(edits_of_queries(*args, rows=rows))[:count]
-
-
-# ------------------------------------------------------------------------------
-# Edit distances of pairs, a pair a lane, on the CPU (``edits.dp.edit_planes``).
-#
-# NumPy copies the letters before the end of each sequence, as many of all; what lies
-# before the sequence itself is not read. Pairs run in the order of the words of their
-# targets, and of falling lengths of their queries, so that those swept at once are
-# alike.
-
-LANES_OF_WORDS = (128, 64)  # of targets of two words, and of more
-RUN_LETTERS = 2**20  # of a call, so that threads have some each
-RUN_PAIRS = 2**14  # of a call, at most
-LEAST_COLUMNS = 16  # of the shortest words
-LEAST_ROOM = 2**12  # letters before the first sequence: more than a row has beyond it
-LEAST_PLACES = 32  # room for the letters of a query
-
-edits_of_pairs = stored(dp.edits_of_pairs, ("words", "lanes", "planes", "bits", "rows"))
 
 
 class PairLetters(NamedTuple):
@@ -261,23 +155,6 @@ def pair_letters(sequences: LetterCodes) -> PairLetters:
     return PairLetters(codes, ends, lengths, sequences.size.bit_length())
 
 
-def _classes(columns: np.ndarray) -> np.ndarray:
-    """How many ``LEAST_COLUMNS`` the words of targets have, by their columns. Up to
-    eight words are told apart, then up to one in eight."""
-    words = -(-columns // dp.WORD_BITS)
-    shift = np.maximum(np.frexp(words)[1] - 3, 0)
-    many = (-(-words >> shift) << shift) * (dp.WORD_BITS // LEAST_COLUMNS)
-    short = 2 ** np.frexp(np.maximum(columns - 1, 0) // LEAST_COLUMNS)[1]
-    return np.where(columns <= dp.WORD_BITS, short, many)
-
-
-def pair_lanes(columns: int, pairs: int) -> int:
-    """How many of so many pairs are swept at once."""
-    words = columns // dp.WORD_BITS
-    lanes = LANE_BYTES * 8 // columns if words <= 1 else LANES_OF_WORDS[words > 2]
-    return min(lanes, bucket(pairs, 2, FEW_LANES))
-
-
 def runs(
     lengths: np.ndarray, i: np.ndarray, j: np.ndarray
 ) -> Iterator[tuple[np.ndarray, int, int]]:
@@ -292,7 +169,9 @@ def runs(
     while at < len(order):
         kind = int(classes[order[at]])
         columns, alike = kind * LEAST_COLUMNS, int(ends[kind - 1]) - at
-        lanes = pair_lanes(columns, len(order))
+        words = columns // WORD_BITS
+        lanes = LANE_BYTES * 8 // columns if words <= 1 else LANES_OF_WORDS[words > 2]
+        lanes = min(lanes, bucket(len(order), 2, FEW_LANES))
         letters = int(m[order[at]]) + columns
         most = max(min(RUN_LETTERS // letters, RUN_PAIRS), lanes)
         # Lanes beyond those of a kind have shorter ones rather than none.
@@ -301,13 +180,23 @@ def runs(
         at += count
 
 
+def _classes(columns: np.ndarray) -> np.ndarray:
+    """How many ``LEAST_COLUMNS`` the words of targets have, by their columns. Up to
+    eight words are told apart, then up to one in eight."""
+    words = -(-columns // WORD_BITS)
+    shift = np.maximum(np.frexp(words)[1] - 3, 0)
+    many = (-(-words >> shift) << shift) * (WORD_BITS // LEAST_COLUMNS)
+    short = 2 ** np.frexp(np.maximum(columns - 1, 0) // LEAST_COLUMNS)[1]
+    return np.where(columns <= WORD_BITS, short, many)
+
+
 def edits_zipped(
     letters: PairLetters, i: np.ndarray, j: np.ndarray, columns: int, lanes: int
 ) -> np.ndarray:
     """Distances of the pairs of a run, query ``i[k]`` to target ``j[k]``."""
     m, n = letters.lengths[i], letters.lengths[j]
     longest, dtype = int(m.max(initial=0)), letters.codes.dtype
-    word = np.promote_types(word_type(min(columns, dp.WORD_BITS), longest), dtype)
+    word = np.promote_types(word_type(min(columns, WORD_BITS), longest), dtype)
     width, letter_bits = word.itemsize * 8, dtype.itemsize * 8
     words, groups = words_of(-(-columns // width))
     room = bucket(groups, 2, 1)
@@ -317,7 +206,8 @@ def edits_zipped(
     queries = letters.before(i, bucket(longest, 2, LEAST_PLACES)).view(word)
     sides = targets, n.astype(np.int32), queries, m.astype(np.int32)
     place = np.int32(-(-count // lanes)), np.int32(room - groups)
+    rows = bucket(longest) if groups > 1 else 0
     static = {"words": words, "lanes": lanes, "planes": letters.planes}
-    static |= {"bits": letter_bits, "rows": rows_of(groups, m)}
+    static |= {"bits": letter_bits, "rows": rows}
     with on_cpu(), precision("int64"):
         return np.asarray(edits_of_pairs(*sides, *place, **static))[:count]

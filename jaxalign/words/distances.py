@@ -1,7 +1,9 @@
-"""Edit distances of one pair: each word of ``edit_bits`` is one integer of any length.
+"""Edit distances of some pairs, and who computes them.
 
-Rows that are kept give a path too. Nothing is compiled, and any hashable values are
-letters.
+Pairs of a small job need no compiler: where many are alike they lie side by side in
+arrays of NumPy (``words.rows``), else each word of a pair is one integer of Python.
+Others lie side by side in the lanes of compiled words (``words.cpu``), or are computed
+by a GPU.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -12,12 +14,32 @@ from jaxalign.model import operations
 from jaxalign.model.alphabet import LetterCodes
 from jaxalign.runtime.devices import by_length, refuse_over, refuse_without_threads
 from jaxalign.runtime.pipeline import in_threads
+from jaxalign.words.match_vectors import (
+    WORD_BITS,
+    edit_block_size,
+    edit_vectors,
+    query_letters,
+)
+from jaxalign.words.rows import edit_distances, edit_seconds, edit_step
 
+MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
+ROW_SECONDS, LETTER_SECONDS = 5e-7, 2e-10  # of integers: a row, a letter of it
+LANE_CELLS = 6e10  # a second, of words in lanes
+# A GPU takes a second to load its programs and the letters. A thread of it has a pair,
+# and 128 threads are about as fast as a core: fewer pairs are better off on 16 cores.
+GPU_SECONDS, GPU_PAIRS = 1.0, 2**12
+GPU_LETTERS = 2**17  # of a sequence: a launch has memory for 64 times 128 such pairs
+GPU_CODES = 2**31 - 2**28  # letters of all sequences: their places are int32
+MAX_CODES = 255  # letters of a table of match words, the padding letter beside them
+CELLS_OF_BYTE = 4  # of the rows that a path is read from: two bits of a cell
+STEP_CODES = np.zeros(256, np.uint8)  # letters of ``path`` -> operations
+STEP_CODES[list(b"=XID")] = operations.EQUAL, operations.DIFFER, 1, 2
 Letters = Sequence[Hashable]
 
 
 def _rows(query: Letters, target: Letters) -> Iterator[tuple[int, int, int]]:
-    """D, U and V of each row; bit 0 is the column of the first letter of the target."""
+    """D, U and V (``words.dp``) of each row; bit 0 is the column of the first letter of
+    the target. Words are integers, and any hashable values are letters."""
     everywhere = (1 << len(target)) - 1
     match: dict[Hashable, int] = {}
     for j, letter in enumerate(target):
@@ -71,26 +93,6 @@ def path(query: Letters, target: Letters) -> tuple[int, bytes]:
     return len(steps) - steps.count(b"="), bytes(steps)
 
 
-# ------------------------------------------------------------------------------
-# Edit distances of some pairs.
-#
-# Pairs of a small job are computed one after the other by integers of Python, which
-# needs no compiler. Others lie side by side in the lanes of words.
-
-MAX_SECONDS = 0.5  # of a job by integers: about as long as to compile
-ROW_SECONDS, LETTER_SECONDS = 5e-7, 2e-10  # of integers: a row, a letter of it
-LANE_CELLS = 6e10  # a second, of words in lanes
-# A GPU takes a second to load its programs and the letters. A thread of it has a pair,
-# and 128 threads are about as fast as a core: fewer pairs are better off on 16 cores.
-GPU_SECONDS, GPU_PAIRS = 1.0, 2**12
-GPU_LETTERS = 2**17  # of a sequence: a launch has memory for 64 times 128 such pairs
-GPU_CODES = 2**31 - 2**28  # letters of all sequences: their places are int32
-MAX_CODES = 255  # letters of a table of match words, the padding letter beside them
-CELLS_OF_BYTE = 4  # of the rows that a path is read from: two bits of a cell
-STEP_CODES = np.zeros(256, np.uint8)  # letters of ``edit_integers.path`` -> operations
-STEP_CODES[list(b"=XID")] = operations.EQUAL, operations.DIFFER, 1, 2
-
-
 def seconds(m: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Of pairs of these lengths by integers."""
     rows = np.minimum(m, n)
@@ -103,10 +105,13 @@ def distances(
     """Distances int32 (P,) of sequences ``i`` to sequences ``j``."""
     m, n = sequences.lengths[i], sequences.lengths[j]
     if seconds(m, n).sum() <= MAX_SECONDS:
-        return _by_integers(sequences, i, j)
+        return _without_compiler(sequences, i, j)
     refuse_without_threads()
-    some = _for_a_gpu(sequences, m, n, threads)
-    launches = _launches(sequences) if some.any() else None
+    some, launches = _for_a_gpu(sequences, m, n, threads), None
+    if some.any():
+        from jaxalign.words.gpu import pair_launches_of
+
+        launches = pair_launches_of(sequences)
     if launches is None:
         return _by_lanes(sequences, i, j, threads)
     edits = np.zeros(len(i), np.int32)
@@ -125,13 +130,6 @@ def _for_a_gpu(
     cells = (m * n)[fits]
     much = cells.sum() >= GPU_SECONDS * LANE_CELLS * threads
     return fits & (much and len(cells) >= GPU_PAIRS)
-
-
-def _launches(sequences: LetterCodes):
-    """Launches that compute distances on a GPU; None if there is none."""
-    from jaxalign.words.gpu import pair_launches_of
-
-    return pair_launches_of(sequences)
 
 
 def _shorter_first(
@@ -158,24 +156,17 @@ def _by_lanes(
     lengths = sequences.lengths
 
     def run(pairs: tuple[np.ndarray, int, int]):
-        some, *size = pairs
-        if _fewer_seconds(lengths, i[some], j[some], *size):
-            results[some] = _by_integers(sequences, i[some], j[some])
+        some, columns, lanes = pairs
+        m, n = lengths[i[some]], lengths[j[some]]
+        cells = float(m.max()) * columns * lanes * -(-len(some) // lanes)
+        if seconds(m, n).sum() <= cells / LANE_CELLS:
+            results[some] = _without_compiler(sequences, i[some], j[some])
         else:
+            size = columns, lanes
             results[some] = cpu.edits_zipped(letters, i[some], j[some], *size)
 
     in_threads(run, cpu.runs(lengths, i, j), threads)
     return results
-
-
-def _fewer_seconds(
-    lengths: np.ndarray, i: np.ndarray, j: np.ndarray, columns: int, lanes: int
-) -> bool:
-    """Whether a run of pairs takes less time by integers."""
-    m, n = lengths[i], lengths[j]
-    tiles = -(-len(i) // lanes)
-    cells = float(m.max()) * columns * lanes * tiles
-    return seconds(m, n).sum() <= cells / LANE_CELLS
 
 
 def paths(
@@ -203,11 +194,32 @@ def _texts(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> dict[int, li
     return {k: sequences[k].tolist() for k in {*i.tolist(), *j.tolist()}}
 
 
-def _by_integers(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    texts = _texts(sequences, i, j)
-    pairs = zip(i.tolist(), j.tolist(), strict=True)
-    edits = (distance(texts[a], texts[b]) for a, b in pairs)
-    return np.fromiter(edits, np.int32, len(i))
+def _without_compiler(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray
+) -> np.ndarray:
+    """Distances of some pairs, those of like sizes side by side."""
+    results = np.zeros(len(i), np.int32)
+    i, j = _shorter_first(sequences, i, j)
+    m, n = sequences.lengths[i], sequences.lengths[j]
+    words = -(-n // WORD_BITS)
+    order = by_length(m)
+    order = order[by_length(words[order])]
+    falling, at = -words[order], 0
+    while at < len(order):
+        alike = int(np.searchsorted(falling, falling[at], "right"))
+        some = order[at : min(alike, at + edit_step(-int(falling[at]), sequences.size))]
+        at += len(some)
+        sides = i[some], j[some]
+        by_integers = seconds(m[some], n[some]).sum()
+        fits = sequences.size <= MAX_CODES
+        if fits and edit_seconds(m[some], -int(falling[at - 1])) < by_integers:
+            results[some] = edit_distances(sequences, *sides)
+            continue
+        texts = _texts(sequences, *sides)
+        pairs = zip(*(side.tolist() for side in sides), strict=True)
+        edits = (distance(texts[a], texts[b]) for a, b in pairs)
+        results[some] = np.fromiter(edits, np.int32, len(some))
+    return results
 
 
 def _one_query(
@@ -215,15 +227,14 @@ def _one_query(
 ) -> None:
     """Distances of one sequence to others."""
     from jaxalign.words import cpu
-    from jaxalign.words.match_vectors import query_letters
 
     letters = query_letters(sequences, np.array([query]), sequences.size)
     order = by_length(sequences.lengths[j])
     longest = int(sequences.lengths[query])
 
     def block(some: np.ndarray):
-        words = cpu.target_words(sequences, j[some], longest)
-        (edits,) = cpu.edits_block(letters, slice(0, 1), words)
+        vectors = edit_vectors(sequences, j[some], longest)
+        (edits,) = cpu.edits_block(letters, slice(0, 1), vectors)
         results[some] = edits[0, : len(some)]
 
     in_threads(block, blocks_of(sequences.lengths[j], order, longest), threads)
@@ -233,10 +244,8 @@ def blocks_of(
     lengths: np.ndarray, order: np.ndarray, other: int
 ) -> Iterator[np.ndarray]:
     """Runs of an order of falling lengths, as many as are lanes."""
-    from jaxalign.words import cpu
-
     falling, at = lengths[order], 0
     while at < len(order):
-        count = cpu.block_size(falling, at, other)
+        count = edit_block_size(falling, at, other)
         yield order[at : at + count]
         at += count

@@ -1,26 +1,40 @@
-"""Longest common subsequences by bit-parallel words.
+"""Longest common subsequences and edit distances by bit-parallel words.
 
-Crochemore, Iliopoulos, Pinzon and Reid (2001), in the form of Hyyrö (2004). Bit j of V
-says that row i of the table of LCS does not rise from column j to column j + 1; M[c]
-has the bits of the columns whose letter is c. A letter c of the query takes V to the
-next row,
+The bits of a target lie in words, its first column in the lowest bit of the first word,
+and targets lie side by side in lanes; M[c] has the bits of the columns whose letter is
+c. A *step* takes the words of all lanes a letter c of the query further, so that the
+match words of a step are one row where all lanes read the same query. The words of long
+targets fall into groups, one swept after the other. JAX's 64-bit mode has to be on.
 
-    U = V & M[c],    V' = (V + U) | (V & ~M[c]),
+Common subsequences: Crochemore, Iliopoulos, Pinzon and Reid (2001), in the form of
+Hyyrö (2004). Bit j of V says that row i of the table of LCS does not rise from column j
+to column j + 1, and
 
-and the zero bits of the last V are the length of the LCS. A letter that matches nothing
-leaves V as it is, so it may stand for the wildcard and for padding.
+    U = V & M[c],    V' = (V + U) | (V & ~M[c]).
 
-The bits of a target lie in words of 64, its first column in the lowest bit of the first
-word, and targets lie side by side in lanes. Targets of up to 32 letters take words of
-32, of which an instruction has twice as many. All lanes read the same letter of a
-query, so that the match words of a step are one row. Of the sum V + U only the carry
-joins one word to the next: it is the highest bit of U | (V & ~sum), since U is part of
-V.
+The zero bits of the last V are the length of the LCS. A letter that matches nothing
+leaves V as it is, so it may stand for the wildcard and for padding. Of the sum V + U
+only the carry joins one word to the next: it is the highest bit of U | (V & ~sum),
+since U is part of V. Words come in blocks of ``BLOCK_WORDS``, and a block is one letter
+behind the block before it: a step needs the carry that the block before left in the
+step before. Within a step XLA computes the carries of a block once for each of its
+words, so a block is short.
 
-Words come in blocks of ``BLOCK_WORDS``, and a block is one letter behind the block
-before it: a step needs the carry that the block before left in the step before. Within
-a step XLA computes the carries of a block once for each of its words, so a block is
-short. JAX's 64-bit mode has to be on.
+Edit distances: Myers (1999), in the form of Hyyrö (2003). Bit j of P says that a row of
+the table rises by one from column j to column j + 1, bit j of N that it falls by one,
+and
+
+    E = M[c] | n,    D = (((E & P) + P) ^ P) | E | N,    U = N | ~(D | P),    V = D & P,
+    H = U << 1 | p,  P' = (V << 1 | n) | ~(D | H),       N' = D & H.
+
+U and V say that the table rises, or falls, from a row to the next, and p and n that it
+does so at the left edge of a word: the highest bits of U and V of the word before, or
+p = 1 and n = 0 of the first word. Blocks are not needed, since D is written down
+(``_written``). A target ends at the highest bit of its last word, where p and n of all
+rows add up to its distance. The columns before its first letter match the padding
+letter alone, and begin with P = 0. Real letters carry p = 1 through such columns, and
+the padding letter p = 0, and neither changes them. So the padding letter may come
+before a query, where it changes nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,11 +46,58 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.one_function import CPU_OPTIONS, one_function
+from jaxalign.words.match_vectors import PADDING
 
-WORD_BITS = 64
-MAX_WORDS = 16  # of a target that are swept at once; those of a longer one in groups
 BLOCK_WORDS = 2
-PADDING = 8  # letters without a match before and after a query: a step for each block
+
+
+def word_at(match: jax.Array, group: jax.Array, letter: jax.Array, word: int):
+    """Match words (lanes,) of a letter."""
+    lanes = match.shape[-1]
+    at = group, letter.astype(jnp.int32), jnp.int32(word), jnp.int32(0)
+    return lax.dynamic_slice(match, at, (1, 1, 1, lanes)).reshape(lanes)
+
+
+def _of_queries(
+    one: Callable[..., jax.Array],
+    dtype: Any,
+    match: jax.Array,
+    groups: jax.Array,
+    letters: jax.Array,
+    start: jax.Array,
+    length: jax.Array,
+    count: jax.Array,
+):
+    """Results dtype (slots, lanes) of one query after the other.
+
+    one : function (match, groups, match_of, letters) -> result (lanes,) of a query,
+        where ``match_of`` is a function (group, letter, word) -> match words
+    """
+
+    def all_queries(
+        match: jax.Array,
+        groups: jax.Array,
+        letters: jax.Array,
+        start: jax.Array,
+        length: jax.Array,
+        count: jax.Array,
+    ):
+        def query(q: jax.Array, results: jax.Array):
+            first = lax.dynamic_index_in_dim(start, q, 0, False)
+
+            def match_of(group: jax.Array, i: jax.Array, word: int):
+                code = lax.dynamic_index_in_dim(letters, first + i, 0, False)
+                return word_at(match, group, code, word)
+
+            m = lax.dynamic_index_in_dim(length, q, 0, False)
+            result = one(match, groups, match_of, m)
+            return lax.dynamic_update_index_in_dim(results, result, q, 0)
+
+        shape = start.shape[0], match.shape[-1]
+        results = lax.full(shape, jnp.asarray(0, dtype))
+        return lax.fori_loop(jnp.int32(0), count, query, results)
+
+    return one_function(all_queries)(match, groups, letters, start, length, count)
 
 
 def _lcs_word(v: jax.Array, match: jax.Array, carry: jax.Array | None):
@@ -143,13 +204,6 @@ def _subsequences(
     return lcs.astype(jnp.int32)
 
 
-def _word(match: jax.Array, group: jax.Array, letter: jax.Array, word: int):
-    """Match words (lanes,) of a letter."""
-    lanes = match.shape[-1]
-    at = group, letter.astype(jnp.int32), jnp.int32(word), jnp.int32(0)
-    return lax.dynamic_slice(match, at, (1, 1, 1, lanes)).reshape(lanes)
-
-
 @partial(jax.jit, static_argnames=("rows",))
 def lcs_of_queries(
     match: jax.Array,
@@ -185,31 +239,11 @@ def lcs_of_queries(
     """
     _, _, words, lanes = match.shape
 
-    def all_queries(
-        match: jax.Array,
-        groups: jax.Array,
-        letters: jax.Array,
-        start: jax.Array,
-        length: jax.Array,
-        count: jax.Array,
-    ):
-        def one(q: jax.Array, results: jax.Array):
-            first = lax.dynamic_index_in_dim(start, q, 0, False)
+    def one(match: jax.Array, groups: jax.Array, match_of: Callable, m: jax.Array):
+        return _subsequences(match_of, m, (words, lanes), match.dtype, groups, rows)
 
-            def match_of(group: jax.Array, i: jax.Array, word: int):
-                code = lax.dynamic_index_in_dim(letters, first + i, 0, False)
-                return _word(match, group, code, word)
-
-            m = lax.dynamic_index_in_dim(length, q, 0, False)
-            shape = words, lanes
-            lcs = _subsequences(match_of, m, shape, match.dtype, groups, rows)
-            return lax.dynamic_update_index_in_dim(results, lcs, q, 0)
-
-        kind = jnp.int32 if rows else jnp.int16
-        results = lax.full((start.shape[0], lanes), kind(0))
-        return lax.fori_loop(jnp.int32(0), count, one, results)
-
-    return one_function(all_queries)(match, groups, letters, start, length, count)
+    dtype = jnp.int32 if rows else jnp.int16
+    return _of_queries(one, dtype, match, groups, letters, start, length, count)
 
 
 @partial(jax.jit, static_argnames=("rows",))
@@ -260,30 +294,6 @@ def lcs_of_pairs(
         return lcs.astype(jnp.int32)
 
     return one_function(all_lanes)(match, groups, letters, length)
-
-
-# ------------------------------------------------------------------------------
-# Edit distances (Levenshtein) by bit-parallel words.
-#
-# Myers (1999), in the form of Hyyrö (2003). Bit j of P says that a row of the table of
-# distances rises by one from column j to column j + 1, bit j of N that it falls by one;
-# M[c] has the bits of the columns whose letter is c. A letter c of the query takes both
-# to the next row,
-#
-#   E = M[c] | n,    D = (((E & P) + P) ^ P) | E | N,    U = N | ~(D | P),    V = D & P,
-#   H = U << 1 | p,  P' = (V << 1 | n) | ~(D | H),       N' = D & H.
-#
-# U and V say that the table rises, or falls, from a row to the next, and p and n that
-# it does so at the left edge of a word: the highest bits of U and V of the word before,
-# or p = 1 and n = 0 of the first word.
-#
-# Words, lanes and groups are those of the common subsequences; blocks are not needed,
-# since D is written down (``_written``). A target ends at the highest bit of its last
-# word, where p and n of all rows add up to its distance. The columns before its first
-# letter match the padding letter alone, and begin with P = 0. Real letters carry p = 1
-# through such columns, and the padding letter p = 0, and neither changes them. So the
-# padding letter may come before a query, where it changes nothing. Words are uint64, or
-# shorter where all targets are.
 
 
 def _highest(word: jax.Array):
@@ -415,13 +425,6 @@ def _letters_of(words: list[jax.Array]):
     return total
 
 
-def word_at(match: jax.Array, group: jax.Array, letter: jax.Array, word: int):
-    """Match words (lanes,) of a letter."""
-    lanes = match.shape[-1]
-    at = group, letter.astype(jnp.int32), jnp.int32(word), jnp.int32(0)
-    return lax.dynamic_slice(match, at, (1, 1, 1, lanes)).reshape(lanes)
-
-
 @partial(jax.jit, static_argnames=("rows",), compiler_options=CPU_OPTIONS)
 def edits_of_queries(
     match: jax.Array,
@@ -440,7 +443,7 @@ def edits_of_queries(
     match : uint16, uint32 or uint64 (groups, letters + 1, words, lanes)
         The last letter matches the columns before each target, and no others.
     groups, letters, start, length, count, rows
-        As of ``bits.lcs_of_queries``.
+        As of ``lcs_of_queries``.
 
     Returns
     -------
@@ -450,45 +453,17 @@ def edits_of_queries(
     _, _, words, lanes = match.shape
     one_bit = match.dtype.type(1)
 
-    def all_queries(
-        match: jax.Array,
-        groups: jax.Array,
-        letters: jax.Array,
-        start: jax.Array,
-        length: jax.Array,
-        count: jax.Array,
-    ):
+    def one(match: jax.Array, groups: jax.Array, match_of: Callable, m: jax.Array):
         padding = jnp.int32(match.shape[1] - 1)
 
         def begin(group: jax.Array):
             return [~word_at(match, group, padding, w) for w in range(words)]
 
-        def one(q: jax.Array, results: jax.Array):
-            first = lax.dynamic_index_in_dim(start, q, 0, False)
+        before = lax.full((rows, lanes), one_bit) if rows else None
+        edge, both = lambda _: (one_bit, None), (jnp.int32(0), groups)
+        return distances_of(match_of, m, begin, edge, both, before)
 
-            def match_of(group: jax.Array, i: jax.Array, word: int):
-                code = lax.dynamic_index_in_dim(letters, first + i, 0, False)
-                return word_at(match, group, code, word)
-
-            before = lax.full((rows, lanes), one_bit) if rows else None
-            m = lax.dynamic_index_in_dim(length, q, 0, False)
-            edge, both = lambda _: (one_bit, None), (jnp.int32(0), groups)
-            edits = distances_of(match_of, m, begin, edge, both, before)
-            return lax.dynamic_update_index_in_dim(results, edits, q, 0)
-
-        results = lax.full((start.shape[0], lanes), match.dtype.type(0))
-        return lax.fori_loop(jnp.int32(0), count, one, results)
-
-    return one_function(all_queries)(match, groups, letters, start, length, count)
-
-
-# ------------------------------------------------------------------------------
-# Edit distances of pairs in lanes, each query with its own target.
-#
-# The letters of a lane come as they lie in memory, several in a word. A program lays
-# them out: of the targets one *plane* for each bit of a letter, a bit of a word for
-# each column. A column matches a letter of the query where all bits do. The rest is
-# ``edits.dp.edit_bits``.
+    return _of_queries(one, match.dtype, match, groups, letters, start, length, count)
 
 
 class LetterWords(NamedTuple):
@@ -550,6 +525,10 @@ def edits_of_pairs(
     *, words: int, lanes: int, planes: int, bits: int, rows: int = 0,
 ):  # fmt: skip
     """Distances of pairs in lanes, each query with its own target.
+
+    The letters of a lane come as they lie in memory, several in a word. The program
+    lays them out: of the targets one *plane* for each bit of a letter, a bit of a word
+    for each column. A column matches a letter of the query where all bits do.
 
     Parameters
     ----------

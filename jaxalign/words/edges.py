@@ -1,4 +1,8 @@
-"""Edges of a graph: pairs of sequences and their distances, sorted."""
+"""Edges of a graph: pairs of sequences and their distances, sorted by several threads.
+
+An edge is one number of 64 bits: to sort these is many times faster than ``lexsort``.
+Each thread sorts a part, then a range of all.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,14 +16,11 @@ from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import begins
 from jaxalign.runtime.pipeline import in_threads
 
-# ------------------------------------------------------------------------------
-# Many numbers in order, by several threads: each sorts a part, then a range of all.
-#
-# An edge is one number of 64 bits: to sort these is many times faster than ``lexsort``.
-
 BITS = 64
 RANGES = 4  # of a thread
 SAMPLE = 2**12  # numbers that ranges are cut by, of each part at most
+EDGE_BYTES = 12  # two numbers of sequences, a distance
+WORK_COPIES = 5  # of the edges, while a matrix is made of them
 
 
 def bits_of(largest: int) -> int:
@@ -99,10 +100,6 @@ def pack_all(
     return in_threads(partial(packed, bits=bits), parts, threads)
 
 
-EDGE_BYTES = 12  # two numbers of sequences, a distance
-WORK_COPIES = 5  # of the edges, while a matrix is made of them
-
-
 @dataclass(frozen=True, eq=False)
 class Edges:
     """Pairs (i, j) and their distances, int32 (edges,) each."""
@@ -170,9 +167,14 @@ def _least_of_many(edges: Edges) -> Edges:
 
 @dataclass(eq=False)
 class EdgeList:
-    """Edges that threads find, as far as a budget of bytes allows."""
+    """Edges that threads find, as far as a budget of bytes allows.
+
+    ``limit`` is the word for the largest distance, and ``advice`` follows in the error.
+    """
 
     budget: int
+    limit: str
+    advice: str = ""
     parts: list[Edges] = field(default_factory=list)
     count: int = 0
     lock: Any = field(default_factory=Lock)
@@ -190,8 +192,7 @@ class EdgeList:
             self.count += len(i)
             if self.count * EDGE_BYTES * WORK_COPIES > self.budget:
                 raise MemoryPlanError(
-                    f"{self.count:,} pairs, and more to come, are within the cutoff: "
-                    f"they exceed the memory budget of {self.budget:,} bytes; a lower "
-                    "cutoff has fewer, and stream_repertoire needs memory for a block "
-                    "of rows alone"
+                    f"{self.count:,} pairs, and more to come, are within the "
+                    f"{self.limit}: they exceed the memory budget of {self.budget:,} "
+                    f"bytes; a lower {self.limit} has fewer{self.advice}"
                 )

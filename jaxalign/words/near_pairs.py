@@ -1,19 +1,29 @@
 """All pairs of a set within an edit distance, without a row for each pair.
 
-Sequences lie in the order of falling lengths. A pair whose lengths differ by more than
-the cut is above it, so each sequence meets those that follow, up to a place.
+Few pairs are listed and compared. Of many, each sequence meets those that follow in the
+order of falling lengths, up to a place: a pair whose lengths differ by more than the
+cut is above it.
+
+Where the cut is low, pairs come from the *variants* that they share instead. Two
+sequences x and y within an edit distance k have an alignment of s substitutions, d
+letters of x alone and e of y alone, s + d + e <= k. Without the s + d letters of x and
+the s + e letters of y that are not paired with their like, the two are equal: so they
+share a variant with at most k letters deleted (Mor and Fraenkel 1982; Bocek et al.
+2007, FastSS). Equal variants have equal hashes. A hash is a sum over positions of a
+random number of position and letter, so that all variants come from a few running sums.
+Variants of one length are sorted together, and whoever shares a hash is compared.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations
+from math import comb, inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import LetterCodes, begins, ranks, spans
 from jaxalign.runtime.devices import by_length, refuse_without_threads
 from jaxalign.runtime.pipeline import in_threads
@@ -24,30 +34,355 @@ from jaxalign.words.distances import (
     distances,
     seconds,
 )
+from jaxalign.words.edges import EdgeList, Edges, least
+from jaxalign.words.match_vectors import QueryLetters, edit_vectors, query_letters
 
 if TYPE_CHECKING:
     from jaxalign.words.gpu import EditLaunches
 
 
-# ------------------------------------------------------------------------------
-# Hashes of sequences with some letters deleted, and pairs that share one.
-#
-# Two sequences x and y within an edit distance k have an alignment of s substitutions,
-# d letters of x alone and e of y alone, s + d + e <= k. Without the s + d letters of x
-# and the s + e letters of y that are not paired with their like, the two are equal: so
-# they share a variant with at most k letters deleted (Mor and Fraenkel 1982; Bocek et
-# al. 2007, FastSS). Equal variants have equal hashes. A hash is a sum over positions of
-# a random number of position and letter, so that all variants come from a few running
-# sums.
-
+GROUP = 4096  # queries whose letters lie side by side
+LAUNCHES_AT_ONCE = 2
+LEAST_CELLS_OF_A_GPU = 2e11  # fewer take less time than to compile its kernels
 SEED = 1982
 PAIRS_AT_ONCE = 2**22
+HASHED_LETTERS = 2**22  # of sequences of one length whose hashes are summed together
+KEY_COPIES = 4  # of 8 bytes: keys, hashes and groups of them
+SHARE = 4  # of the memory budget, for the keys of all threads
+LEAST_KEYS = 2**20  # of a pass: fewer save no memory worth having
+# Seconds of a variant, of the calls for a choice of letters, and of a pair that shares
+# a variant (AMD EPYC, AVX2, NumPy 2.4); more letters are not deleted
+VARIANT, CHOICE, SHARED_PAIR = 7e-8, 1e-5, 2e-7
+# Cells a second of a core by compiled words, and seconds that a job takes at least
+LANE_CELLS, LANE_SECONDS = 3e10, 0.02
+MAX_DELETED = 3
 
 
-def random_numbers(positions: int, letters: int) -> np.ndarray:
-    """uint64 (positions, letters)."""
-    draw = np.random.default_rng(SEED)
-    return draw.integers(0, 2**64, (positions, letters), np.uint64)
+class ManyPairs(Exception):
+    """More pairs share a variant than are worth comparing."""
+
+
+def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges:
+    """All pairs of a set whose distance is at most ``cut``, by i and j.
+
+    Raises
+    ------
+    MemoryPlanError
+        They exceed a budget of bytes.
+    """
+    order = by_length(sequences.lengths)
+    falling = sequences.lengths[order]
+    # A sequence meets those after it that are at most ``cut`` letters shorter.
+    last = np.searchsorted(-falling, cut - falling, side="right")
+    pairs = last - np.arange(len(order)) - 1
+    if (seconds(falling, falling) * pairs).sum() <= MAX_SECONDS:
+        first = np.repeat(np.arange(len(order)), pairs)
+        sides = order[first], order[first + 1 + ranks(pairs)]
+        return least([_near(sequences, *sides, cut, threads)])
+    folded = sequences.folded(MAX_CODES)
+    cells = float((falling * falling * pairs).sum())
+    launches = _launches(folded, cells)
+    if launches is None:
+        by_lanes = LANE_SECONDS + cells / LANE_CELLS
+        edges = _by_variants(sequences, cut, by_lanes, threads, budget)
+        if edges is not None:
+            return edges
+    refuse_without_threads()
+    queries, edges = _Falling(folded, order, last), _edge_list(budget)
+    # Only sequences up to a length can be queries of a launch, and those that follow.
+    begin = len(order)
+    if launches is not None:
+        begin = int(np.searchsorted(-falling, -launches.longest))
+        _look_by_launches(launches, queries, begin, cut, edges)
+    blocks = blocks_of(sequences.lengths, order[:begin], int(falling[0]))
+    look = partial(_look_at_block, queries, cut, edges)
+    in_threads(look, _places(blocks), threads)
+    if folded is sequences:
+        return least(edges.parts, threads)
+    # Distances of folded letters are at most the real ones.
+    near = [_near(sequences, x.i, x.j, cut, threads) for x in edges.parts]
+    return least(near, threads)
+
+
+def _near(
+    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, cut: int, threads: int
+) -> Edges:
+    """Those of some pairs that are within the cut."""
+    i, j = np.minimum(i, j), np.maximum(i, j)
+    edits = distances(sequences, i, j, threads)
+    near = edits <= cut
+    return Edges(*(x[near].astype(np.int32) for x in (i, j, edits)))
+
+
+def _edge_list(budget: int) -> EdgeList:
+    return EdgeList(budget, "cut", "")
+
+
+def _launches(sequences: LetterCodes, cells: float) -> "EditLaunches | None":
+    """Launches that compute so many cells on a GPU; None without one, or for few."""
+    if cells < LEAST_CELLS_OF_A_GPU:
+        return None
+    from jaxalign.words.gpu import near_launches_of
+
+    return near_launches_of(sequences)
+
+
+@dataclass(frozen=True, eq=False)
+class _Falling:
+    """Sequences, longest first, and the places that each of them meets: those after it
+    up to ``last``."""
+
+    sequences: LetterCodes
+    order: np.ndarray
+    last: np.ndarray
+
+    @cached_property
+    def letters(self) -> list[QueryLetters]:
+        """``GROUP`` sequences at a time, as ``cpu.edits_block`` reads them."""
+        groups = np.split(self.order, range(GROUP, len(self.order), GROUP))
+        size = self.sequences.size
+        return [query_letters(self.sequences, some, size) for some in groups]
+
+
+def _look_by_launches(
+    launches: "EditLaunches", queries: _Falling, begin: int, cut: int, edges: EdgeList
+) -> None:
+    """Add the near pairs of the targets from a place on, by launches on a GPU."""
+    order, end = queries.order, len(queries.order)
+    lengths = queries.sequences.lengths[order]
+
+    def groups(first: int, last: int) -> Iterator[np.ndarray]:
+        """Places of the queries of each launch."""
+        while first < last:
+            count = launches.query_count(int(lengths[first]))
+            yield np.arange(first, min(first + count, last))
+            first += count
+
+    for place in range(begin, end, launches.targets):
+        targets = order[place : place + launches.targets]
+        blocks = launches.blocks(targets)
+
+        def look(
+            some: np.ndarray,
+            place: int = place,
+            targets: np.ndarray = targets,
+            blocks: tuple[Any, np.ndarray] = blocks,
+        ) -> None:
+            first = int(np.searchsorted(queries.last, some[0], side="right")) - place
+            last = np.minimum(some - place, len(targets))
+            near = launches.near(order[some], blocks, max(first, 0), last, cut)
+            _add(edges, order[some[near.row]], targets[near.column], near.value)
+
+        # One waits for its launch while the other one runs.
+        last = int(queries.last[place + len(targets) - 1])
+        in_threads(look, groups(place, last), LAUNCHES_AT_ONCE)
+
+
+def _places(blocks: Iterable[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
+    """Blocks with the place of their first target."""
+    at = 0
+    for block in blocks:
+        yield at, block
+        at += len(block)
+
+
+def _look_at_block(
+    queries: _Falling, cut: int, edges: EdgeList, block: tuple[int, np.ndarray]
+) -> None:
+    """Add the near pairs of a block of targets with the places after theirs."""
+    from jaxalign.words import cpu
+
+    place, targets = block
+    end = int(queries.last[place + len(targets) - 1])
+    longest = int(queries.sequences.lengths[targets[0]])
+    vectors = edit_vectors(queries.sequences, targets, longest)
+    at = place
+    while at < end:
+        group = at // GROUP
+        first, at = at, min(end, (group + 1) * GROUP)
+        some = slice(first - group * GROUP, at - group * GROUP)
+        for edits in cpu.edits_block(queries.letters[group], some, vectors):
+            q, t = np.nonzero(edits[:, : len(targets)] <= cut)
+            after = q + first > t + place
+            q, t = q[after], t[after]
+            _add(edges, queries.order[q + first], targets[t], edits[q, t])
+            first += len(edits)
+
+
+def _add(edges: EdgeList, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
+    edges.add(np.minimum(i, j), np.maximum(i, j), distance)
+
+
+@dataclass(frozen=True, eq=False)
+class LengthClasses:
+    """Sequences by their lengths."""
+
+    sequences: LetterCodes
+    tables: dict[int, np.ndarray] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def members(self) -> dict[int, np.ndarray]:
+        """The sequences of every length that occurs."""
+        lengths = self.sequences.lengths
+        if lengths.max(initial=0) < 2**16:  # which are sorted by counting
+            lengths = lengths.astype(np.uint16)
+        order = np.argsort(lengths, kind="stable")
+        known, first = np.unique(lengths[order], return_index=True)
+        return dict(zip(known.tolist(), np.split(order, first[1:]), strict=True))
+
+    @property
+    def longest(self) -> int:
+        return max(self.members, default=0)
+
+    def letters(self, length: int, which: np.ndarray) -> np.ndarray:
+        """The letters of some sequences of a length, uint8 (sequences, length)."""
+        starts = self.sequences.starts[which]
+        return self.sequences.codes[starts[:, None] + np.arange(length)]
+
+    def table(self, length: int) -> np.ndarray:
+        """All letters of the members of a length."""
+        table = self.tables.get(length)
+        if table is None:
+            table = self.letters(length, self.members[length])
+            self.tables[length] = table
+        return table
+
+
+def variant_count(lengths: np.ndarray, deleted: int) -> int:
+    """How many variants with up to so many letters deleted some sequences have."""
+    known, counts = np.unique(lengths, return_counts=True)
+    many = zip(known.tolist(), counts.tolist(), strict=True)
+    return sum(count * _choices(length, deleted) for length, count in many)
+
+
+def _choices(length: int, deleted: int) -> int:
+    """Choices of up to so many letters to delete."""
+    return sum(comb(length, d) for d in range(min(deleted, length) + 1))
+
+
+def _by_variants(
+    sequences: LetterCodes, cut: int, most_seconds: float, threads: int, budget: int
+) -> Edges | None:
+    """Near pairs of a set, by i and j; None where that would take longer than some
+    seconds of a core."""
+    if cut > MAX_DELETED:
+        return None
+    lengths = sequences.lengths
+    choices = sum(_choices(n, cut) for n in np.unique(lengths).tolist())
+    left = most_seconds - CHOICE * choices - VARIANT * variant_count(lengths, cut)
+    if left <= 0:
+        return None
+    join = VariantJoin(sequences, None, cut, left / SHARED_PAIR)
+    edges = _edge_list(budget)
+    try:
+        add_by_variants(join, edges, threads, budget)
+    except ManyPairs:
+        return None
+    return least(edges.parts, threads)
+
+
+@dataclass(eq=False)
+class VariantJoin:
+    """Sequences that are compared: all pairs of them, or pairs across two sets.
+
+    Attributes
+    ----------
+    sequences : LetterCodes
+        One set, or the first and the second one.
+    first : int or None
+        How many are of the first of two sets.
+    cutoff : int
+    most : float
+        How many pairs that share a variant may be compared.
+    """
+
+    sequences: LetterCodes
+    first: int | None
+    cutoff: int
+    most: float = inf
+    pairs: int = field(default=0, init=False)
+    lock: Any = field(default_factory=Lock, init=False)
+
+    @cached_property
+    def classes(self) -> LengthClasses:
+        """The sequences by their lengths, with few letters: hashes may be equal."""
+        return LengthClasses(self.sequences.folded(MAX_CODES))
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """Random numbers of letters at positions, uint64 (positions, letters)."""
+        draw = np.random.default_rng(SEED)
+        shape = self.classes.longest, self.classes.sequences.size
+        return draw.integers(0, 2**64, shape, np.uint64)
+
+    def count(self, pairs: int) -> None:
+        """Count pairs that share a variant.
+
+        Raises
+        ------
+        ManyPairs
+        """
+        with self.lock:
+            self.pairs += pairs
+            if self.pairs > self.most:
+                raise ManyPairs
+
+
+def add_by_variants(
+    join: VariantJoin, edges: EdgeList, threads: int, budget: int
+) -> None:
+    """Add the pairs within the cutoff; those of a second set are numbered from 0. Pairs
+    may come more than once.
+
+    Raises
+    ------
+    ManyPairs
+    """
+    members = join.classes.members
+    if not members:
+        return
+    room = max(budget // (SHARE * threads * 8 * KEY_COPIES), LEAST_KEYS)
+    bits = max(len(join.sequences) - 1, 1).bit_length()
+    shortest, _ = max(min(members) - join.cutoff, 0), join.numbers
+
+    def add_of_length(length: int) -> None:
+        """Add the near pairs whose variants of a length are equal."""
+        count = sum(
+            len(members.get(length + d, ())) * comb(length + d, d)
+            for d in range(join.cutoff + 1)
+        )
+        passes = -(-count // room)
+        for number in range(passes):
+            keys = _keys(join, length, bits, (number, passes))
+            for i, j in pairs_of_equals(keys, bits):
+                join.count(len(i))
+                _compare(join, edges, i, j)
+
+    in_threads(add_of_length, range(shortest, join.classes.longest + 1), threads)
+
+
+def _keys(
+    join: VariantJoin, length: int, bits: int, share: tuple[int, int]
+) -> np.ndarray:
+    """Sorted keys, uint64: hashes of all variants of a length, above the number of the
+    sequence; of several passes those of one."""
+    keys, mask = [np.zeros(0, np.uint64)], np.uint64(2**64 - 2**bits)
+    for deleted in range(join.cutoff + 1):
+        members = join.classes.members.get(length + deleted, np.zeros(0, np.int64))
+        step = max(HASHED_LETTERS // max(length + deleted, 1), 1)
+        for at in range(0, len(members), step):
+            some = members[at : at + step]
+            letters = join.classes.letters(length + deleted, some)
+            for hashes in deletion_hashes(letters, deleted, join.numbers):
+                key = (hashes & mask) | some.astype(np.uint64)
+                if share[1] > 1:
+                    key = key[
+                        (hashes >> np.uint64(32)) % np.uint64(share[1]) == share[0]
+                    ]
+                keys.append(key)
+    joined = np.concatenate(keys)
+    joined.sort()
+    return joined[begins(joined)]
 
 
 def deletion_hashes(
@@ -61,7 +396,7 @@ def deletion_hashes(
     deleted : int
         How many letters, at most ``length``.
     numbers : uint64 (positions, letters)
-        Of ``random_numbers``.
+        Random numbers.
 
     Yields
     ------
@@ -111,192 +446,17 @@ def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, .
         yield numbers[left], numbers[left + 1 + ranks(partners[start:stop])]
 
 
-GROUP = 4096  # queries whose letters lie side by side
-LINK_BYTES = 12  # two numbers of sequences, a distance
-WORK_COPIES = 5  # of the links, while a matrix is made of them
-LAUNCHES_AT_ONCE = 2
-LEAST_CELLS_OF_A_GPU = 2e11  # fewer take less time than to compile its kernels
-
-
-class NearPairs(NamedTuple):
-    """Pairs i < j and their distances, int32 (P,) each."""
-
-    i: np.ndarray
-    j: np.ndarray
-    distance: np.ndarray
-
-
-def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> NearPairs:
-    """All pairs of a set whose distance is at most ``cut``.
-
-    Raises
-    ------
-    MemoryPlanError
-        They exceed a budget of bytes.
-    """
-    order = by_length(sequences.lengths)
-    falling = sequences.lengths[order]
-    # A sequence meets those after it that are at most ``cut`` letters shorter.
-    last = np.searchsorted(-falling, cut - falling, side="right")
-    pairs = last - np.arange(len(order)) - 1
-    if (seconds(falling, falling) * pairs).sum() <= MAX_SECONDS:
-        return _near(sequences, *_listed(order, pairs), cut, threads)
-    refuse_without_threads()
-    folded = sequences.folded(MAX_CODES)
-    queries, links = _Falling(folded, order, last), _Links(budget)
-    launches = _launches(folded, float((falling * falling * pairs).sum()))
-    # Only sequences up to a length can be queries of a launch, and those that follow.
-    begin = len(order)
-    if launches is not None:
-        begin = int(np.searchsorted(-falling, -launches.longest))
-        _look_by_launches(launches, queries, begin, cut, links)
-    blocks = blocks_of(sequences.lengths, order[:begin], int(falling[0]))
-    look = partial(_look_at_block, queries, cut, links)
-    in_threads(look, _places(blocks), threads)
-    i, j, distance = links.joined()
-    if folded is not sequences:  # distances of folded letters are at most the real ones
-        return _near(sequences, i, j, cut, threads)
-    return _sorted(i, j, distance)
-
-
-def _launches(sequences: LetterCodes, cells: float):
-    """Launches that compute so many cells on a GPU; None without one, or for few."""
-    if cells < LEAST_CELLS_OF_A_GPU:
-        return None
-    from jaxalign.words.gpu import near_launches_of
-
-    return near_launches_of(sequences)
-
-
-def _look_by_launches(
-    launches: "EditLaunches", queries: "_Falling", begin: int, cut: int, links: "_Links"
-):
-    """Add the near pairs of the targets from a place on, by launches on a GPU."""
-    order, end = queries.order, len(queries.order)
-    lengths = queries.sequences.lengths[order]
-
-    def groups(first: int, last: int):
-        """Places of the queries of each launch."""
-        while first < last:
-            count = launches.query_count(int(lengths[first]))
-            yield np.arange(first, min(first + count, last))
-            first += count
-
-    for place in range(begin, end, launches.targets):
-        targets = order[place : place + launches.targets]
-        blocks = launches.blocks(targets)
-
-        def look(
-            some: np.ndarray,
-            place: int = place,
-            targets: np.ndarray = targets,
-            blocks: tuple[Any, np.ndarray] = blocks,
-        ):
-            first = int(np.searchsorted(queries.last, some[0], side="right")) - place
-            last = np.minimum(some - place, len(targets))
-            near = launches.near(order[some], blocks, max(first, 0), last, cut)
-            links.add(order[some[near.row]], targets[near.column], near.value)
-
-        # One waits for its launch while the other one runs.
-        last = int(queries.last[place + len(targets) - 1])
-        in_threads(look, groups(place, last), LAUNCHES_AT_ONCE)
-
-
-def _places(blocks: Iterable[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
-    """Blocks with the place of their first target."""
-    at = 0
-    for block in blocks:
-        yield at, block
-        at += len(block)
-
-
-@dataclass(frozen=True, eq=False)
-class _Falling:
-    """Sequences, longest first, and the places that each of them meets: those after it
-    up to ``last``."""
-
-    sequences: LetterCodes
-    order: np.ndarray
-    last: np.ndarray
-
-    @cached_property
-    def letters(self) -> list:
-        """``GROUP`` sequences at a time, as ``edit_windows.edits_block`` reads them."""
-        from jaxalign.words.match_vectors import query_letters
-
-        groups = np.split(self.order, range(GROUP, len(self.order), GROUP))
-        size = self.sequences.size
-        return [query_letters(self.sequences, some, size) for some in groups]
-
-
-@dataclass(eq=False)
-class _Links:
-    """Pairs that threads find, as far as a budget of bytes allows."""
-
-    budget: int
-    pairs: list = field(default_factory=list)
-    count: int = 0
-    lock: Any = field(default_factory=Lock)
-
-    def add(self, *pairs: np.ndarray) -> None:
-        """Add i, j and distances of some."""
-        i, j, distance = (x.astype(np.int32) for x in pairs)
-        with self.lock:
-            self.pairs.append((i, j, distance))
-            self.count += len(i)
-            if self.count * LINK_BYTES * WORK_COPIES > self.budget:
-                raise MemoryPlanError(
-                    f"{self.count:,} pairs, and more to come, are within the cut: they "
-                    f"exceed the memory budget of {self.budget:,} bytes; a lower cut "
-                    "has fewer"
-                )
-
-    def joined(self) -> list[np.ndarray]:
-        """i, j and distances of all."""
-        none = (np.zeros(0, np.int32),) * 3
-        return [np.concatenate(x) for x in zip(none, *self.pairs, strict=True)]
-
-
-def _look_at_block(
-    queries: _Falling, cut: int, links: _Links, block: tuple[int, np.ndarray]
-) -> None:
-    """Add the near pairs of a block of targets with the places after theirs."""
-    from jaxalign.words import cpu
-
-    place, targets = block
-    end = int(queries.last[place + len(targets) - 1])
-    longest = int(queries.sequences.lengths[targets[0]])
-    words = cpu.target_words(queries.sequences, targets, longest)
-    at = place
-    while at < end:
-        group = at // GROUP
-        first, at = at, min(end, (group + 1) * GROUP)
-        some = slice(first - group * GROUP, at - group * GROUP)
-        for edits in cpu.edits_block(queries.letters[group], some, words):
-            q, t = np.nonzero(edits[:, : len(targets)] <= cut)
-            after = q + first > t + place
-            q, t = q[after], t[after]
-            i, j = queries.order[q + first], targets[t]
-            links.add(i, j, edits[q, t])
-            first += len(edits)
-
-
-def _listed(order: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair of places (k, k + 1 … k + pairs[k]) as sequences."""
-    first = np.repeat(np.arange(len(order)), pairs)
-    return order[first], order[first + 1 + ranks(pairs)]
-
-
-def _near(
-    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, cut: int, threads: int
-) -> NearPairs:
-    """Those of some pairs that are within the cut."""
-    edit_counts = distances(sequences, i, j, threads)
-    near = edit_counts <= cut
-    return _sorted(i[near], j[near], edit_counts[near])
-
-
-def _sorted(i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> NearPairs:
-    i, j = np.minimum(i, j), np.maximum(i, j)
-    order = np.lexsort((j, i))
-    return NearPairs(*(x[order].astype(np.int32) for x in (i, j, distance)))
+def _compare(join: VariantJoin, edges: EdgeList, i: np.ndarray, j: np.ndarray) -> None:
+    """Add those of some pairs that are near."""
+    if join.first is not None:
+        across = (i < join.first) & (j >= join.first)
+        i, j = i[across], j[across]
+    pairs = (i << np.uint64(32)) | j
+    pairs.sort()
+    pairs = pairs[begins(pairs)]
+    i = (pairs >> np.uint64(32)).astype(np.int64)
+    j = (pairs & np.uint64(2**32 - 1)).astype(np.int64)
+    if len(i):
+        distance = distances(join.sequences, i, j, 1)
+        near = distance <= join.cutoff
+        edges.add(i[near], j[near] - (join.first or 0), distance[near])

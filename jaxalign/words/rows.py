@@ -1,30 +1,31 @@
-"""Longest common subsequences by bit-parallel words, in NumPy: ``bits.lcs_words``
-without a compiler.
+"""Bit-parallel words in NumPy: common subsequences and edit distances without a
+compiler.
 
-Words of all pairs of some queries and some targets lie side by side, and a step reads
-one letter of every query. Of U = V & M the rest of V is V - U, which is V ^ U. Where a
-sequence is long, V is one integer of Python.
+Words of many pairs lie side by side, and a step reads one letter of every query; the
+recurrences are those of ``words.dp``. Of U = V & M the rest of V is V - U, which is
+V ^ U. Where a sequence is long, V is one integer of Python.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxalign.model.alphabet import CodedSequences, stacked
+from jaxalign.model.alphabet import CodedSequences, LetterCodes, stacked
+from jaxalign.words.match_vectors import WORD_BITS, flag_words, match_table, word_type
 
 if TYPE_CHECKING:
     from jaxalign.model.alphabet import Alphabet
 
 
-WORD_BITS = 64
 STEP_PAIRS = 2**14  # of which a word is read at once: five such arrays stay in a cache
+STEP_WORDS, STEP_MATCH = 2**16, 2**21  # of all pairs of a step, and of their vectors
 # Of sequences whose pairs are counted together: NumPy is called for each word and
 # letter, so pairs of a few longer ones are counted one after the other
 MOST_LETTERS = (256, 512, 1024, 2048, 4096)
 # Seconds of the calls for a word and a letter, of a word of a pair, and of a letter of
 # a pair alone, and a word of that (AMD EPYC, AVX2, NumPy 2.4)
 CALLS, WORD, LETTER, LETTER_WORD = 6e-6, 8.5e-10, 5e-7, 5e-10
-_SHIFT = np.uint64(WORD_BITS - 1)
+EDIT_CALLS, EDIT_WORD = 1e-5, 5e-9  # the first two, of edit distances
 
 
 def match_words(codes: np.ndarray, letters: int, wildcard: int | None) -> np.ndarray:
@@ -48,12 +49,8 @@ def match_words(codes: np.ndarray, letters: int, wildcard: int | None) -> np.nda
     words = max(-(-columns // WORD_BITS), 1)
     room = np.full((targets, words * WORD_BITS), letters, np.uint8)
     room[:, :columns] = codes
-    match = np.zeros((words, letters, targets), np.uint64)
-    for letter in range(letters):
-        if letter != wildcard:
-            packed = np.packbits(room == letter, axis=1, bitorder="little")
-            match[:, letter] = packed.view("<u8").T
-    return match
+    (match,) = match_table(room, letters, np.dtype(np.uint64), words, wildcard=wildcard)
+    return np.ascontiguousarray(match.swapaxes(0, 1))
 
 
 def lcs(codes: np.ndarray, lengths: np.ndarray, match: np.ndarray) -> np.ndarray:
@@ -78,11 +75,11 @@ def lcs(codes: np.ndarray, lengths: np.ndarray, match: np.ndarray) -> np.ndarray
     present = np.searchsorted(-lengths, -np.arange(longest))  # queries with a letter
     for at, count in enumerate(present.tolist()):
         some = [x[:count] for x in (carry, u, total, rest)]
-        _next_row(v[:, :count], match, codes[:count, at], *some)
+        _next_lcs_row(v[:, :count], match, codes[:count, at], *some)
     return np.bitwise_count(~v).sum(axis=0, dtype=np.int32)
 
 
-def _next_row(
+def _next_lcs_row(
     v: np.ndarray,
     match: np.ndarray,
     letters: np.ndarray,
@@ -104,7 +101,7 @@ def _next_row(
             np.invert(total, out=total)
             np.bitwise_and(rest, total, out=rest)
             np.bitwise_or(rest, u, out=rest)
-            np.right_shift(rest, _SHIFT, out=carry)
+            np.right_shift(rest, np.uint64(WORD_BITS - 1), out=carry)
 
 
 def lcs_block(
@@ -215,3 +212,90 @@ def lcs_of_long(
 def _bits(flags: np.ndarray) -> int:
     """Bit k of an integer is flag k."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+
+
+def edit_seconds(m: np.ndarray, words: int) -> float:
+    """About what ``edit_distances`` takes of pairs of m letters, falling, and targets
+    of so many words."""
+    return words * (EDIT_CALLS * float(m[0]) + EDIT_WORD * float(m.sum()))
+
+
+def edit_step(words: int, letters: int) -> int:
+    """How many pairs are computed at once whose targets have so many words."""
+    words = max(words, 1)
+    vectors = words * max(letters, 1)
+    return max(min(STEP_PAIRS, STEP_WORDS // words, STEP_MATCH // vectors), 1)
+
+
+def edit_distances(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Edit distances of sequences i, of falling lengths, to sequences j: int32 (P,)."""
+    m = sequences.lengths[i]
+    which, place = np.unique(j, return_inverse=True)
+    n, many = sequences.lengths[which], len(which)
+    word = word_type(int(n.max(initial=0)), 0)
+    width = word.itemsize * 8
+    words = max(-(-int(n.max(initial=0)) // width), 1)
+    inside = np.arange(words * width) < n[:, None]
+    codes = np.full(inside.shape, sequences.size, np.uint16)
+    codes[inside] = sequences.chosen(which).codes
+    (match,) = match_table(codes, sequences.size, word, words)
+    match = np.ascontiguousarray(match.swapaxes(0, 1)).reshape(words, -1)
+    p = np.full((words, len(i)), np.iinfo(word).max, word)
+    n_words = np.zeros_like(p)
+    room = np.empty((6, len(i)), word)
+    first = sequences.starts[i]
+    longest = int(m.max(initial=0))
+    present = np.searchsorted(-m, -np.arange(longest))  # queries with a letter
+    for at, count in enumerate(present.tolist()):
+        letters = sequences.codes[first[:count] + at].astype(np.intp)
+        _next_edit_row(
+            p[:, :count],
+            n_words[:, :count],
+            match,
+            letters * many + place[:count],
+            room[:, :count],
+        )
+    (mask,) = flag_words(inside, word, words)
+    rises = np.bitwise_count(p & mask[:, place]).sum(axis=0, dtype=np.int32)
+    falls = np.bitwise_count(n_words & mask[:, place]).sum(axis=0, dtype=np.int32)
+    return m.astype(np.int32) + rises - falls
+
+
+def _next_edit_row(
+    p_words: np.ndarray,
+    n_words: np.ndarray,
+    match: np.ndarray,
+    place: np.ndarray,
+    room: np.ndarray,
+) -> None:
+    """Take P and N of some pairs a letter further, whose match words have places."""
+    equal, d, up, down, rise, fall = room
+    one, highest = (p_words.dtype.type(x) for x in (1, 8 * p_words.itemsize - 1))
+    last = len(p_words) - 1
+    for word, (p, n) in enumerate(zip(p_words, n_words, strict=True)):
+        np.take(match[word], place, out=equal, mode="clip")
+        if word:
+            np.bitwise_or(equal, fall, out=equal)
+        np.bitwise_and(equal, p, out=d)
+        np.add(d, p, out=d)
+        np.bitwise_xor(d, p, out=d)
+        np.bitwise_or(d, equal, out=d)
+        np.bitwise_or(d, n, out=d)
+        np.bitwise_or(d, p, out=up)
+        np.invert(up, out=up)
+        np.bitwise_or(up, n, out=up)
+        np.bitwise_and(d, p, out=down)
+        if word < last:  # the highest bits, which the next word takes up
+            np.right_shift(up, highest, out=equal)
+            np.right_shift(down, highest, out=n)
+        np.left_shift(up, one, out=up)
+        np.bitwise_or(up, rise if word else one, out=up)
+        np.left_shift(down, one, out=down)
+        if word:
+            np.bitwise_or(down, fall, out=down)
+        if word < last:
+            rise[:], fall[:] = equal, n
+        np.bitwise_or(d, up, out=p)
+        np.invert(p, out=p)
+        np.bitwise_or(p, down, out=p)
+        np.bitwise_and(d, up, out=n)

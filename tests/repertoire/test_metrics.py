@@ -5,8 +5,9 @@ import receptor_oracle as oracle
 
 import jaxalign
 from jaxalign.model.scoring import Scoring
-from jaxalign.repertoire import bounds, by_deletion, rectangles
+from jaxalign.repertoire import bounds, rectangles
 from jaxalign.repertoire import graph as engine
+from jaxalign.words import near_pairs
 
 TEXTS = oracle.receptors(60, seed=1)
 SHORT = ["", "C", "CA", "CF", "CAF", "CAS", "CASF", "CASSF", "CASSFF", "CAWSFF"][1:]
@@ -123,7 +124,7 @@ def test_blocks_have_the_same_edges(metric, block_rows):
 @pytest.mark.parametrize("passes", [1, 3])
 def test_passes_over_hashes_miss_nothing(passes, monkeypatch):
     monkeypatch.setattr(engine, "VARIANT_PAIRS", 0)
-    monkeypatch.setattr(by_deletion, "LEAST_KEYS", 2**20 if passes == 1 else 2**8)
+    monkeypatch.setattr(near_pairs, "LEAST_KEYS", 2**20 if passes == 1 else 2**8)
     graph = jaxalign.repertoire_graph(TEXTS, metric="levenshtein", memory_budget=10**6)
     assert as_dict(graph.edges) == oracle.edges(TEXTS, oracle.levenshtein, 2)
 

@@ -10,24 +10,32 @@ from kernel_cases import values
 import jaxalign
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.model import alphabet
-from jaxalign.words import cpu, distances, dp, near_pairs
+from jaxalign.words import cpu, distances, match_vectors, near_pairs
 
 RNG = np.random.default_rng(3)
 
 
-@pytest.fixture(params=["integers", "lanes"])
+@pytest.fixture(params=["integers", "rows", "variants", "lanes"])
 def way(request, monkeypatch):
-    """Both ways, whatever takes less time."""
-    seconds = {"integers": 1e9, "lanes": -1}[request.param]
-    monkeypatch.setattr(distances, "MAX_SECONDS", seconds)
-    monkeypatch.setattr(near_pairs, "MAX_SECONDS", seconds)
+    """Every way, whatever takes less time: pair by pair, side by side in NumPy, by the
+    variants that near pairs share, and compiled."""
+    small = {"integers": 1e9, "rows": 1e9}.get(request.param, -1)
+    monkeypatch.setattr(
+        distances, "MAX_SECONDS", -1 if request.param == "lanes" else 1e9
+    )
+    monkeypatch.setattr(near_pairs, "MAX_SECONDS", small)
     monkeypatch.setattr(distances, "LANE_CELLS", 1e30)
+    cells = 1e-30 if request.param == "variants" else 1e30
+    monkeypatch.setattr(near_pairs, "LANE_CELLS", cells)
+    monkeypatch.setattr(near_pairs, "LANE_SECONDS", 0)
+    by_numpy = 1e9 if request.param == "integers" else -1
+    monkeypatch.setattr(distances, "edit_seconds", lambda *_: by_numpy)
     return request.param
 
 
 few_ways = pytest.mark.parametrize(
     "way",
-    ["integers", pytest.param("lanes", marks=pytest.mark.slow)],
+    ["integers", "rows", pytest.param("lanes", marks=pytest.mark.slow)],
     indirect=True,
 )
 
@@ -114,7 +122,7 @@ def test_lengths_around_the_ends_of_words(count, way):
 
 @few_ways
 def test_targets_of_several_groups_of_words(way):
-    longest = dp.MAX_WORDS * dp.WORD_BITS
+    longest = match_vectors.MAX_WORDS * match_vectors.WORD_BITS
     targets = [text(n) for n in (longest, longest + 1, 2 * longest + 70, 40)]
     targets += ["A" * 3 * longest]
     queries = [text(300), targets[1][::2], targets[2][5:], text(77), "A" * 700]
@@ -129,8 +137,8 @@ def test_targets_of_several_groups_of_words(way):
 
 
 def test_near_pairs_of_several_blocks(way, monkeypatch):
-    monkeypatch.setattr(cpu, "LANE_BYTES", 128)
-    monkeypatch.setattr(cpu, "QUERY_SLOTS", 50)
+    monkeypatch.setattr(match_vectors, "LANE_BYTES", 128)
+    monkeypatch.setattr(cpu, "EDIT_SLOTS", 50)
     monkeypatch.setattr(near_pairs, "GROUP", 120)
     some = [text(n, "ACDE") for n in RNG.integers(0, 24, 400)]
     some[7], some[300] = some[200], some[200]

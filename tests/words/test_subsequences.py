@@ -10,9 +10,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.proofs import proof
 from jaxalign.runtime.devices import by_length
-from jaxalign.words import cpu, dp, lanes, match_vectors
-from jaxalign.words import rows as lcs_rows
-from jaxalign.words.rows import lcs_block
+from jaxalign.words import cpu, match_vectors, rows
 
 SCORING = Scoring()
 ALPHABET = SCORING.alphabet
@@ -54,8 +52,8 @@ def of_blocks(queries, targets, alphabet=ALPHABET):
     found = np.concatenate(found, axis=1)
     order = by_length(queries.lengths)
     some = np.arange(len(targets))
-    rows = lcs_block(queries, order, targets, some, alphabet)
-    np.testing.assert_array_equal(rows, found[order])
+    by_rows = rows.lcs_block(queries, order, targets, some, alphabet)
+    np.testing.assert_array_equal(by_rows, found[order])
     return found
 
 
@@ -83,7 +81,7 @@ def test_words_of_targets_join(longest):
 
 def test_targets_of_several_groups_of_words():
     rng = np.random.default_rng(9)
-    longest = dp.MAX_WORDS * dp.WORD_BITS
+    longest = match_vectors.MAX_WORDS * match_vectors.WORD_BITS
     sizes = (longest, longest + 1, 3 * longest, 2 * longest - 7, 40)
     targets = ["".join(rng.choice(list("ACD"), n)) for n in sizes]
     targets.append("A" * 3 * longest)
@@ -96,7 +94,7 @@ def test_targets_of_several_groups_of_words():
 @pytest.mark.parametrize("most", [0, 60, 100, 300])
 def test_long_sequences_pair_by_pair(most, monkeypatch):
     """Of either side, all or none; what is short is counted together, as ever."""
-    monkeypatch.setattr(lcs_rows, "MOST_LETTERS", (most,))
+    monkeypatch.setattr(rows, "MOST_LETTERS", (most,))
     rng = np.random.default_rng(10)
     queries, targets = (
         ["".join(rng.choice(list("ACDX"), n)) for n in sizes]
@@ -107,37 +105,37 @@ def test_long_sequences_pair_by_pair(most, monkeypatch):
 
 
 def test_more_queries_and_targets_than_a_call_takes():
-    texts = some_texts(3, cpu.LCS_QUERY_SLOTS + 60, 40)
+    texts = some_texts(3, cpu.LCS_SLOTS + 60, 40)
     want = [[lcs_by_words(a, b, "X") for b in texts[:150]] for a in texts]
     assert of_blocks(texts, texts[:150]).tolist() == want
 
 
 def test_pairs_near_a_cut_are_those_that_a_loop_finds():
     rng = np.random.default_rng(3)
-    for rows, columns in ((1, 1), (3, 5), (40, 33)):
-        sides = (np.sort(rng.integers(0, 9, size))[::-1] for size in (rows, columns))
+    for height, columns in ((1, 1), (3, 5), (40, 33)):
+        sides = (np.sort(rng.integers(0, 9, size))[::-1] for size in (height, columns))
         (m, of_query), (n, of_target) = map(proof.classes_of, sides)
         least = rng.integers(0, 12, (len(m), len(n)))
         least[rng.random(least.shape) < 0.2] = proof.NEVER
-        counts = rng.integers(0, 8, (rows, columns)).astype(np.int16)
+        counts = rng.integers(0, 8, (height, columns)).astype(np.int16)
         found = proof.near(counts, least, of_query, of_target)
-        every = [(i, j) for i in range(rows) for j in range(columns)]
+        every = [(i, j) for i in range(height) for j in range(columns)]
         want = [x for x in every if counts[x] >= least[of_query[x[0]], of_target[x[1]]]]
         assert list(zip(*found, strict=True)) == want
 
 
 def test_short_sequences_take_more_lanes_and_shorter_words():
-    texts = ["A" * 32, *some_texts(8, 600, lanes.SHORT)]
+    texts = ["A" * 32, *some_texts(8, 600, match_vectors.SHORT)]
     sequences = as_sequences(texts, ALPHABET)
     order = by_length(sequences.lengths)
     assert proof.block_size(sequences.lengths[order], 0) == 512
-    words = match_vectors.match_words(sequences, order[:512], ALPHABET)
+    words = match_vectors.lcs_vectors(sequences, order[:512], ALPHABET)
     assert words.match.dtype == np.uint32 and words.match.shape[-1] == 512
     letters = match_vectors.query_letters(sequences, order, ALPHABET.size)
     some = slice(3, len(order))
     found = cpu.lcs_block(letters, some, sequences, order[:512], ALPHABET)
-    rows = lcs_block(sequences, order[3:], sequences, order[:512], ALPHABET)
-    np.testing.assert_array_equal(found, rows)
+    by_rows = rows.lcs_block(sequences, order[3:], sequences, order[:512], ALPHABET)
+    np.testing.assert_array_equal(found, by_rows)
     for i, j in ((0, 0), (5, 511), (len(order) - 4, 3)):
         want = lcs_by_words(texts[order[i + 3]], texts[order[j]], "X")
         assert found[i, j] == want

@@ -20,7 +20,7 @@ from jaxalign.pairs.pair_matrix import PairMatrix
 from jaxalign.pairs.plan import Piece, Plan, Task, zipped
 from jaxalign.runtime.devices import by_length
 from jaxalign.runtime.pipeline import in_threads
-from jaxalign.words.lanes import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
+from jaxalign.words.match_vectors import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
 from jaxalign.words.rows import STEP_PAIRS, lcs_block
 
 if TYPE_CHECKING:
