@@ -364,7 +364,7 @@ def _near(
     join: str,
     size: int,
 ):
-    """The pairs whose bounds reach a bar (``few_pairs.compact``), but those of a range
+    """The pairs whose bounds reach a bar (``gpu.compact``), but those of a range
     of columns of each row."""
     place = jnp.arange(counted.lcs.shape[1], dtype=jnp.int32)[None]
     mask = (place < first[:, None]) | (place >= last[:, None])

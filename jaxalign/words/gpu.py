@@ -1,7 +1,11 @@
-"""Launches of bit-parallel words: where their sequences lie, and the few pairs of a
-launch that are wanted.
+"""Bit-parallel words on a GPU: launches of edit distances, and what those of common
+subsequences share with them.
 
-The sizes of launches differ as little as can be, so that they share programs.
+All letters lie on the device. The sizes of launches differ as little as can be, so that
+they share programs, and few pairs of a launch are wanted. ``EditLaunches`` has queries
+and targets within a cut; queries beyond the registers of the kernel are computed on the
+CPU. ``EditPairLaunches`` has pairs with the same words, in the order of falling
+lengths, so that the 128 pairs of a program are alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,6 +33,18 @@ LEAST_ROWS = 2**15  # room for letters: one program for most launches
 LEAST_PAIRS = 2**14  # room for pairs
 MOST_ROOMS = 8  # of pairs, looked at one after the other by the same program
 RUN = 32  # places that are looked at together
+WORD_BITS = 32
+LEAST_BLOCKS, LEAST_PAIR_ROWS = 32, 2**12  # room of a launch of pairs
+# A row of letters has four of each of 128 pairs. A launch has rows of both sides and of
+# the edges of groups; a share of the memory so small leaves room for the one before.
+ROW_BYTES, LAUNCHES_OF_MEMORY = 3 * 4 * THREADS, 8
+UNKNOWN_BYTES = 2**32  # of a device that does not say
+LAUNCHES_AT_ONCE = 2  # on the device, one that runs and one that waits
+# Static arguments of the kernels
+BLOCKS = ("padding", "room", "front")
+TABLE = ("words", "padding", "stacks")
+EDITS = ("words", "padding", "rows", "interpret")
+PAIR_EDITS = ("words", "padding", "several", "interpret")
 
 
 class FewPairs(NamedTuple):
@@ -128,15 +144,14 @@ def _first(mask: jax.Array, size: int):
     return jnp.where(wanted <= count[-1], place, 0)
 
 
-# ------------------------------------------------------------------------------
-# Edit distances on a GPU: those within a cut, of launches of ``kernels_pallas``.
-#
-# Queries beyond the registers of the kernel are computed on the CPU.
-
-# Static arguments of the kernels.
-TABLE = ("words", "padding", "stacks")
-EDITS = ("words", "padding", "rows", "interpret")
-BLOCKS = ("padding", "room", "front")
+def device_codes(sequences: LetterCodes) -> jax.Array:
+    """Codes of up to 255 letters on JAX's default device, with some room behind them:
+    sets of like sizes share programs."""
+    codes = sequences.codes
+    step = 2 ** max(len(codes).bit_length() - 4, 8)
+    room = np.zeros((len(codes) // step + 1) * step, np.uint8)
+    room[: len(codes)] = codes
+    return jnp.asarray(room)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +174,8 @@ class EditLaunches:
         return min(self.queries, self.stacks * kernels_pallas.edit_stack(longest)[1])
 
     @cached_property
-    def codes(self):
-        """On the device."""
-        return jnp.asarray(np.append(self.sequences.codes, np.uint8(0)))
+    def codes(self) -> jax.Array:
+        return device_codes(self.sequences)
 
     def blocks(self, targets: np.ndarray):
         """The letters of some targets, of one launch at most, longest first, and their
@@ -232,27 +246,10 @@ def _within(
     *,
     size: int,
 ):
-    """Which pairs are within the cut (``few_pairs.compact``)."""
+    """Which pairs are within the cut (``compact``)."""
     column = jnp.arange(edits.shape[1], dtype=jnp.int32)[None]
     mask = (edits <= cut) & (first <= column) & (column < last[:, None])
     return compact(mask, edits, size, start)
-
-
-# ------------------------------------------------------------------------------
-# Edit distances of pairs on a GPU, by launches of ``kernels_pallas.pair_edits``.
-#
-# All letters lie on the device. Pairs of a launch have the same words and lie in the
-# order of falling lengths, so that the 128 pairs of a program are alike.
-
-PAIR_BLOCKS = ("padding", "room", "front")  # static arguments of the kernels
-PAIR_EDITS = ("words", "padding", "several", "interpret")
-WORD_BITS = 32
-LEAST_BLOCKS, LEAST_PAIR_ROWS = 32, 2**12  # room of a launch: few sizes, few programs
-# A row of letters has four of each of 128 pairs. A launch has rows of both sides and of
-# the edges of groups; a share of the memory so small leaves room for the one before.
-ROW_BYTES, LAUNCHES_OF_MEMORY = 3 * 4 * THREADS, 8
-UNKNOWN_BYTES = 2**32  # of a device that does not say
-LAUNCHES_AT_ONCE = 2  # on the device, one that runs and one that waits
 
 
 class _Launch(NamedTuple):
@@ -262,7 +259,7 @@ class _Launch(NamedTuple):
     words: int
     several: bool  # whether they may have more columns
     blocks: int  # room for so many times 128 pairs
-    rooms: tuple[int, int]  # for rows of letters of the columns, and of the others
+    rooms: tuple[int, ...]  # for rows of letters of the columns, and of the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,14 +272,8 @@ class EditPairLaunches:
     rows: int = 2**21  # of letters of a side of a launch, at most
 
     @cached_property
-    def codes(self):
-        """On the device, with some room behind them: sets of like sizes share
-        programs."""
-        codes = self.sequences.codes
-        step = 2 ** max(len(codes).bit_length() - 4, 8)
-        room = np.zeros(-(-max(len(codes), 1) // step) * step, np.uint8)
-        room[: len(codes)] = codes
-        return jnp.asarray(room)
+    def codes(self) -> jax.Array:
+        return device_codes(self.sequences)
 
     def distances(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Distances int32 (P,) of sequences ``i`` to sequences ``j``, not shorter."""
@@ -304,7 +295,7 @@ class EditPairLaunches:
     def _edits(self, launch: _Launch, i: np.ndarray, j: np.ndarray):
         """Distances on the device, int32 (pairs and more,)."""
         padding = kernels_pallas.pair_padding(self.sequences.size)
-        layout, sides = stored(kernels_pallas.target_blocks, PAIR_BLOCKS), []
+        layout, sides = stored(kernels_pallas.target_blocks, BLOCKS), []
         for which, room, front in zip((j, i), launch.rooms, (False, True), strict=True):
             where = places(self.sequences, which, launch.blocks * THREADS)
             static = {"padding": padding, "room": room, "front": front}
@@ -329,10 +320,7 @@ class EditPairLaunches:
             blocks = bucket(max(b - a for a, b in cuts), 4, LEAST_BLOCKS)
             most = [max(int(x[a:b].sum()) for a, b in cuts) for x in rows]
             most[0] += int(kernels_pallas.MAX_ROWS_READ)
-            rooms = (
-                bucket(most[0], 2, LEAST_PAIR_ROWS),
-                bucket(most[1], 2, LEAST_PAIR_ROWS),
-            )
+            rooms = tuple(bucket(x, 2, LEAST_PAIR_ROWS) for x in most)
             for a, b in cuts:
                 pairs = alike[a * THREADS : b * THREADS]
                 yield _Launch(pairs, words, more, blocks, rooms)

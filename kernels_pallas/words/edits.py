@@ -1,7 +1,7 @@
 """Edit distances of many pairs at once, by bit-parallel words.
 
 Bits lie along queries, which all threads of a program share, and a thread has a target
-of its own, as for common subsequences (``bits.lcs``). It keeps P and N, where a column
+of its own, as for common subsequences (``words.lcs``). It keeps P and N, where a column
 of the table rises and falls from a letter of the query to the next, and takes them
 through its letters c (Myers 1999, Hyyrö 2003):
 
@@ -20,6 +20,24 @@ the last letter of a query to the bit after it. There the carry of the sum ends,
 later at the latest, and V is 0. The padding letter matches separators alone, and before
 it S is 0. Then U and H are 0, and it changes nothing before a target's first letter:
 targets end together.
+
+Of pairs, each with its own query, a thread has one. Bits lie along the *columns*, one
+of its two sequences, and the thread takes P and N of ``words`` words through the
+letters of the other one. No other thread can use its match words, so these have to be
+few and cheap to make. A code of few bits has a row of match words for each letter.
+Other codes fall into two or three *fields* of bits: a row has the columns where a field
+has a value, and the columns of a letter are the AND of a row of each field. A protein
+of five bits takes 4 + 4 + 2 rows instead of 26. The words of the threads of a warp lie
+side by side in shared memory, so each finds its own in a bank of its own, whichever row
+it reads.
+
+More columns than ``words`` words hold are a *group* after the other. What crosses from
+a group to the next are three bits a letter: the carry of the sum, and the highest bits
+of U and V. They wait in global memory.
+
+Bits beyond the last column may be anything, since nothing comes down from them: the sum
+of the differences leaves them out. Padding letters come before the first letter of the
+other sequence. They match no column and have h = 0, so that they change nothing.
 """
 
 from functools import partial
@@ -50,12 +68,16 @@ from kernels_pallas.words.lcs import (
     table_of,
 )
 
-# ------------------------------------------------------------------------------
-# A letter of the bit-parallel words of edit distances, in registers of a thread.
-#
-# The recurrence is that of ``edits.edits``.
-
 ASM_WORDS = 8  # words of a statement
+STACK_WORD_COUNTS = (17, 21, 25, 29, 33, 37, 41, 49)  # of each a program
+SEPARATORS = 2  # bits of a slot at least that are no letters
+MAX_EDIT_QUERY = STACK_WORD_COUNTS[-1] * WORD_BITS - SEPARATORS  # letters
+WORD_COST, LETTER_COST = 10, 10  # instructions, of a letter of a target
+PAIR_WORD_COUNTS = (1, 2, 4, 6, 8, 10, 12, 16)  # of all columns
+GROUP_WORD_COUNTS = (12, 16)  # of a group, where there are several
+ROWS_OF_WORD = WORD_BITS // LETTERS_OF_WORD  # rows of letters, whose bits fill a word
+MAX_ROWS_READ = PAIR_WORD_COUNTS[-1] * ROWS_OF_WORD  # from the first of a block on
+FEW_CODES = 4  # that share a program
 
 
 def next_row(
@@ -175,12 +197,6 @@ def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) ->
 
 def _names(letter: str, count: int) -> str:
     return ", ".join(f"{letter}{k}" for k in range(count))
-
-
-STACK_WORD_COUNTS = (17, 21, 25, 29, 33, 37, 41, 49)  # of each a program
-SEPARATORS = 2  # bits of a slot at least that are no letters
-MAX_EDIT_QUERY = STACK_WORD_COUNTS[-1] * WORD_BITS - SEPARATORS  # letters
-WORD_COST, LETTER_COST = 10, 10  # instructions, of a letter of a target
 
 
 def edit_stack(longest: int) -> tuple[int, int]:
@@ -333,35 +349,6 @@ def _bits(begin, end):
     beyond = WORD_BITS - jnp.minimum(end, jnp.int32(WORD_BITS))
     ones = jnp.int32(-1)
     return lax.shift_left(ones, first) & lax.shift_right_logical(ones, beyond)
-
-
-# ------------------------------------------------------------------------------
-# Edit distances of pairs, each with its own query, by bit-parallel words.
-#
-# A thread has a pair. Bits lie along the *columns*, one of its two sequences, and the
-# thread takes P and N of ``words`` words through the letters of the other one
-# (``edits.edits`` has the recurrence). No other thread can use its match words, so
-# these have to be few and cheap to make. A code of few bits has a row of match words
-# for each letter. Other codes fall into two or three *fields* of bits: a row has the
-# columns where a field has a value, and the columns of a letter are the AND of a row of
-# each field. A protein of five bits takes 4 + 4 + 2 rows instead of 26. The words of
-# the threads of a warp lie side by side in shared memory, so each finds its own in a
-# bank of its own, whichever row it reads.
-#
-# More columns than ``words`` words hold are a *group* after the other. What crosses
-# from a group to the next are three bits a letter: the carry of the sum, and the
-# highest bits of U and V. They wait in global memory.
-#
-# Bits beyond the last column may be anything, since nothing comes down from them: the
-# sum of the differences leaves them out. Padding letters come before the first letter
-# of the other sequence. They match no column and have h = 0, so that they change
-# nothing.
-
-PAIR_WORD_COUNTS = (1, 2, 4, 6, 8, 10, 12, 16)  # of all columns
-GROUP_WORD_COUNTS = (12, 16)  # of a group, where there are several
-ROWS_OF_WORD = WORD_BITS // LETTERS_OF_WORD  # rows of letters, whose bits fill a word
-MAX_ROWS_READ = PAIR_WORD_COUNTS[-1] * ROWS_OF_WORD  # from the first of a block on
-FEW_CODES = 4  # that share a program
 
 
 class CodeField(NamedTuple):

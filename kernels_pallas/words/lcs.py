@@ -1,9 +1,13 @@
-"""Longest common subsequences of many pairs at once, by bit-parallel words.
+"""Longest common subsequences of many pairs at once, by bit-parallel words; and what
+kernels of such words share.
 
 Bits lie along a query, which all threads of a program share: its *match words*, for
 each letter the places that hold it, are in shared memory. A thread has a target of its
-own. It keeps V, a bit for every letter of the query, in registers, and takes it through
-its letters c one after the other (Hyyrö 2004):
+own, and a program a query and 128 targets. The rows of match words have an odd number
+of words, so that the threads of a warp, which read the same word of up to 32 different
+letters, find them in different banks. A thread keeps V, a bit for every letter of the
+query, in registers, and takes it through the letters c of its target one after the
+other (Hyyrö 2004):
 
     U = V & M[c],    V' = (V + U) | (V & ~M[c]).
 
@@ -32,18 +36,12 @@ from kernels_pallas.core.mosaic import (
     words_of,
 )
 
-# ------------------------------------------------------------------------------
-# Kernels of bit-parallel words share match words of queries, letters of targets, and a
-# program for each query and each 128 targets.
-#
-# Bits lie along a query, which all threads of a program share: its *match words*, for
-# each letter the places that hold it, are in shared memory. A thread has a target of
-# its own. The rows of match words have an odd number of words, so that the threads of a
-# warp, which read the same word of up to 32 different letters, find them in different
-# banks.
-
 WORD_BITS = 32
 LETTERS_OF_WORD = 4  # a byte each
+ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
+# Words of V; of each a program
+WORD_COUNTS = (2, 4, 8, 12, 16, 24, 32, 64, 128)  # each is a compilation
+MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits registers
 
 
 class TargetBlocks(NamedTuple):
@@ -156,12 +154,6 @@ def match_words(th: Threads, table: Any, match: Any, query: Any, size: int):
         th.store(match, thread, (word,), more=at)
     th.wait()
     return th.read_only(match)
-
-
-ASM_WORDS = 16  # of V that one statement adds up; a carry crosses in a register
-# Words of V; of each a program
-WORD_COUNTS = (2, 4, 8, 12, 16, 24, 32, 64, 128)  # each is a compilation
-MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits registers
 
 
 @partial(jax.jit, static_argnames=("words", "padding", "wildcard"))

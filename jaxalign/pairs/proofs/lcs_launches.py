@@ -278,7 +278,7 @@ def _near(
     lcs: jax.Array, rows: jax.Array, columns: jax.Array, met: jax.Array, cut: jax.Array,
     thresholds: jax.Array, start: jax.Array, *, filters: Filters, join: str, size: int,
 ):  # fmt: skip
-    """Which pairs may pass (``few_pairs.compact``); see ``LcsLaunches.candidates``.
+    """Which pairs may pass (``gpu.compact``); see ``LcsLaunches.candidates``.
 
     A pair of a set may be meant the other way round, so the lesser of both denominators
     counts.
