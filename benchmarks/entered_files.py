@@ -1,15 +1,21 @@
-"""Count the files that a warm call enters, and its moves from one file to another.
+"""Measure the house: how big the packages are, and what a reader of one call meets.
 
-A reader who follows one call meets these files, and turns from one to another as often
-as it moves. ``python -m benchmarks.entered_files`` prints both, and
-``tests/test_entered_files.py`` holds the limits.
+A reader who follows one call meets some files, and turns from one to another as often
+as it moves. ``python -m benchmarks.entered_files`` prints, for each call, its files,
+its moves, its depth and its functions, and then the files and lines of every room;
+``tests/test_entered_files.py`` holds the limits. A call is measured when warm: nothing
+is compiled or imported. Every thread counts, and a move is every change of file, at
+calls and at returns alike.
 """
 
+import ast
 import sys
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("jaxalign", "kernels_pallas")
@@ -18,7 +24,7 @@ PROTEINS = ["MKTAYIAKQRQISFVKSHFSRQ", "MKTAYIKQRISFVKSHFS", "MRTAYIAKQRWSFV"]
 
 @dataclass(frozen=True)
 class Trace:
-    """What a call enters.
+    """The way of one call through the project.
 
     Attributes
     ----------
@@ -26,15 +32,29 @@ class Trace:
         The project's files whose functions run, in any thread: paths under the root of
         the repository, sorted.
     moves : int
-        How often a function runs that stands in another file than the one that began
-        before it in the same thread.
+        Changes of file within a thread: a function of another file begins, or returns.
+    depth : int
+        The most functions of the project that call each other at one time.
+    functions : int
+        Distinct functions that run.
     """
 
     files: list[str]
     moves: int
+    depth: int
+    functions: int
 
 
-def trace(call: Callable, warm: bool = True) -> Trace:
+@dataclass
+class _Thread:
+    """Functions of the project that run in one thread, outermost first."""
+
+    stack: list[str] = field(default_factory=list)
+    moves: int = 0
+    depth: int = 0
+
+
+def trace(call: Callable[[], Any], warm: bool = True) -> Trace:
     """Follow a call without arguments, in all threads.
 
     Parameters
@@ -45,25 +65,97 @@ def trace(call: Callable, warm: bool = True) -> Trace:
     """
     for _ in range(2 if warm else 0):
         call()
-    entered: dict[int, list[str]] = {}
+    threads: dict[int, _Thread] = defaultdict(_Thread)
+    files, codes = set(), set()
 
-    def watch(frame, event, _argument):
-        if event == "call" and frame.f_code.co_name != "<module>":
-            names = entered.setdefault(threading.get_ident(), [])
-            if (name := _ours(frame.f_code.co_filename)) is not None:
-                names.append(name)
+    def count(frame: Any, event: str, _argument: Any) -> None:
+        code = frame.f_code
+        if event not in ("call", "return") or code.co_name == "<module>":
+            return
+        name = _ours(code.co_filename)
+        if name is None:
+            return
+        thread = threads[threading.get_ident()]
+        if event == "call":
+            thread.moves += bool(thread.stack) and thread.stack[-1] != name
+            thread.stack.append(name)
+            thread.depth = max(thread.depth, len(thread.stack))
+            files.add(name)
+            if not code.co_name.startswith("<"):  # comprehensions, in Python 3.11
+                codes.add(code)
+        elif thread.stack:
+            thread.stack.pop()
+            thread.moves += bool(thread.stack) and thread.stack[-1] != name
 
     before = sys.getprofile()
-    threading.setprofile(watch)
-    sys.setprofile(watch)
+    threading.setprofile(count)
+    sys.setprofile(count)
     try:
         call()
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
-    threads = [list(names) for names in entered.values()]
-    moves = sum(a != b for names in threads for a, b in zip(names, names[1:]))  # noqa: B905
-    return Trace(sorted({name for names in threads for name in names}), moves)
+    counts = list(threads.values())
+    return Trace(
+        sorted(files),
+        sum(thread.moves for thread in counts),
+        max((thread.depth for thread in counts), default=0),
+        len(codes),
+    )
+
+
+def lines_of(source: str) -> Counter[str]:
+    """Count the lines of a source by kind.
+
+    Returns
+    -------
+    Counter
+        Lines that are ``blank``, ``comment``, ``docstring``, ``import``, ``signature``
+        (decorators, and a definition up to its body) or ``statement``, the rest.
+    """
+    text = source.splitlines()
+    kinds = [
+        "blank" if not x.strip() else "comment" if x.lstrip()[0] == "#" else "statement"
+        for x in text
+    ]
+
+    def mark(first: int, last: int, kind: str) -> None:
+        kinds[first - 1 : last] = [kind] * (last - first + 1)
+
+    scopes = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            mark(node.lineno, node.end_lineno or node.lineno, "import")
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            body = node.body[0].lineno
+            first = min([node.lineno, *(x.lineno for x in node.decorator_list)])
+            mark(first, max(node.lineno, body - 1), "signature")
+        if isinstance(node, scopes) and ast.get_docstring(node) is not None:
+            mark(node.body[0].lineno, node.body[0].end_lineno or 0, "docstring")
+    return Counter(kinds)
+
+
+def sizes(folders: tuple[str, ...] = PACKAGES) -> dict[str, Counter[str]]:
+    """Count files and lines by room, the folders in ``folders``.
+
+    Returns
+    -------
+    dict of str to Counter
+        Room -> ``files``, ``lines``, and the lines of each kind (``lines_of``). Stubs
+        count as files and lines.
+    """
+    rooms: dict[str, Counter[str]] = defaultdict(Counter)
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py*")):
+            if path.suffix not in (".py", ".pyi") or "__pycache__" in path.parts:
+                continue
+            parts = path.relative_to(ROOT).parts
+            source = path.read_text()
+            lines = Counter(files=1, lines=len(source.splitlines()))
+            rooms["/".join(parts[:2] if len(parts) > 2 else parts[:1])] += (
+                lines + lines_of(source)
+            )
+    return dict(rooms)
 
 
 def _ours(path: str) -> str | None:
@@ -75,14 +167,14 @@ def _ours(path: str) -> str | None:
     return name.as_posix() if name.parts[0] in PACKAGES else None
 
 
-def two_strings() -> Callable:
-    """``align`` of two short proteins."""
+def two_strings() -> Callable[[], Any]:
+    """``align`` of two short proteins, by rows."""
     import jaxalign
 
     return lambda: jaxalign.align(*PROTEINS[:2])
 
 
-def command_line(folder: Path) -> Callable:
+def command_line(folder: Path) -> Callable[[], Any]:
     """``jaxalign all`` of a small FASTA file in a folder, to a table beside it."""
     from jaxalign.cli.main import main
 
@@ -93,36 +185,70 @@ def command_line(folder: Path) -> Callable:
     return lambda: main([*arguments, "--implementation", "sweep"])
 
 
-def set_of_proteins() -> Callable:
-    """``align_all`` of the same proteins, without the command line."""
+def set_of_proteins() -> Callable[[], Any]:
+    """``align_all`` of the same proteins, compiled, without the command line."""
     import jaxalign
 
     return lambda: jaxalign.align_all(PROTEINS, implementation="sweep")
 
 
-def search() -> Callable:
-    """``search`` of the same proteins among themselves, with paths."""
+def search() -> Callable[[], Any]:
+    """``search`` of ten proteins in a hundred, compiled, with paths."""
     import jaxalign
 
-    return lambda: jaxalign.search(PROTEINS, PROTEINS, implementation="sweep")
+    queries, targets = proteins(10), proteins(100)
+    return lambda: jaxalign.search(queries, targets, implementation="sweep")
 
 
-def split() -> Callable:
-    """``split`` of the same proteins in two folds."""
+def nearest() -> Callable[[], Any]:
+    """``nearest`` of ten proteins in a hundred, compiled."""
     import jaxalign
 
-    options = {"max_identity": 0.4, "folds": 2, "too_large": "keep"}
-    return lambda: jaxalign.split(PROTEINS, **options)
+    queries, targets = proteins(10), proteins(100)
+    return lambda: jaxalign.nearest(queries, targets, implementation="sweep")
 
 
-def triple() -> Callable:
+def split() -> Callable[[], Any]:
+    """``split`` of forty proteins in two folds, compiled."""
+    import jaxalign
+
+    sequences = proteins(40)
+    options: dict[str, Any] = {"max_identity": 0.4, "folds": 2, "too_large": "keep"}
+    return lambda: jaxalign.split(sequences, implementation="sweep", **options)
+
+
+def cluster() -> Callable[[], Any]:
+    """``cluster`` of three peptides, by rows."""
+    import jaxalign
+
+    return lambda: jaxalign.cluster(PROTEINS, min_identity=0.5)
+
+
+def repertoire() -> Callable[[], Any]:
+    """``repertoire_graph`` of sixty CDR3 sequences within one edit."""
+    import jaxalign
+
+    letters = "ACDEFGHIKLMNPQRSTVWY"
+    receptors = [f"CASS{a}{b}NEQFF" for a in letters for b in "LPG"]
+    options: dict[str, Any] = {"metric": "levenshtein", "cutoff": 1}
+    return lambda: jaxalign.repertoire_graph(receptors, **options)
+
+
+def proteins(count: int) -> list[str]:
+    """Proteins of up to 200 residues of those that ship with the project."""
+    text = (ROOT / "jaxalign/data/swissprot1000.fasta").read_text()
+    records = ("".join(x.splitlines()[1:]) for x in text.split(">")[1:])
+    return [record for record in records if len(record) <= 200][:count]
+
+
+def triple() -> Callable[[], Any]:
     """``align_three`` of three short proteins."""
     import jaxalign
 
     return lambda: jaxalign.align_three(*PROTEINS)
 
 
-def soft_gradient() -> Callable:
+def soft_gradient() -> Callable[[], Any]:
     """The gradient of ``soft_score`` by the scores of a pair."""
     import jax
     import jax.numpy as jnp
@@ -138,22 +264,37 @@ def main() -> None:
     import argparse
     import tempfile
 
-    argparse.ArgumentParser(description=__doc__).parse_args()
-
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", action="store_true", help="name the files, too")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         calls = {
             "align": two_strings(),
             "all": command_line(Path(folder)),
             "align_all": set_of_proteins(),
             "search": search(),
+            "nearest": nearest(),
             "split": split(),
+            "cluster": cluster(),
+            "repertoire": repertoire(),
             "triple": triple(),
             "soft gradient": soft_gradient(),
         }
+        print("call           files  moves  depth  functions")
         for name, call in calls.items():
-            steps = trace(call)
-            print(f"{name}: {len(steps.files)} files, {steps.moves} moves")
-            print(*(f"  {file}" for file in steps.files), sep="\n")
+            way = trace(call)
+            numbers = len(way.files), way.moves, way.depth, way.functions
+            print(f"{name:13}" + "".join(f"{x:7}" for x in numbers))
+            if options.files:
+                print(*(f"  {file}" for file in way.files), sep="\n")
+    rooms = sizes()
+    kinds = ["files", "lines", "statement", "docstring", "signature", "import", "blank"]
+    print(f"{'room':28}" + "".join(f"{kind:>10}" for kind in kinds))
+    for room, lines in [*rooms.items(), ("all", sum(rooms.values(), Counter()))]:
+        print(f"{room:28}" + "".join(f"{lines[kind]:10}" for kind in kinds))
+    for folder in ("tests", "benchmarks"):
+        lines = sum(sizes((folder,)).values(), Counter())
+        print(f"{folder:28}" + "".join(f"{lines[kind]:10}" for kind in kinds))
 
 
 if __name__ == "__main__":

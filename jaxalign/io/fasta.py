@@ -639,8 +639,8 @@ def pfam(alphabet: Alphabet | None = None) -> dict[str, Family]:
 
     Examples
     --------
-    >>> from jaxalign.io import families
-    >>> {name: len(family) for name, family in families.pfam().items()}["fn3"]
+    >>> from jaxalign.io import fasta
+    >>> {name: len(family) for name, family in fasta.pfam().items()}["fn3"]
     98
     """
     folder = resources.files("jaxalign.data") / "pfam"

@@ -325,7 +325,7 @@ def schedule(cells: Sequence[int], devices: int) -> Schedule:
 
     Examples
     --------
-    >>> print(plan([5, 5, 4, 4, 3, 3, 3], 3))
+    >>> print(schedule([5, 5, 4, 4, 3, 3, 3], 3))
     7 windows, 27 cells
     device 0: 3 windows, 11 cells
     device 1: 2 windows, 8 cells

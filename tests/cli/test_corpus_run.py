@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 def break_after(monkeypatch, blocks: int) -> None:
     """End a run after so many blocks, by an error that is none of the program's."""
-    read, count = corpus_files.fasta_blocks.read_blocks, [0]
+    read, count = corpus_files.fasta.read_blocks, [0]
 
     def reading(*given):
         for block in read(*given):
@@ -49,7 +49,7 @@ def break_after(monkeypatch, blocks: int) -> None:
                 raise KeyboardInterrupt
             yield block
 
-    monkeypatch.setattr(corpus_files.fasta_blocks, "read_blocks", reading)
+    monkeypatch.setattr(corpus_files.fasta, "read_blocks", reading)
 
 
 @every_verb
@@ -65,17 +65,17 @@ def test_an_interrupted_run_is_completed(run, folder, monkeypatch, verb):
     code, _, err = run(*words, "-o", "o.out", "-q")
     assert code == USAGE and "use --resume" in err
     seen = []
-    for module in (nearest_scan, purge_scan):
-        watch(monkeypatch, module, seen)
+    watch(monkeypatch, nearest_scan, "scan_by_identity", seen)
+    watch(monkeypatch, purge_scan, "scan", seen)
     assert run(*words, "-o", "o.out", "-q", "--resume")[0] == DONE
     assert Path("o.out").read_bytes() == Path("whole.out").read_bytes()
     assert not Path("o.out.partial").exists()
     assert verb == "score" or len(seen) == 7 - blocks, "finished blocks are not read"
 
 
-def watch(monkeypatch, module, seen):
+def watch(monkeypatch, module, name, seen):
     """Note the blocks that a scan is given."""
-    scan = module.scan
+    scan = getattr(module, name)
 
     def watched(tests, blocks, *given):
         def noted():
@@ -85,7 +85,7 @@ def watch(monkeypatch, module, seen):
 
         return scan(tests, noted(), *given)
 
-    monkeypatch.setattr(module, "scan", watched)
+    monkeypatch.setattr(module, name, watched)
 
 
 @every_verb

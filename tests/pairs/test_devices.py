@@ -125,14 +125,14 @@ def test_pairs_over_a_mesh(mesh):
 
 def test_a_mesh_runs_one_program(mesh, monkeypatch):
     programs = []
-    spmd = compiled.spmd._spmd
+    spmd = compiled.execute._spmd
 
     def watched(stacked, problem, **static):
         found = spmd(stacked, problem, **static)
         programs.append(found.score.sharding.device_set)
         return found
 
-    monkeypatch.setattr(compiled.spmd, "_spmd", watched)
+    monkeypatch.setattr(compiled.execute, "_spmd", watched)
     jaxalign.align_pairs(TEXTS[:8], TEXTS[8:16], mesh=mesh, window=2, output="score")
     assert programs == [set(jax.devices())]
 

@@ -161,7 +161,7 @@ def _interrupt(monkeypatch, after):
             raise RuntimeError("stopped")
         write(*args)
 
-    monkeypatch.setattr(parts_job.dataset, "write_part", limited)
+    monkeypatch.setattr(parts_job.runs, "write_part", limited)
 
 
 def test_other_inputs_are_refused(fasta, tmp_path, capsys, monkeypatch):

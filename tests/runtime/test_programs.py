@@ -585,7 +585,7 @@ def test_warm_up_leaves_the_programs_of_usual_jobs(folder, monkeypatch, capsys):
     assert lengths.min() >= 20 and lengths.max() == warmup.LONGEST
     monkeypatch.setattr(warmup, "LONGEST", 60)
     few = warmup.proteins(12)
-    monkeypatch.setattr(warmup, "random_proteins", lambda count: few)
+    monkeypatch.setattr(warmup, "proteins", lambda count: few)
     for one in programs._programs:  # as in a new process
         one.clear_cache()
         one._loaded_by_jax.clear()
