@@ -3,18 +3,18 @@
 Rows have words, and near pairs differ in few bits of these. Where pairs are few, all
 are compared; else XLA on the CPU writes a mask of a tile, whose pairs the host
 compares. The GPU kernels count near pairs, then list them with their distances; they
-compute sums over positions and edit distances alone (``kernels_compute``), and
+compute sums over positions and edit distances alone (``RowDistances``), and
 everything else is computed on the CPU.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
-from jaxalign.repertoire.metrics import pair_sums
 from jaxalign.runtime.devices import bucket, first_device, on_cpu
 from jaxalign.runtime.pipeline import in_threads
 
@@ -37,35 +37,9 @@ Check = Callable[[np.ndarray, np.ndarray], None]
 
 
 @dataclass(frozen=True, eq=False)
-class PositionSums:
-    """Exact distances of a rectangle: sums over positions.
-
-    Attributes
-    ----------
-    table : int32 (letters, letters)
-    x, y : uint8 (queries, positions), uint8 (targets, positions)
-    left : int (targets,)
-        The largest sum of a near pair.
-    add : function
-        Takes the rows of near pairs, and their sums.
-    """
-
-    table: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    left: np.ndarray
-    add: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
-
-    def check(self, q: np.ndarray, t: np.ndarray) -> None:
-        """Add those of some pairs that are near."""
-        sums = pair_sums(self.table, self.x, self.y, q, t)
-        near = sums <= self.left[t]
-        self.add(q[near], t[near], sums[near])
-
-
-@dataclass(frozen=True, eq=False)
-class EditDistances:
-    """Edit distances of a rectangle, for a GPU that computes them itself.
+class RowDistances:
+    """Exact distances of a rectangle: sums over positions, or edit distances, which
+    the GPU kernels compute themselves.
 
     Attributes
     ----------
@@ -74,12 +48,22 @@ class EditDistances:
         The largest distance of a near pair.
     add : function
         Takes the rows of near pairs, and their distances.
+    table : int32 (letters, letters) or None
+        What is summed; None of edit distances.
     """
 
     x: np.ndarray
     y: np.ndarray
     left: np.ndarray
     add: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+    table: np.ndarray | None = None
+
+    @property
+    def by_kernels(self) -> bool:
+        """Whether the kernels compute them."""
+        if self.table is None:
+            return self.x.shape[1] <= MAX_EDIT_ROWS
+        return len(self.table) <= NO_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +79,7 @@ class Rectangle:
         Both sides are the same rows, and a target follows its query.
     check : function
         Takes the rows of pairs that may be near.
-    sums : PositionSums or None
-        Where distances are these: a GPU computes them itself.
-    edits : EditDistances or None
-        The same of edit distances.
+    distances : RowDistances or None
     """
 
     queries: np.ndarray
@@ -106,12 +87,16 @@ class Rectangle:
     limits: np.ndarray
     triangle: bool
     check: Check
-    sums: PositionSums | None = None
-    edits: EditDistances | None = None
+    distances: RowDistances | None = None
 
     @property
     def pairs(self) -> int:
         return self.queries.shape[1] * self.targets.shape[1]
+
+    @property
+    def by_kernels(self) -> bool:
+        """Whether the kernels compute the distances of its pairs."""
+        return self.distances is not None and self.distances.by_kernels
 
 
 @dataclass(frozen=True)
@@ -161,7 +146,7 @@ def check_all(
             check_listed(one)
         return
     devices = devices or (first_device(),)
-    computable = any(map(kernels_compute, rectangles)) and has_kernels(devices)
+    computable = any(x.by_kernels for x in rectangles) and has_kernels(devices)
     kernels = _kernels() if computable else None
     if kernels is not None:  # each thread has arrays of its own on a device
         threads = min(threads, THREADS_OF_A_DEVICE * len(devices))
@@ -172,13 +157,20 @@ def check_all(
 def _pieces(
     rectangles: list[Rectangle], devices: tuple[Any, ...], kernels: Any
 ) -> Iterator[Callable[[], None]]:
-    """Functions that check a part of a rectangle each."""
-    room = kernel_room(rectangles)
+    """Functions that check a part of a rectangle each: those for kernels on the devices
+    in turn, with arrays of one size, so that programs are few."""
+    largest = max(max(x.queries.shape[1], x.targets.shape[1]) for x in rectangles)
+    room = min(bucket(largest, 4, LEAST_ROOM), MAX_ROOM)
     for one in rectangles:
         if one.pairs <= MAX_LISTED:
             yield partial(check_listed, one)
-        elif kernels is not None and kernels_compute(one):
-            yield from kernel_pieces(one, devices, kernels, room)
+        elif kernels is not None and one.by_kernels:
+            turn = cycle(devices)
+            for at in range(0, one.targets.shape[1], room):
+                for first in range(0, one.queries.shape[1], room):
+                    if not one.triangle or first <= at:
+                        part = _Part(one, first, at, room)
+                        yield partial(_check_by_kernels, part, kernels, next(turn))
         else:
             for first in range(0, one.queries.shape[1], CPU_TILE.queries):
                 yield partial(_check_row, one, first, CPU_TILE)
@@ -239,36 +231,6 @@ def _near_words() -> Any:
     return program()(near_words)
 
 
-def kernels_compute(one: Rectangle) -> bool:
-    """Whether the kernels compute the distances of a rectangle."""
-    if one.edits is not None:
-        return one.edits.x.shape[1] <= MAX_EDIT_ROWS
-    return one.sums is not None and len(one.sums.table) <= NO_LETTER
-
-
-def kernel_room(rectangles: list[Rectangle]) -> int:
-    """Rows of the arrays of all calls: one size, so that programs are few."""
-    sides = (one.queries.shape[1] for one in rectangles)
-    others = (one.targets.shape[1] for one in rectangles)
-    largest = max(*sides, *others, LEAST_ROOM)
-    return min(bucket(largest, 4, LEAST_ROOM), MAX_ROOM)
-
-
-def kernel_pieces(
-    one: Rectangle, devices: tuple[Any, ...], kernels: Any, room: int
-) -> Iterator[Callable[[], None]]:
-    """Functions that look for the near pairs of a part of a rectangle each, on the
-    devices in turn."""
-    number = 0
-    for at in range(0, one.targets.shape[1], room):
-        for first in range(0, one.queries.shape[1], room):
-            if one.triangle and first > at:
-                continue
-            device = devices[number % len(devices)]
-            number += 1
-            yield partial(_check, _Part(one, first, at, room), kernels, device)
-
-
 @dataclass(frozen=True, eq=False)
 class _Part:
     """Queries and targets of a rectangle from a place on, at most ``room`` of each."""
@@ -287,14 +249,13 @@ class _Part:
         return slice(self.at, self.at + self.room)
 
     @property
-    def distances(self) -> PositionSums | EditDistances:
-        distances = self.one.edits or self.one.sums
-        assert distances is not None
-        return distances
+    def distances(self) -> RowDistances:
+        assert self.one.distances is not None
+        return self.one.distances
 
     @property
     def edits(self) -> bool:
-        return self.one.edits is not None
+        return self.distances.table is None
 
     @property
     def triangle(self) -> bool:
@@ -313,9 +274,9 @@ class _Part:
     def limits(self, kernels: Any) -> Any:
         """``NearLimits``; two places beyond a row have no distance."""
         table = np.zeros((TABLE_LETTERS,) * 2, np.int32)
-        if self.one.sums is not None:
-            letters = len(self.one.sums.table)
-            table[:letters, :letters] = self.one.sums.table
+        if self.distances.table is not None:
+            letters = len(self.distances.table)
+            table[:letters, :letters] = self.distances.table
         left = self.distances.left[self.targets]
         some = self.one.limits[self.targets][None], left[None]
         sides = (padded(x.astype(np.int32), self.room, -1)[0] for x in some)
@@ -330,7 +291,7 @@ class _Part:
         return kernels.NearSizes(*map(np.int32, numbers))
 
 
-def _check(part: _Part, kernels: Any, device: Any) -> None:
+def _check_by_kernels(part: _Part, kernels: Any, device: Any) -> None:
     """Add the near pairs of a part."""
     import jax
 
