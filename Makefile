@@ -20,17 +20,19 @@ COMPILED := JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV)/compiled) \
 test: $(VENV)/dev
 	$(COMPILED) JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not gpu"
 
-# Every test; those of the rooms whose programs XLA compiles again as on a machine of 64
-# cores with AVX2 alone, of rooms that share work among cores the quick ones; and, as on
-# one core with SSE4.2 alone, the quick ones of the former.
-COMPILING := database words pairs similarity triples
-SHARING := homology repertoire runtime
+# Every test. Again as on a machine of 64 cores with AVX2 alone: those of rooms that divide
+# pairs among cores, and the quick ones of the other rooms whose programs XLA compiles or
+# that use threads. And, as on one core with SSE4.2 alone, the quick ones of the former.
+DIVIDING := database pairs words
+COMPILING := $(DIVIDING) similarity triples
+SHARING := homology repertoire runtime similarity triples
 ALL := $(COMPILED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+AVX2 := TEST_CORES=64 XLA_FLAGS=--xla_cpu_max_isa=AVX2
 
 test-all: $(VENV)/dev lint test-kernels
 	$(ALL) -m "not gpu"
-	TEST_CORES=64 XLA_FLAGS=--xla_cpu_max_isa=AVX2 $(ALL) -m "not gpu" $(COMPILING:%=tests/%)
-	TEST_CORES=64 $(ALL) -m "not slow and not gpu" $(SHARING:%=tests/%)
+	$(AVX2) $(ALL) -m "not gpu" $(DIVIDING:%=tests/%)
+	$(AVX2) $(ALL) -m "not slow and not gpu" $(SHARING:%=tests/%)
 	TEST_CORES=1 XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 $(ALL) -m "not slow and not gpu" $(COMPILING:%=tests/%)
 
 # GPU kernels, compiled for six generations: needs no GPU, but JAX's plugin for CUDA 13.

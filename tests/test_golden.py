@@ -71,7 +71,13 @@ COMPILED_SLOWLY = (
     "commands: search",
     # Three sequences have no rows.
     "align_triples",
-    "align_three",
+    "align_three: affine gap_model=quasi-natural schedule=sloped",
+    "align_three: linear gap_model=linear schedule=layered",
+    "align_three: dna gap_model=natural",
+    "align_three: linear gap_model=linear traceback=split",
+    "align_three: linear gap_model=linear traceback=bt2",
+    "align_three: affine traceback=bt1",
+    "align_three: dna traceback=bt3",
     "commands: three",
 )
 
