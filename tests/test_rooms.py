@@ -207,7 +207,7 @@ OUTSIDE = {
 }
 PALLAS_IMPORTER = "jaxalign/runtime/backend.py"
 # The form without a compiler: NumPy in place of JAX.
-BY_ROWS = {f"jaxalign/pairs/dp/{name}.py" for name in ("rows", "rows_walk")}
+BY_ROWS = {"jaxalign/pairs/dp/rows.py"}
 
 
 def place_of(module: str) -> str | None:
@@ -421,7 +421,7 @@ def test_no_room_has_the_name_of_a_public_function():
         ("pairs.api", "from jaxalign.io import fasta"),
         ("pairs", "from jaxalign.pairs import api"),
         ("pairs", "from jaxalign.triples import engine"),
-        ("pairs.cpu", "from jaxalign.pairs.gpu import launch_plan"),
+        ("pairs.cpu", "from jaxalign.pairs.gpu import launches"),
         ("pairs.gpu", "from jaxalign.pairs.cpu import execute"),
         ("pairs.gpu", "from kernels_pallas.pairs import fill"),
         ("pairs", "import kernels_pallas"),

@@ -41,7 +41,7 @@ PAIRS_TO_REGROUP = 2**16  # pairs: their indices take a megabyte
 
 def prepare(task: Task) -> Run:
     """The run of a ``cross`` job of scores: what a GPU reads is on its way there."""
-    run = Run(compiled.plan(task), None, compiled.kernels_pallas)
+    run = Run(compiled.plan_compiled(task), None, compiled.kernels_pallas)
     compiled.compile_launches(run)
     return run
 

@@ -386,7 +386,7 @@ def write_part(
     columns: Sequence[str] | None,
     identity: str,
 ) -> None:
-    """Write one part, a ``pairs.parts.query_ranges.Part``, and its entry; it has its
+    """Write one part, a ``pairs.part_stream.Part``, and its entry; it has its
     name when it is whole and on the disk.
 
     Raises

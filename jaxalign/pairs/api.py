@@ -53,9 +53,6 @@ from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.machine import gpu_use
 from jaxalign.signatures import with_options
 
-# ------------------------------------------------------------------------------
-# Matrices of all pairs, for guide trees and clusterings, and tables of one pair.
-
 SymmetricIdentity = Literal["shorter", "longer", "mean"]  # and without a path
 
 
@@ -86,7 +83,12 @@ def scores_matrix(
     queries, *rest = inputs.sets(scoring, *sets)
     chosen = PairOptions(**options, output="score")
     if not rest and symmetric(scoring, chosen):
-        return _square(all_table(queries, scoring, replace(chosen, include_self=True)))
+        table = all_table(queries, scoring, replace(chosen, include_self=True))
+        n = len(table.queries)
+        matrix = np.zeros((n, n), table["score"].dtype)
+        matrix[table["query"], table["target"]] = table["score"]
+        matrix[table["target"], table["query"]] = table["score"]
+        return matrix
     targets = rest[0] if rest else queries
     table = run("cross", queries, targets, scoring, chosen)
     return table["score"].reshape(len(queries), len(targets))
@@ -129,14 +131,6 @@ def distance_matrix(
     values = 1 - np.nan_to_num(ratio(table["max_identities"], below))
     distance[table["query"], table["target"]] = values
     return distance + distance.T
-
-
-def _square(table: Table) -> np.ndarray:
-    n = len(table.queries)
-    matrix = np.zeros((n, n), table["score"].dtype)
-    matrix[table["query"], table["target"]] = table["score"]
-    matrix[table["target"], table["query"]] = table["score"]
-    return matrix
 
 
 @overload
@@ -183,7 +177,7 @@ def dp_table(
            [ 0,  5,  0],
            [ 0,  0, 10]], dtype=int32)
     """
-    from jaxalign.pairs.dp_table import whole_table
+    from jaxalign.pairs.compiled import whole_table
 
     h, e, f = whole_table(*_one_pair(query, target, scoring, options))
     return (h, e, f) if gaps else h
@@ -201,7 +195,7 @@ def directions(
     Keys ``b_left, b_up, c_up, c_left``; also ``words``, uint32 (ceil(m / 8), n), the
     packed form the walk reads (``pairs.dp.directions``).
     """
-    from jaxalign.pairs.dp_table import directions_of
+    from jaxalign.pairs.compiled import directions_of
 
     return directions_of(*_one_pair(query, target, scoring, options))
 

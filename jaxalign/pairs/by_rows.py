@@ -1,4 +1,8 @@
-"""Pairs by rows, computed in NumPy: one alone, or a window of some pairs of a task.
+"""Jobs by rows, in NumPy, sooner than a compiler has begun with them.
+
+Whether a job is small depends on its lengths, mode and output, and on nothing that ran
+before. ``JAXALIGN_ROWS=off`` in the environment leaves every job to the compiled
+implementations, unless ``rows`` is named.
 
 One pair goes from two sequences to its alignment with nothing in between. In a window
 any pairs may be together, since nothing is compiled for them. Those of like longer
@@ -7,7 +11,7 @@ of them. A pair leaves the rows when its shorter side ends.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -33,6 +37,24 @@ from jaxalign.runtime.devices import (
 ROW_CELLS = 2**16  # of all pairs of a window: half the rows are half the calls of NumPy
 OTHER_SIDE = {"query": "target", "target": "query"}
 DTYPES = ("int16", "int32", "int64")
+SWITCH = "JAXALIGN_ROWS"
+# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks.whole_process --fills).
+ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
+CELL_SECONDS = 4e-9  # … and so much a cell; without a path two thirds of it
+STEP_SECONDS = 6e-6  # of a step of the walk of a window
+# A compiler takes 2.6 s for the first job of a size, and a stored program 0.1 s in each
+# process; on a GPU, which is busy for a hundredth of that then, rows pay less.
+MAX_SECONDS = {False: 1.5, True: 0.5}
+# … and twice as many with paths on a CPU: these take a program for each size of
+# windows, whose lanes look up their scores and are no faster than rows for zipped pairs
+PATHS_RATIO = 2
+NVIDIA = "/proc/driver/nvidia/version"
+LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
+# … of which identities are wanted: anti-diagonals take four times as long as rows, for
+# their scores are wider than a byte
+LONE_IDENTITY_CELLS = 2**26
+MAX_PAIR_CELLS = 2**26  # of a pair whose directions are held, whatever the budget
+MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
 
 
 def alignment(
@@ -85,12 +107,6 @@ def score_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
     """The narrowest dtype that holds all scores; rows are held with their extend."""
     known = _range(m, n, scoring, mode)
     return next((d for d in DTYPES if bounds.fits(known, d)), DTYPES[-1])
-
-
-def identities_fit(m: int, n: int, scoring: Scoring, mode: str) -> bool:
-    """Whether int32 holds all scores with identities in their low digits."""
-    factor = bounds.IDENTITY_BASE["int32"]
-    return bounds.fits(_range(m, n, scoring, mode), "int32", factor)
 
 
 def _range(m: int, n: int, scoring: Scoring, mode: str) -> bounds.Range:
@@ -156,42 +172,27 @@ def partition(
     windows = []
     by_position = task.scoring.by_position  # which are columns: they have a profile
     for swapped in (False, True):
-        some = np.flatnonzero(((m > n) | by_position) == swapped)
-        columns = (m if swapped else n)[some]
-        some = some[np.argsort(-columns, kind="stable")]
-        while len(some):
-            window = _next(task, budget, query, target, some, swapped)
-            if window is None:
+        rest = np.flatnonzero(((m > n) | by_position) == swapped)
+        short, long = (n, m) if swapped else (m, n)
+        rest = rest[np.argsort(-long[rest], kind="stable")]
+        while len(rest):
+            # As many of the next pairs as fit
+            most = max(ROW_CELLS // (int(long[rest[0]]) + 1), 1)
+            count = min(len(rest), most, task.window or len(rest))
+            while count:
+                some = rest[:count]
+                some = some[np.argsort(-short[some], kind="stable")]
+                sides = short[some], long[some]
+                dtype = _dtype(task, int(sides[0][0]), int(sides[1].max()))
+                window = RowsWindow(query[some], target[some], *sides, swapped, dtype)
+                if window_bytes(task, window) <= budget:
+                    break
+                count //= 2
+            else:
                 return None
             windows.append(window)
-            some = some[len(window.query) :]
+            rest = rest[count:]
     return windows
-
-
-def _next(
-    task: Task,
-    budget: int,
-    query: np.ndarray,
-    target: np.ndarray,
-    some: np.ndarray,
-    swapped: bool,
-) -> RowsWindow | None:
-    """The window of the first of some pairs, as many of them as fit."""
-    m, n = task.queries.lengths, task.targets.lengths
-    widest = int(m[query[some[0]]] if swapped else n[target[some[0]]])
-    count = min(len(some), max(ROW_CELLS // (widest + 1), 1), task.window or len(some))
-    while count:
-        pairs = some[:count]
-        sides = m[query[pairs]], n[target[pairs]]
-        short, long = sides[::-1] if swapped else sides
-        order = np.argsort(-short, kind="stable")
-        pairs, short, long = pairs[order], short[order], long[order]
-        dtype = _dtype(task, int(short[0]), int(long.max()))
-        window = RowsWindow(query[pairs], target[pairs], short, long, swapped, dtype)
-        if window_bytes(task, window) <= budget:
-            return window
-        count //= 2
-    return None
 
 
 def window_bytes(task: Task, window: RowsWindow) -> int:
@@ -206,32 +207,20 @@ def _pair_bytes(task: Task, m: Any, n: Any, score_bytes: int):
     return size + m * n + 48 * (m + n) if task.paths else size
 
 
-def largest_pair_bytes(task: Task) -> int:
-    """Bytes of the window that holds any pair of a task, and no other one."""
-    query, target = task.job.index()
-    m, n = task.queries.lengths[query], task.targets.lengths[target]
-    each = _pair_bytes(task, np.minimum(m, n), np.maximum(m, n), 8)
-    return int(each.max(initial=0))
-
-
 def _dtype(task: Task, m: int, n: int) -> str:
     """The narrowest dtype that holds all scores, or identities beside them."""
     narrow = score_dtype(m, n, task.scoring, task.mode)
     if task.output != "identity":
         return narrow
-    wide = identities_fit(m, n, task.scoring, task.mode)
+    # Does int32 hold all scores with identities in their low digits?
+    factor = bounds.IDENTITY_BASE["int32"]
+    wide = bounds.fits(_range(m, n, task.scoring, task.mode), "int32", factor)
     return "int32" if task.dtype(m, n) == "int32" and wide else "int64"
 
 
 def pieces_of(task: Task, windows: list[RowsWindow]) -> list[Piece]:
     """The pieces of some windows."""
-    return [Piece(task, x, x.filled_cells, compute, scores_of_window) for x in windows]
-
-
-def figures_of(task: Task, windows: list[RowsWindow]) -> dict:
-    """The figures of a plan of some windows."""
-    needed = [window_bytes(task, window) for window in windows]
-    return describe(task, len(windows), 0, needed, {x.dtype for x in windows})
+    return [Piece(task, x, x.filled_cells, compute) for x in windows]
 
 
 def compute(run: Run, worker: Worker, piece: Piece) -> None:
@@ -241,20 +230,10 @@ def compute(run: Run, worker: Worker, piece: Piece) -> None:
     worker.tell(rows_of_window.cells)
 
 
-def scores_of_window(_run: Run, _worker: Worker, _piece: Piece) -> Iterator:
-    """Scores that stay on a device: there is none (``database.small_scan``)."""
-    raise NotImplementedError("a search by rows has its own scan")
-
-
 def rows_of(task: Task, window: RowsWindow) -> Rows:
     """The rows of the result of a window."""
-    queries, targets = (
-        stacked(side, index)
-        for side, index in (
-            (task.queries, window.query),
-            (task.targets, window.target),
-        )
-    )
+    queries = stacked(task.queries, window.query)
+    targets = stacked(task.targets, window.target)
     problem = problem_of(
         task.scoring,
         window.dtype,
@@ -269,63 +248,22 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
         columns = np.broadcast_to(np.arange(columns.shape[1]), columns.shape)
     filled = rows.fill(sides[0], window.m, columns, window.n, problem, window.dtype,
                        task.paths)  # fmt: skip
-    walked = None
+    # (1, P) arrays, in the caller's orientation
+    result = RowsResult(filled.score.astype(window.dtype)[None])
     if task.paths:
-        wildcard = task.scoring.alphabet.wildcard_code
-        walked = rows.walk(filled, *sides, wildcard)
-    result = _result(task, window, filled, walked)
+        walked = rows.walk(filled, *sides, task.scoring.alphabet.wildcard_code)
+        end, start, steps = (filled.i, filled.j), (walked.i, walked.j), None
+        if task.output == "alignment":
+            steps = rows.OTHER[walked.steps] if window.swapped else walked.steps
+        if window.swapped:
+            end, start = end[::-1], start[::-1]
+        walked = walked._replace(i=start[0], j=start[1], steps=steps)
+        walked = walked._make(None if x is None else x[None] for x in walked)
+        end_i, end_j = (x.astype(np.int32)[None] for x in end)
+        result = RowsResult(result.score, end_i, end_j, walked)
     pair = window.query[None], window.target[None]
     whole = np.ones(pair[0].shape, bool)
     return collect(task, result, WindowPairs(*pair, whole, ~whole))
-
-
-def _result(
-    task: Task,
-    window: RowsWindow,
-    filled: rows.RowsFilled,
-    walked: rows.RowsPaths | None,
-) -> RowsResult:
-    """Fill and walk as (1, P) arrays, in the caller's orientation."""
-    score = filled.score.astype(window.dtype)[None]
-    if walked is None:
-        return RowsResult(score)
-    end = filled.i, filled.j
-    start, steps = (walked.i, walked.j), None
-    if window.swapped:
-        end, start = end[::-1], start[::-1]
-    if task.output == "alignment":
-        steps = rows.OTHER[walked.steps] if window.swapped else walked.steps
-    walked = walked._replace(i=start[0], j=start[1], steps=steps)
-    walked = walked._make(None if x is None else x[None] for x in walked)
-    i, j = (x.astype(np.int32)[None] for x in end)
-    return RowsResult(score, i, j, walked)
-
-
-# ------------------------------------------------------------------------------
-# Jobs that are done by rows, in NumPy, sooner than a compiler has begun with them.
-#
-# Whether a job is small depends on its lengths, mode and output, and on nothing that
-# ran before. ``JAXALIGN_ROWS=off`` in the environment leaves every job to the compiled
-# implementations, unless ``rows`` is named.
-
-SWITCH = "JAXALIGN_ROWS"
-# One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks.whole_process --fills).
-ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
-CELL_SECONDS = 4e-9  # … and so much a cell; without a path two thirds of it
-STEP_SECONDS = 6e-6  # of a step of the walk of a window
-# A compiler takes 2.6 s for the first job of a size, and a stored program 0.1 s in each
-# process; on a GPU, which is busy for a hundredth of that then, rows pay less.
-MAX_SECONDS = {False: 1.5, True: 0.5}
-# … and twice as many with paths on a CPU: these take a program for each size of
-# windows, whose lanes look up their scores and are no faster than rows for zipped pairs
-PATHS_RATIO = 2
-NVIDIA = "/proc/driver/nvidia/version"
-LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms for
-# … of which identities are wanted: anti-diagonals take four times as long as rows, for
-# their scores are wider than a byte
-LONE_IDENTITY_CELLS = 2**26
-MAX_PAIR_CELLS = 2**26  # of a pair whose directions are held, whatever the budget
-MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
 
 
 def aligned(
@@ -333,7 +271,7 @@ def aligned(
 ) -> Alignment | None:
     """The alignment of one pair; None where that is not small."""
     m, n = len(query.codes), len(target.codes)
-    small = m * n <= MAX_PAIR_CELLS and _is_short(m * n, min(m, n), paths=True)
+    small = m * n <= MAX_PAIR_CELLS and is_short(m * n, min(m, n), paths=True)
     chosen_by_jax = default_device() is not None or ambient_mesh() is not None
     if not small or chosen_by_jax or _switched_off():
         return None
@@ -358,18 +296,31 @@ def plan_by_rows(task: Task) -> Plan | None:
     budget = task.window_budget
     windows = partition(task, budget) if budget > 0 else None
     if windows is None:
-        if named:
-            _refuse(task)
+        if not named:
+            return None
+        # Bytes of the window that holds any pair of the task, and no other one
+        query, target = task.job.index()
+        m, n = task.queries.lengths[query], task.targets.lengths[target]
+        each = _pair_bytes(task, np.minimum(m, n), np.maximum(m, n), 8)
+        pair = int(each.max(initial=0))
+        if pair > MAX_WINDOW_BYTES:
+            raise MemoryPlanError(
+                f"a pair needs {show_bytes(pair)} with its directions, by rows at most "
+                f"{show_bytes(MAX_WINDOW_BYTES)}: leave the implementation open"
+            )
+        needed = task.result_bytes + pair * task.threads
+        refuse_over(needed, task.budget, f"{task.job.pairs:,} pairs")
         return None
     cells = sum(window.filled_cells for window in windows)
-    rows = sum(len(window.m) and int(window.m[0]) for window in windows)
+    row_count = sum(len(window.m) and int(window.m[0]) for window in windows)
     share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
-    if not named and not _is_short(cells * share, rows * share, task.paths):
+    if not named and not is_short(cells * share, row_count * share, task.paths):
         return None
-    figures = figures_of(task, windows)
+    needed = [window_bytes(task, window) for window in windows]
+    figures = describe(task, len(windows), 0, needed, {x.dtype for x in windows})
     figures |= {"threads": 1, "devices": ["cpu"], "device_cells": [cells]}
     figures |= {"budget_bytes": task.budget, "implementation": "rows"}
-    seconds = _seconds(cells, rows, task.paths)
+    seconds = _seconds(cells, row_count, task.paths)
     why = f"a small job: about {seconds:.2g} s in NumPy, without a compiler"
     why = "asked for" if named else why
     pieces = tuple(pieces_of(task, windows))
@@ -380,19 +331,7 @@ def seems_small(task: Task) -> bool:
     """Whether rows, without a compiler, may be the way, as far as cells tell."""
     if task.implementation == "rows":
         return True
-    return _may(task) and _is_short(task.job.total, 0, task.paths)
-
-
-def _refuse(task: Task) -> None:
-    """Refuse a job that is to be computed by rows and does not fit the budget."""
-    pair = largest_pair_bytes(task)
-    if pair > MAX_WINDOW_BYTES:
-        raise MemoryPlanError(
-            f"a pair needs {show_bytes(pair)} with its directions, by rows at most "
-            f"{show_bytes(MAX_WINDOW_BYTES)}: leave the implementation open"
-        )
-    needed = task.result_bytes + pair * task.threads
-    refuse_over(needed, task.budget, f"{task.job.pairs:,} pairs")
+    return _may(task) and is_short(task.job.total, 0, task.paths)
 
 
 def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
@@ -409,7 +348,7 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
         small |= m * n <= LONE_IDENTITY_CELLS
     if _may(task):
         small |= m * n <= LONE_CELLS
-        if _is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
+        if is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
             small[:] = True
     few = [pair for pair, is_small in zip(pairs, small, strict=True) if is_small]
     windows = partition(task, task.window_budget, few) if few else []
@@ -426,12 +365,8 @@ def _seconds(cells: float, rows: float, paths: bool) -> float:
     return cells * cost + rows * ROW_SECONDS + steps
 
 
-def is_short(cells: float) -> bool:
-    """Whether scores of so many cells may be computed by rows."""
-    return _is_short(cells, 0, paths=False)
-
-
-def _is_short(cells: float, rows: float, paths: bool) -> bool:
+def is_short(cells: float, rows: float = 0, paths: bool = False) -> bool:
+    """Whether so many cells and rows may be computed by rows."""
     gpu = may_have_gpu()
     ratio = PATHS_RATIO if paths and not gpu else 1
     return _seconds(cells, rows, paths) <= ratio * MAX_SECONDS[gpu]

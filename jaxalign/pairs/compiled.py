@@ -1,10 +1,9 @@
 """Plans for what XLA compiles: windows of a CPU, launches of a GPU, pairs alone.
 
-Nothing else of ``pairs.engine`` imports JAX, which takes longer than a small job by
-rows (``pairs.small_jobs``).
+``pairs.engine`` imports this when a job needs it: importing JAX takes longer than a
+small job by rows (``pairs.by_rows``).
 """
 
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import compress
@@ -17,14 +16,20 @@ from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
 from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.by_rows import lone_pairs
 from jaxalign.pairs.cpu import execute, long_pair, partition
+from jaxalign.pairs.cpu.execute import directions_of as directions_of
+from jaxalign.pairs.cpu.execute import pieces_beyond as pieces_beyond
+from jaxalign.pairs.cpu.execute import regroup as regroup
+from jaxalign.pairs.cpu.execute import run_mesh as run_mesh
+from jaxalign.pairs.cpu.execute import whole_table as whole_table
 from jaxalign.pairs.gpu import device_job, dispatch, launches
+from jaxalign.pairs.gpu.dispatch import collect as collect
 from jaxalign.pairs.long import align
 from jaxalign.pairs.options import IMPLEMENTATIONS, Implementation
 from jaxalign.pairs.pair_matrix import Partition
 from jaxalign.pairs.pair_matrix import pairs as pairs_of
 from jaxalign.pairs.plan import Piece, Plan, Task, describe
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
-from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.pairs.run_state import Run
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.devices import Device, first_device, refuse_over, show_bytes
 
@@ -59,24 +64,40 @@ def choose(
     return "sweep", reason if no_gpu else f"{reason}; no kernels: {why}"
 
 
-def plan(task: Task) -> Plan:
+def plan_compiled(task: Task) -> Plan:
     """The plan of a task; it says which implementation will run, and why.
 
     Raises
     ------
     MemoryPlanError, UsageError, DeviceError
     """
-    name, why = _choose_for(task)
-    if name == "pallas":
+    # 1. Choose: alphabet, output and mesh may ask for another implementation.
+    named = task.implementation if task.mesh is None else "sweep"
+    name, why = choose(named, task.devices)
+    if name == "pallas" and not launches.takes(task) and not task.implementation:
+        letters, most = task.scoring.alphabet.size, launches.MAX_LETTERS
+        why = f"{letters} letters; the GPU kernels take {most}"
+        if letters <= most:
+            why = "a profile; the GPU kernels have its scores, no paths or single pairs"
+        name = "sweep"
+    if task.mesh is not None:
+        why = f"one program over a mesh of {task.mesh.devices.size} devices"
+    # 2. Cut the pair matrix into windows or launches; few long pairs have a GPU each.
+    if name == "pallas" and (long := align.on_gpu(task, kernels_pallas)):
+        refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
+        needed = [_long_bytes(task, pair) for pair in long]
+        figures = describe(task, 0, len(long), needed, {"int32"})
+        blocks, split, others = [], Partition([], long), "long pairs"
+    elif name == "pallas":
         limit = device_job.budget(task)
-        whole = _whole_gpu(task)
-        figures, split = whole or launches.make_plan(task, kernels_pallas, limit)
+        figures, split = launches.make_plan(task, kernels_pallas, limit)
         blocks = dispatch.pieces_of(task, split.blocks)
-        others = "long pairs" if whole else "pairs beyond the kernels"
+        others = "pairs beyond the kernels"
     else:
         figures, split = _plan_windows(task)
         blocks = execute.pieces_of(task, split.blocks)
         others = "pairs too long, or too few, for a window" if name == "sweep" else None
+    # 3. The other pairs: by rows, block by block, or in strips
     by_rows, alone = [], split.pairs
     if alone and task.implementation is None:
         by_rows, alone = lone_pairs(task, alone)
@@ -91,28 +112,29 @@ def plan(task: Task) -> Plan:
         used = [way for way, is_used in ways.items() if is_used]
         how = " and ".join(used[bool(blocks) :])
         others = f"{others} by {how}" + (", in strips" if alone else "")
-        others += align.way_of(by_blocks)
+        halved = len({piece.content for piece in by_blocks}) < len(by_blocks)
+        others += ", in blocks" * bool(by_blocks)
+        others += ", a half on each of two devices" * halved
         why = f"{why}; {others}" if blocks else others
         name = ", ".join(used)
+    # 4. Order the pieces, and say how devices share them.
     pieces = [*blocks, *by_rows, *by_blocks, *execute.pair_pieces_of(task, alone)]
     pieces = [pieces[k] for k in pair_matrix.heaviest_first([x.cells for x in pieces])]
-    devices = _names(task.devices if task.mesh is None else task.mesh.devices.flat)
+    named = task.devices if task.mesh is None else task.mesh.devices.flat
+    devices = [f"{x.platform}:{x.id}" for x in list(named) or jax.devices()[:1]]
     loads = pair_matrix.schedule([piece.cells for piece in pieces], len(devices)).loads
     figures |= {"devices": devices, "device_cells": list(loads)}
     figures |= {"budget_bytes": task.budget, "implementation": name, "reason": why}
-    if task.mesh is None:
-        pieces = _joined(task, pieces)
+    # Launches need not wait for each other, so they come in lists: several for each of
+    # some devices, but one for a part of a job. A search looks at each launch.
+    together = [piece for piece in pieces if piece.group == dispatch.GROUP]
+    if together and task.mesh is None and task.top is None:
+        rest = [piece for piece in pieces if piece.group != dispatch.GROUP]
+        several = len(task.devices) > 1 and task.reserved is None
+        count = len(task.devices)
+        lists = pair_matrix.lists(together, count) if several else [together]
+        pieces = [*map(dispatch.join, lists), *rest]
     return Plan(task, tuple(pieces), figures)
-
-
-def _whole_gpu(task: Task) -> tuple[dict, Partition] | None:
-    """The plan of few long pairs, each on a whole GPU; None of any other job."""
-    pairs = align.on_gpu(task, kernels_pallas)
-    if not pairs:
-        return None
-    refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
-    needed = [_long_bytes(task, pair) for pair in pairs]
-    return describe(task, 0, len(pairs), needed, {"int32"}), Partition([], pairs)
 
 
 def _long_bytes(task: Task, pair: tuple[int, int]) -> int:
@@ -158,60 +180,15 @@ def lcs_launches(task: Task) -> LcsLaunches | None:
     return LcsLaunches(task, kernels_pallas, sizes=sizes_of(task))
 
 
-def _choose_for(task: Task) -> tuple[str, str]:
-    """``choose`` for a task, with what its alphabet, output and mesh ask for."""
-    named = task.implementation if task.mesh is None else "sweep"
-    name, why = choose(named, task.devices)
-    if name == "pallas" and not launches.takes(task) and not task.implementation:
-        letters, most = task.scoring.alphabet.size, launches.MAX_LETTERS
-        why = f"{letters} letters; the GPU kernels take {most}"
-        if letters <= most:
-            why = "a profile; the GPU kernels have its scores, no paths or single pairs"
-        name = "sweep"
-    if task.mesh is not None:
-        why = f"one program over a mesh of {task.mesh.devices.size} devices"
-    return name, why
-
-
-def _names(devices: Iterable[Device]) -> list[str]:
-    devices = list(devices) or jax.devices()[:1]
-    return [f"{device.platform}:{device.id}" for device in devices]
-
-
-def _joined(task: Task, pieces: list[Piece]) -> list[Piece]:
-    """Launches of a GPU in lists, since they need not wait for each other: several
-    lists for each of some devices, but one for a part of a job. A search, which looks
-    at each launch, and pieces of no group have them as they are."""
-    together = [piece for piece in pieces if piece.group == dispatch.GROUP]
-    others = [piece for piece in pieces if piece.group != dispatch.GROUP]
-    if not together or task.top is not None:
-        return pieces
-    several = len(task.devices) > 1 and task.reserved is None
-    lists = pair_matrix.lists(together, len(task.devices)) if several else [together]
-    return [*map(dispatch.join, lists), *others]
-
-
-def run_mesh(run: Run, worker: Worker) -> None:
-    """All pieces of a run on a mesh."""
-    execute.run_mesh(run, worker)
-
-
-def collect(run: Run) -> None:
-    """Bring what devices hold of a run into its result."""
-    if run.device_jobs:
-        dispatch.collect(run)
-
-
 def compile_launches(run: Run) -> None:
     """Compile what the launches of a run need, side by side, if it has any."""
     task = run.plan.task
-    launches = None
-    if run.plan.figures["implementation"].startswith("pallas"):
-        launches = dispatch.launches_of(run, task)
-    if launches:
+    if not run.plan.figures["implementation"].startswith("pallas"):
+        return
+    if launches_of_run := dispatch.launches_of(run, task):
         device = next(iter(task.devices), None)
         with on_device(device):
-            dispatch.compile_all(dispatch.job_of(run, task, device), launches)
+            dispatch.compile_all(dispatch.job_of(run, task, device), launches_of_run)
 
 
 def byte_limit(plan: Plan) -> int:
@@ -219,16 +196,6 @@ def byte_limit(plan: Plan) -> int:
     0: they are not."""
     large = plan.task.large and plan.figures["windows"]
     return execute.eight_bit_limit(plan.task) if large else 0
-
-
-def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]:
-    """The pieces, heaviest first, of the pairs of a search whose scores left 8 bits."""
-    return execute.regroup(task, queries, targets)
-
-
-def pieces_beyond(run: Run) -> list[Piece]:
-    """The pieces of the pairs of a run whose scores left 8 bits."""
-    return execute.pieces_beyond(run)
 
 
 def places(task: Task) -> list:

@@ -1,6 +1,6 @@
 """Choose who computes a job, and run its plan.
 
-A small job is computed by rows in NumPy (``pairs.small_jobs``), any other one by what
+A small job is computed by rows in NumPy (``pairs.by_rows``), any other one by what
 XLA compiles (``pairs.compiled``), which is imported for it. Pieces of a job are
 independent, so each host thread takes the next one; XLA's loop uses one core, so
 threads are what fills a CPU. With several devices, each thread belongs to one of them.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain, islice
+from typing import Any
 
 from jaxalign.model.table import Table
 from jaxalign.pairs.by_rows import plan_by_rows
@@ -33,7 +34,7 @@ def plan(task: Task) -> Plan:
     by_rows = None
     if task.implementation in (None, "rows"):
         by_rows = plan_by_rows(task)
-    return _compiled().plan(task) if by_rows is None else by_rows
+    return _compiled().plan_compiled(task) if by_rows is None else by_rows
 
 
 def start_jax() -> None:
@@ -110,8 +111,14 @@ def compute(
 ) -> Iterator[Run]:
     """Runs, ``ahead`` of them at a time, of a task on its devices; yields each when all
     its pieces are done."""
-    ending, runs = threading.Event(), iter(runs)
-    tell = partial(_tell, ending, teller(progress, cells))
+    ending, runs, report = threading.Event(), iter(runs), teller(progress, cells)
+
+    def tell(cells: int) -> None:
+        """Tell of a launch or a window; after Ctrl-C no other one is issued."""
+        if ending.is_set():
+            raise pipeline.Stopped
+        report(cells)
+
     first = list(islice(runs, 1))
     if all(run.plan.by_rows for run in first):
         # Calls of NumPy are too short for threads: they would wait for Python's lock.
@@ -132,26 +139,18 @@ def compute(
 
 
 def _workers(devices: list, tell: Callable, watch: Callable) -> list[Callable]:
-    """A thread for each place in a list of devices."""
+    """A thread's function (work, piece) for each place in a list of devices."""
     only = len(devices) == len(set(devices))
-    return [partial(_worker, Worker(device, tell, only), watch) for device in devices]
 
+    def worker_on(device: Any) -> Callable:
+        worker = Worker(device, tell, only)
 
-def _tell(ending: threading.Event, tell: Callable[[int], object], cells: int) -> None:
-    """Tell of a launch or a window; after Ctrl-C no other one of a list is issued."""
-    if ending.is_set():
-        raise pipeline.Stopped
-    tell(cells)
+        def compute_one(work: pipeline.Work, piece: Piece) -> None:
+            watch(device, 1)
+            with _compiled().on_device(device) if device else nullcontext():
+                piece.compute(work.content, worker, piece)
+            watch(device, -1)
 
+        return compute_one
 
-def _worker(worker: Worker, watch: Callable):
-    """A host thread's function (work, piece)."""
-
-    def compute_one(work: pipeline.Work, piece: Piece):
-        watch(worker.device, 1)
-        device = worker.device
-        with _compiled().on_device(device) if device else nullcontext():
-            piece.compute(work.content, worker, piece)
-        watch(worker.device, -1)
-
-    return compute_one
+    return [partial(worker_on, device) for device in devices]

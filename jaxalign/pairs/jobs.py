@@ -1,5 +1,8 @@
-"""From packed options to a table: what the public functions of pairs call; and the one
-of jobs too large for one table, all pairs of a set in parts."""
+"""Run pair jobs from checked options; also ``stream_all``, all pairs of a set in parts.
+
+Where a pair may be aligned along either strand of its query, the scores of both strands
+are one job, and the rows of the better ones another.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,6 @@ from jaxalign.pairs.run_state import SavedState
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import ambient_mesh, first_device
 from jaxalign.signatures import with_options
-
-# ------------------------------------------------------------------------------
-# Pairs of which the other strand of the query is aligned, or the better one of both.
-#
-# Of both strands the scores are one job, and the rows of the better ones another.
 
 RunPlan = Callable[[Plan, PairOptions, SavedState | None], Table]
 
@@ -78,7 +76,8 @@ def run_strands(
     run_one: RunPlan,
     saved: SavedState | None = None,
 ) -> Table:
-    """The rows of the strand that is aligned, or of both the one that scores more.
+    """The rows of the strand that is aligned, or of both the one that scores more, of
+    equals plus.
 
     run_one : runs the plan of one strand, or of scores
     """
@@ -86,53 +85,49 @@ def run_strands(
         table = run_one(replace(plan, strands=None), options, saved)
         signs = np.full(len(table), strands.signs[0], np.int8)
     else:
-        table, signs = _better(plan.task, plan.scores, options, run_one, saved)
+        table, signs = _better_strands(plan.task, plan.scores, options, run_one, saved)
     table = replace(table, info=table.info | {"strands": strands.signs})
     return along_plus(table, strands.queries, signs)
 
 
-def _better(
+def _better_strands(
     task: Task,
-    plan: Plan,
+    scores_plan: Plan,
     options: PairOptions,
     run_one: RunPlan,
     saved: SavedState | None,
 ) -> tuple[Table, np.ndarray]:
-    """(the rows of the strand that scores more, of equals plus; which one it is).
+    """(the rows of the better strands, which these are).
 
     task : of the rows of one strand
-    plan : of the scores of both
+    scores_plan : of the scores of both
     """
-    paths, cells = task.output != "score", plan["cells"]
+    paths, cells = task.output != "score", scores_plan["cells"]
     total = cells + paths * task.job.cells
     first, second = (saved and saved.part(name) for name in ("scores", "rows"))
-    scores = run_one(plan, _told_after(options, 0, total), first)
+    scores = run_one(scores_plan, _told_after(options, 0, total), first)
     plus, minus = scores["score"].reshape(2, -1)
     pair, is_minus = np.arange(len(plus)), minus > plus
     signs = np.where(is_minus, MINUS, PLUS).astype(np.int8)
-    if not paths:
-        table = _rows_of(task, scores.filter(pair + is_minus * len(pair)), pair)
+    zipped = task.kind == "zip"
+    if not paths:  # the scores of the better strands, as rows of the task
+        rows = scores.filter(pair + is_minus * len(pair))
+        pair = pair.astype(np.int32)
+        columns = rows.columns | {"query": pair if zipped else 0 * pair}
+        columns["target"] = pair if task.single_target is None else 0 * pair
+        targets = task.targets if task.single_target is None else task.single_target
+        info = rows.info | {"pairs": len(pair)}
+        table = replace(rows, columns=columns, targets=targets, info=info)
         passing = task.filters.mask(table.columns, *table.lengths())
         return table.filter(passing), signs[passing]
-    several = task.kind == "zip"
-    query = pair + is_minus * len(pair) if several else is_minus.astype(int)
-    queries = views(plan.task.queries, query)
+    query = pair + is_minus * len(pair) if zipped else is_minus.astype(int)
+    queries = views(scores_plan.task.queries, query)
     one = engine.plan(replace(task, kind="zip", queries=queries))
     table = run_one(one, _told_after(options, cells, total), second)
     info = _of_both(scores.info, table.info, task)
     pair = table["query"]
-    columns = table.columns | {"query": pair if several else 0 * pair}
+    columns = table.columns | {"query": pair if zipped else 0 * pair}
     return replace(table, columns=columns, info=info), signs[pair]
-
-
-def _rows_of(task: Task, scores: Table, pair: np.ndarray) -> Table:
-    """Scores of either strand as rows of a task."""
-    pair = pair.astype(np.int32)
-    columns = scores.columns | {"query": pair if task.kind == "zip" else 0 * pair}
-    columns["target"] = pair if task.single_target is None else 0 * pair
-    targets = task.targets if task.single_target is None else task.single_target
-    info = scores.info | {"pairs": len(pair)}
-    return replace(scores, columns=columns, targets=targets, info=info)
 
 
 def _told_after(options: PairOptions, cells: int, total: int) -> PairOptions:
@@ -234,7 +229,8 @@ def _run(plan: Plan, options: PairOptions, saved: SavedState | None) -> Table:
 
 def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:
     tables = list(stream(task, parts, options))
-    return join((table for _, table in tables), part_stream.merge_all(tables))
+    figures = merge([table.info for _, table in tables]) | {"parts": len(tables)}
+    return join((table for _, table in tables), figures)
 
 
 def stream(
@@ -287,7 +283,17 @@ def plan_sets(
     if options.strand is not None:
         signs = strands_of(options.strand, scoring, options.mode)
     aligned = reverse_complement(queries) if signs == (MINUS,) else queries
-    kind, aligned, paired = _pairing(aligned, targets)
+    # Pairs are zipped, or one is paired with all.
+    kind, paired = "zip", targets
+    if len(aligned) == 1 and len(targets) != 1:
+        kind = "cross"
+    elif len(targets) == 1 and len(aligned) != 1:
+        paired = targets.take([0] * len(aligned))
+    elif len(aligned) != len(targets):
+        raise InputError(
+            f"{len(aligned)} queries and {len(targets)} targets: pairs are zipped, so "
+            "there must be as many, or one on a side"
+        )
     task = make_task(kind, aligned, paired, scoring, options)
     if len(paired) != len(targets):
         task = replace(task, single_target=targets)
@@ -295,22 +301,6 @@ def plan_sets(
     if task.filtered:
         plan = replace(plan, figures=plan.figures | proof.bound_figures(task))
     return plan_strands(plan, QueryStrands(queries, signs)) if signs else plan
-
-
-def _pairing(
-    queries: Sequences, targets: Sequences
-) -> tuple[str, Sequences, Sequences]:
-    """zip, or one against all."""
-    if len(queries) == 1 and len(targets) != 1:
-        return "cross", queries, targets
-    if len(targets) == 1 and len(queries) != 1:
-        targets = targets.take([0] * len(queries))
-    if len(queries) != len(targets):
-        raise InputError(
-            f"{len(queries)} queries and {len(targets)} targets: pairs are zipped, so "
-            "there must be as many, or one on a side"
-        )
-    return "zip", queries, targets
 
 
 def parts_of(

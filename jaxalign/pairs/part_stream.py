@@ -3,13 +3,27 @@
 A part in which most pairs may pass is a batch of its own. Of the others the few pairs
 that may pass are aligned together with those of the parts that follow: a window needs
 pairs of like lengths, of which one part may have too few.
+
+The rows of all pairs of a set in parts: some queries against all that follow.
+
+A part is a band of the pair matrix, so its rows are consecutive rows of the result; of
+two sets, as of a search, it is some queries against all targets. Parts depend on the
+lengths alone, not on the machine: a run may go on elsewhere.
+
+Many machines: the parts of a job as tasks on Ray (``jaxalign[cluster]``).
+
+Each task is one part, computed by ``pairs.engine`` with the CPUs or the GPU it was
+given. Some more parts are handed out than there are workers, never all; a part whose
+worker or machine is lost is computed again. Rows come back in order, so the result is
+the same.
 """
 
 import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +42,6 @@ from jaxalign.pairs.plan import (
     Task,
     WholeCodes,
     added,
-    merge,
 )
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import Survivors
@@ -43,13 +56,6 @@ from jaxalign.runtime.devices import (
     installed_version,
     share_of,
 )
-
-# ------------------------------------------------------------------------------
-# The rows of all pairs of a set in parts: some queries against all that follow.
-#
-# A part is a band of the pair matrix, so its rows are consecutive rows of the result;
-# of two sets, as of a search, it is some queries against all targets. Parts depend on
-# the lengths alone, not on the machine: a run may go on elsewhere.
 
 PART_ROWS = 2**22  # of a part, about; 184 MB of statistics
 PART_CELLS = 2**40  # of a part; a minute or two on a few cores, a second on a GPU
@@ -153,7 +159,11 @@ def _bands(
     bands, first, n = [], 0, len(row) - 1
     totals = (row, rows), (cell, cells)
     while row[first] < row[n] or not bands:
-        last = min(_reach(total, first, limit) for total, limit in totals)
+        # The largest end up to which the running total grows by the limit at most.
+        last = min(
+            (int(np.searchsorted(total, total[first] + limit, "right")) - 1)
+            for total, limit in totals
+        )
         if all(total[n] - total[first] <= most * limit for total, limit in totals):
             last = n
         last = max(last, min(first + 1, n))
@@ -203,15 +213,9 @@ def shard(parts: list[Part], k: int, n: int) -> list[Part]:
     if k > len(parts):
         return []
     machines = min(n, len(parts))
-    taken = pair_matrix.schedule([part.cells for part in parts], machines).windows[
-        k - 1
-    ]
+    schedule = pair_matrix.schedule([part.cells for part in parts], machines)
+    taken = schedule.windows[k - 1]
     return [parts[index] for index in sorted(taken)]
-
-
-def _reach(total: np.ndarray, first: int, limit: int) -> int:
-    """The largest end up to which the running total grows by the limit at most."""
-    return int(np.searchsorted(total, total[first] + limit, "right")) - 1
 
 
 def tasks_of_part(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
@@ -354,56 +358,40 @@ def plan_parts(task: Task, some: list[Part]) -> Plan:
     return Plan(task, (), figures | whole, tuple(some))
 
 
-def merge_all(tables: list[tuple]) -> dict:
-    """The figures of (part, table) pairs, merged to those of the job."""
-    return merge([table.info for _, table in tables]) | {"parts": len(tables)}
-
-
 def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
     """The batches of some parts of a task, in order."""
-    waiting: list[_Looked] = []
     limits = ON_GPU if proof.on_gpu(task, prepare=True) else ON_CPU
-    for part, own, computed, passing in _looked_at(task, some, reserved, limits):
-        if waiting and not _takes(waiting, part, limits):
-            yield _batch(task, waiting, reserved)
-            waiting = []
+
+    def look(parts: list[Part]) -> list[tuple]:
+        """(part, its tasks, its pairs that may pass or None: all are to be aligned)."""
+        tasks = [tasks_of_part(task, part, reserved) for part in parts]
+        own = [one for one, _ in tasks]
+        if len(parts) > 1:
+            band, _ = tasks_of_part(task, _band(parts), reserved)
+            starts = [part.first - parts[0].first for part in parts]
+            passing = proof.look_at_parts(band, own, starts)
+        else:
+            passing = map(proof.look, own)
+        return list(zip(parts, tasks, passing, strict=True))
+
+    groups, ahead = _groups(some, limits), limits.groups_ahead
+    looked = pipeline.in_advance(look, groups, ahead) if ahead else map(look, groups)
+    waiting: list[_Looked] = []
+    for part, (own, computed), passing in chain.from_iterable(looked):
+        if waiting:
+            pairs = sum(len(one.passing.i) for one in waiting)
+            full = pairs >= limits.pairs or len(waiting) >= limits.parts
+            if full or passing is None or waiting[-1].part.last != part.first:
+                yield _batch(task, waiting, reserved)
+                waiting = []
         if passing is not None:
             waiting.append(_Looked(part, own, passing))
             continue
-        if waiting:
-            yield _batch(task, waiting, reserved)
-            waiting = []
         plan = engine.plan_rows(own, computed)
         figures = plan.figures | proof.figures_of(own, None)
         yield Batch([part], replace(plan, figures=figures), [{}])
     if waiting:
         yield _batch(task, waiting, reserved)
-
-
-def _looked_at(task: Task, some: list[Part], reserved: int, limits: Limits):
-    """Part, task of its rows, tasks that compute them, its pairs that may pass or None
-    where all are to be aligned; of some parts, in order."""
-    look, groups = partial(_look, task, reserved), _groups(some, limits)
-    if limits.groups_ahead:
-        looked = pipeline.in_advance(look, groups, limits.groups_ahead)
-    else:
-        looked = map(look, groups)
-    for group in looked:
-        yield from group
-
-
-def _look(task: Task, reserved: int, parts: list[Part]) -> list[tuple]:
-    """``_looked_at`` of consecutive parts."""
-    tasks = [tasks_of_part(task, part, reserved) for part in parts]
-    own = [one for one, _ in tasks]
-    if len(parts) > 1:
-        band, _ = tasks_of_part(task, _band(parts), reserved)
-        starts = [part.first - parts[0].first for part in parts]
-        each = proof.look_at_parts(band, own, starts)
-    else:
-        each = map(proof.look, own)
-    together = zip(parts, tasks, each, strict=True)
-    return [(part, *both, passing) for part, both, passing in together]
 
 
 def _groups(some: list[Part], limits: Limits) -> Iterator[list[Part]]:
@@ -425,21 +413,14 @@ def _band(parts: list[Part]) -> Part:
     return replace(parts[0], last=parts[-1].last, stop=parts[-1].stop, cells=cells)
 
 
-def _takes(waiting: list[_Looked], part: Part, limits: Limits) -> bool:
-    """Whether a batch takes one more part."""
-    pairs = sum(len(one.passing.i) for one in waiting)
-    follows = waiting[-1].part.last == part.first
-    return follows and pairs < limits.pairs and len(waiting) < limits.parts
-
-
 def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
     """One plan of the pairs of some parts."""
     parts = [one.part for one in looked]
-    first = parts[0]
     own, _ = tasks_of_part(task, _band(parts), reserved)
-    shifts = [one.part.first - first.first for one in looked]
-    pairs = zip(looked, shifts, strict=True)
-    some = [proof.shifted(task, one.passing, shift) for one, shift in pairs]
+    some = [
+        proof.shifted(task, one.passing, one.part.first - parts[0].first)
+        for one in looked
+    ]
     i, j = (np.concatenate(side) for side in zip(*some, strict=True))
     excluded = reduce(added, (one.passing.excluded for one in looked))
     plan = proof.plan_of_survivors(own, Survivors(i, j, excluded))
@@ -471,14 +452,6 @@ def parts_of(batch: Batch, run: Run) -> Iterator[tuple]:
         start = stop
 
 
-# ------------------------------------------------------------------------------
-# Many machines: the parts of a job as tasks on Ray (``jaxalign[cluster]``).
-#
-# Each task is one part, computed by ``pairs.engine`` with the CPUs or the GPU it was
-# given. Some more parts are handed out than there are workers, never all; a part whose
-# worker or machine is lost is computed again. Rows come back in order, so the result is
-# the same.
-
 MAX_RETRIES = 20  # times a part is computed anew after a loss
 PARTS_PER_WORKER = 2  # parts handed out for each worker; those beyond one wait
 
@@ -490,7 +463,7 @@ def stream_on_cluster(
     progress: Progress = None,
     busy: Progress = None,
 ):
-    """As ``streamed.stream``, on the machines of a Ray cluster.
+    """As ``stream``, on the machines of a Ray cluster.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class Task:
     mesh: Any = None  # jax.sharding.Mesh: one program over all of it instead
     single_target: Sequences | None = None  # which ``targets`` repeats for every query
     # Of a task that computes a part of another one's rows
-    # (``pairs.parts.query_ranges``):
+    # (``pairs.part_stream``):
     size: int | None = None
     shift: int = 0
     whole: pair_matrix.WholeJob | None = None
@@ -169,7 +169,7 @@ class Piece:
     content: Any  # a window, a pair (i, j), or a list of launches
     cells: int  # about: what it costs beside the other pieces
     compute: Callable
-    scores: Callable
+    scores: Any = None  # a function like ``compute``; of rows there is none
     group: Hashable = None
 
 
@@ -186,7 +186,7 @@ class Plan(Mapping):
     task: Task
     pieces: tuple[Piece, ...]
     figures: dict
-    parts: tuple = ()  # of ``pairs.parts.query_ranges.Part``
+    parts: tuple = ()  # of ``pairs.part_stream.Part``
     strands: "QueryStrands | None" = None
     scores: "Plan | None" = None
 

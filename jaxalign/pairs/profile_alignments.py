@@ -90,7 +90,13 @@ def align_profile(
     result: list[Any] = [None] * len(sequences)
     ends = {"mode": mode, "free_ends": free_ends}
     for index, wide in _batches(sequences.lengths, len(profile)):
-        opening, extending = _costs(profile, wide)
+        # The two gap costs of a batch, as ``hard_alignment`` takes them.
+        if profile.gap_open is None or profile.gap_extend is None:
+            raise UsageError("a profile has both gap costs, or none")
+        opening, extending = (
+            (skipped, np.broadcast_to(inserted[:, None], (len(profile), wide)))
+            for skipped, inserted in (profile.gap_open, profile.gap_extend)
+        )
         codes, lengths = _padded(sequences, index, wide)
         best = hard_alignment(
             profile.scores.astype(np.int16)[:, codes].swapaxes(0, 1),
@@ -114,17 +120,6 @@ def _batches(lengths: np.ndarray, m: int):
         size = int(max(1, CELLS // (int(wide) * max(m, 1))))
         for start in range(0, len(index), size):
             yield index[start : start + size], int(wide)
-
-
-def _costs(profile: Profile, wide: int) -> tuple[Any, Any]:
-    """The two gap costs of a batch, as ``hard_alignment`` takes them."""
-    if profile.gap_open is None or profile.gap_extend is None:
-        raise UsageError("a profile has both gap costs, or none")
-    opening, extending = (
-        (skipped, np.broadcast_to(inserted[:, None], (len(profile), wide)))
-        for skipped, inserted in (profile.gap_open, profile.gap_extend)
-    )
-    return opening, extending
 
 
 def _padded(sequences: Sequences, index: np.ndarray, wide: int):

@@ -1,6 +1,5 @@
 """From a piece's results to the rows of the table, in input order."""
 
-from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,62 +34,34 @@ class Rows(NamedTuple):
 def collect(task: Task, result: Any, met: "WindowPairs") -> Rows:
     """A window's device result -> the pairs wanted, sides swapped back."""
     q, t = np.nonzero(met.wanted)
-    walked, spans = result.walked, ()
-    if task.paths:
-        spans = walked.i, result.end_i, walked.j, result.end_j
-    spans = [x[q, t] for x in spans]
-    counts = [getattr(walked, name)[q, t] for name in PATH_COUNTS] if task.paths else ()
-    at, columns = _columns(task, met, result.score[q, t], spans, counts)
-    cells = cells_of(task, met)
-    if not task.paths or walked.steps is None:
+    i, j, flip = (x[q, t] for x in (met.query, met.target, met.swapped))
+    at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
+    score, walked, cells = result.score[q, t], result.walked, cells_of(task, met)
+    columns = _scores(task, score.astype(np.int64), score.dtype)
+    if not task.paths:
         return Rows(at, columns, None, cells)
-    paths = _paths(walked.steps, q, t, columns["columns"], met.swapped[q, t])
-    return Rows(at, columns, paths, cells)
+    spans = [x[q, t] for x in (walked.i, result.end_i, walked.j, result.end_j)]
+    for name, own, other in zip(SPANS, spans, spans[2:] + spans[:2], strict=True):
+        columns[name] = np.where(flip, other, own)
+    columns |= {name: getattr(walked, name)[q, t] for name in PATH_COUNTS}
+    if walked.steps is None:
+        return Rows(at, columns, None, cells)
+    # Steps (Q, T, B), end to start -> run-length operations, and the runs of each pair
+    counts = columns["columns"]
+    longest = int(counts.max(initial=0))
+    # (pairs, steps) bytes: rows of the transpose are contiguous, so reading is cheap.
+    steps = walked.steps[:, :longest].transpose(0, 2, 1)[..., ::-1]
+    steps = np.ascontiguousarray(steps)[q, t]
+    on_path = np.arange(longest)[::-1] < counts[:, None]
+    turned = np.where(flip[:, None] & (steps != operations.M), 3 - steps, steps)
+    runs, offsets = operations.run_lengths(turned[on_path], counts.astype(np.int64))
+    return Rows(at, columns, (runs, np.diff(offsets)), cells)
 
 
 def cells_of(task: Task, met: "WindowPairs") -> int:
     """Cells of the pairs wanted."""
     m = task.queries.lengths[met.query[met.wanted]]
     return int((m * task.targets.lengths[met.target[met.wanted]]).sum())
-
-
-def _columns(
-    task: Task,
-    met: "WindowPairs",
-    score: np.ndarray,
-    spans: list[np.ndarray],
-    counts: Sequence[np.ndarray],
-):
-    """(rows, columns) of the pairs wanted (P,), sides swapped back. ``spans`` as
-    computed, in the order of SPANS, and ``counts`` of COUNTS; both empty without paths.
-    """
-    i, j, flip = (x[met.wanted] for x in (met.query, met.target, met.swapped))
-    at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
-    columns = _scores(task, score.astype(np.int64), score.dtype)
-    if spans:
-        others = spans[2:] + spans[:2]
-        for name, own, other in zip(SPANS, spans, others, strict=True):
-            columns[name] = np.where(flip, other, own)
-        columns |= dict(zip(PATH_COUNTS, counts, strict=True))
-    return at, columns
-
-
-def _paths(
-    steps: np.ndarray,
-    q: np.ndarray,
-    t: np.ndarray,
-    counts: np.ndarray,
-    flip: np.ndarray,
-):
-    """Steps (Q, T, B), end to start -> (run-length operations, runs of each pair)."""
-    longest = int(counts.max(initial=0))
-    # (pairs, steps) bytes: rows of the transpose are contiguous, so reading is cheap.
-    by_lane = np.ascontiguousarray(steps[:, :longest].transpose(0, 2, 1)[..., ::-1])
-    picked = by_lane[q, t]
-    on_path = np.arange(longest)[::-1] < counts[:, None]
-    turned = np.where(flip[:, None] & (picked != operations.M), 3 - picked, picked)
-    runs, offsets = operations.run_lengths(turned[on_path], counts.astype(np.int64))
-    return runs, np.diff(offsets)
 
 
 def of_pair(
@@ -102,20 +73,13 @@ def of_pair(
     cells = int(task.queries.lengths[pair[0]] * task.targets.lengths[pair[1]])
     if not task.paths:
         return Rows(at, columns, None, cells)
-    spans = (
-        pair_result.start_i,
-        pair_result.end_i,
-        pair_result.start_j,
-        pair_result.end_j,
-    )
-    counts = (getattr(pair_result, name) for name in PATH_COUNTS)
-    for name, value in zip(SPANS + PATH_COUNTS, (*spans, *counts), strict=True):
-        columns[name] = np.array([value], np.int32)
+    fields = ("start_i", "end_i", "start_j", "end_j", *PATH_COUNTS)
+    for name, field in zip(SPANS + PATH_COUNTS, fields, strict=True):
+        columns[name] = np.array([getattr(pair_result, field)], np.int32)
+    steps = pair_result.steps
     if task.output != "alignment":
         return Rows(at, columns, None, cells)
-    runs, _ = operations.run_lengths(
-        pair_result.steps, np.array([len(pair_result.steps)])
-    )
+    runs, _ = operations.run_lengths(steps, np.array([len(steps)]))
     return Rows(at, columns, (runs, np.array([len(runs)])), cells)
 
 
@@ -172,7 +136,19 @@ class Output:
             score = score / self.task.scoring.scale
         rows = rows._replace(columns=rows.columns | {"score": score})
         if self.task.filtered:
-            rows = _passing(self.task, rows)
+            # The rows that pass the filters of the task, and who their pairs are.
+            task = self.task
+            i, j = task.job.pair(rows.at)
+            columns = {"query": i, "target": j} | rows.columns
+            m, n = task.queries.lengths[i], task.targets.lengths[j]
+            passing = np.flatnonzero(task.filters.mask(columns, m, n))
+            columns = {name: values[passing] for name, values in columns.items()}
+            paths = rows.paths
+            if paths is not None:
+                runs, counts = paths
+                offsets = np.concatenate([[0], np.cumsum(counts)])
+                paths = gather_runs(runs, offsets, passing)[0], counts[passing]
+            rows = Rows(rows.at[passing], columns, paths, rows.cells)
             self.pieces.append(rows)
             return
         self._wait_for_memory()
@@ -242,21 +218,6 @@ def _touch(columns: list[np.ndarray]) -> None:
     """Have the system find memory for columns before results are waiting for it."""
     for column in columns:
         column[:: MEMORY_PAGE // column.itemsize] = 0
-
-
-def _passing(task: Task, rows: Rows) -> Rows:
-    """The rows that pass the filters of the task, and who their pairs are."""
-    i, j = task.job.pair(rows.at)
-    columns = {"query": i, "target": j} | rows.columns
-    m, n = task.queries.lengths[i], task.targets.lengths[j]
-    passing = np.flatnonzero(task.filters.mask(columns, m, n))
-    columns = {name: values[passing] for name, values in columns.items()}
-    paths = rows.paths
-    if paths is not None:
-        runs, counts = paths
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        paths = gather_runs(runs, offsets, passing)[0], counts[passing]
-    return Rows(rows.at[passing], columns, paths, rows.cells)
 
 
 def table_of(task: Task, columns: dict, paths: tuple | None, info: dict) -> Table:

@@ -1,7 +1,26 @@
-"""The shape that a fill takes, and the lengths and bytes of the arrays of a launch.
+"""The static shape of a fill, and the lengths and bytes of the arrays of a launch.
 
 Lengths are run-time values: a compilation serves all queries of a bucket and targets of
 any length, and of a list all pairs of two buckets. docs/gpu-kernels.md counts them.
+
+The words of the pair kernels, from large to small:
+
+program       128 threads that fill an *item*: a query, or two, against one block
+block         the targets of a program; of a list, its pairs
+group         G lanes of a warp that share a table, or two in the halves of registers
+lane          a thread of a group; it keeps K rows in registers
+strip         G * K rows of a table, filled from left to right before the strip below
+boundary row  the last row of a strip, in memory for the strip below
+step          U columns of K rows in every lane; lane g is g steps behind lane 0
+record        what a program stores of a step of a strip, for paths
+checkpoint    the values of all rows of a lane in one column, stored for paths
+tile          K rows of a lane by the columns between two checkpoints
+
+Queries that stand one below the other in the strips of a fill.
+
+A lane has K rows of one query. Local scores of several queries may share a strip: where
+a query begins, a lane takes nothing from the lane above. So at most K - 1 rows of a
+query are computed in vain, and not those of half a strip.
 """
 
 import heapq
@@ -16,21 +35,6 @@ import numpy as np
 
 from kernels_pallas.core.mosaic import THREADS, Threads
 from kernels_pallas.core.target import HOPPER, Target, this_target
-
-# ------------------------------------------------------------------------------
-# Static shapes, run-time numbers, inputs and outputs of a fill.
-#
-# The words of the pair kernels, from large to small:
-#
-# program       128 threads that fill an *item*: a query, or two, against one block
-# block         the targets of a program; of a list, its pairs group         G lanes of
-# a warp that share a table, or two in the halves of registers lane          a thread of
-# a group; it keeps K rows in registers strip         G * K rows of a table, filled from
-# left to right before the strip below boundary row  the last row of a strip, in memory
-# for the strip below step          U columns of K rows in every lane; lane g is g steps
-# behind lane 0 record        what a program stores of a step of a strip, for paths
-# checkpoint    the values of all rows of a lane in one column, stored for paths tile
-# K rows of a lane by the columns between two checkpoints
 
 
 @dataclass(frozen=True)
@@ -172,13 +176,6 @@ def output_shapes(s: Fill, queries, blocks, strips, rows, records) -> dict:
     shapes["checkpoints"] = tiles, s.rows // 2, THREADS, 4
     return shapes | ({"peaks": (tiles, THREADS)} if s.local else {})
 
-
-# ------------------------------------------------------------------------------
-# Queries that stand one below the other in the strips of a fill.
-#
-# A lane has K rows of one query. Local scores of several queries may share a strip:
-# where a query begins, a lane takes nothing from the lane above. So at most K - 1 rows
-# of a query are computed in vain, and not those of half a strip.
 
 NO_QUERY = -1
 LEAST_STRIPS, STRIPS_RATIO = 2, 4  # room for the strips of an item

@@ -4,6 +4,11 @@ Candidates: (m, n) always; row m where the target's end is free; column n where 
 query's end is free; in local mode every cell. Among equals the smallest query index
 wins, then the smallest target index; the other way round where ``tie`` is set (the two
 sides of the pair are swapped).
+
+Local mode: the tiles in which an end cell may lie, from the best of every tile.
+
+One program an item: its 128 threads read the bests of their own lanes, strip after
+strip, tile after tile; plain ``jnp`` compares the lanes of a group.
 """
 
 from functools import partial
@@ -206,12 +211,6 @@ def best_end(
 def _choose(which, yes, no):
     return EndCells(*(jnp.where(which, a, b) for a, b in zip(yes, no, strict=True)))
 
-
-# ------------------------------------------------------------------------------
-# Local mode: the tiles in which an end cell may lie, from the best of every tile.
-#
-# One program an item: its 128 threads read the bests of their own lanes, strip after
-# strip, tile after tile; plain ``jnp`` compares the lanes of a group.
 
 NO_TILE = 2**30  # above all places of tiles, and all scores
 

@@ -10,6 +10,10 @@ Borders are data, not branches. Queries stand at the bottom of their strips, and
 pad rows above them copy row 0; columns before a target's first copy column 0. Both
 follow from the scores of pad letters (``layout.extended_scores``), so the four free
 ends are numbers given at run time, of which the inner loop knows nothing.
+
+Values of a fill, and those on the borders of a table.
+
+A value is int32 (128,), or int16 (256,) where two tables share a register.
 """
 
 import math
@@ -34,11 +38,6 @@ from kernels_pallas.pairs.config import (
     output_shapes,
     records_of_strip,
 )
-
-# ------------------------------------------------------------------------------
-# Values of a fill, and those on the borders of a table.
-#
-# A value is int32 (128,), or int16 (256,) where two tables share a register.
 
 
 class FillView(NamedTuple):
@@ -173,10 +172,6 @@ def store_words(th, ref, at, words, base, stride, where=None):
     count, part = len(words), min(len(words), 4)
     for k in range(0, count, part):
         th.store(ref, at * count + k, words[k : k + part], base, stride * count, where)
-
-
-# ------------------------------------------------------------------------------
-# One step of a fill: U columns of K rows in every lane.
 
 
 def fill_step(view, k, rows, t, carry):

@@ -20,11 +20,6 @@ from kernels_pallas.pairs.config import (
     records_of_strip,
 )
 
-# ------------------------------------------------------------------------------
-# Letters of targets as a fill reads them, in the columns of their blocks.
-#
-# 0 comes before a target, 1 after it, a + 2 is residue a.
-
 
 class Letters(NamedTuple):
     """Letters of targets of any lengths, block after block, from ``letters``."""

@@ -18,7 +18,7 @@ computed, and its cells hold minus infinity (docs/recurrences.md has the proof).
 above of which nothing was computed is not read either.
 
 H is stored as U = H - open, which opens both gaps; scores of the profile are biased by
-open. Numbers in memory are int32: ``long_shapes.long_fits`` proves the range. Those of
+open. Numbers in memory are int32: ``long_values.long_fits`` proves the range. Those of
 registers are, too, or have 16 bits, two lanes a thread (``long_values``).
 """
 
@@ -618,10 +618,6 @@ def _capture_row(view: LongView, lane, j, going, u, of_lane) -> None:
         word = jnp.where(row == k, u[k], word)
     at = jnp.minimum(jnp.maximum(j - 1, th.splat(0)), th.splat(COLUMNS * s.width - 1))
     th.store(view.out["last_row"], at, (of_lane(word),), where=here)
-
-
-# ------------------------------------------------------------------------------
-# A block of one long pair, from codes and lines to lines: one program.
 
 
 class LongBlock(NamedTuple):

@@ -18,6 +18,16 @@ minus infinity again in the next chunk and in memory. A real value that is at le
 ``least`` where it enters a chunk stays at ``real`` or above. One below it is taken for
 minus infinity, and told of (``lost``) if a path through it may reach the bound. In
 local mode the base is at least that of H = 0 at ``floor``; there, all values are real.
+
+Shapes of the fill of one long pair (``long_fill``), and its arrays.
+
+lane             K rows; a warp keeps a *band* of T rows in registers: 32 lanes, or 64
+                 where two share a thread, g and g + 32 in the halves of a register
+step             4 columns of K rows in every lane; lane g is g steps behind lane 0
+chunk            S steps of a band: what it announces, and what is pruned, at once
+unit             the columns whose bottom cells a chunk writes: those of the last lane
+slot             a row between two bands in memory: slot 0 is written over by each
+                 band, a checkpoint has one of its own
 """
 
 from dataclasses import dataclass
@@ -31,17 +41,6 @@ from jax import lax
 
 from kernels_pallas.core.mosaic import Threads, word_of
 from kernels_pallas.core.target import HOPPER, Target
-
-# ------------------------------------------------------------------------------
-# Shapes of the fill of one long pair (``long_fill``), and its arrays.
-#
-# lane             K rows; a warp keeps a *band* of T rows in registers: 32 lanes, or 64
-#                  where two share a thread, g and g + 32 in the halves of a register
-# step             4 columns of K rows in every lane; lane g is g steps behind lane 0
-# chunk            S steps of a band: what it announces, and what is pruned, at once
-# unit             the columns whose bottom cells a chunk writes: those of the last lane
-# slot             a row between two bands in memory: slot 0 is written over by each
-#                  band, a checkpoint has one of its own
 
 WARP, WARPS = 32, 4
 COLUMNS = 4  # of a step: as many letters as a word has bytes

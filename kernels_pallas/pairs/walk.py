@@ -5,6 +5,11 @@ From checkpoints: a fill with ``Fill.tile`` stores U and E of the last row of ev
 rows by the columns between two checkpoints are a tile. The thread fills a tile that its
 path enters once more, with 4-bit directions in shared memory, walks through it, and
 goes on with the next (BT1 of Li, Ranka and Sahni 2014, for pairs).
+
+Tiles between checkpoints are filled again, each thread the tile of its own pair.
+
+Values are scaled by 32 here: the low bits of a candidate name its direction, and the
+maximum carries the name along.
 """
 
 import math
@@ -21,12 +26,6 @@ from kernels_pallas.core.exchange import copy_scratch, copy_table
 from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads, kernel, where
 from kernels_pallas.core.reals import fused
 from kernels_pallas.pairs.config import Fill, FillInputs, FillOutput, Numbers
-
-# ------------------------------------------------------------------------------
-# Tiles between checkpoints are filled again, each thread the tile of its own pair.
-#
-# Values are scaled by 32 here: the low bits of a candidate name its direction, and the
-# maximum carries the name along.
 
 TILE_SCALE = 32
 # Low bits of H: which candidate won. Up and left change places where tie is set.
@@ -291,9 +290,6 @@ def tile_of(view, i, j):
     x = lax.div(step, th.splat(s.tile))
     return k, g, x, inside - g * s.rows, column
 
-
-# ------------------------------------------------------------------------------
-# Steps of walks and their runs, as ``jaxalign.pairs.dp.walk`` defines them.
 
 M, I, D, DONE = 0, 1, 2, 3  # BAM's codes: I consumes query, D consumes target
 

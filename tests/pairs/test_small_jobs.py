@@ -153,10 +153,10 @@ def test_what_a_small_job_is(monkeypatch):
             seconds[gpu] / cost for cost in (by_rows.CELL_SECONDS, by_rows.ROW_SECONDS)
         )
         ratio = 1 if gpu else by_rows.PATHS_RATIO
-        assert by_rows._is_short(0.99 * ratio * cells, 0, paths=True)
-        assert not by_rows._is_short(1.01 * ratio * cells, 0, paths=True)
-        assert by_rows._is_short(1.49 * cells, 0, paths=False)
-        assert not by_rows._is_short(0, 1.01 * rows, paths=False)
+        assert by_rows.is_short(0.99 * ratio * cells, 0, paths=True)
+        assert not by_rows.is_short(1.01 * ratio * cells, 0, paths=True)
+        assert by_rows.is_short(1.49 * cells, 0, paths=False)
+        assert not by_rows.is_short(0, 1.01 * rows, paths=False)
 
 
 def test_the_choice_does_not_depend_on_what_ran_before(monkeypatch, tmp_path):

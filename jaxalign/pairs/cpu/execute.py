@@ -1,9 +1,21 @@
-"""One piece of a job on the device: codes in, flat columns out."""
+"""One piece of a job on the device: codes in, flat columns out.
+
+A CPU fills some scores in 8 bits, twice the lanes of 16 an instruction, and some
+identities in 16. Local scores are tried in 8 bits. Without paths a score of 0 is held
+near the bottom of the range. A score that 8 bits do not hold is seen
+(``model.bounds``), and such pairs are computed again in more bits. Global tables are
+filled by differences, which 8 bits provably hold at any length; with the matches of an
+identity in the low digits these take 16.
+
+Callers whose JAX program has a ``jax.sharding.Mesh`` get windows as one SPMD program,
+in which every device fills one: windows of one static shape are stacked along a new
+leading axis, which ``shard_map`` cuts over all axes of the mesh.
+"""
 
 from collections.abc import Iterator
 from functools import partial
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,40 +26,30 @@ from jaxalign.affine import Gaps
 from jaxalign.errors import UsageError
 from jaxalign.model import bounds
 from jaxalign.model.scoring import FREE_ENDS, Scoring
-from jaxalign.pairs import pair_matrix, result
+from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.cpu import long_pair, partition
 from jaxalign.pairs.cpu.partition import (
     SHORT_PAIRS,
     STRIP_ROWS,
-    backtrack_room,
     block_of,
-    profile_room,
     queries_of,
-    wide,
+    reused,
 )
-from jaxalign.pairs.dp import window_program
+from jaxalign.pairs.dp import directions, wavefront, window_program
 from jaxalign.pairs.dp.sweep.lane_cells import Constants
+from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.pairs.pair_matrix import Window
+from jaxalign.pairs.pair_matrix import Window, WindowPairs
 from jaxalign.pairs.plan import Piece, Task, zipped
 from jaxalign.pairs.result import Rows, cells_of, collect, of_pair
 from jaxalign.pairs.run_state import PieceScores, Run, Worker
-from jaxalign.runtime.devices import first_device, precision
+from jaxalign.runtime.devices import (
+    bucket,
+    first_device,
+    precision,
+    refuse_without_threads,
+)
 from jaxalign.runtime.programs import program, stored
-
-if TYPE_CHECKING:
-    from jaxalign.pairs.pair_matrix import WindowPairs
-
-
-# ------------------------------------------------------------------------------
-# Which scores a CPU fills in 8 bits, twice the lanes of 16 an instruction, and which
-# identities in 16.
-#
-# Local scores are tried in 8 bits. Without paths a score of 0 is held near the bottom
-# of the range. A score that 8 bits do not hold is seen (``model.bounds``), and such
-# pairs are computed again in more bits. Global tables are filled by differences, which
-# 8 bits provably hold at any length; with the matches of an identity in the low digits
-# these take 16.
 
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
@@ -149,7 +151,7 @@ load_block = stored(window_program.load_block, ("shared", "differences"))
 run_window_program = stored(window_program.run_window, window_program.STATIC)
 
 
-def pieces_of(task: Task, blocks: list[pair_matrix.Window]) -> list[Piece]:
+def pieces_of(task: Task, blocks: list[Window]) -> list[Piece]:
     """The pieces of some windows; those of one program are a group."""
     return [
         Piece(
@@ -189,7 +191,7 @@ def pieces_beyond(run: Run) -> list[Piece]:
     for task in dict.fromkeys(task for task, _ in beyond):
         sides = zip(*(pairs for one, pairs in beyond if one is task), strict=True)
         some = zipped(task, *(np.concatenate(side) for side in sides))
-        split = partition.zip_together(some.job, some.window_budget)
+        split = partition.cut(some.job, some.window_budget, few=True)
         pieces += _heaviest_first(some, split)
     return pieces
 
@@ -264,7 +266,7 @@ def _problem(task: Task, dtype: str, base: int | None = None):
     return problem_of(task.scoring, task.free, dtype, identity, base)
 
 
-def run_window(task: Task, w: pair_matrix.Window, worker: Worker) -> Rows:
+def run_window(task: Task, w: Window, worker: Worker) -> Rows:
     """All pairs of a window, in the backtrack buffer of a thread."""
     dtype = task.dtype(w.m, w.n)
     with precision(dtype):
@@ -273,7 +275,7 @@ def run_window(task: Task, w: pair_matrix.Window, worker: Worker) -> Rows:
     return collect(task, result, met)
 
 
-def _narrow_rows(task: Task, w: pair_matrix.Window, worker: Worker, high: int):
+def _narrow_rows(task: Task, w: Window, worker: Worker, high: int):
     """(rows, pairs beyond) of a window in 8 bits: the rows of all pairs that score
     ``high`` at most, and the other pairs (queries, targets) as the result has them; no
     rows where these are too many."""
@@ -290,7 +292,7 @@ def _narrow_rows(task: Task, w: pair_matrix.Window, worker: Worker, high: int):
     return rows, (np.where(flip, j, i), np.where(flip, i, j))
 
 
-def window_scores(task: Task, w: pair_matrix.Window, worker: Worker):
+def window_scores(task: Task, w: Window, worker: Worker):
     """The scores of a window of a ``cross`` job, in 8 bits where ``worker.byte_limit``
     says up to which score these hold them.
 
@@ -310,7 +312,7 @@ def window_scores(task: Task, w: pair_matrix.Window, worker: Worker):
     return _scores(task, w, worker, task.dtype(w.m, w.n)), None
 
 
-def _scores(task: Task, w: pair_matrix.Window, worker: Worker, dtype: str):
+def _scores(task: Task, w: Window, worker: Worker, dtype: str):
     with precision(dtype):
         return _on_device(task, w, worker, dtype)[0].score
 
@@ -322,12 +324,35 @@ def _beyond(score: jax.Array, high: jax.Array):
     return jnp.where(over, -1, score), over
 
 
-def _on_device(task: Task, w: pair_matrix.Window, worker: Worker, dtype: str):
+class WindowInputs(NamedTuple):
+    """The inputs of the program of a window, as host arrays."""
+
+    block: Block
+    queries: np.ndarray
+    m: np.ndarray
+    start: np.ndarray
+    count: np.int32
+    tie: np.ndarray
+
+
+def window_inputs(task: Task, w: Window, met: WindowPairs) -> WindowInputs:
+    """The inputs of a window whose pairs are ``met``."""
+    queries, m = queries_of(task, w)
+    start = np.zeros(w.slots, np.int32)
+    start[: len(met.wanted)] = met.wanted.argmax(axis=1)
+    tie = np.zeros((w.slots, w.places), bool)
+    tie[: len(met.swapped), : met.swapped.shape[1]] = met.swapped
+    count = np.int32(len(met.wanted))
+    return WindowInputs(block_of(task, w), queries, m, start, count, tie)
+
+
+def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
     """(device result, the pairs it holds)."""
     by_differences = task.large or task.output == "identity"
     cells = eight_bit_differences(task, w) if by_differences else None
     problem = _problem(task, dtype, None if cells is None else cells.base)
-    block = block_of(task, w)
+    met = task.job.meets(w)
+    block, *inputs = window_inputs(task, w, met)
     shared = not w.zipped and not task.scoring.by_position
     cpu = first_device(task.devices).platform == "cpu"
     differences = None if cells is None else cells.cell
@@ -335,24 +360,16 @@ def _on_device(task: Task, w: pair_matrix.Window, worker: Worker, dtype: str):
     if shared and cpu:
         dtype_of_room = differences or problem.scores.dtype
         shape = len(problem.scores) + 1, w.columns + 2, w.lanes
-        room = profile_room(worker, shape, dtype_of_room)
+        room = reused(worker.profile, shape, dtype_of_room)
     block = load_block(
         block, problem, task.local, shared=shared, room=room, differences=differences
     )
     worker.profile = block.scores if shared else None
-    met = task.job.meets(w)
-    queries, m = queries_of(task, w)
-    start = np.zeros(w.slots, np.int32)
-    start[: len(met.wanted)] = met.wanted.argmax(axis=1)
     result, backtrack = run_window_program(
         block,
-        queries,
-        m,
-        start,
-        np.int32(len(met.wanted)),
-        wide(w, met.swapped),
+        *inputs,
         problem,
-        backtrack_room(worker, w.capacity) if task.paths else None,
+        reused(worker.backtrack, (w.capacity,), np.uint8) if task.paths else None,
         local=task.local,
         rows=STRIP_ROWS,
         longest=w.longest,
@@ -365,14 +382,10 @@ def _on_device(task: Task, w: pair_matrix.Window, worker: Worker, dtype: str):
     )
     worker.backtrack = backtrack
     if cells is not None and cells.base > 1:
-        result = result._replace(score=_rebased(result.score, cells.base, dtype))
+        # Scores of identities of another base, with that of their dtype.
+        scores, matches = np.divmod(np.asarray(result.score), cells.base)
+        result = result._replace(score=scores * bounds.IDENTITY_BASE[dtype] + matches)
     return result, met
-
-
-def _rebased(score: jax.Array, base: int, dtype: str) -> np.ndarray:
-    """Scores of identities of another base, with that of their dtype."""
-    scores, matches = np.divmod(np.asarray(score), base)
-    return scores * bounds.IDENTITY_BASE[dtype] + matches
 
 
 def run_pair(task: Task, pair: tuple[int, int]) -> Rows:
@@ -396,32 +409,21 @@ def _alone(task: Task, i: int, j: int):
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
     fused = first_device(task.devices).platform == "cpu"
 
-    def aligned(tried: str, high: int | None):
+    def aligned(tried: str, high: int | None) -> Any:
         with precision(tried):
             return long_pair.align_long(
                 query, target, _problem(task, tried), task.local, task.paths, rows,
                 fused=fused, high=high,
             )  # fmt: skip
 
-    tries = _tries(task, dtype) if fused else [(result_dtype, None)]
-    results = (aligned(*one) for one in tries)
-    return next(pair for pair in results if pair is not None), result_dtype
-
-
-def _tries(task: Task, dtype: str):
-    """(dtype, score up to which it is exact, or None): int16 takes half the time, and
-    the lengths alone seldom prove that it holds a long pair."""
+    if not fused:
+        return aligned(result_dtype, None), result_dtype
+    # int16 takes half the time, and lengths alone seldom prove that it holds a pair.
     high = bounds.narrow_high(task.scoring, task.mode, "int16")
+    pair = None
     if dtype == "int32" and high and task.output != "identity":
-        yield "int16", high
-    yield dtype, None
-
-
-# ------------------------------------------------------------------------------
-# Windows as one SPMD program over a ``jax.sharding.Mesh``: every device fills one.
-#
-# For callers whose JAX program has a mesh. Windows of one static shape are stacked
-# along a new leading axis, which ``shard_map`` cuts over all axes of the mesh.
+        pair = aligned("int16", high)
+    return aligned(dtype, None) if pair is None else pair, result_dtype
 
 
 def check_mesh(mesh: Any, implementation: str | None) -> None:
@@ -441,64 +443,38 @@ def check_mesh(mesh: Any, implementation: str | None) -> None:
 
 
 def run_mesh(run: Run, worker: Worker) -> None:
-    """All pieces of a run; those of no group come one by one."""
+    """All pieces of a run on a mesh; those of no group come one by one."""
     task, groups = run.plan.task, {}
     for piece in run.plan.pieces:
         groups.setdefault(piece.group, []).append(piece)
     for piece in groups.pop(None, []):
         piece.compute(run, worker, piece)
-    count = task.mesh.devices.size
+    count, identity = task.mesh.devices.size, task.output == "identity"
     for (*_, dtype), pieces in groups.items():
-        for start in range(0, len(pieces), count):
-            alike = [piece.content for piece in pieces[start : start + count]]
-            for rows in _together(task, alike, dtype):
-                run.output.put(rows)
-                worker.tell(rows.cells)
-
-
-def _together(
-    task: "Task", windows: "list[Window]", dtype: str
-) -> Iterator[result.Rows]:
-    """Up to one window a device, at the same time."""
-    met = [task.job.meets(w) for w in windows]
-    inputs = [_inputs(task, *pair) for pair in zip(windows, met, strict=True)]
-    # A device without a window gets one of which no query is to be computed.
-    idle = inputs[-1] | {"count": np.int32(0)}
-    inputs += [idle] * (task.mesh.devices.size - len(inputs))
-    stacked = jax.tree.map(lambda *values: np.stack(values), *inputs)
-    first, identity = windows[0], task.output == "identity"
-    with precision(dtype):
-        window_results = _spmd(
-            stacked,
-            problem_of(task.scoring, task.free, dtype, identity),
-            mesh=task.mesh,
-            local=task.local,
-            shared=not first.zipped,
-            capacity=first.capacity if task.paths else None,
-            longest=first.longest,
-            paths=task.paths,
-            steps=task.output == "alignment",
-        )
-    window_results = jax.tree.map(np.asarray, window_results)
-    for k, one in enumerate(met):
-        yield result.collect(
-            task, jax.tree.map(lambda x, k=k: x[k], window_results), one
-        )
-
-
-def _inputs(task: "Task", window: "Window", met: "WindowPairs") -> dict:
-    """The inputs of one device, as host arrays."""
-    queries, m = partition.queries_of(task, window)
-    start = np.zeros(window.slots, np.int32)
-    start[: len(met.wanted)] = met.wanted.argmax(axis=1)
-    return {
-        "block": partition.block_of(task, window),
-        "queries": queries,
-        "lengths": m,
-        "start": start,
-        "count": np.int32(len(met.wanted)),
-        "tie": partition.wide(window, met.swapped),
-    }
+        for first in range(0, len(pieces), count):
+            windows = [piece.content for piece in pieces[first : first + count]]
+            met = [task.job.meets(w) for w in windows]
+            pairs = zip(windows, met, strict=True)
+            inputs = [window_inputs(task, w, of_window) for w, of_window in pairs]
+            # A device without a window gets one of which no query is to be computed.
+            inputs += [inputs[-1]._replace(count=np.int32(0))] * (count - len(inputs))
+            stacked = jax.tree.map(lambda *values: np.stack(values), *inputs)
+            with precision(dtype):
+                stacked_results = _spmd(
+                    stacked,
+                    problem_of(task.scoring, task.free, dtype, identity),
+                    mesh=task.mesh,
+                    local=task.local,
+                    shared=not windows[0].zipped,
+                    capacity=windows[0].capacity if task.paths else None,
+                    longest=windows[0].longest,
+                    paths=task.paths,
+                    steps=task.output == "alignment",
+                )
+            stacked_results = jax.tree.map(np.asarray, stacked_results)
+            for k, of_window in enumerate(met):
+                one = jax.tree.map(lambda x, k=k: x[k], stacked_results)
+                _put(run, worker, collect(task, one, of_window))
 
 
 @partial(
@@ -508,7 +484,7 @@ def _inputs(task: "Task", window: "Window", met: "WindowPairs") -> dict:
     ),
 )  # fmt: skip
 def _spmd(
-    stacked: dict,
+    stacked: WindowInputs,
     problem: window_program.WindowProblem,
     *,
     mesh: Mesh,
@@ -527,21 +503,66 @@ def _spmd(
         out_specs=over,
         check_vma=False,
     )
-    def each(stacked: dict, problem: window_program.WindowProblem):
-        own = jax.tree.map(lambda values: values[0], stacked)
-        block = own.pop("block")
+    def each(stacked: WindowInputs, problem: window_program.WindowProblem):
+        block, *own = jax.tree.map(lambda values: values[0], stacked)
         block = unwrap(window_program.load_block)(block, problem, local, shared)
         backtrack = None if capacity is None else jnp.zeros(capacity, jnp.uint8)
         window_results, _ = unwrap(window_program.run_window)(
             block,
-            problem=problem,
-            backtrack=backtrack,
+            *own,
+            problem,
+            backtrack,
             local=local,
             rows=STRIP_ROWS,
             fused=mesh.devices.flat[0].platform == "cpu",
-            **own,
             **static,
         )
         return jax.tree.map(lambda values: values[None], window_results)
 
     return each(stacked, problem)
+
+
+def _filled_table(
+    a: np.ndarray,
+    b: np.ndarray,
+    scoring: Scoring,
+    mode: str,
+    free: frozenset,
+    codes: bool = False,
+    tables: bool = False,
+):
+    refuse_without_threads()
+    local = mode == "local"
+    dtype = bounds.score_dtype(len(a), len(b), scoring, mode, widest=True)
+    rows, columns = bucket(len(a)), bucket(len(b))
+    query, target = np.zeros(rows, np.int32), np.zeros(columns, np.int32)
+    query[: len(a)], target[: len(b)] = a, b
+    with precision(dtype):
+        problem = problem_of(scoring, free, dtype)
+        top = wavefront.top_border(
+            columns, problem.free["target_start"] | local, problem.gaps
+        )
+        room = wavefront.empty_codes(rows, columns) if codes else None
+        args = (query, target, len(a), len(b), 0, top, problem, None, room)
+        return long_pair.fill_strip(*args, local=local, tables=tables)
+
+
+def whole_table(
+    a: np.ndarray, b: np.ndarray, scoring: Scoring, mode: str, free: frozenset
+):
+    """(H, E, F) of codes a (m,), b (n,): (m + 1, n + 1), int32, or int64 if needed."""
+    filled = _filled_table(a, b, scoring, mode, free, tables=True)
+    inside = np.s_[: len(a) + 1, : len(b) + 1]
+    return tuple(np.asarray(table)[inside] for table in filled.tables)
+
+
+def directions_of(
+    a: np.ndarray, b: np.ndarray, scoring: Scoring, mode: str, free: frozenset
+) -> dict:
+    """The four boolean matrices (m, n) and ``words`` uint32 (ceil(m / 8), n)."""
+    codes = _filled_table(a, b, scoring, mode, free, codes=True).codes
+    words = wavefront.words_of(codes, bucket(len(b)))
+    words = words[: -(-len(a) // 8), : len(b)]
+    matrices = directions.split(directions.unpack(words)[: len(a)])
+    arrays = {name: np.asarray(matrix) for name, matrix in matrices.items()}
+    return arrays | {"words": np.asarray(words)}

@@ -58,27 +58,18 @@ def fill_strip(
     problem: "WindowProblem",
     diagonals: jax.Array | None = None,
     codes: jax.Array | None = None,
+    left: tuple[jax.Array, jax.Array] | None = None,
     *,
     local: bool,
     tables: bool = False,
     fused: bool = False,
-):
-    return wavefront.strip(
-        query,
-        target,
-        m,
-        n,
-        above,
-        top,
-        problem.scores,
-        problem.gaps,
-        problem.free,
-        diagonals,
-        codes,
-        local=local,
-        tables=tables,
-        fused=fused,
-    )
+) -> wavefront.Strip:
+    """The ``wavefront.strip`` of a problem. All of it is the result: what nobody asks
+    for XLA:CPU would take out of its loop, and stop there."""
+    sides = query, target, m, n, above, top
+    costs = problem.scores, problem.gaps, problem.free
+    options = {"local": local, "tables": tables, "fused": fused}
+    return wavefront.strip(*sides, *costs, diagonals, codes, left=left, **options)
 
 
 def strip_rows(m: int, n: int, budget: int) -> int:
@@ -156,7 +147,37 @@ def align_long(
         return None
     if not paths:
         return PairResult(end.score, end.i, end.j)
-    return _walk_up(query, padded, end, n, checkpoints, problem, local, rows, fused)
+    # Refill the strips on the path from the last to the first, and walk each.
+    i, j = (np.full(1, v, np.int32) for v in (end.i, end.j))
+    walked = walk.start(i, j)
+    pieces, codes = [], wavefront.empty_codes(rows, len(padded))
+    strip = max(end.i - 1, 0) // rows
+    while True:
+        above = strip * rows
+        part, real = _rows(query, above, rows)
+        args = (part, padded, real, n, above, checkpoints[strip], problem)
+        many = int(walked.i[0]) - above + int(walked.j[0]) + 1 if fused else None
+        codes = fill_strip(*args, many, codes, local=local, fused=fused).codes
+        before = int(walked.columns[0])
+        walked = _walk_strip(walked, codes, part, padded, above, problem, local)
+        walked = jax.tree.map(np.asarray, walked)
+        count = int(walked.columns[0]) - before
+        pieces.append(walked.steps[:count, 0])
+        walked = walked._replace(steps=None)
+        if strip == 0 or int(walked.i[0]) > above:
+            break
+        # Whether the walk ended on column 0 for good
+        if count == 0 or (
+            int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
+        ):
+            break
+        strip -= 1
+    steps = np.concatenate(pieces)[::-1]
+    counts = (walked.identities, walked.columns, walked.gap_openings, walked.gaps)
+    start = int(walked.i[0]), int(walked.j[0])
+    return PairResult(
+        end.score, end.i, end.j, *start, *(int(c[0]) for c in counts), steps
+    )
 
 
 @program(("columns", "local"))
@@ -210,52 +231,6 @@ def _end(
 
 def _arrays(cell: Iterable):
     return walk.EndCell._make(map(jnp.asarray, cell))
-
-
-def _walk_up(
-    query: np.ndarray,
-    target: np.ndarray,
-    end: walk.EndCell,
-    n: int,
-    checkpoints: list[wavefront.Top],
-    problem: "WindowProblem",
-    local: bool,
-    rows: int,
-    fused: bool,
-):
-    """Refill the strips on the path from the last to the first, and walk each."""
-    i, j = (np.full(1, v, np.int32) for v in (end.i, end.j))
-    walked = walk.start(i, j)
-    pieces, codes = [], wavefront.empty_codes(rows, len(target))
-    strip = max(end.i - 1, 0) // rows
-    while True:
-        above = strip * rows
-        part, real = _rows(query, above, rows)
-        args = (part, target, real, n, above, checkpoints[strip], problem)
-        many = int(walked.i[0]) - above + int(walked.j[0]) + 1 if fused else None
-        codes = fill_strip(*args, many, codes, local=local, fused=fused).codes
-        before = int(walked.columns[0])
-        walked = _walk_strip(walked, codes, part, target, above, problem, local)
-        walked = jax.tree.map(np.asarray, walked)
-        count = int(walked.columns[0]) - before
-        pieces.append(walked.steps[:count, 0])
-        walked = walked._replace(steps=None)
-        if strip == 0 or int(walked.i[0]) > above:
-            break
-        if count == 0 or _stops(walked, problem, local):
-            break
-        strip -= 1
-    steps = np.concatenate(pieces)[::-1]
-    counts = (walked.identities, walked.columns, walked.gap_openings, walked.gaps)
-    start = int(walked.i[0]), int(walked.j[0])
-    return PairResult(
-        end.score, end.i, end.j, *start, *(int(c[0]) for c in counts), steps
-    )
-
-
-def _stops(walked: walk.PathCounts, problem: "WindowProblem", local: bool):
-    """Whether the walk ended on column 0 for good."""
-    return int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
 
 
 @program(("local",))

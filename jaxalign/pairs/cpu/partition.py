@@ -2,33 +2,31 @@
 
 Sequences are sorted longest first, and the targets of a block packed into its lanes one
 after the other, so little of it is padding; results go back to input order.
+
+The contents of lanes: targets of any lengths one after the other, or a pair each.
+
+The arrays of a window are made in NumPy, targets in their lanes and queries in their
+slots; those on a device are written over by the next window of a thread.
 """
 
 from dataclasses import replace
 from heapq import heapreplace
-from itertools import compress, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxalign.model.alphabet import stacked
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.pair_matrix import PairMatrix, Partition, Window, pairs
-from jaxalign.pairs.run_state import Worker
 from jaxalign.runtime.devices import bucket, by_length
 
 if TYPE_CHECKING:
-    from jaxalign.model.alphabet import CodedSequences
     from jaxalign.pairs.plan import Task
 
-
-# ------------------------------------------------------------------------------
-# The contents of lanes: targets of any lengths one after the other, or a pair each.
-#
-# The arrays of a window are made in NumPy, targets in their lanes and queries in their
-# slots; those on a device are written over by the next window of a thread.
 
 CACHE_LINE = 64  # bytes
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
@@ -59,33 +57,30 @@ def pack(lengths: np.ndarray, lanes: int, limit: int | None = None):
     lengths = np.asarray(lengths, np.int64)
     packed = _known.get((lengths.tobytes(), lanes)) if limit is None else None
     if packed is None:
-        packed = _packed(lengths, lanes, limit)
+        heap = [(0, lane) for lane in range(lanes)]
+        lane, last, area, top = [], [], 0, 0
+        best, count = 0.0, 0
+        for length, columns in zip(
+            lengths.tolist(), tiled(lengths).tolist(), strict=True
+        ):
+            used, here = heap[0]
+            end = used + columns
+            if limit and end > limit and lane:
+                break
+            heapreplace(heap, (end, here))
+            lane.append(here)
+            last.append(end)
+            area, top = area + length, end if end > top else top
+            if area >= 0.97 * best * top:
+                best, count = max(best, area / top), len(lane)
+        count = len(lane) if len(lane) == len(lengths) else count
+        packed = np.array(lane[:count], np.int32), np.array(last[:count], np.int32)
+        for array in packed:
+            array.flags.writeable = False
         if len(_known) >= MAX_KNOWN_BLOCKS:  # threads may have added one each
             _known.clear()
         _known[lengths[: len(packed[0])].tobytes(), lanes] = packed
     return packed
-
-
-def _packed(lengths: np.ndarray, lanes: int, limit: int | None):
-    heap = [(0, lane) for lane in range(lanes)]
-    lane, last, area, top = [], [], 0, 0
-    best, count = 0.0, 0
-    for length, columns in zip(lengths.tolist(), tiled(lengths).tolist(), strict=True):
-        used, here = heap[0]
-        end = used + columns
-        if limit and end > limit and lane:
-            break
-        heapreplace(heap, (end, here))
-        lane.append(here)
-        last.append(end)
-        area, top = area + length, end if end > top else top
-        if area >= 0.97 * best * top:
-            best, count = max(best, area / top), len(lane)
-    count = len(lane) if len(lane) == len(lengths) else count
-    arrays = np.array(lane[:count], np.int32), np.array(last[:count], np.int32)
-    for array in arrays:
-        array.flags.writeable = False
-    return arrays
 
 
 def spans(lengths: np.ndarray, lanes: int) -> np.ndarray:
@@ -94,13 +89,6 @@ def spans(lengths: np.ndarray, lanes: int) -> np.ndarray:
     _, last = pack(lengths, lanes)
     ends = np.maximum.accumulate(last[::-1])[::-1]
     return np.asarray(ends - (last - tiled(lengths)), np.int64)
-
-
-def zip_lanes(job: "PairMatrix", pairs: int, lanes: tuple[int, ...]) -> int:
-    """Lanes of windows of zipped pairs, of those that windows have."""
-    if max(job.most) <= SHORT and not job.paths and pairs > lanes[0]:
-        return SHORT_PAIRS
-    return lanes[1] if pairs > lanes[-1] else lanes[-1]
 
 
 def alike(m: np.ndarray, n: np.ndarray, lanes: int) -> np.ndarray:
@@ -162,45 +150,20 @@ def block_of(task: "Task", w: "Window") -> Block:
 def queries_of(task: "Task", w: "Window"):
     """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
     wide = w.lanes if w.zipped else 1
-    codes, m = _padded(task.queries, w.queries, w.rows, w.slots * wide)
+    codes = stacked(task.queries, w.queries, shape=(w.slots * wide, w.rows))
+    m = np.zeros(len(codes), np.int32)
+    m[: len(w.queries)] = task.queries.lengths[w.queries]
     codes = codes.reshape(w.slots, wide, w.rows).transpose(0, 2, 1)
     return np.ascontiguousarray(codes), m.reshape(w.slots, wide)
 
 
-def wide(w: "Window", bits: np.ndarray):
-    """(Q, T) bool in the window's static size."""
-    padded = np.zeros((w.slots, w.places), bool)
-    padded[: bits.shape[0], : bits.shape[1]] = bits
-    return padded
-
-
-def _padded(sequences: "CodedSequences", indices: np.ndarray, length: int, count: int):
-    """uint8 (count, length) codes and int32 (count,) lengths of some sequences."""
-    codes = np.zeros((count, length), np.uint8)
-    lengths = np.zeros(count, np.int32)
-    for row, index in enumerate(indices):
-        one = sequences[index]
-        codes[row, : len(one)] = one
-        lengths[row] = len(one)
-    return codes, lengths
-
-
-def profile_room(
-    worker: Worker, shape: tuple[int, ...], dtype: jax.typing.DTypeLike
+def reused(
+    array: jax.Array | None, shape: tuple[int, ...], dtype: jax.typing.DTypeLike
 ) -> jax.Array:
-    """Where the profile of a window is written: over the last one of its thread."""
-    room = worker.profile
-    if room is None or (room.shape, room.dtype) != (shape, dtype) or room.is_deleted():
+    """The last array of a thread, to be written over, where it has the right shape."""
+    if array is None or (array.shape, array.dtype) != (shape, dtype):
         return jnp.zeros(shape, dtype)
-    return room
-
-
-def backtrack_room(worker: Worker, capacity: int) -> jax.Array:
-    """The buffer the last window gave back, where it has the right size."""
-    buffer = worker.backtrack
-    if buffer is None or buffer.shape[0] != capacity or buffer.is_deleted():
-        return jnp.zeros(capacity, jnp.uint8)
-    return buffer
+    return jnp.zeros(shape, dtype) if array.is_deleted() else array
 
 
 STRIP_ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
@@ -238,20 +201,19 @@ def without_lone(job: PairMatrix, split: Partition) -> Partition:
     """The same, but the pairs of a window alone where they are few and long, so that
     most of its lanes would be empty. A cell alone, by anti-diagonals, costs as much as
     ``LONE_CELL_COST`` cells of a lane."""
-    lone = [_is_lone(job, window) for window in split.blocks]
-    single = [pair for w in compress(split.blocks, lone) for pair in pairs(job, w)]
-    shared = [w for w, alone in zip(split.blocks, lone, strict=True) if not alone]
-    return Partition(shared, [*split.pairs, *single])
-
-
-def _is_lone(job: PairMatrix, window: Window) -> bool:
-    if window.m * window.n < LONG_PAIR_CELLS:
-        return False
-    if len(window.queries) * (1 if window.zipped else len(window.targets)) > MANY_PAIRS:
-        return False
-    cells = sum(int(job.query_lengths[i]) * int(job.target_lengths[j])
-                for i, j in pairs(job, window))  # fmt: skip
-    return cells * LONE_CELL_COST[window.zipped] < swept_cells(job, window)
+    shared, single = [], [*split.pairs]
+    for window in split.blocks:
+        count = len(window.queries) * (1 if window.zipped else len(window.targets))
+        lone = window.m * window.n >= LONG_PAIR_CELLS and count <= MANY_PAIRS
+        if lone:
+            m, n = job.query_lengths, job.target_lengths
+            cells = sum(int(m[i]) * int(n[j]) for i, j in pairs(job, window))
+            lone = cells * LONE_CELL_COST[window.zipped] < swept_cells(job, window)
+        if lone:
+            single += pairs(job, window)
+        else:
+            shared.append(window)
+    return Partition(shared, single)
 
 
 def swept_cells(job: PairMatrix, window: Window) -> int:
@@ -270,28 +232,42 @@ def least_bytes(job: PairMatrix, i: int, j: int) -> int:
     return window_bytes(_shape(job, q, t, LANES[-1]), 4, job.steps)
 
 
-def _coarse(job: PairMatrix) -> bool:
-    """Few length buckets: a compilation costs more than padding saves, and without
-    operations padding costs next to nothing."""
-    return not job.steps or job.cells < 2 * 10**10
-
-
-def cut(job: PairMatrix, budget: int) -> Partition:
+def cut(job: PairMatrix, budget: int, few: bool = False) -> Partition:
     """Windows that need at most ``budget`` bytes each, heaviest first.
 
     A pair whose backtrack alone exceeds the budget is to be aligned by checkpoints.
+
+    few : zipped pairs, some of another job: all with one program
     """
     split = Partition([], [])
     if job.kind == "zip":
-        _cut_zip(job, split, np.arange(job.pairs), budget)
-        return split
+        _cut_zip(job, split, budget, few)
+        return _same_backtrack(job, split, budget) if few else split
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
-    lanes, start = _lanes(job, order), 0
+    # The number of lanes that needs the least time, were all rows alike. In a
+    # triangle the fewer lanes, the less in vain.
+    lengths = job.target_lengths[order]
+
+    def cost(lanes: int):
+        if job.triangle:
+            swept = spans(lengths, lanes).sum()
+        else:  # about what they take packed: all queries sweep to the end
+            columns = tiled(lengths)
+            swept = max(columns.max(initial=0), columns.sum() / lanes)
+        return swept * (lanes + EMPTY_COLUMN_LANES)
+
+    lanes, start = min(LANES[:2], key=cost), 0
     while start < len(order):
         block = order[start : start + _next_block(job, order[start:], lanes)]
         start += len(block)
         below = queries[:start] if job.triangle else queries
-        _cut_block(job, split, below, block, lanes, budget)
+        # One block of targets against all its queries, in windows of similar rows.
+        at = 0
+        while at < len(below):
+            shape = _shape(job, below[at:], block, lanes)
+            part = below[at : at + shape.slots]
+            _narrow(job, split, part, block, lanes, budget)
+            at += len(part)
     return _same_backtrack(job, split, budget)
 
 
@@ -313,13 +289,6 @@ def regroup(
     return _same_backtrack(job, split, budget)
 
 
-def zip_together(job: PairMatrix, budget: int) -> Partition:
-    """Some pairs of another job, which are zipped: all with one program."""
-    split = Partition([], [])
-    _cut_zip(job, split, np.arange(job.pairs), budget, few=True)
-    return _same_backtrack(job, split, budget)
-
-
 def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:
     """How many of the next targets (longest first) make a block."""
     if job.window:
@@ -328,23 +297,6 @@ def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:
     room = max(WINDOW_COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
     most = int(np.searchsorted(np.cumsum(tiled(lengths)), lanes * room)) + 1
     return len(pack(lengths[:most], lanes, room)[0])
-
-
-def _lanes(job: PairMatrix, order: np.ndarray) -> int:
-    """The number of lanes that needs the least time, were all rows alike. In a triangle
-    the fewer lanes, the less in vain."""
-
-    lengths = job.target_lengths[order]
-
-    def cost(lanes: int):
-        if job.triangle:
-            swept = spans(lengths, lanes).sum()
-        else:  # about what they take packed: all queries sweep to the end
-            columns = tiled(lengths)
-            swept = max(columns.max(initial=0), columns.sum() / lanes)
-        return swept * (lanes + EMPTY_COLUMN_LANES)
-
-    return min(LANES[:2], key=cost)
 
 
 def _capacity(
@@ -392,23 +344,6 @@ def _fitted(job: PairMatrix, window: Window, budget: int) -> Window | None:
     return next(fit, None)
 
 
-def _cut_block(
-    job: PairMatrix,
-    split: Partition,
-    queries: np.ndarray,
-    block: np.ndarray,
-    lanes: int,
-    budget: int,
-):
-    """One block of targets against all its queries, in windows of similar rows."""
-    at = 0
-    while at < len(queries):
-        shape = _shape(job, queries[at:], block, lanes)
-        part = queries[at : at + shape.slots]
-        _narrow(job, split, part, block, lanes, budget)
-        at += len(part)
-
-
 def _narrow(
     job: PairMatrix, split: Partition, queries: np.ndarray, block: np.ndarray,
     lanes: int, budget: int, few: bool = False,
@@ -440,7 +375,9 @@ def _shape(
 ) -> Window:
     """The window of some queries and targets: coarse buckets for a small job, and for
     ``few`` programs."""
-    coarse = _coarse(job) or few
+    # Few length buckets: a compilation costs more than padding saves, and without
+    # operations padding costs next to nothing.
+    coarse = (not job.steps or job.cells < 2 * 10**10) or few
     lane, last = pack(job.target_lengths[block], lanes)
     used = int(last.max(initial=TILE))
     m = int(job.query_lengths[queries].max(initial=0))
@@ -474,13 +411,13 @@ def _shape(
     )
 
 
-def _cut_zip(
-    job: PairMatrix, split: Partition, which: np.ndarray, budget: int, few: bool = False
-):
-    """Query k with target k, for some k: those of like sizes, a query a lane."""
-    lanes = job.window or zip_lanes(job, len(which), LANES)
-    lengths = job.query_lengths[which], job.target_lengths[which]
-    order = which[alike(*lengths, lanes)]
+def _cut_zip(job: PairMatrix, split: Partition, budget: int, few: bool) -> None:
+    """Query k with target k: those of like sizes, a query a lane."""
+    lanes = LANES[1] if job.pairs > LANES[-1] else LANES[-1]
+    if max(job.most) <= SHORT and not job.paths and job.pairs > LANES[0]:
+        lanes = SHORT_PAIRS
+    lanes = job.window or lanes
+    order = alike(job.query_lengths, job.target_lengths, lanes)
     for start in range(0, len(order), lanes):
         _narrow_zip(job, split, order[start : start + lanes], lanes, budget, few)
 

@@ -1,7 +1,16 @@
-"""Rows of a matrix, read and written in a loop, and a table read at many codes at once.
+"""Rows of a matrix, and substitution scores laid out for a fill.
 
-No index is negative, which JAX would look at each time; and no gather reads the table,
-so that vectors of any width do it.
+Rows are read and written in a loop, and a table is read at many codes at once. No index
+is negative, which JAX would look at each time; and no gather reads the table, so that
+vectors of any width do it.
+
+Substitution scores laid out for a fill: what a lane reads at (row, column).
+
+The scores of a profile have a row for each position of the query, in place of each
+letter, and more rows than columns.
+
+Two letters are added to the ``A`` of the alphabet: code A pads a query below its last
+row and a target before its first column (targets end together, see ``sweep``).
 """
 
 import jax
@@ -39,15 +48,6 @@ def by_code(entries: list[jax.Array], codes: jax.Array):
         bit *= 2
     return entries[0]
 
-
-# ------------------------------------------------------------------------------
-# Substitution scores laid out for a fill: what a lane reads at (row, column).
-#
-# The scores of a profile have a row for each position of the query, in place of each
-# letter, and more rows than columns.
-#
-# Two letters are added to the ``A`` of the alphabet: code A pads a query below its last
-# row and a target before its first column (targets end together, see ``sweep``).
 
 PROFILE_COLUMNS = 64  # of a database profile that are made together
 

@@ -16,6 +16,12 @@ narrow row is one stripe. Values of row i are held with i * extend added to them
 goes on as it is. Pairs come with the most rows first, so a row is that of the first of
 them; it is laid out anew when an eighth of them has ended, since NumPy is slow with
 holes.
+
+The walk of ``pairs.dp.walk`` in NumPy: all pairs of a fill by rows step together.
+
+What a step does depends on the directions of its cell and on the move that a gap must
+go on with, so tables say it: the operation, the move after it, and whether the cell
+before is a row or a column away.
 """
 
 from itertools import pairwise
@@ -25,7 +31,7 @@ import numpy as np
 
 STRIPES, STRIPED_CELLS = 8, 2**12  # stripes of a row of so many cells or more
 
-# The directions of a cell, as ``pairs.dp.rows_walk`` reads them.
+# The directions of a cell, as the walk reads them.
 LEFT_GOES_ON, UP_GOES_ON, VERTICAL, DIAGONAL, STOP = 1, 2, 4, 8, 16
 END, LEFT_BORDER, UP_BORDER = 32, 33, 34  # of row 0 and column 0
 
@@ -176,8 +182,21 @@ def fill(
     RowsFilled
     """
     rows = _RowBuffers(m, targets, n, problem, np.dtype(dtype))
-    room = _room(m)
-    directions = _directions_for(room, rows) if paths else None
+    # How many pairs each row is laid out for: those that it has, or up to an eighth
+    # more that have ended
+    room = np.searchsorted(-m, -np.arange(int(m.max(initial=0)) + 1), "right")
+    room[0] = last = len(m)
+    for row, count in enumerate(room.tolist()):
+        last = room[row] = count if 8 * count <= 7 * last else last
+    directions = None
+    if paths:  # those of row 0, and room for the others
+        stops = np.cumsum(room) * (rows.stripes * rows.blocks)
+        cells, begin = np.empty(int(stops[-1]), np.uint8), np.append(0, stops[:-1])
+        directions = Directions(cells, begin, room, rows.stripes, rows.blocks)
+        first = row_of(directions, 0)
+        free = problem.local or "target_start" in problem.free
+        first[:] = END if free else LEFT_BORDER
+        first[0, rows.column_0] = END
     ends = (_LocalEnds if problem.local else _BorderEnds)(rows, paths)
     ends.see(0, len(m))
     counts = np.searchsorted(-m, -np.arange(len(room)), "right").tolist()
@@ -190,29 +209,6 @@ def fill(
         ends.see(i, counts[i])
     score, i, j = ends.of_pairs()
     return RowsFilled(score, i, j, directions)
-
-
-def _room(m: np.ndarray) -> np.ndarray:
-    """How many pairs each row is laid out for: those that it has, or up to an eighth
-    more that have ended."""
-    room = np.searchsorted(-m, -np.arange(int(m.max(initial=0)) + 1), "right")
-    room[0] = last = len(m)
-    for i, pairs in enumerate(room.tolist()):
-        last = room[i] = pairs if 8 * pairs <= 7 * last else last
-    return room
-
-
-def _directions_for(room: np.ndarray, rows: _RowBuffers) -> Directions:
-    """Directions of row 0 and room for those of the others."""
-    ends = np.cumsum(room) * (rows.stripes * rows.blocks)
-    cells = np.empty(int(ends[-1]), np.uint8)
-    begin = np.concatenate([[0], ends[:-1]])
-    directions = Directions(cells, begin, room, rows.stripes, rows.blocks)
-    free = rows.problem.local or "target_start" in rows.problem.free
-    first = row_of(directions, 0)
-    first[:] = END if free else LEFT_BORDER
-    first[0, rows.column_0] = END
-    return directions
 
 
 def row_of(directions: Directions, i: int) -> np.ndarray:
@@ -247,26 +243,21 @@ def _row(
     x[0, rows.column_0] = problem.extend * i if rows.border is None else rows.border
     # F[i,j] = max over k < j of (X[i,k] + k * extend) - open - (j - 1) * extend
     np.add(x, rows.tilt, out=t)
-    _run_on(rows, t)
+    by_pair = t[-1].reshape(rows.pairs, -1)
+    if rows.stripes == 1:
+        np.maximum.accumulate(by_pair, axis=1, out=by_pair)
+    else:
+        for before, stripe in pairwise(t):
+            np.maximum(before, stripe, out=stripe)
+        np.maximum.accumulate(by_pair[:, :-1], axis=1, out=rows.block_run[:, 1:])
+        np.maximum(t, rows.block_run.reshape(-1), out=t)
+        rows.run_before[0, 1:] = t[-1, :-1]
+        rows.run_two_before[0, 1:] = t[-2, :-1]
     np.subtract(rows.run_before, rows.costs, out=f)
     f[0, rows.column_0] = rows.lowest
     np.maximum(x, f, out=h)
     if codes is not None:
         _directions(rows, i, codes)
-
-
-def _run_on(rows: _RowBuffers, run: np.ndarray) -> None:
-    """The running maximum of each pair over its columns; and its columns before."""
-    by_pair = run[-1].reshape(rows.pairs, -1)
-    if rows.stripes == 1:
-        np.maximum.accumulate(by_pair, axis=1, out=by_pair)
-        return
-    for before, stripe in pairwise(run):
-        np.maximum(before, stripe, out=stripe)
-    np.maximum.accumulate(by_pair[:, :-1], axis=1, out=rows.block_run[:, 1:])
-    np.maximum(run, rows.block_run.reshape(-1), out=run)
-    rows.run_before[0, 1:] = run[-1, :-1]
-    rows.run_two_before[0, 1:] = run[-2, :-1]
 
 
 def _directions(rows: _RowBuffers, i: int, codes: np.ndarray) -> None:
@@ -379,13 +370,6 @@ class _BorderEnds:
         i = np.where(by_column, column_i, m)
         return score, i, np.where(by_column | ~by_row, n, row_j)
 
-
-# ------------------------------------------------------------------------------
-# The walk of ``pairs.dp.walk`` in NumPy: all pairs of a fill by rows step together.
-#
-# What a step does depends on the directions of its cell and on the move that a gap must
-# go on with, so tables say it: the operation, the move after it, and whether the cell
-# before is a row or a column away.
 
 M, I, D, DONE = 0, 1, 2, 3  # noqa: E741  (as in ``pairs.dp.walk``)
 MOVES = 64  # the key of a step is its directions + MOVES * the move of an open gap

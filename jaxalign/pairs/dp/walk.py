@@ -1,7 +1,15 @@
-"""Linear-time traceback: from direction nibbles to operations, many pairs at once.
+"""From an end cell to a path: where the score is read, and the traceback.
 
-The walk of the 2011 paper (its kernel 2): after a move up it goes on up while the c_up
-bit of the cell just left is set, likewise left; else the b bits of the cell decide.
+The traceback goes from direction nibbles to operations, many pairs at once, in linear
+time: the walk of the 2011 paper (its kernel 2). After a move up it goes on up while
+the c_up bit of the cell just left is set, likewise left; else the b bits decide.
+
+End cells: where the score is read, and which of several cells it is.
+
+Candidates: (m, n) always; all of row m where the target's end is free; all of column n
+where the query's end is free; in local mode every cell. Among equals the smallest query
+index wins, then the smallest target index. A pair whose two sides are swapped (tie = 1,
+rows are the user's target) prefers the smallest column first.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,14 +24,6 @@ from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
-
-# ------------------------------------------------------------------------------
-# End cells: where the score is read, and which of several cells it is.
-#
-# Candidates: (m, n) always; all of row m where the target's end is free; all of column
-# n where the query's end is free; in local mode every cell. Among equals the smallest
-# query index wins, then the smallest target index. A pair whose two sides are swapped
-# (tie = 1, rows are the user's target) prefers the smallest column first.
 
 
 class EndCell(NamedTuple):
@@ -85,52 +85,34 @@ def sweep_end(
     Targets before the query's first tile hold nothing of use, but a cell of their table
     all the same: from any such cell a walk ends.
     """
-    cell = _sweep_end(filled, block, m, gaps, free, tie, local, fused)
-    return EndCell(
-        cell.score, jnp.clip(cell.i, 0, m), jnp.clip(cell.j, 0, block.length)
-    )
-
-
-def _sweep_end(
-    filled: lane_fill.BlockFill,
-    block: lane_fill.Block,
-    m: jax.Array,
-    gaps: Gaps,
-    free: Mapping[str, Any],
-    tie: jax.Array,
-    local: bool,
-    fused: bool,
-):
-    last = (block.first + block.length) // TILE - 1, block.lane
+    n = block.length
+    last = (block.first + n) // TILE - 1, block.lane
     if local:
         best = EndCell(filled.best, filled.row, filled.column)
         best = _running(best, block, tie, fused)
         score, i, column = jax.tree.map(lambda x: x[last], best)
-        if i is None:
-            return EndCell(score, m, block.length)
-        inside = score > 0
-        j = jnp.where(inside, column - block.first + 1, 0)
-        return EndCell(score, jnp.where(inside, i, 0), j)
-    n = block.length
-    corner = EndCell(filled.last_row[block.first + n - 1, block.lane], m, n)
-    column = EndCell(filled.best[last], filled.row[last], n)
-    along = _best_of_row(filled.last_row, block, fused)
-    row = jax.tree.map(lambda x: x[last], along)
-    first = border(m, free["query_start"], gaps)  # H[m, 0]
-    j = jnp.where(first >= row.score, 0, row.j - block.first + 1)
-    row = EndCell(jnp.maximum(row.score, first), m, j)
-    return border_end(corner, column, row, free, tie)
-
-
-def _best_of_row(last_row: jax.Array, block: lane_fill.Block, fused: bool):
-    """The best of row m so far in the target of each tile; columns of the block."""
-    lowest = jnp.iinfo(last_row.dtype).min
-    h = jnp.where(lane_fill.inside_index(block) >= 1, last_row, lowest)
-    h = h.reshape(-1, TILE, h.shape[-1])
-    place = jnp.argmax(h, axis=1).astype(jnp.int32)
-    tile = jnp.arange(len(h), dtype=jnp.int32)[:, None]
-    row_best = EndCell(jnp.max(h, axis=1), None, tile * TILE + place)
-    return _running(row_best, block, jnp.zeros_like(block.lane), fused)
+        cell = EndCell(score, m, n)
+        if i is not None:
+            inside = score > 0
+            j = jnp.where(inside, column - block.first + 1, 0)
+            cell = EndCell(score, jnp.where(inside, i, 0), j)
+    else:
+        corner = EndCell(filled.last_row[block.first + n - 1, block.lane], m, n)
+        column = EndCell(filled.best[last], filled.row[last], n)
+        # The best of row m so far in the target of each tile; columns of the block.
+        lowest = jnp.iinfo(filled.last_row.dtype).min
+        h = jnp.where(lane_fill.inside_index(block) >= 1, filled.last_row, lowest)
+        h = h.reshape(-1, TILE, h.shape[-1])
+        place = jnp.argmax(h, axis=1).astype(jnp.int32)
+        tile = jnp.arange(len(h), dtype=jnp.int32)[:, None]
+        row_best = EndCell(jnp.max(h, axis=1), None, tile * TILE + place)
+        along = _running(row_best, block, jnp.zeros_like(block.lane), fused)
+        row = jax.tree.map(lambda x: x[last], along)
+        first = border(m, free["query_start"], gaps)  # H[m, 0]
+        j = jnp.where(first >= row.score, 0, row.j - block.first + 1)
+        row = EndCell(jnp.maximum(row.score, first), m, j)
+        cell = border_end(corner, column, row, free, tie)
+    return EndCell(cell.score, jnp.clip(cell.i, 0, m), jnp.clip(cell.j, 0, n))
 
 
 def _running(tiles_best: EndCell, block: lane_fill.Block, tie: jax.Array, fused: bool):
@@ -223,7 +205,26 @@ def walk(
         walked, ended, t = state
         op, move = _next(walked, nibble_at(walked.i, walked.j), rules)
         op = jnp.where(ended, DONE, op)
-        walked = _advance(walked, op, move, same_at(walked.i, walked.j), t)
+        same = same_at(walked.i, walked.j)
+        going = op != DONE
+        is_gap = going & (op != M)
+        opened = is_gap & ((op != walked.last) | (walked.columns == 0))
+        steps = walked.steps
+        if steps is not None:
+            row = op.astype(jnp.uint8)[None]
+            steps = lax.dynamic_update_slice(steps, row, (t, jnp.int32(0)))
+        add = jnp.int32
+        walked = PathCounts(
+            walked.i - add(going & (op != D)),
+            walked.j - add(going & (op != I)),
+            walked.identities + add((op == M) & same),
+            walked.columns + add(going),
+            walked.gap_openings + add(opened),
+            walked.gaps + add(is_gap),
+            jnp.where(going, move, walked.move),
+            jnp.where(going, op, walked.last),
+            steps,
+        )
         return walked, _done(walked, op, rules), t + 1
 
     begin_state = (begin, _done(begin, jnp.zeros_like(begin.i), rules), jnp.int32(0))
@@ -248,27 +249,3 @@ def _done(walked: PathCounts, op: jax.Array, rules: WalkBorders):
     at_top, at_left = walked.i == 0, walked.j == 0
     stop = (at_top & (rules.top | at_left)) | (at_left & (rules.left | at_top))
     return stop | (op == DONE) | (walked.i <= rules.floor)
-
-
-def _advance(
-    walked: PathCounts, op: jax.Array, move: jax.Array, same: jax.Array, t: jax.Array
-):
-    going = op != DONE
-    is_gap = going & (op != M)
-    opened = is_gap & ((op != walked.last) | (walked.columns == 0))
-    steps = walked.steps
-    if steps is not None:
-        row = op.astype(jnp.uint8)[None]
-        steps = lax.dynamic_update_slice(steps, row, (t, jnp.int32(0)))
-    add = jnp.int32
-    return PathCounts(
-        walked.i - add(going & (op != D)),
-        walked.j - add(going & (op != I)),
-        walked.identities + add((op == M) & same),
-        walked.columns + add(going),
-        walked.gap_openings + add(opened),
-        walked.gaps + add(is_gap),
-        jnp.where(going, move, walked.move),
-        jnp.where(going, op, walked.last),
-        steps,
-    )

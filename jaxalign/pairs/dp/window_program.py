@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.affine import Gaps
-from jaxalign.one_function import CPU_OPTIONS, one_function
+from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import matrix_rows, walk
 from jaxalign.pairs.dp.sweep import TILE, difference_fill, lane_fill
 
@@ -122,7 +122,14 @@ def run_window(
     base : static, as in ``sweep.difference_fill.fill``
     """
     shape = queries.shape[0], block.lane.shape[0]
-    out = _empty(shape, queries.shape[1], problem, **static)
+    out = WindowResult(jnp.zeros(shape, problem.gaps.open.dtype))
+    if static["paths"]:
+        zero, operations = jnp.zeros(shape, jnp.int32), None
+        if static["steps"]:
+            longest = queries.shape[1] + static["longest"]
+            operations = jnp.zeros((shape[0], longest, shape[1]), jnp.uint8)
+        walked = walk.PathCounts._make([*[zero] * 8, operations])
+        out = WindowResult(out.score, zero, zero, walked)
 
     def one(q: jax.Array, state: tuple):
         out, backtrack = state
@@ -140,29 +147,19 @@ def run_window(
     return result, backtrack
 
 
-def _empty(
-    shape: tuple[int, int], rows_in_all: int, problem: WindowProblem, *, paths: bool,
-    steps: bool, longest: int, **_: Any,
-):  # fmt: skip
-    count = jnp.zeros(shape, jnp.int32)
-    score = jnp.zeros(shape, problem.gaps.open.dtype)
-    if not paths:
-        return WindowResult(score)
-    operations = None
-    if steps:
-        operations = jnp.zeros((shape[0], rows_in_all + longest, shape[1]), jnp.uint8)
-    return WindowResult(
-        score, count, count, walk.PathCounts._make([*[count] * 8, operations])
-    )
-
-
 def _one_query(
     block: lane_fill.Block, codes: jax.Array, m: jax.Array, start: jax.Array,
     tie: jax.Array, problem: WindowProblem, backtrack: jax.Array | None,
     costs: "Constants | None", opening: int | None, base: int, **static: Any,
 ):  # fmt: skip
     """One row of queries: the scores of their targets, and what the paths say."""
-    block = block._replace(tiles=_tiles(block, start))
+    # Tiles up to the end of the last of the targets from ``start`` on: the longest
+    # ones, which stand first, may end far behind all others.
+    last = -(-(block.first + block.length) // TILE)
+    met = jnp.arange(len(last), dtype=jnp.int32) >= start
+    block = block._replace(
+        tiles=jnp.minimum(block.tiles, jnp.max(jnp.where(met, last, 0)))
+    )
     local, paths, rows = static["local"], static["paths"], static["rows"]
     size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
     row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None]
@@ -195,79 +192,42 @@ def _one_query(
             filled, block, m[own], gaps, free, tie, local=local, fused=fused
         )
         backtrack = filled.backtrack
-    if not paths:
+    if not paths or backtrack is None:
         return WindowResult(end.score), None
     walked = _walk_all(block, codes, own, start, end, backtrack, problem, **static)
     return WindowResult(end.score, end.i, end.j, walked), backtrack
 
 
-def _tiles(block: lane_fill.Block, start: jax.Array):
-    """Tiles up to the end of the last of the targets from ``start`` on: the longest
-    ones, which stand first, may end far behind all others."""
-    last = -(-(block.first + block.length) // TILE)
-    met = jnp.arange(len(last), dtype=jnp.int32) >= start
-    return jnp.minimum(block.tiles, jnp.max(jnp.where(met, last, 0)))
-
-
 def _walk_all(
     block: lane_fill.Block, codes: jax.Array, own: jax.Array, start: jax.Array,
-    end: walk.EndCell, backtrack: jax.Array | None, problem: WindowProblem, *,
-    steps: bool, longest: int, **static: Any,
+    end: walk.EndCell, backtrack: jax.Array, problem: WindowProblem, *, local: bool,
+    steps: bool, longest: int, **_: Any,
 ):  # fmt: skip
     """Walk the targets from ``start`` on, ``TOGETHER`` neighbours at a time: they
-    have similar lengths, and a walk takes as long as its longest path."""
-    count = end.i.shape[0]
+    have similar lengths, and a walk takes as long as its longest path. Nibbles lie in
+    ``backtrack`` as ``sweep`` stored them.
+
+    own : which of the W queries each target meets
+    """
+    count, lanes = end.i.shape[0], block.codes.shape[1]
     together = min(TOGETHER, count)
     operations = None
     if steps:
         operations = jnp.full((codes.shape[0] + longest, count), walk.DONE, jnp.uint8)
     zero = jnp.zeros_like(end.i)
     empty = walk.PathCounts._make([*[zero] * 8, operations])
-
-    def part(k: jax.Array, walked: walk.PathCounts):
-        def some(x: jax.Array):
-            return lax.dynamic_slice_in_dim(x, k * together, together)
-
-        begin = (
-            some(end.i),
-            some(end.j),
-            None if operations is None else operations[:, :together],
-        )
-        places = some(block.lane), some(block.first), some(own)
-        paths = _walk(block, codes, begin, places, backtrack, problem, **static)
-
-        def put(whole: jax.Array, new: jax.Array):
-            axis = whole.ndim - 1
-            return lax.dynamic_update_slice_in_dim(whole, new, k * together, axis)
-
-        return jax.tree.map(put, walked, paths)
-
-    parts = -(-block.targets // together)
-    return lax.fori_loop(start // together, parts, part, empty)
-
-
-def _walk(
-    block: lane_fill.Block, codes: jax.Array, begin: tuple,
-    places: tuple[jax.Array, jax.Array, jax.Array], backtrack: jax.Array | None,
-    problem: WindowProblem, *, local: bool, fused: bool, **_: Any,
-):  # fmt: skip
-    """Walk some targets; their nibbles lie in ``backtrack`` as ``sweep`` stored them.
-
-    places : lane, first column, and which of the W queries, of each.
-    """
-    lanes, columns = block.codes.shape[1], block.tiles * TILE
     rules = walk.WalkBorders(
         problem.free["target_start"] | local,
         problem.free["query_start"] | local,
         jnp.int32(-1),
     )
 
-    def run(
-        begin: tuple, backtrack: jax.Array, codes: jax.Array, targets: jax.Array,
-        places: tuple[jax.Array, jax.Array, jax.Array], columns: jax.Array,
-        wildcard: jax.Array, rules: walk.WalkBorders,
-    ):  # fmt: skip
-        lane, first, own = places
+    def part(k: jax.Array, walked: walk.PathCounts):
+        def some(x: jax.Array):
+            return lax.dynamic_slice_in_dim(x, k * together, together)
+
+        lane, first, query = some(block.lane), some(block.first), some(own)
+        columns = block.tiles * TILE
 
         def nibble_at(i: jax.Array, j: jax.Array):
             place = ((i - 1) // 2 * columns + j - 1 + first) * lanes + lane
@@ -275,13 +235,19 @@ def _walk(
             return (byte >> (4 * (i % 2))) & 15
 
         def same_at(i: jax.Array, j: jax.Array):
-            a = codes.at[jnp.clip(i - 1, 0), own].get(mode="clip")
-            b = targets.at[jnp.clip(j - 1 + first, 0), lane].get(mode="clip")
+            a = codes.at[jnp.clip(i - 1, 0), query].get(mode="clip")
+            b = block.codes.at[jnp.clip(j - 1 + first, 0), lane].get(mode="clip")
             b = b.astype(jnp.int32)
-            return (a == b) & (a != wildcard)
+            return (a == b) & (a != problem.wildcard)
 
-        return walk.walk(walk.start(*begin), nibble_at, same_at, rules)
+        def put(whole: jax.Array, new: jax.Array):
+            axis = whole.ndim - 1
+            return lax.dynamic_update_slice_in_dim(whole, new, k * together, axis)
 
-    return one_function(run, enabled=False)(
-        begin, backtrack, codes, block.codes, places, columns, problem.wildcard, rules
-    )
+        room = None if operations is None else operations[:, :together]
+        begin = walk.start(some(end.i), some(end.j), room)
+        paths = walk.walk(begin, nibble_at, same_at, rules)
+        return jax.tree.map(put, walked, paths)
+
+    parts = -(-block.targets // together)
+    return lax.fori_loop(start // together, parts, part, empty)

@@ -3,6 +3,13 @@ rows.
 
 A launch is one program (``launched``), from ids to rows. Nothing here waits but
 ``add``.
+
+The rows of a launch that go from a GPU to the host: those a filter may keep.
+
+A filter is decided twice: on the device in float32 with some slack, so that most of
+what it drops never crosses, then on the host exactly (``pairs.result``). Where only the
+nearest of each query are wanted (``pairs.plan.NearestOnly``), the identities of a
+launch are compared with each other exactly, as quotients of integers.
 """
 
 from collections.abc import Callable, Sequence, Sized
@@ -28,7 +35,6 @@ from jaxalign.words.gpu import RUN
 if TYPE_CHECKING:
     from jaxalign.model.identity import Filters
     from jaxalign.pairs.gpu.launches import Launch
-    from jaxalign.pairs.pair_matrix import PairMatrix
 
 
 # Rows of a column copied to the host at once, by one of COPY_THREADS
@@ -179,7 +185,17 @@ def launch_result(
 ) -> LaunchResult:
     """``kernels.Result`` of a launch -> ``LaunchResult``."""
     row, wanted, swapped = pairs
-    columns = _oriented(result, swapped, split)
+    if split is not None:
+        score, matches = split(result.score)
+        columns = {"score": score, "max_identities": matches}
+    else:
+        columns = {"score": result.score}
+        if result.columns is not None:
+            spans = result.start_i, result.end_i, result.start_j, result.end_j
+            others = spans[2:] + spans[:2]
+            for name, own, other in zip(SPANS, spans, others, strict=True):
+                columns[name] = jnp.where(swapped, other, own)
+            columns |= {name: getattr(result, name) for name in PATH_COUNTS}
     again = None if result.overflow is None else result.overflow & wanted
     zero = jnp.int32(0)
     repeat = zero if again is None else again.sum(dtype=jnp.int32)
@@ -192,20 +208,6 @@ def launch_result(
     columns |= {"count": count, "first": begin}
     totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
     return LaunchResult(columns, row, right, again, runs, totals)
-
-
-def _oriented(result: Any, swapped: jax.Array, split: Callable | None) -> dict:
-    """Columns of the pairs with their sides swapped back."""
-    if split is not None:
-        return dict(zip(("score", "max_identities"), split(result.score), strict=True))
-    columns = {"score": result.score}
-    if result.columns is None:
-        return columns
-    spans = result.start_i, result.end_i, result.start_j, result.end_j
-    others = spans[2:] + spans[:2]
-    for name, own, other in zip(SPANS, spans, others, strict=True):
-        columns[name] = jnp.where(swapped, other, own)
-    return columns | {name: getattr(result, name) for name in PATH_COUNTS}
 
 
 def _join(runs: jax.Array, count: jax.Array, swapped: jax.Array, capacity: int):
@@ -287,7 +289,14 @@ def add(parts: Sequence[jax.Array], into: np.ndarray) -> None:
         device = parts[k % len(parts)].device
         part = into[start : start + size]
         try:
-            values = np.asarray(_near(_sum(parts, start, size, device), device))
+            total: Any = None  # of all parts, summed on one device
+            for column in parts:
+                with jax.default_device(column.device):
+                    of_column = piece(column, np.int32(start), size=size)
+                with jax.default_device(device):
+                    of_column = jax.device_put(of_column, device)
+                    total = of_column if total is None else total + of_column
+            values = np.asarray(_near(total, device))
         except programs.RuntimeFailure as error:
             if not programs.out_of_memory(error):
                 raise
@@ -305,18 +314,6 @@ def piece_rows(column: Sized) -> int:
     return min(TRANSFER_ROWS, len(column))
 
 
-def _sum(parts: Sequence[jax.Array], start: int, size: int, device: Device):
-    """Values from some place on of all parts, summed on one device."""
-    total: Any = None
-    for part in parts:
-        with jax.default_device(part.device):
-            values = piece(part, np.int32(start), size=size)
-        with jax.default_device(device):
-            values = jax.device_put(values, device)
-            total = values if total is None else total + values
-    return total
-
-
 def _near(values: jax.Array, device: Device):
     """Values in memory of the host, where its device writes there itself."""
     kinds = {memory.kind for memory in device.addressable_memories()}
@@ -330,14 +327,6 @@ def piece(values: jax.Array, start: jax.Array, *, size: int):
     """Some values of a column."""
     return jax.lax.dynamic_slice(values, (start,), (size,))
 
-
-# ------------------------------------------------------------------------------
-# The rows of a launch that go from a GPU to the host: those a filter may keep.
-#
-# A filter is decided twice: on the device in float32 with some slack, so that most of
-# what it drops never crosses, then on the host exactly (``pairs.result``). Where only
-# the nearest of each query are wanted (``pairs.plan.NearestOnly``), the identities of a
-# launch are compared with each other exactly, as quotients of integers.
 
 MAX_ROWS = 2**31 - 2**24  # of a result; int32 counts them and the places of a launch
 LEAST_ROWS_SENT = 2**14  # that there is room for where a filter has passed
@@ -360,7 +349,16 @@ def to_host(
     As ``columns_to_host``; total : runs of all its paths; cells : of the launch
     """
     at, columns = columns_to_host(job, ids, launch.zipped, result, passing)
-    rows, paths = _rows(job.task.job, launch, result, at), None
+    pairs, paths = job.task.job, None
+    numbered = pairs.rows is None and pairs.pairs < MAX_ROWS
+    if numbered and RUN * len(at) >= np.size(result.row):
+        rows = np.asarray(result.row).reshape(-1)[at].astype(np.int64)
+    else:  # few: numbered sooner on the host than those of all places come there
+        q, t = (at, at) if launch.zipped else np.unravel_index(at, result.wanted.shape)
+        i, j = launch.queries[q], launch.targets[t]
+        if pairs.kind == "all" and pairs.once:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        rows = pairs.position(i, j)
     if result.runs is not None:
         first, counts = columns.pop("first"), columns.pop("count").astype(np.int64)
         paths = rows_in_order(np.asarray(result.runs)[:total], first, counts), counts
@@ -374,19 +372,6 @@ def rows_in_order(
     counts = counts.astype(np.int64)
     shift = np.repeat(first - (np.cumsum(counts) - counts), counts)
     return np.asarray(runs)[np.arange(len(shift)) + shift]
-
-
-def _rows(job: "PairMatrix", launch: "Launch", result: "LaunchResult", at: np.ndarray):
-    """Rows of the result of some places of a launch; few are numbered sooner on the
-    host than those of all places come there."""
-    all_known = job.rows is None and job.pairs < MAX_ROWS
-    if all_known and RUN * len(at) >= np.size(result.row):
-        return np.asarray(result.row).reshape(-1)[at].astype(np.int64)
-    q, t = (at, at) if launch.zipped else np.unravel_index(at, result.wanted.shape)
-    i, j = launch.queries[q], launch.targets[t]
-    if job.kind == "all" and job.once:
-        i, j = np.minimum(i, j), np.maximum(i, j)
-    return job.position(i, j)
 
 
 class PassingPairs(NamedTuple):
@@ -436,109 +421,73 @@ def passing_of(
 ) -> PassingPairs:
     """The pairs of a launch that filters may keep, with room for so many; nothing
     waits. As ``columns_to_host``."""
-    task = job.task
-    lengths = [side.length for side in job.sides]
-    form, thresholds = task.filters.form, task.filters.thresholds
-    scale = np.float32(task.scoring.scale)
-    grid = result.columns, result.wanted, *ids, *lengths, thresholds, scale
-    size = min(size, result.wanted.size)
+    task, nearest = job.task, None
     if task.nearest is not None and not zipped:
         bars = task.nearest.bars[ids[0]].astype(np.float32)
-        more = bars, job.sides[1].start, np.int32(task.nearest.top)
-        return PassingPairs(*_nearest_passing(*grid, *more, filters=form, size=size))
-    swaps = task.job.kind == "all" and task.job.once
-    options = {"filters": form, "zipped": zipped, "swaps": swaps}
-    return PassingPairs(*_passing(*grid, **options, size=size))
+        nearest = bars, job.sides[1].start, np.int32(task.nearest.top)
+    lengths = tuple(side.length for side in job.sides)
+    scale = np.float32(task.scoring.scale)
+    return _passing(
+        result.columns, result.wanted, tuple(ids), lengths, task.filters.thresholds,
+        scale, nearest, filters=task.filters.form, zipped=zipped,
+        swaps=task.job.kind == "all" and task.job.once,
+        size=min(size, result.wanted.size),
+    )  # fmt: skip
 
 
 @program(("filters", "zipped", "swaps", "size"))
 def _passing(
     columns: dict[str, jax.Array],
     wanted: jax.Array,
-    i: jax.Array,
-    j: jax.Array,
-    m: jax.Array,
-    n: jax.Array,
+    ids: tuple[jax.Array, jax.Array],
+    lengths: tuple[jax.Array, jax.Array],
     thresholds: jax.Array,
     scale: jax.Array,
+    nearest: tuple[jax.Array, jax.Array, jax.Array] | None = None,
     *,
     filters: "Filters",
     zipped: bool,
     swaps: bool,
     size: int,
-):
-    """All pairs that pass, and some that miss by a hair (float32).
+) -> PassingPairs:
+    """All pairs that pass, and some that miss by a hair (float32); or of these the
+    nearest of each query, and few others.
 
-    columns, wanted : grids of a launch; i, j : its ids; m, n : lengths of all
+    Parameters
+    ----------
+    columns, wanted : grids of a launch
+    lengths : of all sequences of both sides
     thresholds, filters : of ``Filters``, and their form
+    nearest : (bars, start, top), optional
+        (slots,) the least identity of a query, in place of ``min_identity``; where each
+        target begins; pairs of a query
     """
+    i, j = ids
     filters = filters.with_thresholds(thresholds)
+    if nearest is not None:
+        filters = replace(filters, min_identity=nearest[0][:, None])
     if not zipped:
         i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
     if swaps:
         i, j = jnp.minimum(i, j), jnp.maximum(i, j)
-    seen, m, n = _as_table(columns, scale, m, i, n, j)
-    mask = wanted & filters.mask(seen, m, n, jnp, FILTER_SLACK)
-    return _first_pairs(mask, columns, size)
-
-
-@program(("filters", "size"))
-def _nearest_passing(
-    columns: dict[str, jax.Array],
-    wanted: jax.Array,
-    i: jax.Array,
-    j: jax.Array,
-    m: jax.Array,
-    n: jax.Array,
-    thresholds: jax.Array,
-    scale: jax.Array,
-    bars: jax.Array,
-    start: jax.Array,
-    top: jax.Array,
-    *,
-    filters: "Filters",
-    size: int,
-):
-    """The pairs of ``_passing`` that reach the bar of their query and are among its
-    nearest of the launch, and few others.
-
-    bars : (slots,), in place of a ``min_identity``
-    start : where each target begins; top : pairs of a query
-    """
-    filters = replace(filters.with_thresholds(thresholds), min_identity=bars[:, None])
-    i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
-    seen, m, n = _as_table(columns, scale, m, i, n, j)
-    mask = wanted & filters.mask(seen, m, n, jnp, FILTER_SLACK)
-    # A denominator may be a half.
-    below = 2 * denominator(filters.identity, seen, m, n, jnp)
-    count = columns["identities" if "identities" in columns else "max_identities"]
-    pairs = count, below.astype(jnp.int32), start[jnp.maximum(j, 0)]
-    pairs = RankedPairs(
-        *(jnp.where(mask, x, no) for x, no in zip(pairs, NOBODY, strict=True))
-    )
-    mask &= ~_nearer(_last_wanted(pairs, top), pairs)
-    return _first_pairs(mask, columns, size)
-
-
-def _as_table(
-    columns: dict[str, jax.Array],
-    scale: jax.Array,
-    m: jax.Array,
-    i: jax.Array,
-    n: jax.Array,
-    j: jax.Array,
-):
-    """(columns as a table has them, lengths of both sides) of a grid, float32."""
-    m, n = (x[jnp.maximum(k, 0)].astype(jnp.float32) for x, k in ((m, i), (n, j)))
+    pairs = zip(lengths, (i, j), strict=True)
+    m, n = (x[jnp.maximum(k, 0)].astype(jnp.float32) for x, k in pairs)
     seen = {name: values.astype(jnp.float32) for name, values in columns.items()}
-    return seen | {"score": seen["score"] / scale}, m, n
-
-
-def _first_pairs(mask: jax.Array, columns: dict[str, jax.Array], size: int):
-    """``PassingPairs`` of a mask."""
+    seen |= {"score": seen["score"] / scale}
+    mask = wanted & filters.mask(seen, m, n, jnp, FILTER_SLACK)
+    if nearest is not None:
+        _, start, top = nearest
+        # A denominator may be a half.
+        below = 2 * denominator(filters.identity, seen, m, n, jnp)
+        count = columns["identities" if "identities" in columns else "max_identities"]
+        ranked = count, below.astype(jnp.int32), start[jnp.maximum(j, 0)]
+        ranked = RankedPairs(
+            *(jnp.where(mask, x, no) for x, no in zip(ranked, NOBODY, strict=True))
+        )
+        mask &= ~_nearer(_last_wanted(ranked, top), ranked)
     count, index = gpu.first_places(mask, size)
     columns = {name: x.reshape(-1)[index] for name, x in columns.items()}
-    return count, index, columns
+    return PassingPairs(count, index, columns)
 
 
 class RankedPairs(NamedTuple):

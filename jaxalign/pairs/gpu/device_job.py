@@ -4,6 +4,18 @@ The result is in input order. A launch is put into it once all of it is there, s
 what is put gives its memory away: a launch that fails must not take the rows of others
 with it. Should memory be missing even so, the rows are ``Lost``, and their launches run
 again without it.
+
+Memory of GPUs: what a launch may take, and where the rows of a result are held.
+
+The bytes of a launch shape its arrays, and so its program. They are the same on every
+device of which JAX may have ``USUAL_BYTES`` or more, whatever is free of it, and a
+quarter of a smaller one.
+
+The sequences of a job on a device: flat codes, in arrays of a few sizes.
+
+Blocks of a database whose codes nobody can change stay on the device as long as they
+are on the host: a search of few queries takes less time than to copy them there. So do
+the codes of a job that runs in parts, as long as it runs.
 """
 
 from collections.abc import Iterable
@@ -29,13 +41,6 @@ from jaxalign.pairs.result import PATH_COUNTS, Output
 from jaxalign.runtime import programs
 from jaxalign.runtime.devices import Device, bucket, first_device
 from jaxalign.runtime.programs import program
-
-# ------------------------------------------------------------------------------
-# Memory of GPUs: what a launch may take, and where the rows of a result are held.
-#
-# The bytes of a launch shape its arrays, and so its program. They are the same on every
-# device of which JAX may have ``USUAL_BYTES`` or more, whatever is free of it, and a
-# quarter of a smaller one.
 
 # Bytes of a device whose allocator does not say (``platform``)
 UNKNOWN_DEVICE_BYTES = 2**32
@@ -80,7 +85,16 @@ def holds(task: "Task") -> bool:
     """Whether the rows of a task may be put together where they are computed; paths,
     which have no places of their own, on one device alone."""
     joined = task.output == "alignment" and len(task.devices) > 1
-    return not task.filtered and not joined and _fits(task)
+    if task.filtered or joined:
+        return False
+    # Rows are counted in int32.
+    rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
+    available = _limit(task)
+    most = RESULT_BYTES if available >= LARGE_BYTES else power(available) // 4
+    # Device bytes of a whole result; runs are there twice when they are ordered.
+    columns = 11 if task.paths else 2
+    runs = 2 * MEAN_RUNS + 4 if task.output == "alignment" else 0
+    return rows < MAX_ROWS and 4 * task.job.pairs * (columns + runs) < most
 
 
 def _limit(task: "Task") -> int:
@@ -93,28 +107,6 @@ def of_device(device: Device) -> int:
     stats = device.memory_stats() or {}
     return stats.get("bytes_limit", UNKNOWN_DEVICE_BYTES)
 
-
-def _result_bytes(task: "Task") -> int:
-    """Device bytes of a whole result; runs are there twice when they are ordered."""
-    columns = 11 if task.paths else 2
-    runs = 2 * MEAN_RUNS + 4 if task.output == "alignment" else 0
-    return 4 * task.job.pairs * (columns + runs)
-
-
-def _fits(task: "Task") -> bool:
-    """Whether the result is kept on the device; its rows are counted in int32."""
-    rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
-    available = _limit(task)
-    most = RESULT_BYTES if available >= LARGE_BYTES else power(available) // 4
-    return rows < MAX_ROWS and _result_bytes(task) < most
-
-
-# ------------------------------------------------------------------------------
-# The sequences of a job on a device: flat codes, in arrays of a few sizes.
-#
-# Blocks of a database whose codes nobody can change stay on the device as long as they
-# are on the host: a search of few queries takes less time than to copy them there. So
-# do the codes of a job that runs in parts, as long as it runs.
 
 # Room in arrays of a side, beyond which it is a power of two: each is a compilation of
 # all programs that gather letters. A block of a database has 2^26 letters, and the rest
@@ -429,7 +421,25 @@ def collect(jobs: list[DeviceJob], out: Output) -> None:
     columns = {name: [x.columns[name] for x in results] for name in results[0].columns}
     paths = None
     if "first" in columns:
-        paths = _paths(results[0], columns, jobs[0].task.job.pairs)
+        # Runs of the paths of one device, in input order, and how many of each row
+        whole, rows = results[0], jobs[0].task.job.pairs
+        (count,), (first,) = columns.pop("count"), columns.pop("first")
+        counts = np.zeros(rows, np.int32)
+        device_arrays.add([count], counts)
+        total = int(counts.sum(dtype=np.int64))
+        runs = np.zeros(total, np.uint32)
+        size = bucket(total, RUNS_RATIO, LEAST_RUNS)
+        try:
+            device_arrays.add(
+                [device_arrays.in_order(whole.runs, count, first, size=size)], runs
+            )
+        except programs.RuntimeFailure as error:
+            if not programs.out_of_memory(error):
+                raise
+            runs = device_arrays.rows_in_order(
+                whole.runs, np.asarray(first)[:rows], counts
+            )
+        paths = runs, counts.astype(np.int64)
     small = [x for parts in columns.values() for x in parts if x.size <= SMALL_ROWS]
     for column in small:
         column.copy_to_host_async()
@@ -437,22 +447,3 @@ def collect(jobs: list[DeviceJob], out: Output) -> None:
     out.take({name: partial(add, parts) for name, parts in columns.items()}, paths)
     for job in jobs:
         job.result = None
-
-
-def _paths(whole: DeviceResult, columns: dict, rows: int):
-    """(runs, how many of each row) of the paths of one device, in input order."""
-    (count,), (first,) = columns.pop("count"), columns.pop("first")
-    counts = np.zeros(rows, np.int32)
-    device_arrays.add([count], counts)
-    total = int(counts.sum(dtype=np.int64))
-    runs = np.zeros(total, np.uint32)
-    size = bucket(total, RUNS_RATIO, LEAST_RUNS)
-    try:
-        device_arrays.add(
-            [device_arrays.in_order(whole.runs, count, first, size=size)], runs
-        )
-    except programs.RuntimeFailure as error:
-        if not programs.out_of_memory(error):
-            raise
-        runs = device_arrays.rows_in_order(whole.runs, np.asarray(first)[:rows], counts)
-    return runs, counts.astype(np.int64)

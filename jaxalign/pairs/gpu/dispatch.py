@@ -5,10 +5,18 @@ file needs no GPU to be imported. Launches are issued without waiting for each o
 The result of a launch is put into the columns of the result, whole or a part, on the
 device, in input order; of several devices each has its own pairs in columns of all.
 What filters thin out or no device can hold goes to the host launch by launch
-(``pairs.gpu.transfer``).
+(``pairs.gpu.device_arrays``).
 
 A launch for which a device has no memory runs again in halves; nothing of it is in the
 result before all of it is there.
+
+The program of a launch: its arrays, its call, and compiling those of a whole job.
+
+Launches for which a device has no memory are run in smaller ones, and errors say as a
+user should read them which job it was, and which launch.
+
+The programs of launches, listed from lengths alone: nothing is computed, and no GPU is
+needed (``runtime.program_outline``).
 """
 
 from collections import deque
@@ -27,7 +35,6 @@ from jaxalign.pairs.gpu import device_arrays, device_job, launches
 from jaxalign.pairs.gpu.device_arrays import Form, LaunchArrays, LaunchResult
 from jaxalign.pairs.gpu.device_job import (
     DeviceJob,
-    DeviceResult,
     budget,
     holds,
     load_sides,
@@ -50,12 +57,6 @@ from jaxalign.runtime import programs
 from jaxalign.runtime.devices import Device, bucket, default_device, show_bytes
 from jaxalign.runtime.pipeline import in_background
 from jaxalign.runtime.programs import REMEDY, RuntimeFailure, first_line, shapes_of
-
-# ------------------------------------------------------------------------------
-# The program of a launch: its arrays, its call, and compiling those of a whole job.
-#
-# Launches for which a device has no memory are run in smaller ones, and errors say as a
-# user should read them which job it was, and which launch.
 
 
 def within(job: DeviceJob, launch: Launch) -> list:
@@ -87,24 +88,13 @@ def halves(
         device_job.lower_limit(job.device, max(half, most))
         job.halved.append(launch)
     elif alone:
-        raise refusal(task, launch, needed, job.device, error) from error
+        raise MemoryPlanError(
+            f"{job.device}: no memory for {_launch(task, launch)}, the least that "
+            f"holds these pairs, which takes about {show_bytes(needed)} beside the "
+            f"result, of {job_words(task)}: {first_line(error)}; free memory of the "
+            "GPU, or `--device cpu`"
+        ) from error
     return parts or [launch]
-
-
-def refusal(
-    task: "Task",
-    launch: Launch,
-    needed: int,
-    device: Device,
-    error: RuntimeFailure,
-) -> MemoryPlanError:
-    """The least launch of some pairs did not fit."""
-    return MemoryPlanError(
-        f"{device}: no memory for {_launch(task, launch)}, the least that holds these "
-        f"pairs, which takes about {show_bytes(needed)} beside the result, of "
-        f"{job_words(task)}: {first_line(error)}; free memory of the GPU, or "
-        "`--device cpu`"
-    )
 
 
 def failure(
@@ -239,10 +229,6 @@ def _form(job: DeviceJob, launch: Launch) -> Form:
     )
 
 
-# ------------------------------------------------------------------------------
-# The programs of launches, listed from lengths alone: nothing is computed, and no GPU
-# is needed (``runtime.program_outline``).
-
 # Room for the rows of a launch that pass filters
 FILTER_RUNGS = device_arrays.LEAST_ROWS_SENT, 16 * device_arrays.LEAST_ROWS_SENT
 
@@ -256,37 +242,29 @@ def outline_of_task(task: "Task", kernels: Any) -> None:
     if unproven := [x for x in some if not x.proven]:
         first = unproven[0].queries[:1], unproven[0].targets[:1]
         some += _distinct(in_int32(job, *first).blocks)
-    outline_of_launches(job, some)
-
-
-def outline_of_launches(job: DeviceJob, launches: list[Launch]) -> None:
-    """The programs of some launches, and of what they put into a result."""
-    task, columns = job.task, None
-    if device_job.holds(task):
-        columns = device_arrays.columns(device_job.names_of(task), task.job.pairs)
-    for launch in launches:
-        result = issue(job, launch)
-        if columns is None:
-            _to_host(job, launch, result)
-            continue
-        runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
-        end = jax.ShapeDtypeStruct((), np.int32)
-        columns, *_ = device_arrays.put(columns, runs, end, result)
-    if columns is None:
+    if not device_job.holds(task):
+        for launch in some:
+            result = issue(job, launch)
+            # Few rows of a launch, or more, go to the host where filters keep them.
+            sizes = {min(size, launch.pairs) for size in FILTER_RUNGS}
+            for size in sorted(sizes) if task.filtered else ():
+                ids, zipped = launch_ids(launch), launch.zipped
+                device_arrays.passing_of(job, ids, zipped, result, size)
         return
+    columns = device_arrays.columns(device_job.names_of(task), task.job.pairs)
+    runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
+    end = jax.ShapeDtypeStruct((), np.int32)
+    for launch in some:
+        columns, *_ = device_arrays.put(columns, runs, end, issue(job, launch))
+    copied = [columns["score"]]
     if task.output == "alignment":
-        runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
-        count, first = columns["count"], columns["first"]
-        runs = device_arrays.in_order(runs, count, first, size=device_job.LEAST_RUNS)
-        _pieces(runs)
-    _pieces(columns["score"])
-
-
-def _pieces(column: jax.Array) -> None:
-    """The program that copies a column to the host, if it is long."""
-    if column.size <= device_arrays.SMALL_ROWS:
-        return
-    device_arrays.piece(column, np.int32(0), size=device_arrays.piece_rows(column))
+        order = columns["count"], columns["first"]
+        size = device_job.LEAST_RUNS
+        copied.insert(0, device_arrays.in_order(runs, *order, size=size))
+    for column in copied:
+        if column.size > device_arrays.SMALL_ROWS:
+            size = device_arrays.piece_rows(column)
+            device_arrays.piece(column, np.int32(0), size=size)
 
 
 def outline_of_scores(task: "Task", kernels: Any) -> list:
@@ -314,33 +292,15 @@ def _distinct(launches: list[Launch]) -> list[Launch]:
     return list({x.sizes: x for x in launches}.values())
 
 
-def _to_host(job: DeviceJob, launch: Launch, result: LaunchResult) -> None:
-    """The programs that take rows of a launch to the host, of few and of more."""
-    if not job.task.filtered:
-        return
-    ids = launch_ids(launch)
-    sizes = {min(size, launch.pairs) for size in FILTER_RUNGS}
-    for size in sorted(sizes):
-        device_arrays.passing_of(job, ids, launch.zipped, result, size)
-
-
 GROUP = "launches"  # of pieces: they need not wait for each other
 LAUNCHES_AHEAD = 3  # launches issued and not yet looked at
 
 
 def pieces_of(task: Task, launches: list[Launch]) -> list[Piece]:
     """A piece for each of some launches; ``join`` makes one of several."""
-    return [
-        Piece(
-            task,
-            [x],
-            pair_matrix.estimate(task.job, x),
-            compute,
-            scores_of_piece,
-            GROUP,
-        )
-        for x in launches
-    ]
+    how = compute, scores_of_piece, GROUP
+    estimate = pair_matrix.estimate
+    return [Piece(task, [x], estimate(task.job, x), *how) for x in launches]
 
 
 def join(pieces: list[Piece]) -> Piece:
@@ -361,7 +321,10 @@ def compute(state: Run, worker: Worker, piece: Piece) -> None:
     with programs.explained(f"the launches of {job_words(task)}", worker.device):
         too_large = run(job, piece.content, state.output, worker.tell, alone)
     if too_large:
-        state.beyond.append((task, _as_rows(task, too_large)))
+        i, j = np.array(too_large).T
+        if task.kind == "all":  # as they stand in the rows of the result
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        state.beyond.append((task, (i, j)))
         state.other_implementations.add("sweep")
     if task.reserved is not None:
         collect(state, [job])
@@ -398,12 +361,6 @@ def collect(state: Run, jobs: list[DeviceJob] | None = None) -> None:
         device_job.collect(jobs, state.output)
 
 
-def _as_rows(task: Task, pairs: list[tuple[int, int]]) -> tuple[np.ndarray, ...]:
-    """Pairs (queries, targets) as they stand in the rows of the result."""
-    i, j = np.array(pairs).T
-    return (np.minimum(i, j), np.maximum(i, j)) if task.kind == "all" else (i, j)
-
-
 def run(
     job: DeviceJob, launches: list[Launch], output: Output | None,
     tell: Callable[[int], object], whole: bool = True,
@@ -427,7 +384,12 @@ def run(
     """
     shared, result = job, None
     if whole and holds(job.task) and not job.spilled:
-        result = _result_of(job)
+        # The result as a device holds it; None where there is no memory for it.
+        try:
+            job.result = job.result or device_job.empty_result(job.task)
+        except device_job.Lost:
+            job.spilled = True
+        result = job.result
     # Other threads have copies of their own.
     job = replace(job, result=result, output=output, tell=tell)
     try:
@@ -438,28 +400,13 @@ def run(
     except device_job.Lost:
         assert result is not None
         shared.result, shared.spilled = None, True
-        too_large = _again(replace(job, result=None), result, launches)
-    return too_large
-
-
-def _result_of(job: DeviceJob) -> DeviceResult | None:
-    """The result as a device holds it; None where there is no memory for it."""
-    try:
-        job.result = job.result or device_job.empty_result(job.task)
-    except device_job.Lost:
-        job.spilled = True
-    return job.result
-
-
-def _again(
-    job: DeviceJob, result: DeviceResult, launches: list[Launch]
-) -> list[tuple[int, int]]:
-    """Launches whose rows a device has lost, and the others, to the host."""
-    every = list({id(x): x for x in (*result.launches, *launches)}.values())
-    too_large = _both(job, every, counted=True)
-    job.tell(
-        sum(cells(job.task.job, launch) for launch in every) - result.cells_reported
-    )
+        # Launches whose rows a device has lost, and the others, to the host.
+        job = replace(job, result=None)
+        every = list({id(x): x for x in (*result.launches, *launches)}.values())
+        too_large = _both(job, every, counted=True)
+        job.tell(
+            sum(cells(job.task.job, launch) for launch in every) - result.cells_reported
+        )
     return too_large
 
 

@@ -1,4 +1,4 @@
-"""The arrays of a launch: how many queries and targets, letters, checkpoints.
+"""Launches of the GPU kernels: which queries meet which targets, and in what arrays.
 
 Static sizes are rungs of short ladders, since each of them is a compilation. Which rung
 depends on the lengths of a job, its mode, type and output, and on nothing else; lengths
@@ -7,7 +7,7 @@ themselves are data.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,10 @@ class LaunchSizes:
         else:
             rows, columns = array_rows(task, kernels, m), 0
             rows = max(rows, STACKED_ROWS) if s.stacks else rows
-        runs = path_room(rows) if task.output == "alignment" else (0, 0)
+        # Runs of a path, and of all paths a pair, that a launch has room for.
+        rooms = (x[1:] for x in PATH_ROOMS if x[0] is None or rows <= x[0])
+        of_path, mean = next(rooms)
+        runs = (of_path, mean) if task.output == "alignment" else (0, 0)
         empty = Launch(queries, targets, rows, columns, 0, 0, 0, 0,
                        self.listed, *chosen, s, *runs)  # fmt: skip
         if task.paths:  # whether checkpoints fit depends on who is there
@@ -218,13 +221,6 @@ def array_rows(task: "Task", kernels: Any, length: int) -> int:
     return kernels.bucket(max(length, min(longest, LEAST_ROWS)))
 
 
-def path_room(rows: int) -> tuple[int, int]:
-    """Runs of a path, and of all paths a pair, that a launch has room for."""
-    rooms = (x[1:] for x in PATH_ROOMS if x[0] is None or rows <= x[0])
-    runs, mean = next(rooms)
-    return runs, mean
-
-
 def _room(task: "Task", kernels: Any, s: Any, places: int) -> int:
     """Rows of letters of a launch: for targets of ``MEAN_LETTERS``, and the longest
     ones of the job. The same for all launches of these sizes."""
@@ -293,9 +289,6 @@ def launch_bytes(task: "Task", kernels: Any, launch: Launch) -> int:
     return fill + codes + profile + launch.pairs * (64 + paths)
 
 
-# ------------------------------------------------------------------------------
-# Which type the GPU kernels may hold the scores of some pairs in.
-
 MAX_LETTERS = 30  # an alphabet of the kernels
 SAFE_SCORE = 2**13  # a quarter of int16
 LETTERS_AT_ONCE = 2**22  # whose scores are added up
@@ -344,24 +337,18 @@ def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
         side.starts[far], return_index=True, return_inverse=True
     )
     stops = starts + side.lengths[far][first]
-    most[far] = _sums(side.codes, starts, stops, best)[which]
-    return most
-
-
-def _sums(
-    codes: np.ndarray, starts: np.ndarray, stops: np.ndarray, best: np.ndarray
-) -> np.ndarray:
-    """Sums of the best scores of the letters from rising starts up to stops, int64."""
+    # Sums of the best scores of the letters from rising starts up to stops, int64.
     sums, at = np.zeros(len(starts), np.int64), 0
     while at < len(starts):
         last = max(at + 1, int(np.searchsorted(stops, starts[at] + LETTERS_AT_ONCE)))
         begin, end = int(starts[at]), int(stops[at:last].max())
         before = np.zeros(end - begin + 1, np.int64)
-        np.cumsum(best[codes[begin:end]], out=before[1:])
+        np.cumsum(best[side.codes[begin:end]], out=before[1:])
         some = slice(at, last)
         sums[some] = before[stops[some] - begin] - before[starts[some] - begin]
         at = last
-    return sums
+    most[far] = sums[which]
+    return most
 
 
 def takes(task: "Task") -> bool:
@@ -411,11 +398,6 @@ def dtype_of(
     return ("int32", True) if holds(dtype="int32") else None
 
 
-# ------------------------------------------------------------------------------
-# Launches of the GPU kernels: which queries meet which targets.
-#
-# Pure and on the host. In what arrays they meet, ``pairs.gpu.launch_size`` says.
-
 # Launches of queries; fewer are full: each waits for its longest program
 MIN_GROUPS = 8
 THREADS_OF_A_DEVICE = 2  # host threads of a device, but where its result is kept there
@@ -452,39 +434,42 @@ def cut(task: Task, kernels: Any, budget: int) -> Partition:
         order = by_length(job.query_lengths * (job.target_lengths + 1))
         return zipped(task, kernels, order, order, budget, high)
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
-    parts = _by_range(task, order)
+    # Targets that one launch may hold, longest first: matches cannot be counted
+    # beside long ones.
+    lengths = task.job.target_lengths[order]
+    beyond = (lengths >= bounds.IDENTITY_BASE["int32"]) & (task.output == "identity")
+    parts = np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
     sizes, split = LaunchSizes(task, kernels, budget), Partition([], [])
-    limits = [_Limit(high, some) for some in parts]
     half = job.kind == "all" and job.once
+
+    @cache
+    def highest_from(part: int) -> np.ndarray:
+        """Upper bounds of the scores of each target and of those after it."""
+        return np.maximum.accumulate(high.targets[parts[part]][::-1])[::-1]
+
+    def limits(group: np.ndarray, part: int, first: int) -> Iterator[int]:
+        """Upper bounds of scores: a quick one, and the least."""
+        own = int(high.queries[group].max())
+        yield own
+        yield int(min(own, highest_from(part)[first]))
+
     for start, stop in _alike(task, kernels, queries):
         before = start if half else 0
         group = queries[start:stop]
-        for some, limit in zip(parts, limits, strict=True):
-            if before < len(some):
-                most = limit.of(group, before)
-                _rectangle(sizes, split, group, some[before:], most)
+        for part, some in enumerate(parts):
+            if before < len(some):  # both sides longest first
+                targets = some[before:]
+                m = int(job.query_lengths[group[0]])
+                n = int(job.target_lengths[targets[0]])
+                most = limits(group, part, before)
+                chosen = least_type(task, kernels, m, n, most)
+                launch = sizes.largest(group, targets, (m, n), chosen)
+                if launch is None:
+                    split.pairs.extend(pairs(job, Launch(group, targets)))
+                else:
+                    split.blocks.extend(_filled(sizes, launch, group, targets))
             before = max(before - len(some), 0)
     return split
-
-
-@dataclass(frozen=True)
-class _Limit:
-    """Upper bounds of scores with some targets, longest first."""
-
-    high: Highest
-    targets: np.ndarray
-
-    def of(self, queries: np.ndarray, first: int) -> Iterator[int]:
-        """Limits of the scores of queries with the targets from ``first`` on: a quick
-        one, and the least that is known."""
-        own = int(self.high.queries[queries].max())
-        yield own
-        yield int(min(own, self._most[first]))
-
-    @cached_property
-    def _most(self) -> np.ndarray:
-        """Upper bounds of the scores of each target and of those after it."""
-        return np.maximum.accumulate(self.high.targets[self.targets][::-1])[::-1]
 
 
 def _alike(task: Task, kernels: Any, queries: np.ndarray):
@@ -493,58 +478,24 @@ def _alike(task: Task, kernels: Any, queries: np.ndarray):
     lengths = task.job.query_lengths[queries].tolist()
     most, large = QUERY_COUNTS[0], task.job.total >= COARSE_CELLS
     many = large and len(lengths) >= MIN_GROUPS * most
-    kind = _kind if many else _range
-    known = {length: kind(task, kernels, length) for length in set(lengths)}
+
+    def kind(length: int):
+        """The range of queries of a launch, and their shape and array sizes."""
+        # Matches of a query cannot be counted beside those of long targets.
+        long = task.output == "identity" and length >= bounds.IDENTITY_BASE["int32"]
+        if not many:
+            return long
+        fill = shape(task, kernels, length, "int16")
+        return fill, array_rows(task, kernels, length), long
+
+    kinds = {length: kind(length) for length in set(lengths)}
     start = 0
     while start < len(lengths):
         stop, limit = start + 1, min(len(lengths), start + most)
-        while stop < limit and known[lengths[stop]] == known[lengths[start]]:
+        while stop < limit and kinds[lengths[stop]] == kinds[lengths[start]]:
             stop += 1
         yield start, stop
         start = stop
-
-
-def _kind(task: Task, kernels: Any, length: int):
-    """The shape, array sizes and range that queries of a launch have in common."""
-    s = shape(task, kernels, length, "int16")
-    return (
-        s,
-        array_rows(task, kernels, length),
-        _range(task, kernels, length),
-    )
-
-
-def _range(task: Task, kernels: Any, length: int):
-    """Whether matches of a query cannot be counted beside those of long targets."""
-    return task.output == "identity" and length >= bounds.IDENTITY_BASE["int32"]
-
-
-def _by_range(task: Task, order: np.ndarray):
-    """Targets that one launch may hold, longest first: matches cannot be counted beside
-    long ones."""
-    lengths = task.job.target_lengths[order]
-    beyond = (lengths >= bounds.IDENTITY_BASE["int32"]) & (task.output == "identity")
-    return np.split(order, np.flatnonzero(np.diff(beyond)) + 1)
-
-
-def _rectangle(
-    sizes: LaunchSizes,
-    split: Partition,
-    queries: np.ndarray,
-    targets: np.ndarray,
-    most: Iterator[int],
-):
-    """Launches for some queries against targets of one range, both longest first; no
-    score is above any of ``most``."""
-    task, kernels = sizes.task, sizes.kernels
-    m = int(task.job.query_lengths[queries[0]])
-    n = int(task.job.target_lengths[targets[0]])
-    chosen = least_type(task, kernels, m, n, most)
-    launch = sizes.largest(queries, targets, (m, n), chosen)
-    if launch is None:
-        split.pairs.extend(pairs(task.job, Launch(queries, targets)))
-    else:
-        split.blocks.extend(_filled(sizes, launch, queries, targets))
 
 
 def _filled(
@@ -578,11 +529,6 @@ def smaller(task: Task, kernels: Any, launch: Launch, budget: int) -> list[Launc
     return launches
 
 
-def _highest(high: Highest, queries: np.ndarray, targets: np.ndarray) -> Iterator[int]:
-    """Upper bounds of the scores of some queries with some targets."""
-    yield min(int(high.queries[queries].max()), int(high.targets[targets].max()))
-
-
 def zipped(
     task: Task,
     kernels: Any,
@@ -595,13 +541,17 @@ def zipped(
     """Launches of pairs that share no side, of similar size; ``wide`` those that run
     again in int32, for scores in arrays for any pair of the job: they compile once."""
     sizes, split = LaunchSizes(task, kernels, budget, listed=True), Partition([], [])
+
+    def highest(i: np.ndarray, j: np.ndarray) -> Iterator[int]:
+        yield min(int(high.queries[i].max()), int(high.targets[j].max()))
+
     while len(queries):
         most = LIST_SIZES[0]
         some = queries[:most], targets[:most]
         sides = task.job.query_lengths, task.job.target_lengths
         m, n = (int(x[of].max()) for x, of in zip(sides, some, strict=True))
         longest = m, n
-        chosen = least_type(task, kernels, m, n, _highest(high, *some))
+        chosen = least_type(task, kernels, m, n, highest(*some))
         if chosen is not None and wide:
             longest = longest if task.paths else task.job.most
             chosen = "int32", True

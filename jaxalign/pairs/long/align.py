@@ -3,6 +3,13 @@
 The table of a very large pair is filled in *slabs*, some columns of all rows each. What
 is known after a slab, its lines, is all that the next one and the path need, so a run
 that was interrupted goes on from there.
+
+The score of a long pair by two devices, which fill a half of its table each.
+
+The columns up to the middle one are filled from the start, and those behind it from the
+end: that is a fill from the start of both sequences turned round. The best path lies in
+one half, or crosses the middle column (docs/recurrences.md has the proof). Columns are
+divided, not rows, because every fill keeps H and F of its last column.
 """
 
 import threading
@@ -73,15 +80,16 @@ def align(
 
     Parameters
     ----------
-    fill : ``tile_fill.fill``, or that of a GPU, with its options bound
+    fill : ``fill_by_tiles``, or ``fill_on_gpu``, with its options bound
     paths : whether the path is wanted, too
     pruned : whether blocks that no best path enters are left out
     progress : called with cells of the whole table as they are filled
     slabs : in which the table is filled, by default as one
     threads : of the path; those of the fill are among its options
     """
-    if (result := _result_of(slabs.saved)) is not None:
-        return result
+    arrays = {} if slabs.saved is None else slabs.saved.all()
+    if "numbers" in arrays:  # aligned before a run was interrupted
+        return PairResult(*arrays["numbers"].tolist(), steps=arrays.get("steps"))
     bound = pruning.first_bound(pair) if pruned else NO_BOUND
     grids = fill_slabs(pair, pair.n, fill, bound, paths, progress, slabs)
     end = _end(pair, grids)
@@ -90,32 +98,18 @@ def align(
             f"a fill found {end.score}, a path scores {bound}: the fill is wrong"
         )
     result = PairResult(end.score, end.i, end.j)
-    if paths:
-        result = _with_path(pair, grids, fill, end, threads)
+    if paths and pair.local and end.score <= 0:
+        result = PairResult(0, 0, 0, steps=np.zeros(0, np.uint8))
+    elif paths:
+        end = _exact_end(pair, grids, fill, end)
+        start, steps = path(pair, grids, (end.i, end.j), end.score, fill, threads)
+        counts = counts_of(pair, start, steps)
+        result = PairResult(*end, *start, **counts, steps=steps)
     if slabs.saved is not None and len(grids) > 1:
         numbers, steps = np.array(result[:-1], np.int64), result.steps
         more = {"numbers": numbers} | ({} if steps is None else {"steps": steps})
         slabs.saved.put(more, without=[*slabs.saved.all()])
     return result
-
-
-def _with_path(
-    pair: LongPair, grids: list[LineGrid], fill: Fill, end: _End, threads: int
-) -> PairResult:
-    if pair.local and end.score <= 0:
-        return PairResult(0, 0, 0, steps=np.zeros(0, np.uint8))
-    end = _exact_end(pair, grids, fill, end)
-    start, steps = path(pair, grids, (end.i, end.j), end.score, fill, threads)
-    counts = counts_of(pair, start, steps)
-    return PairResult(*end, *start, **counts, steps=steps)
-
-
-def _result_of(saved: SavedState | None) -> PairResult | None:
-    """The result of a pair that was aligned before a run was interrupted."""
-    arrays = {} if saved is None else saved.all()
-    if "numbers" not in arrays:
-        return None
-    return PairResult(*arrays["numbers"].tolist(), steps=arrays.get("steps"))
 
 
 def fill_slabs(
@@ -136,7 +130,13 @@ def fill_slabs(
     """
     count, table = slabs.count(pair.m * columns), whole(pair)
     saved = slabs.saved or SavedState()
-    grids = _grids_of(pair, saved)
+    # The slabs of a run that was interrupted
+    grids: list[LineGrid] = []
+    left = whole(pair).left
+    while arrays := saved.part(f"{len(grids)}").all():
+        grid = _grid_of(pair, arrays, left)
+        left = grid.columns.get(grid.block.j + grid.block.columns, left)
+        grids.append(grid)
     if count == 1 and not grids:
         top = table.top.part(0, columns)
         block = TableBlock(0, 0, pair.m, columns, top, table.left)
@@ -199,17 +199,6 @@ def _grid_of(pair: LongPair, arrays: dict[str, np.ndarray], left: Line) -> LineG
     return LineGrid(block, rows, across, tuple(spots), cells)
 
 
-def _grids_of(pair: LongPair, saved: SavedState) -> list[LineGrid]:
-    """The slabs of a run that was interrupted."""
-    grids: list[LineGrid] = []
-    left = whole(pair).left
-    while arrays := saved.part(f"{len(grids)}").all():
-        grid = _grid_of(pair, arrays, left)
-        left = grid.columns.get(grid.block.j + grid.block.columns, left)
-        grids.append(grid)
-    return grids
-
-
 def _end(pair: LongPair, grids: list[LineGrid]) -> _End:
     """The end cell; in local mode a cell near it."""
     if pair.local:
@@ -243,40 +232,21 @@ def _exact_end(pair: LongPair, grids: list[LineGrid], fill: Fill, end: _End) -> 
     last = min(spot.rows[1] for _, spot in spots)
     cells: list[_End] = []
     for grid, spot in spots:
-        if _is_cell(spot):
+        if spot.rows[0] == spot.rows[1] and spot.columns[0] == spot.columns[1]:
             cells.append(_End(spot.score, spot.rows[0], spot.columns[0]))
         elif spot.rows[0] <= last:
-            cells += _cells_of(pair, grid, fill, spot)
+            # Fill the blocks of the spot again: some have a cell with its score.
+            i = min(spot.rows[1], grid.block.i + grid.block.rows)
+            j = min(spot.columns[1], grid.block.j + grid.block.columns)
+            while j > max(spot.columns[0] - 1, grid.block.j):
+                block = block_of(grid, i, j)
+                inner = fill(pair, block)
+                inner_end = _end(pair, [inner])
+                if inner_end.score == spot.score:
+                    cells.append(_exact_end(pair, [inner], fill, inner_end))
+                j = block.j
     return min(cells, key=lambda end: (end.i, end.j))
 
-
-def _is_cell(spot: Spot) -> bool:
-    return spot.rows[0] == spot.rows[1] and spot.columns[0] == spot.columns[1]
-
-
-def _cells_of(pair: LongPair, grid: LineGrid, fill: Fill, spot: Spot) -> list[_End]:
-    """The first cell with the score of a spot in each block that it is in, if there is
-    one, by filling these again."""
-    cells: list[_End] = []
-    i = min(spot.rows[1], grid.block.i + grid.block.rows)
-    j = min(spot.columns[1], grid.block.j + grid.block.columns)
-    while j > max(spot.columns[0] - 1, grid.block.j):
-        block = block_of(grid, i, j)
-        inner = fill(pair, block)
-        end = _end(pair, [inner])
-        if end.score == spot.score:
-            cells.append(_exact_end(pair, [inner], fill, end))
-        j = block.j
-    return cells
-
-
-# ------------------------------------------------------------------------------
-# The score of a long pair by two devices, which fill a half of its table each.
-#
-# The columns up to the middle one are filled from the start, and those behind it from
-# the end: that is a fill from the start of both sequences turned round. The best path
-# lies in one half, or crosses the middle column (docs/recurrences.md has the proof).
-# Columns are divided, not rows, because every fill keeps H and F of its last column.
 
 TURNED = {
     "query_start": "query_end",
@@ -328,7 +298,10 @@ class Halves:
         (pair, columns), slabs = self._sides[number], self._slabs
         if slabs.saved is not None:
             slabs = slabs._replace(saved=slabs.saved.part(f"half{number}"))
-        bound = self._best_bound()
+        with self._lock:  # the score of some path, found by whoever needs it first
+            if self._bound is None:
+                self._bound = pruning.first_bound(self.pair)
+            bound = self._bound
         grids = fill_slabs(pair, columns, fill, bound, False, progress, slabs)
         with self._lock:
             self._grids[number] = grids
@@ -336,42 +309,25 @@ class Halves:
                 return None
         return self._score()
 
-    def _best_bound(self) -> int:
-        """The score of some path of the pair, found by whoever needs it first."""
-        with self._lock:
-            if self._bound is None:
-                self._bound = pruning.first_bound(self.pair)
-            return self._bound
-
     def _score(self) -> int:
         pairs = [(pair, self._grids[k]) for k, (pair, _) in enumerate(self._sides)]
-        best = max(*(_best_inside(*one) for one in pairs), _best_across(*pairs))
+        bests: list[int] = []
+        for pair, grids in pairs:  # paths that end in a half, before its last column
+            if pair.local:
+                spots = (spot.score for grid in grids for spot in grid.spots)
+                bests.append(max(spots, default=0))
+            elif "target_end" in pair.free:
+                bests.append(max(int(grid.rows[pair.m].h.max()) for grid in grids))
+        # Paths through the middle column; a gap that goes on has paid two openings.
+        before, after = (_middle(*one) for one in pairs)
+        gaps = _sums(before.gap, after.gap[::-1]) + (self.pair.open - self.pair.extend)
+        bests.append(int(np.maximum(_sums(before.h, after.h[::-1]), gaps).max()))
+        best = max(bests)
         if self._bound is not None and best < self._bound:
             raise JaxalignError(
                 f"two fills found {best}, a path scores {self._bound}: one is wrong"
             )
         return best
-
-
-def _best_inside(pair: LongPair, grids: list[LineGrid]) -> int:
-    """The best score of a path that ends in a half, before its last column."""
-    if pair.local:
-        return max((spot.score for grid in grids for spot in grid.spots), default=0)
-    if "target_end" not in pair.free:
-        return MINUS_INFINITY
-    return max(int(grid.rows[pair.m].h.max()) for grid in grids)
-
-
-def _best_across(
-    left: tuple[LongPair, list[LineGrid]], right: tuple[LongPair, list[LineGrid]]
-) -> int:
-    """The best score of a path through the middle column."""
-    before, after = _middle(*left), _middle(*right)
-    after = Line(after.h[::-1], after.gap[::-1])
-    pair = left[0]
-    # A gap that goes on behind the middle has paid for two openings.
-    across = _sums(before.gap, after.gap) + (pair.open - pair.extend)
-    return int(np.maximum(_sums(before.h, after.h), across).max())
 
 
 def _middle(pair: LongPair, grids: list[LineGrid]) -> Line:
@@ -391,9 +347,6 @@ def _sums(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     none = np.minimum(before, after) <= MINUS_INFINITY // 2
     return np.where(none, MINUS_INFINITY, sums)
 
-
-# ------------------------------------------------------------------------------
-# Which pairs of a task are long, and their pieces.
 
 LONG_CELLS = 2**26  # of a pair that is worth tiles and threads of its own
 # On a GPU, where many pairs are one launch, a job has few long ones.
@@ -417,13 +370,10 @@ def are_long(task: Task, pairs: list[tuple[int, int]], cells: int | None = None)
         return np.zeros(len(pairs), bool)
     i, j = np.array(pairs).T
     m, n = task.queries.lengths[i].astype(np.int64), task.targets.lengths[j]
-    return (m * n >= cells) & (_largest(task) * (m + n + 4096) < SCORE_BITS)
-
-
-def _largest(task: Task) -> int:
-    """The most that a step changes a score by."""
+    # The most that a step changes a score by
     largest = int(np.abs(task.scoring.scores).max(initial=0))
-    return max(largest, task.scoring.open, task.scoring.extend)
+    largest = max(largest, task.scoring.open, task.scoring.extend)
+    return (m * n >= cells) & (largest * (m + n + 4096) < SCORE_BITS)
 
 
 def on_gpu(task: Task, kernels: Any) -> list[tuple[int, int]]:
@@ -460,97 +410,73 @@ def pieces_of(
 ) -> list[Piece]:
     """The pieces of long pairs, on a GPU where there are ``kernels``; threads of the
     task are shared by them."""
-    halved = _are_halved(task, pairs)
-    count = len(pairs) + sum(halved)
-    options = {"threads": max(1, task.threads // max(count, 1)), "kernels": kernels}
-    compute = partial(_compute, **options)
+    # Scores of the largest have two devices each. A path is found by one, since its
+    # ties are broken from the end.
+    halved = np.zeros(len(pairs), bool)
+    if task.output == "score" and len(task.devices) >= 2 * len(pairs):
+        halved = are_long(task, pairs, HALVED_CELLS)
+    threads = max(1, task.threads // max(len(pairs) + int(halved.sum()), 1))
+    compute = partial(_compute, threads=threads, kernels=kernels)
     pieces: list[Piece] = []
     for k, (i, j) in enumerate(pairs):
         m, n = len(task.queries[i]), len(task.targets[j])
+        ways = [(n, compute)]
         if halved[k]:
-            for half, columns in enumerate((n // 2, n - n // 2)):
-                about = {"half": half, "device": task.devices[2 * k + half]}
-                one = partial(_compute_half, **options, **about)
-                pieces.append(_piece(task, (i, j), m * columns, one))
-        else:
-            pieces.append(_piece(task, (i, j), m * n, compute))
+            ways = [
+                (
+                    columns,
+                    partial(compute, half=half, device=task.devices[2 * k + half]),
+                )
+                for half, columns in enumerate((n // 2, n - n // 2))
+            ]
+        for columns, one in ways:
+            piece = Piece(task, (i, j), m * columns, one, execute.scores_of_pair)
+            pieces.append(piece)
     return pieces
 
 
-def way_of(pieces: list[Piece]) -> str:
-    """Words about the pieces of long pairs, for a plan."""
-    halved = len({piece.content for piece in pieces}) < len(pieces)
-    return ", in blocks" * bool(pieces) + ", a half on each of two devices" * halved
-
-
-def _piece(task: Task, pair: tuple[int, int], cells: int, compute: Any) -> Piece:
-    return Piece(task, pair, cells, compute, execute.scores_of_pair)
-
-
-def _are_halved(task: Task, pairs: list[tuple[int, int]]) -> list[bool]:
-    """Which pairs have two devices each. A path is found by one, since its ties are
-    broken from the end."""
-    if task.output != "score" or len(task.devices) < 2 * len(pairs):
-        return [False] * len(pairs)
-    return are_long(task, pairs, HALVED_CELLS).tolist()
-
-
 def _compute(
-    run: Run, worker: Worker, piece: Piece, threads: int, kernels: Any
-) -> None:
-    """Align a long pair, and put its row into the result of the run."""
-    task, (i, j) = piece.task, piece.content
-    pair = pair_of(task, i, j)
-    progress = _Progress(worker, piece.cells)
-    fill, slabs = _fill_of(task, pair, threads, kernels), _slabs_of(run, piece, kernels)
-    options = {"progress": progress.tell, "slabs": slabs, "threads": threads}
-    result = align(pair, fill, task.paths, **options)
-    run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
-    progress.end()
-
-
-def _compute_half(
     run: Run,
     worker: Worker,
     piece: Piece,
-    half: int,
-    device: Any,
     threads: int,
     kernels: Any,
+    half: int | None = None,
+    device: Any = None,
 ) -> None:
-    """Fill a half of a long pair on a device; who fills the second one puts the score
-    into the result of the run."""
+    """Align a long pair, or fill a half of its table on a device, and put its row into
+    the result of the run; of halves, whoever fills the second one does."""
     task, (i, j) = piece.task, piece.content
-    key = id(task), i, j
-    with run.lock(key):
-        if key not in run.halves:
-            slabs = _slabs_of(run, piece, kernels)
-            run.halves[key] = Halves(pair_of(task, i, j), slabs=slabs)
-    halves = run.halves[key]
-    progress = _Progress(worker, piece.cells)
-    fill = _fill_of(task, halves.pair, threads, kernels)
-    with jax.default_device(device):
-        score = halves.fill(half, fill, progress.tell)
-    if score is not None:
-        result = PairResult(score, 0, 0)
-        run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
-    progress.end()
-
-
-def _fill_of(task: Task, pair: LongPair, threads: int, kernels: Any) -> Fill:
-    if kernels is not None:
-        return partial(fill.fill_on_gpu, kernels=kernels, threads=threads)
-    most = lines(pair.m, pair.n, task.window_budget)
-    return partial(fill.fill_by_tiles, threads=threads, lines=most)
-
-
-def _slabs_of(run: Run, piece: Piece, kernels: Any) -> Slabs:
-    """The slabs of a pair, and what is saved of it."""
-    task, (i, j) = piece.task, piece.content
-    cells = SLAB_CELLS if kernels is None else GPU_SLAB_CELLS
     most = lines(len(task.queries[i]), len(task.targets[j]), task.window_budget)
+    cells = SLAB_CELLS if kernels is None else GPU_SLAB_CELLS
     saved = None if run.saved is None else run.saved.part(f"pair{i},{j}")
-    return Slabs(cells, most, saved)
+    slabs = Slabs(cells, most, saved)
+    fill_one = partial(fill.fill_by_tiles, threads=threads, lines=most)
+    if kernels is not None:
+        fill_one = partial(fill.fill_on_gpu, kernels=kernels, threads=threads)
+    rest = piece.cells
+
+    def tell(cells: int) -> None:
+        """Tell of each cell once, whatever is filled again; of the last one last."""
+        nonlocal rest
+        cells = min(cells, rest - 1)
+        rest -= cells
+        worker.tell(cells)
+
+    if half is None:
+        options = {"progress": tell, "slabs": slabs, "threads": threads}
+        result = align(pair_of(task, i, j), fill_one, task.paths, **options)
+    else:
+        key = id(task), i, j
+        with run.lock(key):
+            if key not in run.halves:
+                run.halves[key] = Halves(pair_of(task, i, j), slabs=slabs)
+        with jax.default_device(device):
+            score = run.halves[key].fill(half, fill_one, tell)
+        result = None if score is None else PairResult(score, 0, 0)
+    if result is not None:
+        run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
+    worker.tell(rest)
 
 
 def pair_of(task: Task, i: int, j: int) -> LongPair:
@@ -566,20 +492,3 @@ def pair_of(task: Task, i: int, j: int) -> LongPair:
         task.local,
         execute.problem_of(scoring, task.free, "int32"),
     )
-
-
-class _Progress:
-    """Tells of the cells of a pair once, whatever is filled again."""
-
-    def __init__(self, worker: Worker, cells: int):
-        self.worker, self.left = worker, cells
-
-    def tell(self, cells: int) -> None:
-        """Some cells are filled; the last ones are when the pair is."""
-        cells = min(cells, self.left - 1)
-        self.left -= cells
-        self.worker.tell(cells)
-
-    def end(self) -> None:
-        """The pair is aligned."""
-        self.worker.tell(self.left)

@@ -1,22 +1,28 @@
-"""A block filled tile by tile on a CPU: the tiles of an anti-diagonal in threads.
+"""Blocks of one long pair filled, on a CPU and on a GPU.
+
+A block filled tile by tile on a CPU: the tiles of an anti-diagonal in threads.
 
 A tile is a strip of ``pairs.dp.wavefront`` with both of its borders. Of the table only
 a row and a column are kept, and the lines of the grid.
+
+A block filled by the kernel of one long pair, on all multiprocessors of a GPU.
+
+Lines stay on the device; what is needed of them is fetched by parts. Small blocks are
+filled on the host's CPU, which finds cells exactly.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxalign.one_function import CPU_OPTIONS
+from jaxalign.pairs.cpu.long_pair import fill_strip
 from jaxalign.pairs.dp import wavefront
 from jaxalign.pairs.long import pruning
 from jaxalign.pairs.long.blocks import (
@@ -25,6 +31,7 @@ from jaxalign.pairs.long.blocks import (
     Line,
     LineGrid,
     LongPair,
+    Narrow,
     Spot,
     TableBlock,
     ToCell,
@@ -34,37 +41,10 @@ from jaxalign.pairs.long.blocks import (
 from jaxalign.runtime.devices import bucket, default_device, first_device, on_cpu
 from jaxalign.runtime.programs import program, stored
 
-if TYPE_CHECKING:
-    from jaxalign.pairs.dp.window_program import WindowProblem
-
-
 TILE_ROWS, TILE_COLUMNS = 512, 4096  # a diagonal of 512 rows stays in the first cache
 SMALL_TILE_COLUMNS = 1024  # of a block that has few of them, so that it is divided
 MIN_TILE = 64
 LINES = 32  # of the grid in either direction, about
-
-
-@program(("local", "fused"), compiler_options=CPU_OPTIONS)
-def _tile(
-    query: jax.Array,
-    target: jax.Array,
-    m: jax.Array,
-    n: jax.Array,
-    top: tuple[jax.Array, jax.Array],
-    left: tuple[jax.Array, jax.Array],
-    problem: "WindowProblem",
-    *,
-    local: bool,
-    fused: bool,
-):
-    """Bottom (H, E), right (H, F) and the best of each row with its first column."""
-    top = wavefront.Top(*top)
-    filled = wavefront.strip(
-        query, target, m, n, 0, top, problem.scores, problem.gaps, problem.free,
-        m + n + 1 if fused else None, left=left, local=local, fused=fused,
-    )  # fmt: skip
-    right = filled.last_column, filled.last_gap
-    return filled.bottom, right, filled.row_best, filled.row_column
 
 
 def fill_by_tiles(
@@ -97,11 +77,26 @@ def fill_by_tiles(
     """
     rows = (LINES if lines is None else lines) if keep else 1
     most = rows, max(1, rows // share)
-    tile = tile or _tile_size(block, threads)
+    # Tiles that are wide, since each begins and ends with short diagonals; but as
+    # many side by side as there are threads, and a block of few columns is divided.
+    wide = TILE_COLUMNS if block.columns > TILE_COLUMNS else SMALL_TILE_COLUMNS
+    while wide > SMALL_TILE_COLUMNS and wide * threads > block.columns:
+        wide //= 2
+    usual = (
+        min(TILE_ROWS, bucket(block.rows, size=MIN_TILE)),
+        min(wide, bucket(block.columns, size=MIN_TILE)),
+    )
+    tile = tile or usual
     state = _State(pair, block, bound, most, tile, until)
     across = list(range(0, block.columns, state.tile[1]))
     down = list(range(0, block.rows, state.tile[0]))
-    compute = partial(_on_device, default_device(), state)
+    device = default_device()
+
+    def compute(place: tuple[int, int]) -> int:
+        # Threads do not inherit JAX's default device.
+        with nullcontext() if device is None else jax.default_device(device):
+            return _compute(state, place)
+
     with ThreadPoolExecutor(threads) as pool:
         for d in range(len(down) + len(across) - 1):
             first, last = max(d - len(across) + 1, 0), min(d, len(down) - 1)
@@ -109,18 +104,10 @@ def fill_by_tiles(
             cells = list(pool.map(compute, tiles))
             if progress is not None:
                 progress(sum(cells))
-    return state.grid()
-
-
-def _tile_size(block: TableBlock, threads: int) -> tuple[int, int]:
-    """Tiles that are wide, since each begins and ends with short diagonals; but as many
-    side by side as there are threads, and a block of few columns is divided."""
-    columns = TILE_COLUMNS if block.columns > TILE_COLUMNS else SMALL_TILE_COLUMNS
-    while columns > SMALL_TILE_COLUMNS and columns * threads > block.columns:
-        columns //= 2
-    sides = (TILE_ROWS, block.rows), (columns, block.columns)
-    rows, columns = (min(most, bucket(k, size=MIN_TILE)) for most, k in sides)
-    return rows, columns
+    row_lines = {block.i + i: line for i, line in state.rows.items()}
+    column_lines = {block.j + j: line for j, line in state.columns.items()}
+    spots = sorted(state.spots, key=lambda x: (-x.score, x.rows, x.columns))[:1]
+    return LineGrid(block, row_lines, column_lines, tuple(spots), state.cells)
 
 
 class _State:
@@ -142,12 +129,9 @@ class _State:
         self.until = until
         self.row = Line(block.top.h.copy(), block.top.gap.copy())
         self.column = Line(block.left.h.copy(), block.left.gap.copy())
-        self.corners = {
-            (0, j): int(block.top.h[j]) for j in range(0, block.columns, tile[1])
-        }
-        self.corners |= {
-            (i, 0): int(block.left.h[i]) for i in range(0, block.rows, tile[0])
-        }
+        across, down = range(0, block.columns, tile[1]), range(0, block.rows, tile[0])
+        self.corners = {(0, j): int(block.top.h[j]) for j in across}
+        self.corners |= {(i, 0): int(block.left.h[i]) for i in down}
         self.rows = _lines(block.rows, tile[0], block.columns, most[0])
         self.columns = _lines(block.columns, tile[1], block.rows, most[1])
         for i, line in self.rows.items():
@@ -156,19 +140,6 @@ class _State:
             line.h[0], line.gap[0] = block.top.h[j], MINUS_INFINITY
         self.spots: list[Spot] = []
         self.cells = 0
-
-    def grid(self) -> LineGrid:
-        block = self.block
-        spots = tuple(
-            sorted(self.spots, key=lambda x: (-x.score, x.rows, x.columns))[:1]
-        )
-        return LineGrid(
-            block,
-            {block.i + i: line for i, line in self.rows.items()},
-            {block.j + j: line for j, line in self.columns.items()},
-            spots,
-            self.cells,
-        )
 
 
 def _lines(length: int, step: int, size: int, most: int) -> dict[int, Line]:
@@ -182,12 +153,6 @@ def _lines(length: int, step: int, size: int, most: int) -> dict[int, Line]:
     }
 
 
-def _on_device(device: Any, state: _State, place: tuple[int, int]) -> int:
-    """``_compute`` in another thread, whose default device JAX does not inherit."""
-    with nullcontext() if device is None else jax.default_device(device):
-        return _compute(state, place)
-
-
 def _compute(state: _State, place: tuple[int, int]) -> int:
     """Fill a tile from what its neighbours left, or leave minus infinity."""
     i, j = place
@@ -199,8 +164,9 @@ def _compute(state: _State, place: tuple[int, int]) -> int:
     left = Line(*(x.copy() for x in state.column.part(i, i + rows)))
     top.h[0] = left.h[0] = state.corners.pop((i, j))
     block = TableBlock(outer.i + i, outer.j + j, rows, columns, top, left)
-    empty = pruning.is_empty(block, pair.local)
-    pruned = empty or not pruning.reaches(pair, block, state.bound, state.until)
+    high = max(int(top.h.max()), int(left.h.max()))
+    no_path = not pair.local and high <= MINUS_INFINITY // 2
+    pruned = no_path or not pruning.reaches(pair, block, state.bound, state.until)
     if pruned:
         bottom, right = (
             Line(*(np.full(k + 1, MINUS_INFINITY, np.int32) for _ in range(2)))
@@ -232,33 +198,45 @@ def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
     target = np.zeros(columns, np.int32)
     target[: block.columns] = pair.target[block.j : block.j + block.columns]
     given = narrow(pair, block)
-    lines = padded(given.top, columns), padded(given.left, rows)
-    bottom, right, best, column = _tile(
-        query, target, block.rows, block.columns, *lines, given.problem,
-        local=pair.local, fused=first_device().platform == "cpu",
-    )  # fmt: skip
+    filled = fill_block(pair, given, query, target, block.rows, block.columns)
     if pair.local:
-        best = np.asarray(best)[: block.rows + 1]
+        best = np.asarray(filled.row_best)[: block.rows + 1]
         i = int(best.argmax())
-        row, j = block.i + i, block.j + int(np.asarray(column)[i])
+        row, j = block.i + i, block.j + int(np.asarray(filled.row_column)[i])
         state.spots.append(Spot(int(best[i]), (row, row), (j, j)))
     lines = []
-    for (h, gap), size in ((bottom, block.columns), (right, block.rows)):
+    right = filled.last_column, filled.last_gap
+    for (h, gap), size in ((filled.bottom, block.columns), (right, block.rows)):
         h, gap = np.asarray(h)[: size + 1], np.asarray(gap)[: size + 1]
         lines.append(widened(h, gap, given))
     return lines[0], lines[1]
 
 
-def padded(line: Line, size: int) -> Line:
-    """A line with room for a whole tile; what lies behind its end does not matter."""
-    return Line(*(np.resize(x, size + 1) if len(x) <= size else x for x in line))
+def fill_block(
+    pair: LongPair,
+    given: Narrow,
+    query: np.ndarray,
+    target: np.ndarray,
+    m: int | np.int32,
+    n: int | np.int32,
+    codes: jax.Array | None = None,
+) -> wavefront.Strip:
+    """The strip of a small block: m rows and n columns of padded letters.
 
+    codes : room for its directions, where these are wanted
+    """
 
-# ------------------------------------------------------------------------------
-# A block filled by the kernel of one long pair, on all multiprocessors of a GPU.
-#
-# Lines stay on the device; what is needed of them is fetched by parts. Small blocks are
-# filled on the host's CPU, which finds cells exactly.
+    def padded(line: Line, size: int) -> Any:  # what lies behind does not matter
+        return (np.resize(x, size + 1) if len(x) <= size else x for x in line)
+
+    top = wavefront.Top(*padded(given.top, len(target)))
+    left = tuple(padded(given.left, len(query)))
+    fused = first_device().platform == "cpu"
+    return fill_strip(
+        query, target, m, n, 0, top, given.problem, m + n + 1 if fused else None, codes,
+        left, local=pair.local, fused=fused,
+    )  # fmt: skip
+
 
 FEW_LINES = 24  # of a large block: 1.8 GB where both sides have 4.6 million letters
 LARGE_CELLS = 2**36
@@ -337,7 +315,7 @@ def fill_on_gpu(
     share: int = 1,
     progress: Callable[[int], Any] | None = None,
 ) -> LineGrid:
-    """As ``tile_fill.fill``.
+    """As ``fill_by_tiles``.
 
     Parameters
     ----------
@@ -394,7 +372,12 @@ def sizes_of(
     large = block.rows * block.columns >= LARGE_CELLS
     room = _room(pair, block)
     steps = steps or (64 if room[1] >= 2**16 else 32)
-    rows, packed = _form(pair, kernels, room[0], rows, steps, packed)
+    rows = rows or (16 if room[0] >= TALL_ROWS else 8)
+    if packed is None:  # whether values of 16 bits hold the pair
+        shape = kernels.LongFill(rows, pair.local, 4, 1, 2, steps=steps, packed=True,
+                                 target=kernels.this_target())  # fmt: skip
+        costs = pair.scores, pair.open, pair.extend
+        packed = kernels.long_fits_packed(*costs, pair.m + pair.n, shape)
     bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps, packed)
     most = kernels.long_sizes(*room, rows, steps, packed)
     band_rows = rows * 32 * (2 if packed else 1)
@@ -423,30 +406,6 @@ def sizes_of(
         target=kernels.this_target(),
     )
     return _Sizes(shape, bands, chunks, band_step, capture)
-
-
-def _form(
-    pair: LongPair,
-    kernels: Any,
-    height: int,
-    rows: int | None,
-    steps: int,
-    packed: bool | None,
-) -> tuple[int, bool]:
-    """(rows of a lane, whether values have 16 bits), where None leaves the choice."""
-    tall = height >= TALL_ROWS
-    room = rows or (16 if tall else 8)
-    if packed is not False and _fit_packed(pair, kernels, room, steps):
-        return room, True
-    return room, bool(packed)
-
-
-def _fit_packed(pair: LongPair, kernels: Any, rows: int, steps: int) -> bool:
-    """Whether values of 16 bits hold a pair."""
-    shape = kernels.LongFill(rows, pair.local, 4, 1, 2, steps=steps, packed=True,
-                             target=kernels.this_target())  # fmt: skip
-    costs = pair.scores, pair.open, pair.extend
-    return kernels.long_fits_packed(*costs, pair.m + pair.n, shape)
 
 
 def _room(pair: LongPair, block: TableBlock) -> tuple[int, int]:

@@ -4,12 +4,22 @@ Between the lines of a grid the path crosses few blocks. Such a block is filled 
 with a grid of its own, until it is small: then it is filled with directions, and
 walked. A walk that stops on the border of a block goes on in the next one, in the gap
 that it was in.
+
+The path through a part of a table that is near a diagonal, where that is proven.
+
+From a cell whose score is known, the path goes up through a band of lanes to a line of
+the grid. Whatever lies beside the band, or left of the block, is left out if no path of
+that score to the cell comes from there (docs/recurrences.md).
+
+*Lane* o has the cells (i, i + o) of a block, o = 1 ... W, below row 0, which is given.
+What lies beside the lanes is left out: a path that leaves them passes one of the outer
+lanes, whose best tells whether it can be as good as the path that is walked.
 """
 
 from collections.abc import Callable, Generator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,26 +40,10 @@ from jaxalign.pairs.long.blocks import (
     block_of,
     narrow,
 )
-from jaxalign.pairs.long.fill import padded
+from jaxalign.pairs.long.fill import fill_block
 from jaxalign.runtime.devices import bucket, default_device, first_device, on_cpu
 from jaxalign.runtime.pipeline import in_advance
 from jaxalign.runtime.programs import program
-
-if TYPE_CHECKING:
-    from jaxalign.pairs.dp.window_program import WindowProblem
-
-
-# ------------------------------------------------------------------------------
-# The path through a part of a table that is near a diagonal, where that is proven.
-#
-# From a cell whose score is known, the path goes up through a band of lanes to a line
-# of the grid. Whatever lies beside the band, or left of the block, is left out if no
-# path of that score to the cell comes from there (docs/recurrences.md).
-#
-# *Lane* o has the cells (i, i + o) of a block, o = 1 ... W, below row 0, which is
-# given. What lies beside the lanes is left out: a path that leaves them passes one of
-# the outer lanes, whose best tells whether it can be as good as the path that is
-# walked.
 
 
 class FilledBand(NamedTuple):
@@ -241,22 +235,20 @@ class WalkPlace(NamedTuple):
         self, pair: LongPair, steps: np.ndarray, cell: tuple[int, int], move: int
     ) -> "WalkPlace":
         """The place in another cell, some steps on."""
-        score = self.score - _score(pair, self, steps, move)
+        # The score of steps from a place. Opening a gap is paid by its last letter on
+        # the way to the start, which is none of them if the gap goes on.
+        pairs = steps == walk.M
+        i = self.i - np.cumsum(steps != walk.D)[pairs]
+        j = self.j - np.cumsum(steps != walk.I)[pairs]
+        paired = int(pair.scores[pair.query[i], pair.target[j]].sum(dtype=np.int64))
+        gaps = steps[~pairs]
+        turns = np.ones(len(steps), bool)
+        turns[1:] = steps[1:] != steps[:-1]
+        opened = int((turns & ~pairs).sum()) - (move != walk.M and len(steps) > 0)
+        score = self.score - (
+            paired - pair.extend * len(gaps) - (pair.open - pair.extend) * opened
+        )
         return WalkPlace(*cell, score, move, reach=self.reach)
-
-
-def _score(pair: LongPair, place: WalkPlace, steps: np.ndarray, move: int) -> int:
-    """The score of steps from a place. Opening a gap is paid by its last letter on the
-    way to the start, which is none of them if the gap goes on."""
-    pairs = steps == walk.M
-    i = place.i - np.cumsum(steps != walk.D)[pairs]
-    j = place.j - np.cumsum(steps != walk.I)[pairs]
-    paired = int(pair.scores[pair.query[i], pair.target[j]].sum(dtype=np.int64))
-    gaps = steps[~pairs]
-    turns = np.ones(len(steps), bool)
-    turns[1:] = steps[1:] != steps[:-1]
-    opened = int((turns & ~pairs).sum()) - (move != walk.M and len(steps) > 0)
-    return paired - pair.extend * len(gaps) - (pair.open - pair.extend) * opened
 
 
 LANES = 256
@@ -500,50 +492,19 @@ def _walk_leaf(
     pair: LongPair, block: TableBlock, place: WalkPlace, pieces: list
 ) -> WalkPlace:
     """Fill a small block with directions, and walk from its last cell."""
-    rows = bucket(block.rows, size=64)
-    columns = bucket(block.columns, size=64)
+    rows, columns = bucket(block.rows, size=64), bucket(block.columns, size=64)
     query, target = np.zeros(rows, np.int32), np.zeros(columns, np.int32)
     query[: block.rows] = pair.query[block.i : place.i]
     target[: block.columns] = pair.target[block.j : place.j]
-    given = query, target, np.int32(block.rows), np.int32(block.columns)
-    lines = narrow(pair, block)
-    codes = _directions(
-        *given,
-        padded(lines.top, columns),
-        padded(lines.left, rows),
-        lines.problem,
-        empty_codes(rows=rows, columns=columns),
-        local=pair.local, fused=first_device().platform == "cpu",
-    ).codes  # fmt: skip
-    walked = _walk(codes, *given[2:], np.int32(place.move), columns=columns)
+    size = np.int32(block.rows), np.int32(block.columns)
+    codes = empty_codes(rows=rows, columns=columns)
+    codes = fill_block(pair, narrow(pair, block), query, target, *size, codes).codes
+    walked = _walk(codes, *size, np.int32(place.move), columns=columns)
     i, j, move, ended, count, steps = map(np.asarray, walked)
     steps = steps[: int(count)]
     pieces.append(steps)
     cell = block.i + int(i), block.j + int(j)
     return place.after(pair, steps, cell, int(move))._replace(ended=bool(ended))
-
-
-@program(("local", "fused"), donate_argnames=("codes",), compiler_options=CPU_OPTIONS)
-def _directions(
-    query: jax.Array,
-    target: jax.Array,
-    m: jax.Array,
-    n: jax.Array,
-    top: tuple[jax.Array, jax.Array],
-    left: tuple[jax.Array, jax.Array],
-    problem: "WindowProblem",
-    codes: jax.Array,
-    *,
-    local: bool,
-    fused: bool,
-):
-    """The ``wavefront.Strip`` of a block, with directions. All of it is the result:
-    what nobody asks for XLA:CPU would take out of its loop, and stop there."""
-    return wavefront.strip(
-        query, target, m, n, 0, wavefront.Top(*top), problem.scores, problem.gaps,
-        problem.free, m + n + 1 if fused else None, codes, left=left, local=local,
-        fused=fused,
-    )  # fmt: skip
 
 
 @program(("columns",))

@@ -1,24 +1,23 @@
-"""Which parts of a table no best path enters (docs/recurrences.md has the proof)."""
+"""Which parts of a table no best path enters (docs/recurrences.md has the proof).
+
+The score of a good path of a long pair, from words that both sequences share.
+
+Pruning needs the score of some path, the higher the better. Words that stand once
+in a sample of each sequence are chained; between them the path is a diagonal, or two
+with one gap at the best place between. It is scored letter by letter: where chance or a
+clash of hashes puts a word into the chain, the score is lower, and as true.
+"""
 
 from bisect import bisect_left
 
 import numpy as np
 
 from jaxalign.pairs.long.blocks import (
-    MINUS_INFINITY,
     NO_BOUND,
     Line,
     LongPair,
     TableBlock,
 )
-
-# ------------------------------------------------------------------------------
-# The score of a good path of a long pair, from words that both sequences share.
-#
-# ``pruning`` needs the score of some path, the higher the better. Words that stand once
-# in a sample of each sequence are chained; between them the path is a diagonal, or two
-# with one gap at the best place between. It is scored letter by letter: where chance or
-# a clash of hashes puts a word into the chain, the score is lower, and as true.
 
 MOST_WORDS = 2**18  # of the sample of a sequence
 ROUNDS = 6
@@ -30,24 +29,22 @@ MULTIPLIERS = 0x9E3779B1, 0x85EBCA6B
 
 def path_score(pair: LongPair) -> int:
     """The score of a path of the pair."""
-    size = _word_size(pair)
-    i, j = _shared(_sample(pair, size, pair.query), _sample(pair, size, pair.target))
-    words = _chain(pair, i, j, size)
-    if len(i) * FEW_WORDS < min(pair.m, pair.n, MOST_WORDS):
-        chains = _runs(*words), _runs(i[:0], j[:0])
-    else:
-        chains = (_runs(*_filled_in(pair, *words)),)
-    return max(_score(pair, chain) for chain in chains)
-
-
-def _word_size(pair: LongPair) -> int:
-    """A power of 2, so that few words of so many letters stand in both by chance."""
+    # A power of 2, so that few words of so many letters stand in both by chance.
     counts = np.bincount(pair.query, minlength=2) / max(pair.m, 1)
     letters = max(1 / max((counts**2).sum(), 1e-9), 1.5)  # as if each were as frequent
     size = SHORT_WORD
     while letters**size < 16 * max(pair.m, pair.n) and size < 64:
         size *= 2
-    return size
+    i, j = _shared(_sample(pair, size, pair.query), _sample(pair, size, pair.target))
+    # Most words that follow each other in both sequences, but those whose gaps cost
+    # more than they gain: their places.
+    members = _rising(j)
+    words = _without_detours(pair, i[members], j[members], size)
+    if len(i) * FEW_WORDS < min(pair.m, pair.n, MOST_WORDS):
+        chains = _runs(*words), _runs(i[:0], j[:0])
+    else:
+        chains = (_runs(*_filled_in(pair, *words)),)
+    return max(_score(pair, chain) for chain in chains)
 
 
 def _hashes(codes: np.ndarray, size: int) -> np.ndarray:
@@ -116,17 +113,25 @@ def _filled_in(pair: LongPair, i: np.ndarray, j: np.ndarray):
     return _without_detours(pair, i[order], j[order], size)
 
 
-def _chain(pair: LongPair, i: np.ndarray, j: np.ndarray, size: int):
-    """Most words that follow each other in both sequences, but those whose gaps cost
-    more than they gain: their places."""
-    members = _rising(j)
-    return _without_detours(pair, i[members], j[members], size)
-
-
 def _without_detours(pair: LongPair, i: np.ndarray, j: np.ndarray, size: int):
     for _ in range(ROUNDS):
         runs = _runs(i, j)
-        worth = _are_worth(pair, runs, size)
+        # Whether a run gains more than its gaps cost beyond the one around it. Of two
+        # neighbours only the one that gains less may go.
+        match = max(int(pair.scores.max(initial=0)), 1)
+        gains = np.minimum(runs[:, 4] * size, runs[:, 2] - runs[:, 0] + size) * match
+        diagonals = runs[:, 0] - runs[:, 1]
+        diagonals = np.concatenate([diagonals[:1], diagonals, diagonals[-1:]])
+
+        def cost(shift: np.ndarray) -> np.ndarray:
+            opening = (pair.open - pair.extend) * (shift != 0)
+            return pair.extend * np.abs(shift) + opening
+
+        steps = cost(np.diff(diagonals))
+        around = cost(diagonals[2:] - diagonals[:-2])
+        surplus = gains - (steps[:-1] + steps[1:] - around)
+        others = np.concatenate([[0], np.minimum(surplus, 0), [0]])
+        worth = (surplus >= 0) | (surplus > np.minimum(others[:-2], others[2:]))
         if worth.all():
             break
         members = np.repeat(worth, runs[:, 4])
@@ -162,50 +167,28 @@ def _runs(i: np.ndarray, j: np.ndarray) -> np.ndarray:
     return np.stack([i[starts], j[starts], i[last], j[last], last - starts + 1], 1)
 
 
-def _are_worth(pair: LongPair, runs: np.ndarray, size: int) -> np.ndarray:
-    """Whether a run gains more than its gaps cost beyond the one around it. Of two
-    neighbours only the one that gains less may go."""
-    match = max(int(pair.scores.max(initial=0)), 1)
-    gains = np.minimum(runs[:, 4] * size, runs[:, 2] - runs[:, 0] + size) * match
-    diagonals = runs[:, 0] - runs[:, 1]
-    diagonals = np.concatenate([diagonals[:1], diagonals, diagonals[-1:]])
-
-    def cost(shift: np.ndarray) -> np.ndarray:
-        return pair.extend * np.abs(shift) + (pair.open - pair.extend) * (shift != 0)
-
-    steps = cost(np.diff(diagonals))
-    around = cost(diagonals[2:] - diagonals[:-2])
-    surplus = gains - (steps[:-1] + steps[1:] - around)
-    others = np.concatenate([[0], np.minimum(surplus, 0), [0]])
-    return (surplus >= 0) | (surplus > np.minimum(others[:-2], others[2:]))
-
-
 def _score(pair: LongPair, chain: np.ndarray) -> int:
     """The score of the path through a chain; in local mode of its best part."""
     corners = [tuple(run[:4]) for run in chain.tolist()]
-    place, end = _ends(pair, corners) if corners else ((0, 0), (pair.m, pair.n))
+    place, end = (0, 0), (pair.m, pair.n)
+    if corners:  # where an end is free, on the diagonal of the first or the last run
+        (i, j, *_), (*_, k, h) = corners[0], corners[-1]
+        rows, columns = pair.m - k, pair.n - h
+        spare = {
+            "query_start": i - min(i, j),
+            "target_start": j - min(i, j),
+            "query_end": rows - min(rows, columns),
+            "target_end": columns - min(rows, columns),
+        }
+        spare = {x: spare[x] * (pair.local or x in pair.free) for x in spare}
+        place = spare["query_start"], spare["target_start"]
+        end = pair.m - spare["query_end"], pair.n - spare["target_end"]
     reached = best = 0
     for i, j, last_i, last_j in [*corners, (*end, *end)]:
         for target in ((i, j), (last_i, last_j)):
             reached, highest = _go(pair, place, target, reached)
             best, place = max(best, highest), target
     return best if pair.local else reached
-
-
-def _ends(pair: LongPair, corners: list):
-    """Where the path begins and ends: where an end is free, on the diagonal of the
-    first or the last run."""
-    (i, j, *_), (*_, k, h) = corners[0], corners[-1]
-    rows, columns = pair.m - k, pair.n - h
-    beside = {
-        "query_start": i - min(i, j),
-        "target_start": j - min(i, j),
-        "query_end": rows - min(rows, columns),
-        "target_end": columns - min(rows, columns),
-    }
-    beside = {x: beside[x] * (pair.local or x in pair.free) for x in beside}
-    start = beside["query_start"], beside["target_start"]
-    return start, (pair.m - beside["query_end"], pair.n - beside["target_end"])
 
 
 def _go(
@@ -298,12 +281,6 @@ def reaches(
 def _high(pair: LongPair, line: Line) -> np.ndarray:
     """H is at least E and F, but for cells of minus infinity."""
     return line.h.astype(np.int64)
-
-
-def is_empty(block: TableBlock, local: bool) -> bool:
-    """Whether no path enters a block."""
-    high = max(int(block.top.h.max()), int(block.left.h.max()))
-    return not local and high <= MINUS_INFINITY // 2
 
 
 def first_bound(pair: LongPair) -> int:

@@ -77,7 +77,8 @@ class LcsLaunches:
     def query_count(self) -> int:
         """Queries of a launch: more where all of the job, or of the whole that it is a
         part of, are short."""
-        return self.sizes[max(self.task.job.most) <= SHORT]
+        short = max(self.task.job.most) <= SHORT
+        return self.sizes.short_queries if short else self.sizes.queries
 
     def codes(self, device: Device | None) -> list[tuple]:
         """(codes, where its own begin) of both sides on a device."""
@@ -103,12 +104,27 @@ class LcsLaunches:
         longest_of = {self.kernels.query_words(x): x for x in lengths[::-1]}
         devices = self.task.devices or jax.devices()[:1]
         lengths = sorted(longest_of.values(), reverse=True)
+        kernels, alphabet = self.kernels, self.task.scoring.alphabet
+        padding, room = alphabet.size, self.sizes.letter_rows
+        size = -(-self.targets // gpu.THREADS) * gpu.THREADS
+        columns = jax.ShapeDtypeStruct((size,), np.int32)
+        rows = jax.ShapeDtypeStruct((self.query_count,), np.int32)
+        layout = partial(kernels.target_blocks, padding=padding, room=room)
+        counts = stored(kernels.subsequence_counts, COUNTS)
+
+        def prepare_one(one: tuple[int, Device]) -> None:
+            longest, device = one
+            (codes, _), _ = self.codes(device)
+            blocks = jax.eval_shape(layout, codes, columns, columns)
+            options = {"words": kernels.query_words(longest), "padding": padding}
+            options["wildcard"] = alphabet.wildcard_code
+            # What fails here fails again where the launch is issued.
+            with suppress(RuntimeFailure), jax.default_device(device):
+                counts.prepare(codes, rows, rows, blocks, interpret=None, **options)
+
         # A second of XLA each, which takes no lock, after a tenth of Python.
-        in_background(
-            lambda one: _prepare(self, *one),
-            [(length, device) for device in devices for length in lengths],
-            default_threads(),
-        )
+        kinds = [(length, device) for device in devices for length in lengths]
+        in_background(prepare_one, kinds, default_threads())
 
     def candidates(
         self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray,
@@ -132,22 +148,17 @@ class LcsLaunches:
                 small = self.sizes.queries <= NARROW.queries
                 if small or not programs.out_of_memory(error):
                     raise
-            return self._by_narrow_launches(*given)
-
-    def _by_narrow_launches(
-        self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray, *more: Any
-    ) -> gpu.FewPairs:
-        """``candidates`` by launches that take less memory."""
-        narrow, pieces = replace(self, sizes=NARROW), []
-        for i in range(0, len(rows), NARROW.queries):
-            some, own = rows[i : i + NARROW.queries], met[i : i + NARROW.queries]
-            for j in range(0, len(columns), NARROW.targets):
-                others = columns[j : j + NARROW.targets]
-                first = np.clip(own - j, 0, len(others))
-                near = narrow._candidates(some, others, first, *more)
-                pieces.append((near.row + i, near.column + j, near.value))
-        sides = zip(*pieces, strict=True)
-        return gpu.FewPairs(*(np.concatenate(side) for side in sides))
+            # Launches that take less memory
+            narrow, pieces = replace(self, sizes=NARROW), []
+            for i in range(0, len(rows), NARROW.queries):
+                some, own = rows[i : i + NARROW.queries], met[i : i + NARROW.queries]
+                for j in range(0, len(columns), NARROW.targets):
+                    others = columns[j : j + NARROW.targets]
+                    first = np.clip(own - j, 0, len(others))
+                    few = narrow._candidates(some, others, first, *given[3:])
+                    pieces.append((few.row + i, few.column + j, few.value))
+            sides = zip(*pieces, strict=True)
+            return gpu.FewPairs(*(np.concatenate(side) for side in sides))
 
     def _candidates(
         self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray,
@@ -244,24 +255,6 @@ def _taken(launches: LcsLaunches) -> np.ndarray:
     """The lengths of queries that the kernel takes, longest first."""
     lengths = np.unique(launches.task.queries.lengths)[::-1]
     return lengths[lengths <= launches.longest]
-
-
-def _prepare(launches: LcsLaunches, longest: int, device: Device | None) -> None:
-    """Compile the kernel of launches whose longest query has so many letters."""
-    kernels, alphabet = launches.kernels, launches.task.scoring.alphabet
-    words, padding = kernels.query_words(longest), alphabet.size
-    columns = -(-launches.targets // gpu.THREADS) * gpu.THREADS
-    sides = columns, launches.query_count
-    columns, rows = (jax.ShapeDtypeStruct((count,), np.int32) for count in sides)
-    (codes, _), _ = launches.codes(device)
-    room = launches.sizes.letter_rows
-    layout = partial(kernels.target_blocks, padding=padding, room=room)
-    blocks = jax.eval_shape(layout, codes, columns, columns)
-    counts = stored(kernels.subsequence_counts, COUNTS)
-    options = {"words": words, "padding": padding, "wildcard": alphabet.wildcard_code}
-    # What fails here fails again where the launch is issued.
-    with suppress(RuntimeFailure), jax.default_device(device):
-        counts.prepare(codes, rows, rows, blocks, interpret=None, **options)
 
 
 def halves(lengths: np.ndarray, bound: IdentityBound, room: int) -> np.ndarray:

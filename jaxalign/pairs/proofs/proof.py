@@ -4,6 +4,19 @@ Three of them, the cheapest first: the ratio of the lengths, the shorter length 
 bound on the identical pairs, the longest common subsequence (LCS) as a bound on them
 (``model.identity_bounds``). What two lengths prove is evaluated once for two lengths,
 not for every pair.
+
+The pairs of a job in blocks, and which pairs of a block may pass its filters.
+
+A GPU counts common subsequences of some queries with many targets at once
+(``lcs_launches``), and says itself which are near the cut. On a CPU a block has the
+targets that lie in lanes, and the host compares all with the least count of their
+lengths.
+
+The pairs of a job that may pass its filters; no other one is aligned.
+
+The pairs left are aligned one by one, and the rows are the
+same as without the proofs. Where most pairs are left, all are aligned: they share more
+work then.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +37,6 @@ from jaxalign.words.match_vectors import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LAN
 from jaxalign.words.rows import STEP_PAIRS, lcs_block
 
 if TYPE_CHECKING:
-    from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
     from jaxalign.pairs.run_state import Run, Worker
 
 
@@ -206,21 +218,13 @@ def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
         every = int(m_counts @ (square.astype(float) @ m_counts.astype(float)))
         before = (every - own) // 2
     else:
-        before = _before(square, of_query)
+        # Pairs (i, j), j < i, of some queries whose lengths pass
+        before = 0
+        for first in range(0, len(of_query), ROWS):
+            i = of_query[first : first + ROWS]
+            some = square[np.ix_(i, of_query[: first + ROWS])]
+            before += int(np.count_nonzero(np.tril(some, first - 1)))
     return total - before - (0 if job.include_self else own)
-
-
-def _before(square: np.ndarray, of_query: np.ndarray) -> int:
-    """Pairs (i, j), j < i, of some queries whose lengths pass.
-
-    square : of two of their lengths; of_query : which length each has
-    """
-    count = 0
-    for first in range(0, len(of_query), ROWS):
-        i = of_query[first : first + ROWS]
-        some = square[np.ix_(i, of_query[: first + ROWS])]
-        count += int(np.count_nonzero(np.tril(some, first - 1)))
-    return count
 
 
 def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -259,25 +263,14 @@ def near(
     least = np.minimum(least, highest).astype(counts.dtype)
     wide = np.take(least, targets, axis=1)
     mask = counts >= np.take(wide, queries, axis=0)
-    return np.divmod(_nonzero(mask.reshape(-1)), max(len(targets), 1))
-
-
-def _nonzero(mask: np.ndarray) -> np.ndarray:
-    """``numpy.flatnonzero`` of a mask that is true in few places: eight at a time."""
+    # ``numpy.flatnonzero`` of a mask that is true in few places: eight at a time.
+    mask = mask.reshape(-1)
     whole = len(mask) // 8 * 8
     (eights,) = np.nonzero(mask[:whole].view(np.uint64))
     place = (eights[:, None] * 8 + np.arange(8)).reshape(-1)
     place = np.concatenate([place, np.arange(whole, len(mask))])
-    return place[mask[place]]
+    return np.divmod(place[mask[place]], max(len(targets), 1))
 
-
-# ------------------------------------------------------------------------------
-# The pairs of a job in blocks, and which pairs of a block may pass its filters.
-#
-# A GPU counts common subsequences of some queries with many targets at once
-# (``gpu.lcs_launches``), and says itself which are near the cut. On a CPU a block has
-# the targets that lie in lanes, and the host compares all with the least count of their
-# lengths.
 
 WORD_BITS = 64  # columns of a target that an LCS takes together
 MAX_TARGETS_BY_ROWS = 1024  # of a block
@@ -310,7 +303,9 @@ class LaunchBlock(NamedTuple):
 def looks(proofs: Proofs) -> Iterator[Look]:
     """Functions of a device, each of which finds some of the pairs that may pass."""
     if proofs.task.kind == "zip":
-        yield from (partial(_look_at_run, proofs, x) for x in _zip_runs(proofs))
+        m, n = proofs.task.job.query_lengths, proofs.task.job.target_lengths
+        like_sizes = np.lexsort((-m, -(n // WORD_BITS)))
+        yield from (partial(_look_at_run, proofs, x) for _, x in _runs(like_sizes, n))
         return
     for block in _blocks_of_gpu(proofs) if proofs.launches else ():
         yield partial(_look_by_launch, proofs, block)
@@ -344,17 +339,17 @@ def _blocks_of_gpu(proofs: Proofs) -> Iterator[LaunchBlock]:
     """The pairs of a task, each once, but those of two long sequences."""
     job, launches = proofs.task.job, proofs.launches
     queries, own, others, long, beyond = _sides(proofs)
-    for first, last in _launches(launches, job.query_lengths[queries], long):
-        rows, places = queries[first:last], np.arange(first, last)
-        for columns in _pieces(launches, queries[: min(own, last)]):
+    count, size = launches.query_count, launches.targets
+    for places in _pieces(np.arange(long, len(queries)), count):
+        rows = queries[places]
+        for columns in _pieces(queries[: min(own, int(places[-1]) + 1)], size):
             met = np.clip(places + bool(job.include_self), 0, len(columns))
             yield LaunchBlock(rows, columns, met)
             places = places - len(columns)
-        for columns in _pieces(launches, others):
+        for columns in _pieces(others, size):
             yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)))
-    for first, last in _launches(launches, job.target_lengths[others], beyond):
-        rows = others[first:last]
-        for columns in _pieces(launches, queries[:long]):
+    for rows in _pieces(others[beyond:], count):
+        for columns in _pieces(queries[:long], size):
             yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)), True)
 
 
@@ -364,33 +359,19 @@ def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
     queries, own, others, long, beyond = _sides(proofs)
     for first in range(0, long, MAX_QUERIES):
         last = min(first + MAX_QUERIES, long)
-        least = _least_targets(last - first) if proofs.by_rows else 1
+        least = 1
+        if proofs.by_rows:  # calls of NumPy for few pairs take longer than these
+            least = min(STEP_PAIRS // max(last - first, 1), MAX_TARGETS_BY_ROWS)
         for at, targets in _runs(queries[: min(own, last)], lengths, least):
             yield TargetBlock(targets, max(first, at), last, at)
         for _, targets in _runs(others[:beyond], lengths, least):
             yield TargetBlock(targets, first, last)
 
 
-def _launches(
-    launches: "LcsLaunches", falling: np.ndarray, first: int
-) -> Iterator[tuple[int, int]]:
-    """(first, last) of the rows of launches, from a first row on."""
-    while first < len(falling):
-        last = min(first + launches.query_count, len(falling))
-        yield first, last
-        first = last
-
-
-def _pieces(launches: "LcsLaunches", columns: np.ndarray) -> Iterator[np.ndarray]:
-    """The columns of launches."""
-    for at in range(0, len(columns), launches.targets):
-        yield columns[at : at + launches.targets]
-
-
-def _least_targets(queries: int) -> int:
-    """The targets of a block by rows at least, which so many queries meet: calls of
-    NumPy for few pairs take longer than what they compute."""
-    return min(STEP_PAIRS // max(queries, 1), MAX_TARGETS_BY_ROWS)
+def _pieces(indices: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Rows or columns of launches."""
+    for at in range(0, len(indices), size):
+        yield indices[at : at + size]
 
 
 def _runs(targets: np.ndarray, lengths: np.ndarray, least: int = 1) -> Iterator[tuple]:
@@ -410,9 +391,7 @@ def _look_at_block(proofs: Proofs, block: TargetBlock, _device: object) -> Pairs
     job, t = proofs.task.job, block.targets[None]
     q = proofs.order[block.first : block.last, None]
     wanted = np.arange(t.size)[None] < _met(job, block)[:, None]
-    i, j = np.broadcast_arrays(q, t)
-    if block.place is not None:
-        i, j = np.minimum(q, t), np.maximum(q, t)
+    i, j = np.minimum(q, t), np.maximum(q, t)
     m, n = job.query_lengths[i], job.target_lengths[j]
     wanted &= proofs.may_pass(m, n)
     rows, most = np.asarray(wanted.any(axis=1)), np.minimum(m, n)
@@ -462,34 +441,28 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
     of_rows, of_columns = job.query_lengths, job.target_lengths
     if block.swapped:
         of_rows, of_columns = of_columns, of_rows
-    falling = of_rows[block.rows], of_columns[block.columns]
-    reach = _reach_of_lengths(proofs, *falling, block.swapped)
-    if reach is None:
+    # The rows and columns whose lengths leave any pair
+    m, of_row = classes_of(of_rows[block.rows])
+    n, of_column = classes_of(of_columns[block.columns])
+    sides = m[:, None], n[None]
+    may = proofs.may_pass(*(sides[::-1] if block.swapped else sides))
+    if not may.any():
         return block.rows[:0], block.columns[:0], block.columns[:0]
-    rows, columns = block.rows[reach[0]], block.columns[reach[1]]
-    met = np.clip(block.met[reach[0]] - reach[1].start, 0, len(columns))
-    near = launches.candidates(rows, columns, met, proofs.bound, device, block.swapped)
-    i, j = rows[near.row], columns[near.column]
+    reach = _reach(np.asarray(may.any(axis=1))[of_row])
+    columns_reach = _reach(np.asarray(may.any(axis=0))[of_column])
+    rows, columns = block.rows[reach], block.columns[columns_reach]
+    met = np.clip(block.met[reach] - columns_reach.start, 0, len(columns))
+    passed = launches.candidates(
+        rows, columns, met, proofs.bound, device, block.swapped
+    )
+    i, j = rows[passed.row], columns[passed.column]
     if block.swapped:
         i, j = j, i
     elif proofs.task.kind == "all":
         i, j = np.minimum(i, j), np.maximum(i, j)
     m, n = job.query_lengths[i], job.target_lengths[j]
-    passing = proofs.may_pass(m, n) & proofs.by_subsequence(near.value, m, n)
-    return i[passing], j[passing], near.value[passing]
-
-
-def _reach_of_lengths(
-    proofs: Proofs, m: np.ndarray, n: np.ndarray, swapped: bool
-) -> tuple[slice, slice] | None:
-    """The rows and columns, of falling lengths, whose lengths leave any pair."""
-    (rows, of_row), (columns, of_column) = map(classes_of, (m, n))
-    sides = rows[:, None], columns[None]
-    near = proofs.may_pass(*(sides[::-1] if swapped else sides))
-    if not near.any():
-        return None
-    own, others = np.asarray(near.any(axis=1)), np.asarray(near.any(axis=0))
-    return _reach(own[of_row]), _reach(others[of_column])
+    passing = proofs.may_pass(m, n) & proofs.by_subsequence(passed.value, m, n)
+    return i[passing], j[passing], passed.value[passing]
 
 
 def _met(job: "PairMatrix", block: TargetBlock) -> np.ndarray:
@@ -522,14 +495,6 @@ def _lcs_on_cpu(proofs: Proofs, block: TargetBlock, rows: slice) -> np.ndarray:
     return cpu.lcs_block(letters, some, task.targets, targets, alphabet)
 
 
-def _zip_runs(proofs: Proofs) -> list[np.ndarray]:
-    """Zipped pairs, those of like sizes together."""
-    job = proofs.task.job
-    m, n = job.query_lengths, job.target_lengths
-    order = np.lexsort((-m, -(n // WORD_BITS)))
-    return [some for _, some in _runs(order, n)]
-
-
 def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
     """The zipped pairs among some that may pass."""
     from jaxalign.words import cpu
@@ -555,13 +520,6 @@ def block_size(lengths: np.ndarray, at: int) -> int:
     last = lengths[min(at + many, len(lengths)) - 1]
     return many if lengths[at] <= MAX_SPREAD * last else few
 
-
-# ------------------------------------------------------------------------------
-# The pairs of a job that may pass its filters; no other one is aligned.
-#
-# The pairs left (``pairs.proofs.proof``) are aligned one by one, and the rows are the
-# same as without the proofs. Where most pairs are left, all are aligned: they share
-# more work then.
 
 # Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
 # each in a lane of its own (docs/logs/lcs-filter.md)
@@ -662,7 +620,12 @@ def plan_of_survivors(task: Task, survivors: Survivors) -> Plan:
     """The plan of a task of which some pairs may pass."""
     plan = engine.plan(zipped(task, survivors.i, survivors.j))
     rest = task.job.cells - cells_of(task, survivors)
-    others = Piece(plan.task, rest, 0, _tell_of_excluded, _no_scores)
+
+    def tell(_run: "Run", worker: "Worker", piece: Piece) -> None:
+        """Progress: the cells of the pairs that are not aligned are done."""
+        worker.tell(piece.content)
+
+    others = Piece(plan.task, rest, 0, tell)
     return Plan(
         task, (others, *plan.pieces), plan.figures | figures_of(task, survivors)
     )
@@ -686,18 +649,15 @@ def figures_of(task: Task, survivors: Survivors | None) -> dict:
     return figures | {"excluded": excluded} | bound_figures(task)
 
 
-def _tell_of_excluded(_run: "Run", worker: "Worker", piece: Piece) -> None:
-    """Progress: the cells of the pairs that are not aligned are done."""
-    worker.tell(piece.content)
-
-
-def _no_scores(_run: "Run", _worker: "Worker", _piece: Piece):
-    raise NotImplementedError("a search has no filters")
-
-
 def find(proofs: Proofs) -> Survivors:
     """The pairs that may pass, in the order of rows, and how many cannot."""
-    task, places = proofs.task, _places(proofs)
+    # The device of every thread that looks at pairs; None is JAX's own choice.
+    devices, threads = proofs.task.devices or (None,), proofs.task.threads
+    if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
+        threads = 1
+    elif proofs.launches is not None:
+        threads = min(threads, LAUNCHES_OF_A_DEVICE * len(devices))
+    task, places = proofs.task, [devices[k % len(devices)] for k in range(threads)]
     idle: SimpleQueue = SimpleQueue()  # devices, for each thread that may have one
     for device in places:
         idle.put(device)
@@ -715,13 +675,3 @@ def find(proofs: Proofs) -> Survivors:
     i, j, most = (np.concatenate(side) for side in sides)
     order = np.argsort(task.job.position(i, j), kind="stable")
     return Survivors(i[order], j[order], proofs.excluded(len(order)), most[order])
-
-
-def _places(proofs: Proofs) -> list:
-    """The device of every thread that looks at pairs; None is JAX's own choice."""
-    devices, threads = proofs.task.devices or (None,), proofs.task.threads
-    if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
-        threads = 1
-    elif proofs.launches is not None:
-        threads = min(threads, LAUNCHES_OF_A_DEVICE * len(devices))
-    return [devices[k % len(devices)] for k in range(threads)]

@@ -176,7 +176,8 @@ def test_gpus_take_halves_of_a_large_pair_by_size_alone(few_cells, monkeypatch):
     queries, targets = texts()
     plan = jaxalign.plan(queries[:1], targets[:1], output="score", devices="0,1")
     computes = [piece.compute for piece in plan.pieces]
-    assert [compute.func for compute in computes] == [align._compute_half] * 2
+    assert [compute.func for compute in computes] == [align._compute] * 2
+    assert sorted(compute.keywords["half"] for compute in computes) == [0, 1]
     assert {x.keywords["device"] for x in computes} == {*jax.devices()[:2]}
     assert all(x.keywords["kernels"] is kernels for x in computes)
     blocks = "long pairs by pallas, in blocks"

@@ -13,9 +13,19 @@ The score is H at the top of the last column plus the differences down that colu
 rows below the last of a query are left out of that sum, and pad columns before a target
 keep the differences of its column 0. ``model.bounds.fits_differences`` says which
 scorings 8 bits hold, ``differences_base`` how many matches of an identity 16 bits hold
-in the low digits. Blocks of 2 x 2 cells and their loops are those of ``cell_blocks``;
-with backtrack, cells are those of ``difference_paths``. Where each lane has a query of
+in the low digits. Blocks of 2 x 2 cells and their loops are those of ``lane_cells``;
+Where each lane has a query of
 its own, ``lane_scores`` looks up the scores of a tile.
+
+Global alignments by differences: the same cells with backtrack.
+
+Whether a gap goes on is known where x and y are computed, a cell before their nibble is
+due. So x and y are greater by one here wherever going on costs no more than opening a
+gap, and 0 where it costs more:
+
+    x[i,j] = max(0, E[i,j] - H[i,j] + q + 1),   E goes on below (i,j) where x[i,j] > 0
+
+Two rows of a column are one loop over the lanes, and their nibbles one byte.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,14 +44,15 @@ from jaxalign.pairs.dp.sweep import TILE, lane_scores
 from jaxalign.pairs.dp.sweep.lane_cells import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
+    halves,
     put_column,
     together,
 )
 from jaxalign.pairs.dp.sweep.lane_fill import (
-    CHUNK_CELLS,
     UNROLLED_STEPS,
     Block,
     Query,
+    by_chunks,
     in_pairs,
     inside_index,
     per_lane,
@@ -51,18 +62,6 @@ from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
 if TYPE_CHECKING:
     from jaxalign.affine import Gaps
-
-
-# ------------------------------------------------------------------------------
-# Global alignments by differences: the cells of ``difference_fill`` with backtrack.
-#
-# Whether a gap goes on is known where x and y are computed, a cell before their nibble
-# is due. So x and y are greater by one here wherever going on costs no more than
-# opening a gap, and 0 where it costs more:
-#
-#     x[i,j] = max(0, E[i,j] - H[i,j] + q + 1),   E goes on below (i,j) where x[i,j] > 0
-#
-# Two rows of a column are one loop over the lanes, and their nibbles one byte.
 
 
 def column_of(
@@ -183,7 +182,6 @@ def fill(
     backtrack : written, or None
     """
     lanes, (count, wide) = block.codes.shape[1], query.codes.shape
-    assert block.scores is not None  # ``window_program.load_block`` makes them
     cell = block.scores.dtype
     top = border(block.length[block.target], free["target_start"], gaps)
     v = _border(inside_index(block), free["target_start"], gaps, cell)
@@ -203,8 +201,6 @@ def fill(
     )
     tie = None if backtrack is None else query.tie.astype(cell)
     given = scores, block.begins, gaps.open, tie
-    size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
-    strip = partial(_strip, opening=opening, base=base)
 
     def chunks(
         state: tuple,
@@ -214,13 +210,11 @@ def fill(
         last: jax.Array,
         strips: jax.Array,
     ):
-        def chunk(c: jax.Array, state: tuple):
-            tiles = lax.max(first, c * size), lax.min(last, (c + 1) * size)
-            one = partial(strip, tiles, last, given, query_rows)
-            return lax.fori_loop(0, strips, one, state)
+        def one(tiles: tuple, s: jax.Array, state: tuple):
+            given_rows = tiles, last, given, query_rows
+            return _strip(*given_rows, s, state, opening=opening, base=base)
 
-        end = lax.div(last + (size - 1), size)
-        return lax.fori_loop(lax.div(first, size), end, chunk, state)
+        return by_chunks(one, state, lanes, first, last, strips)
 
     sweep = one_function(chunks, fused)
     top, *_, backtrack = sweep(
@@ -250,33 +244,16 @@ def _strip(
     query_rows: _Rows, s: jax.Array, state: tuple, *, opening: int, base: int,
 ):  # fmt: skip
     """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
-    scores, begins, *more = given
+    scores, begins, gap_open, tie = given
     corner, v, x, *columns, backtrack = state
     letters, start, inside = jax.tree.map(lambda a: row_of(a, s), query_rows)
     rows, lanes = len(letters), begins.shape[1]
     u, y = (tuple(row_of(row_of(a, s), k) for k in range(rows)) for a in columns)
     start = [lax.broadcast(row_of(start, k), (lanes,)) for k in range(rows)]
-    words = None
-    if isinstance(scores, tuple):
+    looked_up, words = isinstance(scores, tuple), None
+    if looked_up:
         words = lane_scores.words_of(scores[0], letters.astype(jnp.uint8))
     letters = [row_of(letters, k) for k in range(rows)]
-    corner, v, x, u, y, backtrack = _tiles(
-        (corner, v, x, u, y, backtrack), tiles, (scores, words, begins, *more), last,
-        letters, (start, inside), s, opening=opening, base=base,
-    )  # fmt: skip
-    put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
-    after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
-    return corner, v, x, *map(put, columns, after), backtrack
-
-
-def _tiles(
-    state: tuple, tiles: tuple[jax.Array, jax.Array], given: tuple, last: jax.Array,
-    letters: Sequence[jax.Array], column0: tuple, s: jax.Array, *, opening: int,
-    base: int,
-):  # fmt: skip
-    """The sweep of a strip over its tiles."""
-    scores, words, begins, gap_open, tie = given
-    (start, inside), lanes = column0, begins.shape[1]
     add = one_function(_add)
 
     def tile(t: jax.Array, carry: tuple):
@@ -287,16 +264,15 @@ def _tiles(
         wide = BLOCK_COLUMNS
         if words is not None:
             own = lane_scores.tile_of(words, scores[1], t)
-            places = [lax.full((1,), k, jnp.int32) for k in range(len(letters))]
+            places = [lax.full((1,), k, jnp.int32) for k in range(rows)]
             first = t * jnp.int32(TILE // BLOCK_COLUMNS)
             widen = partial(lane_scores.widened, base=base, cell=v.dtype)
             column = _columns(in_pairs(own), places, opening, first, widen)
         elif backtrack is None:
             column = _columns(scores, letters, opening)
         else:
-            column, wide = column_of(
-                scores, letters, opening, row_of(tie, t), s, last * TILE
-            ), 1  # fmt: skip
+            wide, places = 1, (row_of(tie, t), s, last * TILE)
+            column = column_of(scores, letters, opening, *places)
         turns = TILE // (wide * UNROLLED_STEPS)
         inner = v, x, u, y, backtrack
         inner = lax.fori_loop(t * turns, (t + 1) * turns, unrolled(column), inner)
@@ -304,8 +280,11 @@ def _tiles(
         below = add(row_of(corner, t), per_lane(inside, lanes), gap_open, u)
         return put_row(corner, below, t), v, x, u, y, backtrack
 
-    first, end = tiles
-    return lax.fori_loop(first, end, tile, state)
+    state = corner, v, x, u, y, backtrack
+    corner, v, x, u, y, backtrack = lax.fori_loop(*tiles, tile, state)
+    put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
+    after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
+    return corner, v, x, *map(put, columns, after), backtrack
 
 
 def _add(
@@ -331,11 +310,6 @@ def _columns(
     first : row p of the first two columns in ``scores``
     widen : function of scores that are bytes, to be called as they are read
     """
-    lanes = scores.shape[2] // BLOCK_COLUMNS
-
-    def halves(pair: jax.Array):
-        return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
-                for c in range(BLOCK_COLUMNS)]  # fmt: skip
 
     def read(scores: jax.Array, letters: jax.Array, j: jax.Array):
         row = from_profile(scores, letters, j, dtype=scores.dtype)

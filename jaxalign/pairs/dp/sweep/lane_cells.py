@@ -1,4 +1,6 @@
-"""Local scores on a CPU: two rows and two columns of cells in one loop over the lanes.
+"""The cells of a strip of ``lane_fill``, column by column, in loops over the lanes.
+
+Local scores on a CPU: two rows and two columns of cells in one loop over the lanes.
 
 XLA:CPU makes a loop of its own of every array, so that a value which more than one
 array needs goes by way of memory. Only a reduction of several arrays at once is one
@@ -9,6 +11,15 @@ LLVM makes vectors of such a loop as long as it has to ask at most 128 times whe
 of its arrays overlap, which it cannot know: eight are written and twelve read, so there
 is no room for a third row or column, nor for gap costs that are not constants of the
 program (docs/logs/cpu-sweep.md, rung 18; ``tests/pairs/test_vector_width.py``).
+
+One column of a strip of ``lane_fill``: some rows of a query against a column of every
+lane, scores alone (``score_step``) or with directions (``path_step``); and the best
+cell of every tile, found on the way (``follow``, ``keep``).
+
+Of directions two rows of cells are one loop over the lanes (``together``),
+in which all that a direction compares stays in registers, and is as wide as the scores.
+Six arrays are written and at most 16 read, for which LLVM asks 111 times whether two
+overlap. A third row would ask more often than the 128 times it allows.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +35,7 @@ from jaxalign.one_function import one_function
 from jaxalign.pairs.dp import directions, recurrence
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.sweep import TILE, lane_scores
-from jaxalign.pairs.dp.sweep.lane_scores import ScoredBlock, from_profile
+from jaxalign.pairs.dp.sweep.lane_scores import Block, from_profile
 
 BLOCK_ROWS, BLOCK_COLUMNS = 2, 2  # of a block
 
@@ -56,6 +67,13 @@ def together(*values: Any):
     return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
 
 
+def halves(pair: jax.Array) -> list[jax.Array]:
+    """The columns of a row of two, (2 * B,): (B,) each."""
+    lanes = pair.shape[0] // BLOCK_COLUMNS
+    return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
+            for c in range(BLOCK_COLUMNS)]  # fmt: skip
+
+
 def columns_of(
     rows: int,
     scores: jax.Array,
@@ -78,12 +96,6 @@ def columns_of(
     The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
     the row above, (L / 2, 2 * B) each, and the best H so far.
     """
-    lanes = scores.shape[2] // BLOCK_COLUMNS
-
-    def halves(pair: jax.Array):
-        return [lax.slice_in_dim(pair, c * lanes, (c + 1) * lanes)
-                for c in range(BLOCK_COLUMNS)]  # fmt: skip
-
     # Functions of their own, so that the loops of a block read plain arrays.
     score = one_function(partial(from_profile, dtype=dtype))
     row, last = one_function(row_of), one_function(lambda pair: halves(pair)[-1])
@@ -149,22 +161,11 @@ def put_column(array: jax.Array, values: jax.Array, p: jax.Array, c: int):
     )
 
 
-# ------------------------------------------------------------------------------
-# One column of a strip of ``lane_fill``: some rows of a query against a column of every
-# lane, scores alone (``score_step``) or with directions (``path_step``); and the best
-# cell of every tile, found on the way (``follow``, ``keep``).
-#
-# Of directions two rows of cells are one loop over the lanes
-# (``cell_blocks.together``), in which all that a direction compares stays in registers,
-# and is as wide as the scores. Six arrays are written and at most 16 read, for which
-# LLVM asks 111 times whether two overlap. A third row would ask more often than the 128
-# times it allows.
-
 BYTE_ROWS = 2  # cells of a byte of backtrack
 
 
 def path_step(
-    block: ScoredBlock, read: Callable[[jax.Array], list], vertical: tuple, gaps: Gaps,
+    block: Block, read: Callable[[jax.Array], list], vertical: tuple, gaps: Gaps,
     tie: jax.Array, first: jax.Array, s: jax.Array, local: bool, fused: bool,
 ):  # fmt: skip
     """The step over one column of all lanes: a function (j, carry).
@@ -252,7 +253,22 @@ def score_step(
     fused: bool,
 ):
     """The step over one column of all lanes: a function (j, carry)."""
-    gap, best = _row_of_cells(local, fused)
+
+    # Functions of their own, so that nothing is computed twice; and where each gives
+    # one array, the next finds it in registers.
+    def gap_of(longer: jax.Array, new: jax.Array, gaps: Gaps):
+        return recurrence.gap(longer, new, in_lanes(gaps, new))
+
+    def best_of(
+        diag: jax.Array,
+        s: jax.Array | tuple[jax.Array, jax.Array, jax.Array],
+        e: jax.Array,
+        f: jax.Array,
+    ):
+        s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
+        return recurrence.best(diag, s, e, f, local)
+
+    gap, best = one_function(gap_of, fused), one_function(best_of, fused)
 
     def column(j: jax.Array, carry: tuple):
         h, f, diag, last_row, e_row, nothing, track = carry
@@ -270,28 +286,6 @@ def score_step(
         return tuple(new_h), tuple(new_f), above, *rows, nothing, track
 
     return column
-
-
-def _row_of_cells(local: bool, fused: bool):
-    """Functions of a row of cells: E or F, and H.
-
-    Functions of their own, so that nothing is computed twice; and where each gives one
-    array, the next finds it in registers.
-    """
-
-    def gap(longer: jax.Array, new: jax.Array, gaps: Gaps):
-        return recurrence.gap(longer, new, in_lanes(gaps, new))
-
-    def best(
-        diag: jax.Array,
-        s: jax.Array | tuple[jax.Array, jax.Array, jax.Array],
-        e: jax.Array,
-        f: jax.Array,
-    ):
-        s = lane_scores.from_profile(*s, diag.dtype) if isinstance(s, tuple) else s
-        return recurrence.best(diag, s, e, f, local)
-
-    return one_function(gap, fused), one_function(best, fused)
 
 
 def in_lanes(gaps: Gaps, like: jax.Array):

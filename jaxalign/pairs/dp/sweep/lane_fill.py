@@ -27,24 +27,10 @@ from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.recurrence import border
 from jaxalign.pairs.dp.sweep import TILE, lane_cells, lane_scores
+from jaxalign.pairs.dp.sweep.lane_scores import Block
 
 UNROLLED_STEPS = 2  # a turn of the loop takes
 CHUNK_CELLS = 2**17  # columns of a lane that a chunk has, all lanes together
-
-
-class Block(NamedTuple):
-    """Targets in lanes: T of them, in B lanes of L columns. ``tiles`` are used."""
-
-    codes: jax.Array  # uint8 (L, B), pad letter A where no residue is
-    target: jax.Array  # int32 (L / TILE, B), the target that a tile belongs to
-    origin: jax.Array  # int32 (L / TILE, B), column of that target's first residue
-    begins: jax.Array  # bool (L / TILE, B), the first tile of a target
-    lane: jax.Array  # int32 (T,)
-    first: jax.Array  # int32 (T,), column of the first residue
-    length: jax.Array  # int32 (T,); first + length is a multiple of TILE
-    tiles: jax.Array  # int32 ()
-    targets: jax.Array  # int32 (), how many of the T are real
-    scores: jax.Array | None = None  # database profile (A+1, L+2, B), or by row
 
 
 class Query(NamedTuple):
@@ -92,27 +78,31 @@ def fill(
         With ``costs.zero`` added to all scores. Right as long as no value leaves the
         range of ``gaps.open.dtype``: the caller proves that (``model.bounds``).
     """
-    state = (
-        *_before(block, gaps, free, backtrack, local),
-        _boundary_column(block, query, gaps, rows),
-    )
+    # Row 0: H[0, :] and E = -inf in the boundary row, and column n's candidate
+    top = free["target_start"] | local
+    h = border(inside_index(block), top, gaps)
+    best = border(block.length[block.target], top, gaps)
+    best = jnp.where(local, 0, best).astype(h.dtype)
+    zero = jnp.zeros(best.shape, jnp.int32)
+    row = None if local and backtrack is None else zero
+    place = zero if local and row is not None else None
+    filled, minus = BlockFill(h, best, row, place, backtrack), neg_inf(h.dtype)
+    # H, F (strips, rows, B) and the diagonal (strips, B) left of the first chunk: every
+    # target begins with what its own column 0 has.
     lanes = block.codes.shape[1]
+    wide = jnp.full((query.codes.shape[0] // rows, rows, lanes), minus, h.dtype)
+    state = filled, jnp.full_like(h, minus), (wide, wide, wide[:, 0])
     own = query.codes.shape[1] == lanes  # tables are made for every strip
-    strip = partial(_strip, local=local, fused=fused, alone=fused and own, costs=costs)
+    static: Any = {"local": local, "fused": fused, "costs": costs}
 
     def chunks(
         state: tuple, block: Block, query: Query, gaps: Gaps, borders: "_Borders"
     ):
-        size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
+        def one(tiles: tuple, s: jax.Array, state: tuple):
+            given = tiles, block, query, gaps, borders
+            return _strip(*given, s, state, alone=fused and own, **static)
 
-        def chunk(c: jax.Array, state: tuple):
-            first = lax.max(query.tile, c * size)
-            tiles = first, lax.min(block.tiles, (c + 1) * size)
-            one = partial(strip, tiles, block, query, gaps, borders)
-            return lax.fori_loop(0, query.strips, one, state)
-
-        last = lax.div(block.tiles + (size - 1), size)
-        return lax.fori_loop(lax.div(query.tile, size), last, chunk, state)
+        return by_chunks(one, state, lanes, query.tile, block.tiles, query.strips)
 
     borders = _borders(query, gaps, free["query_start"] | local, rows)
     sweep = one_function(chunks, enabled=fused and not own)
@@ -126,10 +116,32 @@ def fill(
     borders = _Borders(borders.letters, None, None, start, above)  # no dead code
     filled = filled._replace(last_row=in_pairs(h), best=best)
     state = filled, in_pairs(jnp.full_like(e_row, costs.least)), column
-    if block.scores is not None and block.scores.ndim > 2:
+    if block.scores.ndim > 2:
         block = block._replace(scores=in_pairs(block.scores))
     filled = sweep(state, block, query, gaps, borders)[0]
     return filled._replace(last_row=filled.last_row.reshape(-1, lanes))
+
+
+def by_chunks(
+    strip: Callable, state: Any, lanes: int, first: jax.Array, last: jax.Array,
+    strips: jax.Array,
+) -> Any:  # fmt: skip
+    """The loops of a fill: over chunks of tiles, and in each over strips of rows.
+
+    Parameters
+    ----------
+    strip : function (tiles, s, state)
+        Fills strip s in the tiles (first, end) of a chunk.
+    first, last, strips : int32 (), tiles, the last not included, and strips
+    """
+    size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
+
+    def chunk(c: jax.Array, state: Any):
+        tiles = lax.max(first, c * size), lax.min(last, (c + 1) * size)
+        return lax.fori_loop(0, strips, partial(strip, tiles), state)
+
+    end = lax.div(last + (size - 1), size)
+    return lax.fori_loop(lax.div(first, size), end, chunk, state)
 
 
 def in_pairs(columns: jax.Array):
@@ -143,35 +155,6 @@ def inside_index(block: Block):
     """j of every column (L, B), counted from 1 within its own target; <= 0 before."""
     origin = jnp.repeat(block.origin, TILE, axis=0)
     return jnp.arange(origin.shape[0], dtype=jnp.int32)[:, None] - origin + 1
-
-
-def _before(
-    block: Block,
-    gaps: Gaps,
-    free: Mapping[str, Any],
-    backtrack: jax.Array | None,
-    local: bool,
-):
-    """Row 0: boundary rows H[0, :], E = -inf, and column n's candidate in row 0."""
-    top = free["target_start"] | local
-    h = border(inside_index(block), top, gaps)
-    best = border(block.length[block.target], top, gaps)
-    best = jnp.where(local, 0, best).astype(h.dtype)
-    zero = jnp.zeros(best.shape, jnp.int32)
-    row = None if local and backtrack is None else zero
-    filled = BlockFill(
-        h, best, row, zero if local and row is not None else None, backtrack
-    )
-    return filled, jnp.full_like(h, neg_inf(h.dtype))
-
-
-def _boundary_column(block: Block, query: Query, gaps: Gaps, rows: int):
-    """H, F (strips, rows, B) and the diagonal (strips, B) left of the first chunk;
-    every target begins with what its own column 0 has."""
-    strips, lanes = query.codes.shape[0] // rows, block.codes.shape[1]
-    minus = neg_inf(gaps.open.dtype)
-    wide = jnp.full((strips, rows, lanes), minus, gaps.open.dtype)
-    return wide, wide, wide[:, 0]
 
 
 class _Borders(NamedTuple):
@@ -235,9 +218,7 @@ def _tiles(
     lowest = neg_inf(gaps.open.dtype) if costs is None else costs.least
     minus = lax.full((lanes,), lowest, gaps.open.dtype)
     paths = state[0].backtrack is not None
-    block_scores = block.scores
-    assert block_scores is not None  # ``window_program.load_block`` makes them
-    by_position = block_scores.ndim == 2 and letters[0].shape[0] != lanes
+    by_position = block.scores.ndim == 2 and letters[0].shape[0] != lanes
     own = partial(per_lane, lanes=lanes)
 
     def tile(t: jax.Array, carry: tuple):
@@ -248,7 +229,7 @@ def _tiles(
         f = tuple(lax.select(begins, minus, x) for x in f)
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
-        scores, wanted, begin = block_scores, letters, None
+        scores, wanted, begin = block.scores, letters, None
         if by_position:
             scores = lane_scores.profile_of_tile(block, letters, t, fused)
             scores = scores if costs is None else in_pairs(scores)
@@ -259,9 +240,15 @@ def _tiles(
                 lane_scores.scores_of, block._replace(scores=scores), wanted, tables,
                 begin, dtype=gaps.open.dtype, fused=fused,
             )  # fmt: skip
-            gap = _vertical(vertical, own)
+            # Costs down a column, by row: scalars where there is nothing to load
+            scalar = vertical[0][0].shape[0] == 1
+            one = partial(lax.squeeze, dimensions=(0,)) if scalar else own
+            gap = jax.tree.map(one, vertical)
             if tie is not None:
-                first = _first(row_of(block.origin, t), t, gaps.open.dtype)
+                # First columns of targets, counted from that of tile t; -1 before it
+                origin = row_of(block.origin, t) - t * TILE
+                place = lax.clamp(jnp.int32(-1), origin, jnp.int32(TILE))
+                first = lax.convert_element_type(place, gaps.open.dtype)
                 column = lane_cells.path_step(
                     block, read, gap, gaps, tie, first, s, local, fused
                 )
@@ -295,24 +282,11 @@ def _tiles(
     return lax.fori_loop(first, end, tile, state)
 
 
-def _first(origin: jax.Array, t: jax.Array, dtype: jax.typing.DTypeLike):
-    """Columns ``origin`` (B,), counted from the first one of tile t; -1 before it."""
-    place = lax.clamp(jnp.int32(-1), origin - t * TILE, jnp.int32(TILE))
-    return lax.convert_element_type(place, dtype)
-
-
 def per_lane(values: jax.Array, lanes: int):
     """(W,) values of the queries -> (B,), what each lane's query has."""
     if values.shape[0] == lanes:
         return values
     return lax.broadcast(lax.squeeze(values, (0,)), (lanes,))
-
-
-def _vertical(vertical: tuple, own: Callable[[jax.Array], jax.Array]):
-    """Costs down a column, by row: scalars where there is nothing to load."""
-    if vertical[0][0].shape[0] > 1:
-        return jax.tree.map(own, vertical)
-    return jax.tree.map(lambda x: lax.squeeze(x, (0,)), vertical)
 
 
 def unrolled(column: Callable[[jax.Array, tuple], tuple]):

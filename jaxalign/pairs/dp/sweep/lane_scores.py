@@ -10,7 +10,7 @@ shifted score ``s`` (``difference_fill.shifted``) as it is, or, of an identity, 
 
 from collections.abc import Sequence
 from functools import partial, reduce
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,20 +25,22 @@ LOOK_UPS = 2048  # of one loop: more would be spread over threads, which JAX 0.1
 WORD_ROWS = 4  # whose bytes are a word
 
 
-class ScoredBlock(Protocol):
-    """A ``lane_fill.Block`` that has its scores."""
+class Block(NamedTuple):
+    """Targets in lanes: T of them, in B lanes of L columns. ``tiles`` are used."""
 
-    @property
-    def codes(self) -> jax.Array: ...
+    codes: jax.Array  # uint8 (L, B), pad letter A where no residue is
+    target: jax.Array  # int32 (L / TILE, B), the target that a tile belongs to
+    origin: jax.Array  # int32 (L / TILE, B), column of that target's first residue
+    begins: jax.Array  # bool (L / TILE, B), the first tile of a target
+    lane: jax.Array  # int32 (T,)
+    first: jax.Array  # int32 (T,), column of the first residue
+    length: jax.Array  # int32 (T,); first + length is a multiple of TILE
+    tiles: jax.Array  # int32 ()
+    targets: jax.Array  # int32 (), how many of the T are real
+    scores: Any = None  # jax.Array: database profile (A+1, L+2, B), or by row
 
-    @property
-    def tiles(self) -> jax.Array: ...
 
-    @property
-    def scores(self) -> Any: ...
-
-
-def tables_of(block: ScoredBlock, letters: jax.Array):
+def tables_of(block: Block, letters: jax.Array):
     """Where every lane has a query of its own: its rows' scores of each target letter,
     four rows a uint32, so that one look-up serves four cells. ((A+1) * B,) each; none
     where lanes share a query, or scores need more than 8 bits."""
@@ -54,7 +56,7 @@ def tables_of(block: ScoredBlock, letters: jax.Array):
 
 
 def scores_of(
-    block: ScoredBlock,
+    block: Block,
     letters: Sequence[jax.Array],
     tables: tuple[jax.Array, ...],
     begin: jax.Array | None,
@@ -68,7 +70,22 @@ def scores_of(
     profile of a tile begins with, or None."""
     lanes = block.codes.shape[1]
     if tables:
-        return _look_up_four(block, tables, j, dtype, fused)
+        width, lanes = block.scores.shape[1], block.codes.shape[1]
+
+        def find(codes: jax.Array, *tables: jax.Array):
+            lane = lax.iota(jnp.int32, lanes)
+            index = lane * width + lax.convert_element_type(codes, jnp.int32)
+            return [x.at[index].get(mode="promise_in_bounds") for x in tables]
+
+        words = one_function(find, fused)(row_of(block.codes, j), *tables)
+        scores = []
+        for word in words:
+            word = lax.bitcast_convert_type(word, jnp.int32)
+            for k in range(4):
+                top = lax.shift_left(word, lax.full_like(word, 24 - 8 * k))
+                score = lax.shift_right_arithmetic(top, lax.full_like(word, 24))
+                scores.append(lax.convert_element_type(score, dtype))
+        return scores
     if letters[0].shape[0] == lanes:
         return [_look_up(block, one, j, dtype) for one in letters]
     j = j if begin is None else j - begin
@@ -87,7 +104,7 @@ def from_profile(
 
 
 def profile_of_tile(
-    block: ScoredBlock, letters: Sequence[jax.Array], t: jax.Array, fused: bool
+    block: Block, letters: Sequence[jax.Array], t: jax.Array, fused: bool
 ):
     """The database profile of a tile for the rows of a strip, which nothing else
     needs where they are positions: (rows, TILE, B), the dtype of the scores."""
@@ -120,7 +137,7 @@ def profile_of_tile(
 
 
 def _look_up(
-    block: ScoredBlock, letters: jax.Array, j: jax.Array, dtype: jax.typing.DTypeLike
+    block: Block, letters: jax.Array, j: jax.Array, dtype: jax.typing.DTypeLike
 ):
     width = block.scores.shape[1]
     codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
@@ -128,31 +145,6 @@ def _look_up(
     flat = lax.reshape(block.scores, (block.scores.size,))
     picked = flat.at[index].get(mode="promise_in_bounds")
     return lax.convert_element_type(picked, dtype)
-
-
-def _look_up_four(
-    block: ScoredBlock,
-    tables: tuple[jax.Array, ...],
-    j: jax.Array,
-    dtype: jax.typing.DTypeLike,
-    fused: bool,
-):
-    width, lanes = block.scores.shape[1], block.codes.shape[1]
-
-    def find(codes: jax.Array, *tables: jax.Array):
-        lane = lax.iota(jnp.int32, lanes)
-        index = lane * width + lax.convert_element_type(codes, jnp.int32)
-        return [x.at[index].get(mode="promise_in_bounds") for x in tables]
-
-    words = one_function(find, fused)(row_of(block.codes, j), *tables)
-    scores = []
-    for word in words:
-        word = lax.bitcast_convert_type(word, jnp.int32)
-        for k in range(4):
-            top = lax.shift_left(word, lax.full_like(word, 24 - 8 * k))
-            score = lax.shift_right_arithmetic(top, lax.full_like(word, 24))
-            scores.append(lax.convert_element_type(score, dtype))
-    return scores
 
 
 def bytes_of(scores: jax.Array, base: int):
