@@ -1,4 +1,14 @@
-"""The names that a table may call the sequences of a file by."""
+"""Delimited tables: names and what belongs to them, pairs, receptors, genes, edges.
+
+Tables of names and of pairs have two or more columns, apart by tabs, or by commas in a
+file without tabs; or they are Parquet, where the suffix says so. The first line of a
+table of names is a heading where it begins with one of ``HEADINGS``, or has the name of
+the column that is meant, and does not begin with the name of a sequence.
+
+Tables of receptors and of V genes are tab-separated text with a heading. Receptors come
+in the format of the AIRR Community (Vander Heiden et al. 2018): one chain a line, and a
+column ``junction_aa`` has the CDR3 with the two residues around it.
+"""
 
 import csv
 import io
@@ -15,6 +25,71 @@ from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
 from jaxalign.io.source import label, open_text
 from jaxalign.model.names import read_back, written
+
+HEADINGS = (
+    "name", "ac", "id", "accession", "entry", "identifier", "sequence", "seqid",
+    "seq_id", "header", "protein", "query",
+)  # fmt: skip
+PARTS = ("part", "split", "fold", "set")
+JUNCTION = "junction_aa"
+EDGE_HEADING = "receptor\tneighbour\tdistance\n"
+PARQUET = ".parquet"
+SEPARATORS = {"": "\t", ".tsv": "\t", ".txt": "\t", ".csv": ","}
+Rows = list[tuple[int, list[str]]]
+EdgeColumns = tuple[Any, Any, Any]  # (i, j, distance), integers (edges,) each
+
+
+def rows_of(path: str) -> Rows:
+    """Read the number and the fields of every line that is not blank.
+
+    Raises
+    ------
+    InputError
+    """
+    if path.lower().endswith(PARQUET):
+        return list(enumerate(arrow.read_rows(path), 1))
+    with open_text(path) as handle:
+        lines = [line.rstrip("\n") for line in handle]
+    tabs, rows = any("\t" in line for line in lines), []
+    try:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                comma = csv.reader([line], skipinitialspace=True)
+                fields = line.split("\t") if tabs else next(comma, [])
+                rows.append((number, [field.strip() for field in fields]))
+    except csv.Error as error:
+        raise InputError(f"{label(path)}: {error}") from error
+    return rows
+
+
+def _rows_below_heading(
+    path: str, buffer: bytes | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of the heading of tab-separated text, then of
+    every line that is not blank.
+
+    Raises
+    ------
+    InputError
+        There is no heading, or a line has more or fewer fields.
+    """
+    heading: list[str] = []
+    with open_text(path, buffer) as handle:
+        for number, line in enumerate(handle, 1):
+            if not line.strip():
+                continue
+            fields = line.rstrip("\r\n").split("\t")
+            heading = heading or fields
+            if len(fields) != len(heading):
+                why = f"{len(fields)} fields, the heading has {len(heading)}"
+                raise _wrong(path, number, why)
+            yield number, fields
+    if not heading:
+        raise InputError(f"{label(path)}: the file is empty")
+
+
+def _wrong(path: str, number: int, why: str) -> InputError:
+    return InputError(f"{label(path)}, line {number}: {why}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,30 +128,13 @@ class KnownNames:
         return {text: name for text, name in whole.items() if text not in twice}
 
 
-# ------------------------------------------------------------------------------
-# A table of names and what belongs to them: labels, or parts of a split.
-#
-# Text of two or more columns, apart by tabs, or by commas in a file without tabs; or
-# Parquet, where the suffix says so. The first line is a heading where it begins with
-# one of ``HEADINGS``, or has the name of the column that is meant, and does not begin
-# with the name of a sequence. It may say which column is meant; else it is the second.
-
-HEADINGS = (
-    "name", "ac", "id", "accession", "entry", "identifier", "sequence", "seqid",
-    "seq_id", "header", "protein", "query",
-)  # fmt: skip
-PARQUET = ".parquet"
-SEPARATORS = {"": "\t", ".tsv": "\t", ".txt": "\t", ".csv": ","}
-Rows = list[tuple[int, list[str]]]
-
-
 def read_names(
     path: str,
     names: Collection[str] | KnownNames,
     columns: tuple[str, ...] = (),
     column: str | None = None,
 ) -> dict[str, str]:
-    """A column by the first.
+    """Read a column by the first one.
 
     Parameters
     ----------
@@ -97,53 +155,34 @@ def read_names(
     """
     known = names if isinstance(names, KnownNames) else KnownNames(names)
     rows, place = rows_of(path), 1
-    if rows and is_heading(path, rows, known, (column,) if column else columns):
+    if rows and _is_heading(path, rows, known, (column,) if column else columns):
         _, heading = rows.pop(0)
-        place = _column(path, heading, columns, column)
+        if column is not None and column not in heading[1:]:
+            raise InputError(
+                f"{label(path)}: no column is called {column!r}; there are "
+                f"{', '.join(map(written, heading[1:]))}"
+            )
+        lower, wanted = [name.lower() for name in heading], columns
+        if column is not None:
+            lower, wanted = heading, (column,)
+        place = next((lower.index(x, 1) for x in wanted if x in lower[1:]), 1)
     elif column is not None:
         raise InputError(f"{label(path)}: there is no heading with a column {column!r}")
     table: dict[str, str] = {}
     for number, fields in rows:
         if len(fields) <= place or not fields[0] or not fields[place]:
-            raise InputError(
-                f"{label(path)}, line {number}: a name and what belongs to it are "
-                "needed, apart by a tab"
-            )
+            why = "a name and what belongs to it are needed, apart by a tab"
+            raise _wrong(path, number, why)
         name = known.resolve(read_back(fields[0]))
         if name in table:
-            raise InputError(f"{label(path)}, line {number}: {name!r} comes twice")
+            raise _wrong(path, number, f"{name!r} comes twice")
         table[name] = read_back(fields[place])
     if not table:
         raise InputError(f"{label(path)}: the file names no sequence")
     return table
 
 
-def rows_of(path: str) -> Rows:
-    """The number and the fields of every line that is not blank.
-
-    Raises
-    ------
-    InputError
-    """
-    if path.lower().endswith(PARQUET):
-        return list(enumerate(arrow.read_rows(path), 1))
-    with open_text(path) as handle:
-        lines = [line.rstrip("\n") for line in handle]
-    if any("\t" in line for line in lines):
-        split = (line.split("\t") for line in lines)
-    else:
-        split = (next(csv.reader([line], skipinitialspace=True), []) for line in lines)
-    try:
-        return [
-            (number, [field.strip() for field in fields])
-            for number, (line, fields) in enumerate(zip(lines, split, strict=True), 1)
-            if line.strip()
-        ]
-    except csv.Error as error:
-        raise InputError(f"{label(path)}: {error}") from error
-
-
-def is_heading(
+def _is_heading(
     path: str, rows: Rows, known: KnownNames, columns: tuple[str, ...]
 ) -> bool:
     """Whether the first row is none of a sequence.
@@ -165,26 +204,157 @@ def is_heading(
         return False
     if any(fields[0] == first for _, fields in others):
         return True
-    raise InputError(
-        f"{label(path)}, line {number}: {written(first)!r} is a sequence and may be a "
-        f"heading\nhint: put the line name<TAB>{columns[0]} before it if it is a "
-        "sequence; else give that sequence a line"
+    why = (
+        f"{written(first)!r} is a sequence and may be a heading\nhint: put the line "
+        f"name<TAB>{columns[0]} before it if it is a sequence; else give that sequence "
+        "a line"
     )
+    raise _wrong(path, number, why)
 
 
-def _column(
-    path: str, heading: list[str], columns: tuple[str, ...], column: str | None
-) -> int:
-    """The column that a heading says is meant."""
-    if column is not None and column in heading[1:]:
-        return heading.index(column, 1)
-    if column is not None:
-        raise InputError(
-            f"{label(path)}: no column is called {column!r}; there are "
-            f"{', '.join(map(written, heading[1:]))}"
-        )
-    lower = [name.lower() for name in heading]
-    return next((lower.index(x, 1) for x in columns if x in lower[1:]), 1)
+@dataclass(frozen=True)
+class PairList:
+    """Rows of a table.
+
+    Attributes
+    ----------
+    path : str
+    lines : list of int
+    pairs : list of (str, str)
+    parts : list of str, or None
+        Where a heading has a column of parts.
+    """
+
+    path: str
+    lines: list[int]
+    pairs: list[tuple[str, str]]
+    parts: list[str] | None
+
+    def where(self, number: int) -> str:
+        """How messages call a pair."""
+        return f"{label(self.path)}, line {self.lines[number]}"
+
+
+def read_pairs(path: str, known: KnownNames, parts: bool = False) -> PairList:
+    """Pairs of a table of two or more columns.
+
+    The first line is a heading where neither of its names is a sequence and the first
+    name of the second line is one.
+
+    Parameters
+    ----------
+    parts : bool
+        Whether a column of parts is needed: one that the heading calls so, else the
+        third.
+
+    Raises
+    ------
+    InputError
+        A line has too few columns, or there is none.
+    """
+
+    def is_sequence(text: str) -> bool:
+        return known.resolve(read_back(text)) in known.names
+
+    rows, place = rows_of(path), 2
+    (_, first), (_, second) = (*rows, (0, [""]), (0, [""]))[:2]
+    if not any(map(is_sequence, first[:2])) and is_sequence(second[0]):
+        heading = [x.lower() for x in rows.pop(0)[1]]
+        place = next((heading.index(x) for x in PARTS if x in heading[2:]), 2)
+    least = place + 1 if parts else 2
+    lines, pairs, of_pair = [], [], []
+    for number, fields in rows:
+        if len(fields) < least or not all(fields[:2]):
+            needed = "two names and a part" if parts else "two names"
+            raise _wrong(path, number, f"{needed} are needed, apart by a tab")
+        lines.append(number)
+        a, b = read_back(fields[0]), read_back(fields[1])
+        pairs.append((known.resolve(a), known.resolve(b)))
+        of_pair.append(read_back(fields[place]) if parts else "")
+    if not pairs:
+        raise InputError(f"{label(path)}: the file has no pair")
+    return PairList(path, lines, pairs, of_pair if parts else None)
+
+
+def is_airr(path: str, buffer: bytes | None = None) -> bool:
+    """Whether a file is a table, and no FASTA: its first line is no heading of that.
+
+    ``buffer`` : what ``io.source.keep`` returned.
+    """
+    with open_text(path, buffer) as handle:
+        line = next((line for line in handle if line.strip()), "")
+    return not line.startswith(">")
+
+
+def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
+    """Read the columns of a table of rearrangements, by their names, as text.
+
+    ``buffer`` : what ``io.source.keep`` returned.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or is empty, a column comes twice or ``junction_aa`` is
+        missing, or a line has more or fewer fields than the heading.
+    """
+    rows = _rows_below_heading(path, buffer)
+    number, names = next(rows)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise _wrong(path, number, f"column {twice[0]!r} comes twice")
+    if JUNCTION not in names:
+        why = f"no column {JUNCTION!r} in the heading ({', '.join(names)[:200]})"
+        raise _wrong(path, number, f"{why}: a table of AIRR rearrangements has one")
+    columns = zip(*(fields for _, fields in rows), strict=True)
+    lists = [list(column) for column in columns] or [[] for _ in names]
+    return dict(zip(names, lists, strict=True))
+
+
+def read_genes(path: str) -> tuple[list[str], dict[str, list[str]]]:
+    """Read a table of V genes, whose first column has their names.
+
+    Returns
+    -------
+    columns : list of str
+        The other names of the heading.
+    genes : dict
+        The other fields of each gene.
+
+    Raises
+    ------
+    InputError
+        A line has more or fewer fields than the heading, or a gene comes twice.
+    """
+    rows = _rows_below_heading(path)
+    _, heading = next(rows)
+    genes: dict[str, list[str]] = {}
+    for number, (gene, *fields) in rows:
+        if gene in genes:
+            raise _wrong(path, number, f"{gene!r} comes twice")
+        genes[gene] = fields
+    return heading[1:], genes
+
+
+def gene_distances(path: str) -> dict[tuple[str, str], float]:
+    """Read the distance of each pair of genes from a square table.
+
+    Raises
+    ------
+    InputError
+        Rows and columns differ, or a distance is no number.
+    """
+    names, rows = read_genes(path)
+    if sorted(names) != sorted(rows):
+        raise InputError(f"{label(path)}: rows and columns need the same genes")
+    genes: dict[tuple[str, str], float] = {}
+    for gene, fields in rows.items():
+        for other, field in zip(names, fields, strict=True):
+            try:
+                genes[gene, other] = float(field)
+            except ValueError:
+                raise InputError(
+                    f"{label(path)}: {gene}, {other}: {field!r} is no number"
+                ) from None
+    return genes
 
 
 def check_list_format(path: str | None) -> None:
@@ -241,205 +411,6 @@ def list_lines(
     return buffer.getvalue().splitlines(keepends=True)
 
 
-# ------------------------------------------------------------------------------
-# A table of pairs of names, as of interactions, and of the part of each.
-
-PARTS = ("part", "split", "fold", "set")
-
-
-@dataclass(frozen=True)
-class PairList:
-    """Rows of a table.
-
-    Attributes
-    ----------
-    path : str
-    lines : list of int
-    pairs : list of (str, str)
-    parts : list of str, or None
-        Where a heading has a column of parts.
-    """
-
-    path: str
-    lines: list[int]
-    pairs: list[tuple[str, str]]
-    parts: list[str] | None
-
-    def where(self, number: int) -> str:
-        """How messages call a pair."""
-        return f"{label(self.path)}, line {self.lines[number]}"
-
-
-def read_pairs(path: str, known: KnownNames, parts: bool = False) -> PairList:
-    """Pairs of a table of two or more columns.
-
-    The first line is a heading where neither of its names is a sequence and the first
-    name of the second line is one.
-
-    Parameters
-    ----------
-    parts : bool
-        Whether a column of parts is needed: one that the heading calls so, else the
-        third.
-
-    Raises
-    ------
-    InputError
-        A line has too few columns, or there is none.
-    """
-    rows = rows_of(path)
-    place = 2
-    if len(rows) > 1 and _is_pair_heading(rows[0][1], rows[1][1], known):
-        heading = [x.lower() for x in rows.pop(0)[1]]
-        place = next((heading.index(x) for x in PARTS if x in heading[2:]), 2)
-    least = place + 1 if parts else 2
-    lines, pairs, of_pair = [], [], []
-    for number, fields in rows:
-        if len(fields) < least or not all(fields[:2]):
-            needed = "two names and a part" if parts else "two names"
-            raise InputError(
-                f"{label(path)}, line {number}: {needed} are needed, apart by a tab"
-            )
-        lines.append(number)
-        a, b = read_back(fields[0]), read_back(fields[1])
-        pairs.append((known.resolve(a), known.resolve(b)))
-        of_pair.append(read_back(fields[place]) if parts else "")
-    if not pairs:
-        raise InputError(f"{label(path)}: the file has no pair")
-    return PairList(path, lines, pairs, of_pair if parts else None)
-
-
-def _is_pair_heading(first: list[str], second: list[str], known: KnownNames) -> bool:
-    def is_sequence(text: str) -> bool:
-        return known.resolve(read_back(text)) in known.names
-
-    return not any(map(is_sequence, first[:2])) and is_sequence(second[0])
-
-
-# ------------------------------------------------------------------------------
-# AIRR rearrangement tables: one chain a line, the columns named by a heading.
-#
-# The format is that of the AIRR Community (Vander Heiden et al. 2018): tab-separated
-# text whose column ``junction_aa`` is the CDR3 with the two residues around it.
-
-JUNCTION = "junction_aa"
-
-
-def is_airr(path: str, buffer: bytes | None = None) -> bool:
-    """Whether a file is a table, and no FASTA: its first line is no heading of that.
-
-    ``buffer`` : what ``io.source.keep`` returned.
-    """
-    with open_text(path, buffer) as handle:
-        line = next((line for line in handle if line.strip()), "")
-    return not line.startswith(">")
-
-
-def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
-    """The columns of a table, by their names, as text.
-
-    ``buffer`` : what ``io.source.keep`` returned.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or is empty, a column comes twice or ``junction_aa`` is
-        missing, or a line has more or fewer fields than the heading.
-    """
-    with open_text(path, buffer) as handle:
-        heading = next(handle, "").rstrip("\r\n")
-        names = heading.split("\t")
-        _check(path, names)
-        rows = []
-        for number, line in enumerate(handle, 2):
-            fields = line.rstrip("\r\n").split("\t")
-            if not line.strip():
-                continue
-            if len(fields) != len(names):
-                raise InputError(
-                    f"{label(path)}, line {number}: {len(fields)} fields, the heading "
-                    f"has {len(names)}"
-                )
-            rows.append(fields)
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return {name: list(column) for name, column in zip(names, columns, strict=True)}
-
-
-def _check(path: str, names: list[str]) -> None:
-    """Refuse a heading that is none."""
-    if names == [""]:
-        raise InputError(f"{label(path)}: the file is empty")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{label(path)}, line 1: column {twice[0]!r} comes twice")
-    if JUNCTION not in names:
-        raise InputError(
-            f"{label(path)}, line 1: no column {JUNCTION!r} in the heading "
-            f"({', '.join(names)[:200]}): a table of AIRR rearrangements has one"
-        )
-
-
-# ------------------------------------------------------------------------------
-# Tables of V genes: their distances, or the loops that distances are computed from.
-#
-# Tab-separated text with a heading; the first column has the names of genes.
-
-
-def read_genes(path: str) -> tuple[list[str], dict[str, list[str]]]:
-    """(the other columns of the heading, the fields of each gene).
-
-    Raises
-    ------
-    InputError
-        A line has more or fewer fields than the heading, or a gene comes twice.
-    """
-    with open_text(path) as handle:
-        lines = [line.rstrip("\r\n").split("\t") for line in handle if line.strip()]
-    if not lines:
-        raise InputError(f"{label(path)}: the file is empty")
-    genes: dict[str, list[str]] = {}
-    for number, fields in enumerate(lines[1:], 2):
-        if len(fields) != len(lines[0]):
-            raise InputError(
-                f"{label(path)}, line {number}: {len(fields)} fields, the heading has "
-                f"{len(lines[0])}"
-            )
-        if fields[0] in genes:
-            raise InputError(f"{label(path)}, line {number}: {fields[0]!r} comes twice")
-        genes[fields[0]] = fields[1:]
-    return lines[0][1:], genes
-
-
-def gene_distances(path: str) -> dict[tuple[str, str], float]:
-    """The distance of each pair of genes, of a square table.
-
-    Raises
-    ------
-    InputError
-        Rows and columns differ, or a distance is no number.
-    """
-    names, rows = read_genes(path)
-    if sorted(names) != sorted(rows):
-        raise InputError(f"{label(path)}: rows and columns need the same genes")
-    genes: dict[tuple[str, str], float] = {}
-    for gene, fields in rows.items():
-        for other, field in zip(names, fields, strict=True):
-            try:
-                genes[gene, other] = float(field)
-            except ValueError:
-                raise InputError(
-                    f"{label(path)}: {gene}, {other}: {field!r} is no number"
-                ) from None
-    return genes
-
-
-# ------------------------------------------------------------------------------
-# Edges of a graph as text or Parquet, block by block, and its matrix as ``.npz``.
-
-# (i, j, distance), integers (edges,) each.
-EdgeColumns = tuple[Any, Any, Any]
-EDGE_HEADING = "receptor\tneighbour\tdistance\n"
-
-
 def write_edges(
     path: str,
     blocks: Iterable[EdgeColumns],
@@ -447,19 +418,17 @@ def write_edges(
     columns: Sequence[str],
 ) -> None:
     """Write a tsv with a heading: names of both ends, and the distance."""
-    output.write_text(path, _lines(blocks, rows, columns))
 
+    def lines() -> Iterator[str]:
+        yield EDGE_HEADING
+        for i, j, distance in blocks:
+            edges: Iterable[tuple[int, int, int]]
+            edges = zip(i.tolist(), j.tolist(), distance.tolist(), strict=True)
+            yield "".join(
+                f"{written(rows[a])}\t{written(columns[b])}\t{d}\n" for a, b, d in edges
+            )
 
-def _lines(
-    blocks: Iterable[EdgeColumns], rows: Sequence[str], columns: Sequence[str]
-) -> Iterator[str]:
-    yield EDGE_HEADING
-    for i, j, distance in blocks:
-        edges: Iterable[tuple[int, int, int]]
-        edges = zip(i.tolist(), j.tolist(), distance.tolist(), strict=True)
-        yield "".join(
-            f"{written(rows[a])}\t{written(columns[b])}\t{d}\n" for a, b, d in edges
-        )
+    output.write_text(path, lines())
 
 
 def write_edges_parquet(

@@ -1,9 +1,19 @@
-"""Read FASTA into one flat code array; a fault is named by line and column."""
+"""Read FASTA into one flat code array; a fault is named by line and column.
+
+A file is read by whole records of many megabytes at a time, in NumPy. Most such chunks
+are plain: visible ASCII characters, nothing else in the lines of a sequence. All others
+are read line by line, by ``records``. ``read`` makes one block of all chunks, and
+``read_blocks`` blocks of a file that may be larger than memory. Where a fault stands is
+found by a second read (``header_line``, ``letter_place``).
+
+``read_family`` reads aligned FASTA, and ``pfam`` the seed alignments that are shipped.
+"""
 
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -24,104 +34,11 @@ from jaxalign.model.alphabet import (
 )
 from jaxalign.model.profile import FAMILY_GAP, Family
 
-# ------------------------------------------------------------------------------
-# The second read: where in a FASTA file a record or a letter stands.
-
+CHUNK = 2**24  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
-
-
-class Place(NamedTuple):
-    """A letter with its line and column, both counted from 1."""
-
-    line: int
-    column: int
-    letter: str
-
-
-class Stretch(NamedTuple):
-    """Characters of a line of a record, or of its header."""
-
-    line: int
-    before: int  # characters of the line that come before these
-    text: str
-    record: int  # from 0
-    is_header: bool
-
-
-def header_line(source: str, buffer: bytes | None, record: int) -> int:
-    """Return the line number (from 1) of the header of a record (from 0)."""
-    for stretch in _content(source, buffer):
-        if stretch.record == record and stretch.is_header:
-            return stretch.line
-    raise _changed(source)
-
-
-def letter_place(source: str, buffer: bytes | None, record: int, inside: int) -> Place:
-    """Find a letter by its position (from 0) inside a record (from 0)."""
-    left = inside
-    for line, before, text, current, is_header in _content(source, buffer):
-        if current < record or is_header:
-            continue
-        if current > record:
-            break
-        count = len("".join(text.split()))
-        if left < count:
-            columns = [c for c, letter in enumerate(text) if not letter.isspace()]
-            at = columns[left]
-            return Place(line, before + at + 1, text[at])
-        left -= count
-    raise _changed(source)
-
-
-def _content(source: str, buffer: bytes | None) -> Iterator[Stretch]:
-    """The lines that ``fasta.records`` reads, in pieces: a line may be a genome."""
-    record, number, before, first = -1, 1, 0, ""
-    with open_text(source, buffer) as handle:
-        while text := handle.readline(STRETCH):
-            if not first:
-                first = text.lstrip()[:1]
-                record += first == ">"
-            if first and first != ";":
-                yield Stretch(number, before, text, record, first == ">")
-            before += len(text)
-            if text.endswith("\n"):
-                number, before, first = number + 1, 0, ""
-
-
-def _changed(source: str) -> InputError:
-    return InputError(f"{label(source)}: the file changed while it was being read")
-
-
-# ------------------------------------------------------------------------------
-# Names that were seen before, 8 bytes a name, whatever the name.
-
-
-class NameHashes:
-    """Hashes of names, in sorted runs, each at least twice as long as the next one."""
-
-    def __init__(self):
-        self._runs: list[np.ndarray] = []
-
-    def add(self, names: Sequence[str]) -> np.ndarray:
-        """Take some names; the places of those, int64, whose hash was there before."""
-        new = np.array([hash(name) for name in names], np.int64)
-        order = np.argsort(new, kind="stable")
-        rising = new[order]
-        again = np.zeros(len(new), bool)
-        again[1:] = rising[1:] == rising[:-1]
-        for run in self._runs:
-            place = np.minimum(np.searchsorted(run, rising), len(run) - 1)
-            again |= run[place] == rising
-        self._keep(rising)
-        return np.sort(order[again])
-
-    def _keep(self, rising: np.ndarray) -> None:
-        while self._runs and len(self._runs[-1]) < 2 * len(rising):
-            rising = np.sort(np.concatenate([self._runs.pop(), rising]), kind="stable")
-        if len(rising):
-            self._runs.append(rising)
-
-
+NEWLINE, HEADER = 10, ord(">")
+VISIBLE = bytes(range(33, 127))
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 OTHER = re.compile(r"[^\x00-\x7f]")
 
 
@@ -156,6 +73,23 @@ class RawRecords:
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self.names)
+
+
+class ChunkRecords(NamedTuple):
+    """Names and letters of consecutive records: uint8 letters end to end, and the
+    length of each record."""
+
+    names: list[str]
+    text: np.ndarray
+    lengths: np.ndarray
+
+
+class Place(NamedTuple):
+    """A letter with its line and column, both counted from 1."""
+
+    line: int
+    column: int
+    letter: str
 
 
 def read(
@@ -219,25 +153,28 @@ def read_raw(path: str | os.PathLike[str], buffer: bytes | None = None) -> RawRe
     source = os.fspath(path)
     with in_memory(source):
         buffer = keep(source) if buffer is None else buffer
-        with open_text(source, buffer) as handle:
-            check_first_line(source, handle)
-            names, parts = zip(*records(handle), strict=True)
-        raw = raw_records(source, names, parts, buffer)
-        check_names(raw)
+        (raw,) = _raw_blocks(source, buffer, sys.maxsize, sys.maxsize)
+        _check_names(raw)
     return raw
 
 
-def raw_records(
-    source: str,
-    names: Sequence[str],
-    parts: Sequence[bytes],
-    buffer: bytes | None,
-) -> RawRecords:
-    """Names and letters of some records as one flat text."""
-    offsets = np.zeros(len(names) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
-    flat = np.frombuffer(b"".join(parts), np.uint8)
-    return RawRecords(source, tuple(names), flat, offsets, buffer)
+def read_blocks(
+    path: str | os.PathLike[str],
+    alphabet: Alphabet,
+    unknown: str = "error",
+    residues: int = 2**26,
+    records: int = 2**20,
+) -> Iterator[tuple[Sequences, int]]:
+    """Yield blocks of a FASTA file, encoded, and how many residues of each were read as
+    the wildcard because of ``unknown``; checks and errors are those of ``read``.
+
+    A block ends with the record that reaches either number. An error comes when its
+    block is read; earlier blocks have been yielded by then.
+    """
+    source, known = os.fspath(path), NameHashes()
+    for raw in _raw_blocks(source, keep(source), residues, records):
+        _check_names(raw, known)
+        yield encode_counted(raw, alphabet, unknown)
 
 
 def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Sequences:
@@ -301,6 +238,112 @@ def encode_counted(
     return sequences, int(substituted)
 
 
+def _raw_blocks(
+    source: str, buffer: bytes | None, residues: int, records: int
+) -> Iterator[RawRecords]:
+    """Yield the records of a file in blocks; each ends with the record that reaches
+    either number."""
+    with open_text(source, buffer) as handle:
+        check_first_line(source, handle)
+    block: list[ChunkRecords] = []
+    before = size = count = 0
+    with open_bytes(source, buffer) as handle:
+        for names, text, lengths in record_chunks(handle):
+            while len(names):
+                ends = np.cumsum(lengths)
+                reach = int(np.searchsorted(ends, residues - size)) + 1
+                stop = min(reach, records - count, len(names))
+                letters = int(ends[stop - 1])
+                block.append(ChunkRecords(names[:stop], text[:letters], lengths[:stop]))
+                size, count = size + letters, count + stop
+                names, text, lengths = names[stop:], text[letters:], lengths[stop:]
+                if size >= residues or count >= records:
+                    yield _joined(source, block, buffer, before)
+                    before, size, count, block = before + count, 0, 0, []
+    if block:
+        yield _joined(source, block, buffer, before)
+
+
+def _joined(
+    source: str, block: list[ChunkRecords], buffer: bytes | None, before: int
+) -> RawRecords:
+    lengths = np.concatenate([chunk.lengths for chunk in block])
+    texts = [chunk.text for chunk in block]
+    return RawRecords(
+        source,
+        tuple(name for chunk in block for name in chunk.names),
+        texts[0] if len(texts) == 1 else np.concatenate(texts),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        buffer,
+        before,
+    )
+
+
+def record_chunks(handle: BinaryIO) -> Iterator[ChunkRecords]:
+    """Yield the records of a stream of bytes, in order; before the first record there
+    are only blank lines and comments."""
+    for chunk in _whole_records(handle):
+        plain = _plain(chunk)
+        if plain is not None:
+            yield plain
+            continue
+        text = io.TextIOWrapper(io.BytesIO(chunk), encoding="utf-8", errors="replace")
+        some = list(records(text))
+        letters = np.frombuffer(b"".join(part for _, part in some), np.uint8)
+        lengths = np.array([len(part) for _, part in some], np.int64)
+        yield ChunkRecords([name for name, _ in some], letters, lengths)
+
+
+def _whole_records(handle: BinaryIO) -> Iterator[bytes]:
+    """Pieces of a stream, each of which ends before a record, or with the stream."""
+    pending: list[bytes] = []  # a record may be a genome, of many pieces
+    first = True
+    while piece := handle.read(CHUNK):
+        if b"\r" in piece:  # ends a line, alone or before a newline; blank lines do not
+            piece = piece.replace(b"\r", b"\n")
+        if first:
+            piece, first = piece.removeprefix(BYTE_ORDER_MARK), False
+        end = piece.rfind(b"\n>") + 1
+        begins = pending and piece.startswith(b">") and pending[-1].endswith(b"\n")
+        if end or begins:
+            yield b"".join([*pending, piece[:end]])
+            pending = []
+        pending.append(piece[end:])
+    if pending:
+        yield b"".join(pending)
+
+
+def _plain(chunk: bytes) -> ChunkRecords | None:
+    """The records of a chunk that begins with a header; None where the lines of a
+    sequence hold anything but visible ASCII characters."""
+    if not chunk.startswith(b">") or b"\n;" in chunk:
+        return None
+    data = np.frombuffer(chunk, np.uint8)
+    newlines = np.flatnonzero(data == NEWLINE)
+    if not len(newlines) or newlines[-1] != len(data) - 1:
+        newlines = np.append(newlines, len(data))
+    # A header begins behind the newline before it: behind number -1 the first one.
+    before = np.flatnonzero(data[newlines[:-1] + 1] == HEADER)
+    before = np.concatenate([[-1], before])
+    starts = np.append(newlines[before[1:]] + 1, len(data))
+    ends = newlines[before + 1]
+    heads = np.concatenate([[0], starts[:-1]]).tolist()
+    sides = list(zip(heads, ends.tolist(), starts.tolist(), strict=True))
+    text = b"".join([chunk[end + 1 : stop] for _, end, stop in sides])
+    text = text.translate(None, b"\n")
+    if text.translate(None, VISIBLE):
+        return None
+    # Of the newlines of a record the first one ends its header.
+    lines = np.diff(np.append(before, len(newlines) - 1)) - 1
+    lines[-1] -= newlines[-1] == len(data)
+    lengths = np.maximum(starts - ends - 1, 0) - np.maximum(lines, 0)
+    names = [
+        _name(chunk[start + 1 : end].decode("utf-8", "replace"))
+        for start, end, _ in sides
+    ]
+    return ChunkRecords(names, np.frombuffer(text, np.uint8), lengths)
+
+
 def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the letters of each record."""
     header, lines = None, []
@@ -316,6 +359,7 @@ def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
 
 
 def _name(header: str) -> str:
+    """The first word of a header."""
     return (header.split(maxsplit=1) or [""])[0]
 
 
@@ -338,51 +382,73 @@ def check_first_line(source: str, handle: TextIO) -> None:
             handle.seek(0)
             return
         if line and not line.startswith(";"):
-            raise _no_header(source, number, line)
+            shown = line if len(line) <= 40 else line[:40] + "..."
+            hint = "\nhint: this looks like FASTQ" if line.startswith("@") else ""
+            raise InputError(
+                f"{label(source)}, line {number}, column 1: a FASTA file starts with a "
+                f"'>' header line, this one with {shown!r}{hint}"
+            )
     what = "holds no record, only blank or ';' lines" if number else "is empty"
     raise InputError(f"{label(source)}: the file {what}; FASTA needs a '>' line")
 
 
-def _no_header(source: str, line_number: int, line: str) -> InputError:
-    shown = line if len(line) <= 40 else line[:40] + "..."
-    hint = "\nhint: this looks like FASTQ" if line.startswith("@") else ""
-    return InputError(
-        f"{label(source)}, line {line_number}, column 1: a FASTA file starts with a "
-        f"'>' header line, this one with {shown!r}{hint}"
-    )
+class NameHashes:
+    """Names that were seen before, 8 bytes a name: hashes in sorted runs, each at least
+    twice as long as the next one."""
+
+    def __init__(self):
+        self._runs: list[np.ndarray] = []
+
+    def add(self, names: Sequence[str]) -> np.ndarray:
+        """Take some names; the places of those, int64, whose hash was there before."""
+        new = np.array([hash(name) for name in names], np.int64)
+        order = np.argsort(new, kind="stable")
+        rising = new[order]
+        again = np.zeros(len(new), bool)
+        again[1:] = rising[1:] == rising[:-1]
+        for run in self._runs:
+            place = np.minimum(np.searchsorted(run, rising), len(run) - 1)
+            again |= run[place] == rising
+        while self._runs and len(self._runs[-1]) < 2 * len(rising):
+            rising = np.sort(np.concatenate([self._runs.pop(), rising]), kind="stable")
+        if len(rising):
+            self._runs.append(rising)
+        return np.sort(order[again])
 
 
-def check_names(raw: RawRecords) -> None:
-    """Refuse an empty name, or one that comes twice among these records."""
-    if len(set(raw.names)) == len(raw.names) and "" not in raw.names:
+def _check_names(raw: RawRecords, known: NameHashes | None = None) -> None:
+    """Refuse an empty name, or one that comes twice among these records or, where the
+    names of earlier blocks are known, in the file."""
+    if len(set(raw.names)) < len(raw.names) or "" in raw.names:
+        first: dict[str, int] = {}
+        for record, name in enumerate(raw.names, raw.before):
+            if not name:
+                line = header_line(raw.source, raw.buffer, record)
+                raise InputError(
+                    f"{label(raw.source)}, line {line}, column 1: record {record + 1} "
+                    "has an empty header; the first word after '>' is its name"
+                )
+            if name in first:
+                raise _duplicate(raw, name, first[name], record)
+            first[name] = record
+    if known is None or not len(known.add(raw.names)):
         return
-    first: dict[str, int] = {}
-    for record, name in enumerate(raw.names):
-        if not name:
-            raise _nameless(raw, record)
-        if name in first:
-            raise duplicate(raw, raw.before + first[name], record)
-        first[name] = record
+    # A hash was there before: the file says whether the name was, too.
+    places = {name: record for record, name in enumerate(raw.names, raw.before)}
+    with open_text(raw.source, raw.buffer) as handle:
+        for record, (name, _) in zip(range(raw.before), records(handle)):  # noqa: B905
+            if name in places:
+                raise _duplicate(raw, name, record, places[name])
 
 
-def _nameless(raw: RawRecords, record: int) -> InputError:
-    record += raw.before
-    line = header_line(raw.source, raw.buffer, record)
-    return InputError(
-        f"{label(raw.source)}, line {line}, column 1: record {record + 1} has an empty "
-        "header; the first word after '>' is its name"
-    )
-
-
-def duplicate(raw: RawRecords, first: int, second: int) -> InputError:
-    """The name of record ``second`` of these is that of ``first`` of the file."""
-    record = raw.before + second
-    here = header_line(raw.source, raw.buffer, record)
+def _duplicate(raw: RawRecords, name: str, first: int, second: int) -> InputError:
+    """Two records of the file have one name."""
+    here = header_line(raw.source, raw.buffer, second)
     there = header_line(raw.source, raw.buffer, first)
     return InputError(
-        f"{label(raw.source)}, line {here}, column 1: record {record + 1} has the name "
-        f"{raw.names[second]!r} of record {first + 1} (line {there}); names, the first "
-        "word of each header, must differ"
+        f"{label(raw.source)}, line {here}, column 1: record {second + 1} has the name "
+        f"{name!r} of record {first + 1} (line {there}); names, the first word of each "
+        "header, must differ"
     )
 
 
@@ -414,181 +480,52 @@ def _hint(place: Place, alphabet: Alphabet) -> str:
     return f"\nhint: --unknown mask reads every letter outside it as {wildcard}"
 
 
-# ------------------------------------------------------------------------------
-# FASTA by whole records of many megabytes at a time, in NumPy.
-#
-# A chunk is a run of records. Most chunks are plain: ASCII letters, nothing else in the
-# lines of a sequence. All others are read line by line, as ``fasta.records`` does.
-
-CHUNK = 2**24  # bytes that are read at once
-NEWLINE, HEADER = 10, ord(">")
-VISIBLE = bytes(range(33, 127))
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+def header_line(source: str, buffer: bytes | None, record: int) -> int:
+    """Return the line number (from 1) of the header of a record (from 0)."""
+    for line, _, _, current, is_header in _content(source, buffer):
+        if current == record and is_header:
+            return line
+    raise _changed(source)
 
 
-class ChunkRecords(NamedTuple):
-    """Names and letters of consecutive records: uint8 letters end to end, and the
-    length of each record."""
-
-    names: list[str]
-    text: np.ndarray
-    lengths: np.ndarray
-
-
-def record_chunks(handle: BinaryIO) -> Iterator[ChunkRecords]:
-    """The records of a stream of bytes, in order; before the first record there are
-    only blank lines and comments."""
-    for chunk in _whole_records(handle):
-        plain = _plain(chunk)
-        yield plain if plain is not None else _by_line(chunk)
-
-
-def _whole_records(handle: BinaryIO) -> Iterator[bytes]:
-    """Pieces of a stream, each of which ends before a record, or with the stream."""
-    pending, first = b"", True
-    while piece := handle.read(CHUNK):
-        if b"\r" in piece:  # ends a line, alone or before a newline; blank lines do not
-            piece = piece.replace(b"\r", b"\n")
-        if first:
-            piece, first = piece.removeprefix(BYTE_ORDER_MARK), False
-        pending = pending + piece if pending else piece
-        end = pending.rfind(b"\n>") + 1
-        if end:
-            yield pending[:end]
-            pending = pending[end:]
-    if pending:
-        yield pending
+def letter_place(source: str, buffer: bytes | None, record: int, inside: int) -> Place:
+    """Find a letter by its position (from 0) inside a record (from 0)."""
+    left = inside
+    for line, before, text, current, is_header in _content(source, buffer):
+        if current < record or is_header:
+            continue
+        if current > record:
+            break
+        count = len("".join(text.split()))
+        if left < count:
+            columns = [c for c, letter in enumerate(text) if not letter.isspace()]
+            at = columns[left]
+            return Place(line, before + at + 1, text[at])
+        left -= count
+    raise _changed(source)
 
 
-def _by_line(chunk: bytes) -> ChunkRecords:
-    text = io.TextIOWrapper(io.BytesIO(chunk), encoding="utf-8", errors="replace")
-    some = list(records(text))
-    letters = np.frombuffer(b"".join(part for _, part in some), np.uint8)
-    lengths = np.array([len(part) for _, part in some], np.int64)
-    return ChunkRecords([name for name, _ in some], letters, lengths)
-
-
-def _plain(chunk: bytes) -> ChunkRecords | None:
-    """The records of a chunk that begins with a header; None where the lines of a
-    sequence hold anything but visible ASCII characters."""
-    if not chunk.startswith(b">") or b"\n;" in chunk:
-        return None
-    data = np.frombuffer(chunk, np.uint8)
-    newlines = np.flatnonzero(data == NEWLINE)
-    if not len(newlines) or newlines[-1] != len(data) - 1:
-        newlines = np.append(newlines, len(data))
-    # A header begins behind the newline before it: behind number -1 the first one.
-    before = np.flatnonzero(data[newlines[:-1] + 1] == HEADER)
-    before = np.concatenate([[-1], before])
-    starts = np.append(newlines[before[1:]] + 1, len(data))
-    ends = newlines[before + 1]
-    heads = np.concatenate([[0], starts[:-1]]).tolist()
-    sides = list(zip(heads, ends.tolist(), starts.tolist(), strict=True))
-    text = b"".join([chunk[end + 1 : stop] for _, end, stop in sides])
-    text = text.translate(None, b"\n")
-    if text.translate(None, VISIBLE):
-        return None
-    # Of the newlines of a record the first one ends its header.
-    lines = np.diff(np.append(before, len(newlines) - 1)) - 1
-    lines[-1] -= newlines[-1] == len(data)
-    lengths = np.maximum(starts - ends - 1, 0) - np.maximum(lines, 0)
-    names = [_chunk_name(chunk, start, end) for start, end, _ in sides]
-    return ChunkRecords(names, np.frombuffer(text, np.uint8), lengths)
-
-
-def _chunk_name(chunk: bytes, start: int, end: int) -> str:
-    header = chunk[start + 1 : end].decode("utf-8", "replace")
-    return (header.split(maxsplit=1) or [""])[0]
-
-
-# ------------------------------------------------------------------------------
-# FASTA in blocks: a file larger than memory, read once from its first record on.
-
-
-def read_blocks(
-    path: str | os.PathLike[str],
-    alphabet: Alphabet,
-    unknown: str = "error",
-    residues: int = 2**26,
-    records: int = 2**20,
-) -> Iterator[tuple[Sequences, int]]:
-    """Blocks of a FASTA file, encoded, and how many residues of each were read as the
-    wildcard because of ``unknown``; checks and errors are those of ``fasta.read``.
-
-    A block ends with the record that reaches either number. An error comes when its
-    block is read; earlier blocks have been yielded by then.
-    """
-    known = NameHashes()
-    for raw in _raw_blocks(os.fspath(path), residues, records):
-        _check_names(raw, known)
-        yield encode_counted(raw, alphabet, unknown)
-
-
-def _raw_blocks(source: str, residues: int, records: int) -> Iterator[RawRecords]:
-    buffer = keep(source)
+def _content(
+    source: str, buffer: bytes | None
+) -> Iterator[tuple[int, int, str, int, bool]]:
+    """Yield the lines that ``records`` reads, in pieces, since a line may be a genome:
+    its number, the characters before a piece, the piece, the record from 0, and whether
+    it is of a header."""
+    record, number, before, first = -1, 1, 0, ""
     with open_text(source, buffer) as handle:
-        check_first_line(source, handle)
-    before = 0
-    with open_bytes(source, buffer) as handle:
-        for block in _cut(record_chunks(handle), residues, records):
-            offsets = np.zeros(len(block.names) + 1, np.int64)
-            np.cumsum(block.lengths, out=offsets[1:])
-            names = tuple(block.names)
-            yield RawRecords(source, names, block.text, offsets, buffer, before)
-            before += len(names)
+        while text := handle.readline(STRETCH):
+            if not first:
+                first = text.lstrip()[:1]
+                record += first == ">"
+            if first and first != ";":
+                yield number, before, text, record, first == ">"
+            before += len(text)
+            if text.endswith("\n"):
+                number, before, first = number + 1, 0, ""
 
 
-def _cut(
-    chunks: Iterable[ChunkRecords], residues: int, records: int
-) -> Iterator[ChunkRecords]:
-    """The same records in blocks, each of which ends with the record that reaches
-    either number."""
-    pending: list[ChunkRecords] = []
-    size = count = 0
-    for chunk in chunks:
-        while len(chunk.names):
-            ends = np.cumsum(chunk.lengths)
-            reach = int(np.searchsorted(ends, residues - size)) + 1
-            stop = min(reach, records - count, len(chunk.names))
-            letters = int(ends[stop - 1])
-            names, lengths = chunk.names[:stop], chunk.lengths[:stop]
-            pending.append(ChunkRecords(names, chunk.text[:letters], lengths))
-            size, count = size + letters, count + stop
-            rest = chunk.names[stop:], chunk.text[letters:], chunk.lengths[stop:]
-            chunk = ChunkRecords(*rest)
-            if size >= residues or count >= records:
-                yield _joined(pending)
-                pending, size, count = [], 0, 0
-    if pending:
-        yield _joined(pending)
-
-
-def _joined(some: list[ChunkRecords]) -> ChunkRecords:
-    if len(some) == 1:
-        return some[0]
-    names = [name for chunk in some for name in chunk.names]
-    text = np.concatenate([chunk.text for chunk in some])
-    return ChunkRecords(names, text, np.concatenate([x.lengths for x in some]))
-
-
-def _check_names(raw: RawRecords, known: NameHashes) -> None:
-    """Refuse an empty name, or one that came before."""
-    check_names(raw)
-    if len(known.add(raw.names)):
-        _refuse_repeated(raw)
-
-
-def _refuse_repeated(raw: RawRecords) -> None:
-    """Look for the names of a block in what came before it; hashes may collide."""
-    places = {name: record for record, name in enumerate(raw.names)}
-    with open_text(raw.source, raw.buffer) as handle:
-        for record, (name, _) in zip(range(raw.before), records(handle)):  # noqa: B905
-            if name in places:
-                raise duplicate(raw, record, places[name])
-
-
-# ------------------------------------------------------------------------------
-# Reference alignments: aligned FASTA in, and the Pfam seeds that are shipped.
+def _changed(source: str) -> InputError:
+    return InputError(f"{label(source)}: the file changed while it was being read")
 
 
 def read_family(
@@ -619,19 +556,14 @@ def read_family(
     codes = alphabet.encode(raw.text).astype(np.int16)
     codes[np.isin(raw.text, as_ascii("-."))] = FAMILY_GAP
     if (bad := codes == BAD).any():
-        raise _bad_family_letter(raw, int(bad.argmax()), int(widths[0]), alphabet)
+        at = divmod(int(bad.argmax()), int(widths[0]))
+        place = letter_place(raw.source, raw.buffer, *at)
+        raise InputError(
+            f"{raw.source}, line {place.line}, column {place.column}: "
+            f"{place.letter!r}; {alphabet.rule()}"
+        )
     name = Path(raw.source).stem
     return Family(name, raw.names, codes.reshape(len(raw), int(widths[0])))
-
-
-def _bad_family_letter(
-    raw: RawRecords, at: int, width: int, alphabet: Alphabet
-) -> InputError:
-    place = letter_place(raw.source, raw.buffer, *divmod(at, width))
-    return InputError(
-        f"{raw.source}, line {place.line}, column {place.column}: {place.letter!r}; "
-        f"{alphabet.rule()}"
-    )
 
 
 def pfam(alphabet: Alphabet | None = None) -> dict[str, Family]:

@@ -242,7 +242,7 @@ def test_records_are_those_of_biotite(tmp_path, seed):
     assert letters == ["".join(text.split()) for _, text in known]
 
 
-@pytest.mark.parametrize("place", ["records", "raw_records", "substitute_unknown"])
+@pytest.mark.parametrize("place", ["record_chunks", "_joined", "substitute_unknown"])
 def test_what_does_not_fit_into_memory_is_named(tmp_path, monkeypatch, capsys, place):
     """A small file may hold a large text: no option makes it smaller."""
 

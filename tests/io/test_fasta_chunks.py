@@ -56,7 +56,7 @@ def test_records_are_those_of_lines(monkeypatch, size, usual):
 
 
 def test_most_files_are_read_without_a_line(monkeypatch):
-    monkeypatch.setattr(fasta, "_by_line", None)
+    monkeypatch.setattr(fasta, "records", None)
     for seed in range(50):
         by_chunks(drawn(seed, True))
 
