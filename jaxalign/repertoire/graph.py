@@ -1,4 +1,11 @@
-"""Edges of receptors: those of their chains' unique sequences, joined."""
+"""The plan of a repertoire graph, and edges of receptors.
+
+Edges of a chain's unique CDR3 sequences come first (``near_pairs``): by any metric, who
+is compared, and how. A receptor has chains, and a chain has a CDR3 sequence and a V
+gene. Where the distance of two of them is a sum, or the largest, of their parts'
+distances, every part is within the cutoff: so it is enough to look at pairs that the
+graph of one part links (``join``).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxalign.model.alphabet import LetterCodes, Sequences, ranks, spans, views
-from jaxalign.model.scoring import Scoring
 from jaxalign.pairs import jobs
 from jaxalign.pairs.options import PairOptions
 from jaxalign.repertoire import bounds
@@ -26,10 +32,14 @@ from jaxalign.words.near_pairs import (
     variant_count,
 )
 
+# To make, sort and compare a variant takes as long as so many pairs, of which some have
+# enough letters in common to be compared.
+VARIANT_PAIRS = 4
+# Pairs of a job of edit distances that a GPU compares, all with all.
+LEAST_OF_KERNELS, MOST_OF_KERNELS = 2**26, 2**46
+PAIRS_ALIGNED_AT_ONCE = 2**20
+PAIRS_AT_ONCE = 2**22  # of a join
 ADVICE = ", and stream_repertoire needs memory for a block of rows alone"
-
-# ------------------------------------------------------------------------------
-# The plan of a repertoire graph, before anything is compared.
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +86,6 @@ def blocks_of(receptors: int, size: int | None) -> tuple[range, ...]:
     return tuple(range(start, min(start + step, receptors)) for start in starts)
 
 
-# ------------------------------------------------------------------------------
-# Edges of unique CDR3 sequences by any metric: who is compared, and how.
-
-# To make, sort and compare a variant takes as long as so many pairs, of which some have
-# enough letters in common to be compared.
-VARIANT_PAIRS = 4
-# Pairs of a job of edit distances that a GPU compares, all with all.
-LEAST_OF_KERNELS, MOST_OF_KERNELS = 2**26, 2**46
-PAIRS_ALIGNED_AT_ONCE = 2**20
-
-
 def near_pairs(
     a: LetterCodes, b: LetterCodes | None, definition: GraphDefinition, machine: Machine
 ) -> Edges:
@@ -114,14 +113,6 @@ def near_pairs(
     return least(edges.parts, machine.threads)
 
 
-def chained(a: LetterCodes, b: LetterCodes | None) -> LetterCodes:
-    """One set after the other."""
-    if b is None:
-        return a
-    offsets = np.concatenate([a.offsets, b.offsets[1:] + a.offsets[-1]])
-    return LetterCodes(np.concatenate([a.codes, b.codes]), offsets, a.size)
-
-
 def _add_edits(
     a: LengthClasses,
     b: LengthClasses | None,
@@ -129,8 +120,15 @@ def _add_edits(
     edges: EdgeList,
     machine: Machine,
 ) -> None:
-    both = chained(a.sequences, b and b.sequences)
-    first, many = len(a.sequences), len(both)
+    """Add the pairs within an edit distance: by shared variants, or by a bound."""
+    both, first = a.sequences, len(a.sequences)
+    if b is not None:  # one set after the other
+        offsets = np.concatenate(
+            [both.offsets, b.sequences.offsets[1:] + both.offsets[-1]]
+        )
+        codes = np.concatenate([both.codes, b.sequences.codes])
+        both = LetterCodes(codes, offsets, both.size)
+    many = len(both)
     pairs = first * (many - first) if b else many * (many - 1) // 2
     kernels = pairs > LEAST_OF_KERNELS and has_kernels(machine.devices)
     variants = variant_count(both.lengths, cutoff)
@@ -154,43 +152,49 @@ def _add_aligned(
     edges: EdgeList,
     machine: Machine,
 ) -> None:
+    """Add the pairs whose global scores are within the cutoff of their own scores."""
     assert definition.scoring is not None
     scoring, scores = definition.scoring, letter_scores(definition.scoring)
-    best = np.diag(scores)
+    best, cutoff = np.diag(scores), definition.cutoff
     costs = np.minimum(best[:, None], best[None, :]) - scores
     gaps = LetterCosts(costs, int(best.min()), scoring.open, scoring.extend)
-    sides = [a.sequences, (b or a).sequences]
-    own = [self_scores(side, best) for side in sides]
-    encoded = [as_scored(side, scoring) for side in sides]
-
     linear = scoring.open == scoring.extend
-    cutoff = definition.cutoff
+    sides = a.sequences, (b or a).sequences
+    letters = scoring.alphabet.encode(LETTERS).astype(np.uint8)
+    own: list[np.ndarray] = []  # scores of sequences with themselves
+    encoded: list[Sequences] = []
+    for side in sides:
+        sums = np.concatenate([[0], np.cumsum(best[side.codes])])
+        own.append(sums[side.offsets[1:]] - sums[side.offsets[:-1]])
+        codes = letters[side.codes]
+        encoded.append(Sequences((), codes, side.offsets, scoring.alphabet))
+
+    def near_diagonal(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Scores of pairs of two lengths, exact where they are within the cutoff."""
+        m, n = int(sides[0].lengths[i[0]]), int(sides[1].lengths[j[0]])
+        x = sides[0].codes[sides[0].starts[i][:, None] + np.arange(m)]
+        y = sides[1].codes[sides[1].starts[j][:, None] + np.arange(n)]
+        band = diagonals(m, n, gaps, cutoff)
+        return banded_scores(scores, x, y, gaps.open, band)
+
+    def aligned(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        options = PairOptions(output="score", threads=1)
+        parts = [np.zeros(0, np.int64)]
+        for start in range(0, len(i), PAIRS_ALIGNED_AT_ONCE):
+            some = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
+            # Views have what a job reads of sequences.
+            queries: Any = views(encoded[0], i[some])
+            targets: Any = views(encoded[1], j[some])
+            table = jobs.run("zip", queries, targets, scoring, options)
+            parts.append(table["score"])
+        return np.concatenate(parts)
 
     def distances(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        most = np.minimum(own[0][i], own[1][j])
-        if not linear:
-            return most - align_scores(encoded[0], encoded[1], i, j, scoring)
-        return most - _near_diagonal(sides[0], sides[1], i, j, scores, gaps, cutoff)
+        score = near_diagonal if linear else aligned
+        return np.minimum(own[0][i], own[1][j]) - score(i, j)
 
     bound = bounds.best_bound(gaps, cutoff, a.sequences)
     bounds.add_near(a, b, bound, distances, edges, machine, linear)
-
-
-def _near_diagonal(
-    a: LetterCodes,
-    b: LetterCodes,
-    i: np.ndarray,
-    j: np.ndarray,
-    scores: np.ndarray,
-    gaps: LetterCosts,
-    cutoff: int,
-) -> np.ndarray:
-    """Scores of pairs of two lengths, exact where the distance is within the cutoff."""
-    m, n = int(a.lengths[i[0]]), int(b.lengths[j[0]])
-    x = a.codes[a.offsets[i][:, None] + np.arange(m)]
-    y = b.codes[b.offsets[j][:, None] + np.arange(n)]
-    band = diagonals(m, n, gaps, cutoff)
-    return banded_scores(scores, x, y, gaps.open, band)
 
 
 def diagonals(m: int, n: int, gaps: LetterCosts, cutoff: int) -> range:
@@ -204,45 +208,6 @@ def diagonals(m: int, n: int, gaps: LetterCosts, cutoff: int) -> range:
     more = min(left // away, max(m, n)) if away else max(m, n)
     more = max(more, 0)
     return range(low - more, high + more + 1)
-
-
-def self_scores(sequences: LetterCodes, best: np.ndarray) -> np.ndarray:
-    """Scores of sequences with themselves, int64 (n,)."""
-    sums = np.concatenate([[0], np.cumsum(best[sequences.codes])])
-    return sums[sequences.offsets[1:]] - sums[sequences.offsets[:-1]]
-
-
-def as_scored(sequences: LetterCodes, scoring: Scoring) -> Sequences:
-    """The same in the alphabet of a scoring, without names."""
-    places = scoring.alphabet.encode(LETTERS)
-    codes = places[sequences.codes].astype(np.uint8)
-    return Sequences((), codes, sequences.offsets, scoring.alphabet)
-
-
-def align_scores(
-    a: Sequences, b: Sequences, i: np.ndarray, j: np.ndarray, scoring: Scoring
-) -> np.ndarray:
-    """Global scores of some pairs, int64 (P,)."""
-    options = PairOptions(output="score", threads=1)
-    scores = [np.zeros(0, np.int64)]
-    for start in range(0, len(i), PAIRS_ALIGNED_AT_ONCE):
-        some = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
-        # Views have what a job reads of sequences.
-        queries: Any = views(a, i[some])
-        targets: Any = views(b, j[some])
-        scores.append(jobs.run("zip", queries, targets, scoring, options)["score"])
-    return np.concatenate(scores)
-
-
-# ------------------------------------------------------------------------------
-# Distances of things with several parts, from the graphs of their parts.
-#
-# A receptor has chains, and a chain has a CDR3 sequence and a V gene. Where the
-# distance of two of them is a sum, or the largest, of their parts' distances, every
-# part is within the cutoff: so it is enough to look at pairs that the graph of one part
-# links.
-
-PAIRS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,13 +249,6 @@ def neighbours(edges: Edges, rows: int, width: int, symmetric: bool) -> Neighbou
     order = np.argsort(i * width + j, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=rows))])
     return Neighbours(starts, j[order], distance[order], width)
-
-
-def from_square(matrix: np.ndarray, cutoff: int) -> Neighbours:
-    """The neighbours of values whose distances are all known, int (rows, width)."""
-    i, j = np.nonzero(matrix <= cutoff)
-    edges = Edges(i, j, matrix[i, j])
-    return neighbours(edges, *matrix.shape, symmetric=False)
 
 
 def expanded(
@@ -346,16 +304,23 @@ def join(
         They exceed the budget.
     """
     edges = EdgeList(budget, "cutoff", ADVICE)
-    if combine == "any":
-        drivers = range(len(graphs))
-    else:
-        drivers = [_fewest(graphs, a, b)]
-    for part in drivers:
+
+    def links(part: int) -> int:
+        """How many pairs of things the graph of a part links."""
+        graph = graphs[part]
+        some = b[b[:, part] >= 0, part]
+        many = np.bincount(some, minlength=graph.width)[graph.columns]
+        sums = np.concatenate([[0], np.cumsum(many)])
+        rows = a[a[:, part] >= 0, part]
+        return int((sums[graph.starts[rows + 1]] - sums[graph.starts[rows]]).sum())
+
+    every = range(len(graphs))
+    for part in every if combine == "any" else [min(every, key=links)]:
         for i, j, distance in expanded(graphs[part], a[:, part], b[:, part]):
             real = i < j if one_set else np.ones(len(i), bool)
             i, j, distance = i[real], j[real], distance[real]
             if combine != "any":
-                for other in set(range(len(graphs))) - {part}:
+                for other in set(every) - {part}:
                     more = graphs[other].look_up(a[i, other], b[j, other])
                     linked = more >= 0
                     i, j, distance = i[linked], j[linked], distance[linked]
@@ -365,20 +330,6 @@ def join(
             near = distance <= cutoff
             edges.add(i[near], j[near], distance[near])
     return least(edges.parts)
-
-
-def _fewest(graphs: list[Neighbours], a: np.ndarray, b: np.ndarray) -> int:
-    """The part whose graph links fewest things."""
-
-    def pairs(part: int) -> int:
-        graph = graphs[part]
-        some = b[b[:, part] >= 0, part]
-        many = np.bincount(some, minlength=graph.width)[graph.columns]
-        sums = np.concatenate([[0], np.cumsum(many)])
-        known = a[a[:, part] >= 0, part]
-        return int((sums[graph.starts[known + 1]] - sums[graph.starts[known]]).sum())
-
-    return min(range(len(graphs)), key=pairs)
 
 
 class EdgeBlock(NamedTuple):
@@ -504,19 +455,17 @@ def _chain_graph(
     a, b = (places for _, places in sequences)
     if plan.genes is not None:
         genes = plan.genes.between(values[0].genes, values[1].genes)
-        of_genes = from_square(genes, plan.definition.cutoff)
+        i, j = np.nonzero(genes <= plan.definition.cutoff)
+        of_genes = neighbours(Edges(i, j, genes[i, j]), *genes.shape, symmetric=False)
         a = np.stack([a, parts[0][:, 1]], axis=1)
         b = np.stack([b, parts[1][:, 1]], axis=1)
         about = "sum", plan.definition.cutoff, False, machine.budget
         edges = join([graph, of_genes], a, b, *about)
         graph = neighbours(edges, len(a), len(b), symmetric=False)
         return graph, numbers, places
-    return _relabelled(graph, a, b), numbers, places
-
-
-def _relabelled(graph: Neighbours, a: np.ndarray, b: np.ndarray) -> Neighbours:
-    """The graph of values that are one sequence each, numbered as the values are."""
+    # Values that are one sequence each are numbered as the values are.
     rows = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))
     back = [np.argsort(side) for side in (a, b)]
     edges = Edges(back[0][rows], back[1][graph.columns], graph.distance)
-    return neighbours(edges, len(a), len(b), symmetric=False)
+    graph = neighbours(edges, len(a), len(b), symmetric=False)
+    return graph, numbers, places
