@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from jaxalign.errors import InputError, UsageError
@@ -14,6 +14,7 @@ from jaxalign.homology import across
 from jaxalign.homology.assignment import REMOVED, assign, shares_of, wanted
 from jaxalign.homology.links import PairCounts, components, stream_links
 from jaxalign.homology.options import Definition, check_choice
+from jaxalign.homology.removal import outwards
 from jaxalign.model import frames
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
@@ -147,22 +148,11 @@ def _orders(matrix: csr_array, seed: int):
     random = np.random.default_rng(seed)
     count = matrix.shape[0]
     for _ in range(STARTS - 2):
-        yield _outwards(matrix, random)
+        yield outwards(matrix, random)
     vector = _second(matrix)[1]
     if vector is not None:
         yield np.argsort(vector, kind="stable")
     yield random.permutation(count)
-
-
-def _outwards(matrix: csr_array, random: np.random.Generator) -> np.ndarray:
-    seen, order = np.zeros(matrix.shape[0], bool), []
-    for start in random.permutation(matrix.shape[0]).tolist():
-        if not seen[start]:
-            reached = breadth_first_order(matrix, start, return_predecessors=False)
-            far = breadth_first_order(matrix, reached[-1], return_predecessors=False)
-            seen[far] = True
-            order.append(far)
-    return np.concatenate(order)
 
 
 def _cut(order: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> np.ndarray:

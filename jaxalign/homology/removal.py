@@ -10,6 +10,7 @@ more comes back. Several starts are tried, and the one that keeps most is taken.
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -274,6 +275,22 @@ class Shares:
         sizes = np.bincount(part[part >= 0], minlength=len(self.target))
         return float(np.abs(sizes - self.target).sum())
 
+    def begin(self, part: np.ndarray) -> None:
+        """Begin a pass."""
+
+    def move(self, vertex: int, old: int, new: int) -> None:
+        """Count a move: nothing is kept beside the sizes that a pass has."""
+
+    def cost(
+        self, out: np.ndarray, cost: np.ndarray, leaving: np.ndarray, sizes: np.ndarray
+    ) -> np.ndarray:
+        """The cost of every step into a part, infinite into a part without room."""
+        if self.weight is not None:  # who costs nothing comes first
+            free = (leaving == 0) * float(self.weight.sum())
+            cost -= self.weight[out][:, None] + free
+        cost[:, sizes + 1 > self.room] = np.inf
+        return cost
+
 
 def most_members(target: np.ndarray) -> np.ndarray:
     """Members of a part at most, (parts,), that should have ``target`` of all."""
@@ -281,9 +298,14 @@ def most_members(target: np.ndarray) -> np.ndarray:
 
 
 def improve(
-    part: np.ndarray, graph: csr_array, shares: Shares, random: np.random.Generator
+    part: np.ndarray,
+    graph: csr_array,
+    gain: "Shares | Surplus",
+    random: np.random.Generator,
+    passes: int,
+    value: float = -np.inf,
 ) -> np.ndarray:
-    """Parts of vertices, as good or better.
+    """Move the borders of parts, pass by pass, as long as one is worth more.
 
     Parameters
     ----------
@@ -291,85 +313,81 @@ def improve(
         -1 for a vertex that is taken out; no link lies across.
     graph : csr_array (n, n)
         Both directions of every link.
-    shares : removal.Shares
+    gain : Shares or Surplus
+        What a step costs, and what a state is worth.
     random : numpy.random.Generator
         Breaks ties.
+    passes : int
+        At most.
+    value : float
+        That a pass has to exceed.
     """
-    best, value = part, shares.value(part)
-    for _ in range(PASSES):
-        moved = _one_pass(best.copy(), graph, shares, random)
-        better = shares.value(moved)
-        if better <= value:
+    best = part
+    for _ in range(passes):
+        moved, worth = _one_pass(best.copy(), graph, gain, random)
+        if worth <= value:
             break
-        best, value = moved, better
+        best, value = moved, worth
     return best
 
 
 def _one_pass(
-    part: np.ndarray, graph: csr_array, shares: Shares, random: np.random.Generator
-) -> np.ndarray:
-    """A pass, in which no vertex goes into a part twice."""
-    room, parts = shares.room, len(shares.target)
-    near, weight = neighbours(part, graph, parts, shares.weight), shares.weight
-    sizes = np.bincount(part[part >= 0], minlength=parts).astype(np.float64)
+    part: np.ndarray,
+    graph: csr_array,
+    gain: "Shares | Surplus",
+    random: np.random.Generator,
+) -> tuple[np.ndarray, float]:
+    """A pass, in which no vertex goes into a part twice: (the best state, its value).
+
+    A vertex that is out goes into a part, and its neighbours elsewhere go out: the step
+    that costs least first.
+    """
+    weight, parts = gain.weight, len(gain.target)
+    # near[v, p]: neighbours of v in part p, by their weight
+    inside = np.zeros((len(part), parts), np.int64)
+    placed = np.flatnonzero(part >= 0)
+    inside[placed, part[placed]] = 1 if weight is None else weight[placed]
+    near = (graph @ inside).astype(np.int64)
+    sizes = np.bincount(part[placed], minlength=parts).astype(np.float64)
+
+    def put(v: int, new: int) -> None:
+        """Put a vertex into a part, or take it out with -1."""
+        linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        counted = 1 if weight is None else int(weight[v])
+        old = int(part[v])
+        if old >= 0:
+            near[linked, old] -= counted
+            sizes[old] -= 1
+        if new >= 0:
+            near[linked, new] += counted
+            sizes[new] += 1
+        gain.move(v, old, new)
+        part[v] = new
+
+    gain.begin(part)
     entered = np.zeros(len(part), bool)
-    best, value, stalled = part.copy(), shares.value(part), 0
+    best, highest, stalled = part.copy(), gain.value(part), 0
     while stalled < STALLED:
         out = np.flatnonzero((part < 0) & ~entered)
         if not len(out):
             break
-        # cost[v, p]: neighbours that leave where v goes into part p
+        # leaving[v, p]: neighbours that leave where v goes into part p
         leaving = near[out].sum(axis=1)[:, None] - near[out]
         cost = leaving + random.random((len(out), 1))
-        if weight is not None:  # who costs nothing comes first
-            cost -= weight[out][:, None] + (leaving == 0) * float(weight.sum())
-        cost[:, sizes + 1 > room] = np.inf
+        cost = gain.cost(out, cost, leaving, sizes)
         at, new = np.unravel_index(np.argmin(cost), cost.shape)
         if not np.isfinite(cost[at, new]):
             break
-        v = out[at]
+        v = int(out[at])
         linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-        across = linked[(part[linked] >= 0) & (part[linked] != new)]
-        for u in across.tolist():
-            change(u, -1, part, near, sizes, graph, weight)
-        change(v, int(new), part, near, sizes, graph, weight)
-        entered[v] = True
-        now = shares.value(part)
-        stalled = 0 if now > value else stalled + 1
-        if now > value:
-            best, value = part.copy(), now
-    return best
-
-
-def neighbours(
-    part: np.ndarray, graph: csr_array, parts: int, weight: np.ndarray | None
-) -> np.ndarray:
-    """Neighbours of every vertex in every part, by their weight, int64 (n, parts)."""
-    inside = np.zeros((len(part), parts), np.int64)
-    placed = np.flatnonzero(part >= 0)
-    inside[placed, part[placed]] = 1 if weight is None else weight[placed]
-    return (graph @ inside).astype(np.int64)
-
-
-def change(
-    v: int,
-    new: int,
-    part: np.ndarray,
-    near: np.ndarray,
-    sizes: np.ndarray,
-    graph: csr_array,
-    weight: np.ndarray | None,
-) -> None:
-    """Put a vertex into a part, or take it out with -1."""
-    linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-    counted = 1 if weight is None else int(weight[v])
-    if part[v] >= 0:
-        near[linked, part[v]] -= counted
-        sizes[part[v]] -= 1
-    if new >= 0:
-        near[linked, new] += counted
-        sizes[new] += 1
-    part[v] = new
+        for u in linked[(part[linked] >= 0) & (part[linked] != new)].tolist():
+            put(u, -1)
+        put(v, int(new))
+        entered[v], value = True, gain.value(part)
+        stalled = 0 if value > highest else stalled + 1
+        if value > highest:
+            best, highest = part.copy(), value
+    return best, highest
 
 
 STARTS = 40  # at most, and as many as so many vertices allow, but a few
@@ -408,7 +426,7 @@ def divide(
             part = move_to_neighbours(first.copy(), graph, room, rounds, random)
             part = cover(part, graph, len(room), shares.weight)
             part = come_back(part, graph, room, shares.weight)
-            part = improve(part, graph, shares, random)
+            part = improve(part, graph, shares, random, PASSES, shares.value(part))
             value = shares.value(part), -shares.imbalance(part)
             if value > highest:
                 best, highest = part, value
@@ -433,7 +451,7 @@ def _first_parts(
         pieces = round(shares.target.sum() / shares.target.min())
         groups = along_links(count, links, count // pieces)
         return _by_groups(None, shares.room_beside(count), *groups)
-    order = np.arange(count) if start == 7 else _outwards(graph, random)
+    order = np.arange(count) if start == 7 else outwards(graph, random)
     return _by_filling(shares, order, start)
 
 
@@ -494,7 +512,7 @@ def _by_groups(
     return part
 
 
-def _outwards(graph: csr_array, random: np.random.Generator) -> np.ndarray:
+def outwards(graph: csr_array, random: np.random.Generator) -> np.ndarray:
     """All vertices, each start's neighbours before those farther away."""
     n, seen, order = graph.shape[0], np.zeros(graph.shape[0], bool), []
     for start in random.permutation(n).tolist():
@@ -554,12 +572,16 @@ def cover(
         for b in range(a + 1, parts):
             left, right = np.flatnonzero(part == a), np.flatnonzero(part == b)
             across = csr_array(graph[left][:, right])
-            if across.nnz and weight is not None:
-                rows, columns = _lightest_cover(across, weight[left], weight[right])
-                part[left[rows]] = part[right[columns]] = -1
-            elif across.nnz:
+            if not across.nnz:
+                continue
+            if weight is None:
                 rows, columns = _smallest_cover(across)
-                part[left[rows]] = part[right[columns]] = -1
+            else:
+                rows, columns = across.tocoo().coords
+                weights = np.concatenate([weight[left], weight[right]])
+                inside = least_cover(rows, columns + len(left), weights).inside
+                rows, columns = inside[: len(left)], inside[len(left) :]
+            part[left[rows]] = part[right[columns]] = -1
     return part
 
 
@@ -585,16 +607,6 @@ def _smallest_cover(across: csr_array) -> tuple[np.ndarray, np.ndarray]:
         frontier = frontier[~rows[frontier]]
         rows[frontier] = True
     return (np.diff(across.indptr) > 0) & ~rows, columns
-
-
-def _lightest_cover(
-    across: csr_array, of_rows: np.ndarray, of_columns: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns, masks, as ``_smallest_cover``, of the least weight."""
-    rows, columns = across.tocoo().coords
-    weights = np.concatenate([of_rows, of_columns])
-    inside = least_cover(rows, columns + len(of_rows), weights).inside
-    return inside[: len(of_rows)], inside[len(of_rows) :]
 
 
 def come_back(
@@ -633,19 +645,12 @@ def come_back(
 # is taken.
 
 PIECES = (1.0, 1.3, 1.6, 2.0, 3.0, 5.0)  # of a part, at most
-ORDERS, BALANCED_VERTICES, BALANCED_FEWEST = (
-    6,
-    25_000,
-    2,
-)  # tried a size: at most; in all vertices; least
+ORDERS = 6  # tried a size at most: as many as so many vertices allow, but a few
+BALANCED_VERTICES, BALANCED_FEWEST = 25_000, 2
 SURPLUS = (1.0, 0.5, 0.25)  # what a sequence too many of a label counts, in turn
 DEVIATION = 0.5  # what (sequences - share)^2 / share of a part and label counts
-BALANCED_PASSES, BALANCED_STALLED = (
-    12,
-    300,
-)  # of the search; steps without a better state
+BALANCED_PASSES = 12
 OVER = 1.1  # a part may have a tenth more than its share
-BALANCED_ROUNDS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -691,6 +696,41 @@ class Balance:
         return counts
 
 
+class Surplus:
+    """The gain of a pass that weighs labels: what is kept, less ``surplus`` for each
+    sequence too many of a label."""
+
+    def __init__(self, balance: Balance, surplus: float):
+        self.balance, self.surplus = balance, surplus
+        self.weight, self.target = balance.weight, balance.target
+
+    def begin(self, part: np.ndarray) -> None:
+        """Count the sequences of a state."""
+        self.counts, self.total = self.balance.counts(part), self.balance.kept(part)
+
+    def move(self, vertex: int, old: int, new: int) -> None:
+        """Count a move."""
+        label = self.balance.labels[vertex]
+        weight = 1 if self.weight is None else int(self.weight[vertex])
+        for number, step in ((old, -1), (new, 1)):
+            if number >= 0:
+                self.counts[number, label] += step
+                self.total += step * weight
+
+    def cost(
+        self, out: np.ndarray, cost: np.ndarray, _leaving: Any, _sizes: Any
+    ) -> np.ndarray:
+        """The cost of every step into a part."""
+        labels = self.balance.labels[out]
+        cost = cost + self.surplus * (self.counts >= self.target).T[labels]
+        return cost if self.weight is None else cost - self.weight[out][:, None]
+
+    def value(self, _part: np.ndarray) -> float:
+        """The value of the state."""
+        over = float(np.maximum(self.counts - self.target, 0).sum())
+        return self.total - self.surplus * over
+
+
 def divide_balanced(links: Links, balance: Balance, seed: int) -> np.ndarray:
     """A part for every sequence, int32 (n,), -1 for what is taken out."""
     count = len(balance.labels)
@@ -701,32 +741,24 @@ def divide_balanced(links: Links, balance: Balance, seed: int) -> np.ndarray:
         limit = max(count / len(balance.ratios) / pieces, 1)
         groups, _ = along_links(count, links, limit)
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int32)
+        tallies = tally(groups, balance.labels)
+        aim, room = wanted(balance.ratios, tallies), balance.room
         for order in range(orders):
             random = np.random.default_rng((seed, order))
-            part = _start(groups, graph, balance, (seed, order), random)
+            # groups in parts, by labels; then an end of every link across goes
+            chosen, _ = assign(tallies, aim, (seed, order))
+            part = chosen[groups].astype(np.int32)
+            part = move_to_neighbours(part, graph, room, ROUNDS, random)
+            part = cover(part, graph, len(room), balance.weight)
+            part = come_back(part, graph, room, balance.weight)
             for surplus in SURPLUS:
-                part = _improve_balanced(part, graph, balance, surplus, random)
+                gain = Surplus(balance, surplus)
+                part = improve(part, graph, gain, random, BALANCED_PASSES)
                 again = _placed_again(part, links, graph, balance, seed)
                 value = balance.value(again)
                 if value > highest:
                     best, highest = again, value
     return best
-
-
-def _start(
-    groups: np.ndarray,
-    graph: csr_array,
-    balance: Balance,
-    seed: tuple[int, int],
-    random: np.random.Generator,
-) -> np.ndarray:
-    """Groups in parts, by labels, without a link across."""
-    tallies = tally(groups, balance.labels)
-    chosen, _ = assign(tallies, wanted(balance.ratios, tallies), seed)
-    part, room = chosen[groups].astype(np.int32), balance.room
-    part = move_to_neighbours(part, graph, room, BALANCED_ROUNDS, random)
-    part = cover(part, graph, len(room), balance.weight)
-    return come_back(part, graph, room, balance.weight)
 
 
 def _placed_again(
@@ -747,67 +779,3 @@ def _placed_again(
     again = again if balance.value(again) >= balance.value(part) else part
     back = come_back(again, graph, balance.room, balance.weight)
     return back if balance.value(back) >= balance.value(again) else again
-
-
-def _improve_balanced(
-    part: np.ndarray,
-    graph: csr_array,
-    balance: Balance,
-    surplus: float,
-    random: np.random.Generator,
-) -> np.ndarray:
-    """Parts as good or better: what is kept less ``surplus`` for each too many."""
-    best, value = part, -np.inf
-    for _ in range(BALANCED_PASSES):
-        moved, better = _balanced_pass(best.copy(), graph, balance, surplus, random)
-        if better <= value:
-            break
-        best, value = moved, better
-    return best
-
-
-def _balanced_pass(
-    part: np.ndarray,
-    graph: csr_array,
-    balance: Balance,
-    surplus: float,
-    random: np.random.Generator,
-) -> tuple[np.ndarray, float]:
-    """A pass, in which no vertex goes into a part twice: (the best state, its value).
-
-    What is out goes into a part, and its neighbours elsewhere go out: that which costs
-    least first.
-    """
-    labels, weight, target = balance.labels, balance.weight, balance.target
-    near = neighbours(part, graph, len(target), weight)
-    counts, sizes = balance.counts(part), np.zeros(len(target))
-    total, entered = balance.kept(part), np.zeros(len(part), bool)
-
-    def value() -> float:
-        return total - surplus * float(np.maximum(counts - target, 0).sum())
-
-    best, highest, stalled = part.copy(), value(), 0
-    while stalled < BALANCED_STALLED:
-        out = np.flatnonzero((part < 0) & ~entered)
-        if not len(out):
-            break
-        cost = near[out].sum(axis=1)[:, None] - near[out] + random.random((len(out), 1))
-        cost = cost + surplus * (counts >= target).T[labels[out]]
-        if weight is not None:
-            cost = cost - weight[out][:, None]
-        at, new = np.unravel_index(np.argmin(cost), cost.shape)
-        v = int(out[at])
-        linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-        across = linked[(part[linked] >= 0) & (part[linked] != new)]
-        for u in across.tolist():
-            counts[part[u], labels[u]] -= 1
-            total -= 1 if weight is None else int(weight[u])
-            change(u, -1, part, near, sizes, graph, weight)
-        change(v, int(new), part, near, sizes, graph, weight)
-        counts[new, labels[v]] += 1
-        total += 1 if weight is None else int(weight[v])
-        entered[v], now = True, value()
-        stalled = 0 if now > highest else stalled + 1
-        if now > highest:
-            best, highest = part.copy(), now
-    return best, highest
