@@ -23,7 +23,6 @@ from jaxalign.homology import api
 from jaxalign.homology.api import Definition, HomologyOptions
 from jaxalign.io import corpus_files, delimited, output
 from jaxalign.io.delimited import KnownNames
-from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
 
@@ -141,16 +140,12 @@ def write_table(path: str | None, columns: dict, verb: VerbOptions) -> None:
     have."""
     if path is None and verb.summary.json:
         return
-    delimited.write_list(path or output.STDOUT, columns, _field)
+    delimited.write_list(path or output.STDOUT, columns, delimited.text_field)
 
 
 def known_names(path: str, read: Inputs) -> KnownNames:
     """The names that tables may call the sequences of a file by."""
     return KnownNames(set(read.sequences[0].names), path)
-
-
-def _field(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else written(str(value))
 
 
 def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> None:

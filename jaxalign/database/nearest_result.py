@@ -87,6 +87,8 @@ class Nearest:
     by: str
     info: dict
 
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
+
     def __len__(self) -> int:
         return len(self.test)
 
@@ -143,10 +145,6 @@ class Nearest:
             "note": np.array(self.notes, object),
         }
 
-    def to_pandas(self) -> Any:
-        """``pandas.DataFrame``, one row a row (needs pandas)."""
-        return frames.to_pandas(self.columns())
-
     def heading(self) -> str:
         """How many were compared with how many."""
         tests = counted(len(self.tests), "test sequence")
@@ -174,15 +172,9 @@ class Nearest:
             for name, count in rows
         ]
 
-    def __repr__(self) -> str:
-        return f"<Nearest: {self.heading()}>"
-
     def __str__(self) -> str:
         lines = [self.heading(), self.definition, "identity       tests   share"]
         return "\n".join([*lines, *self.band_lines()])
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
     def lines(self, count: int) -> list[str]:
         """The tests with the nearest sequences, one a line."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.io import output
-from jaxalign.model import profile
+from jaxalign.model import frames, profile
 from jaxalign.model.alphabet import Alphabet
 from jaxalign.model.names import written
 from jaxalign.model.operations import D, I, M
@@ -421,7 +421,7 @@ class PassSummary:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FamilyAlignment:
     """The relatives of a query, aligned to its positions.
 
@@ -449,16 +449,31 @@ class FamilyAlignment:
     passes: tuple[PassSummary, ...]
     converged: bool
 
+    to_pandas, to_arrow, to_polars = frames.METHODS[:3]
+    __repr__, _repr_html_ = frames.METHODS[-2:]
+
     def __len__(self) -> int:
         """Rows, the query included."""
         return len(self.codes)
 
-    def __repr__(self) -> str:
-        return f"<FamilyAlignment of {self.name!r}: {len(self)} rows, {self._state()}>"
-
-    def _state(self) -> str:
+    def heading(self) -> str:
+        """The query, how many rows and passes there are, and the diversity."""
         count = len(self.passes)
-        return f"{count} pass{'es' * (count != 1)}, Neff {self.neff:.1f}"
+        passes = f"{count} pass{'es' * (count != 1)}"
+        return f"{self.name!r}, {len(self)} rows, {passes}, Neff {self.neff:.1f}"
+
+    def columns(self) -> dict[str, Any]:
+        """A row a row of the alignment, the query's first: its name, its span and
+        statistics, and itself as in a3m."""
+        table, whole = self.table, len(self.query)
+        return {
+            "name": np.array(self.names, object),
+            "start": np.concatenate([[0], table["target_start"]]),
+            "end": np.concatenate([[whole], table["target_end"]]),
+            "evalue": np.concatenate([[np.nan], table["evalue"]]),
+            "bits": np.concatenate([[np.nan], table["bits"]]),
+            "row": np.array(self.rows(), object),
+        }
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -264,6 +264,8 @@ class Audit:
     nearest: tuple[NearestAcross, ...]
     future_others: Future | None = None  # where a thread computes ``others``
 
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
+
     @property
     def holds(self) -> bool:
         """Whether no pair across is at or above the cut."""
@@ -350,18 +352,12 @@ class Audit:
         )
         return page(self.heading(), sections)
 
-    def to_pandas(self) -> Any:
-        """``pandas.DataFrame`` of the worst pairs (needs pandas)."""
-        return frames.to_pandas(self.worst)
-
-    def __repr__(self) -> str:
-        return f"<Audit: {self.heading()}>"
+    def columns(self) -> dict[str, Any]:
+        """The worst pairs, the worst first."""
+        return self.worst
 
     def __str__(self) -> str:
         return "\n".join((self.heading(), f"a leak: {self.definition}", *self.lines()))
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
     def heading(self) -> str:
         """How many pairs there are, how many leaks, and what is in no part."""

@@ -378,6 +378,8 @@ class PairSplit:
     definition: Definition
     info: dict[str, Any]
 
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
+
     def __len__(self) -> int:
         """Parts."""
         return len(self.names)
@@ -409,10 +411,6 @@ class PairSplit:
             "part": parts[self.part],
         }
 
-    def to_pandas(self) -> Any:
-        """``pandas.DataFrame``, one row a pair (needs pandas)."""
-        return frames.to_pandas(self.columns())
-
     def heading(self) -> str:
         """Sizes of the parts, and what was removed, with its bound."""
         parts = zip(self.names, self.sizes.tolist(), strict=True)
@@ -425,9 +423,6 @@ class PairSplit:
             f"{text}; {len(self.removed):,} of {len(self.part):,} pairs removed by a "
             f"search; any split with these shares removes {least:,} or more"
         )
-
-    def __repr__(self) -> str:
-        return f"<PairSplit: {self.heading()}>"
 
     def __str__(self) -> str:
         says = (SAYS if self.groups is None else SAYS_OF_GROUPS)[self.cold]
@@ -595,6 +590,8 @@ class PairAudit:
     ----------
     names : tuple of str
         Of the parts, in their order.
+    part : int32 (pairs,)
+        -1 of a pair that is in none.
     leaking : bool (pairs,)
         Pairs that break the rule: with a near one in another part, or for ``one`` with
         both sides near a pair of an earlier part.
@@ -607,11 +604,14 @@ class PairAudit:
     """
 
     names: tuple[str, ...]
+    part: np.ndarray
     leaking: np.ndarray
     cold: str
     grouped: bool
     definition: Definition
     info: dict[str, Any]
+
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
     @property
     def leaks(self) -> int:
@@ -623,15 +623,18 @@ class PairAudit:
         """Whether no pair breaks the rule."""
         return self.leaks == 0
 
+    def columns(self) -> dict[str, Any]:
+        """A row a pair: its number from 0, its part, and whether it breaks the rule."""
+        parts = np.array([*self.names, REMOVED], object)
+        number = np.arange(len(self.part))
+        return {"pair": number, "part": parts[self.part], "leaks": self.leaking}
+
     def heading(self) -> str:
         """How many pairs there are, and how many of them break the rule."""
         count = f"{self.leaks:,} of {len(self.leaking):,} pairs leak"
         count = count if self.leaks else f"no leak in {len(self.leaking):,} pairs"
         says = (SAYS_OF_GROUPS if self.grouped else SAYS)[self.cold]
         return f"{count} across {', '.join(self.names)}; {CLASSES[self.cold]}: {says}"
-
-    def __repr__(self) -> str:
-        return f"<PairAudit: {self.heading()}>"
 
     def __str__(self) -> str:
         return f"{self.heading()}\nnear: {self.definition}"
@@ -687,7 +690,7 @@ def audit_pairs_of(
             leaking = leaking | other
     about = counts.about()
     grouped = pairs.groups is not None
-    return PairAudit(names, leaking, cold, grouped, definition, about)
+    return PairAudit(names, part, leaking, cold, grouped, definition, about)
 
 
 def _shared(keys: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from html import escape
 from math import ceil, log
 from typing import Any
 
@@ -55,6 +54,8 @@ class Purge:
     cut: PurgeCut
     info: dict
 
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
+
     def __len__(self) -> int:
         return len(self.removed)
 
@@ -73,10 +74,6 @@ class Purge:
             self.cut.column: self.value,
         }
 
-    def to_pandas(self) -> Any:
-        """``pandas.DataFrame``, one row a removed sequence (needs pandas)."""
-        return frames.to_pandas(self.columns())
-
     def heading(self) -> str:
         """How many are removed, and how many stay."""
         stay = self.size - len(self)
@@ -86,14 +83,8 @@ class Purge:
             f"{stay:,} stay"
         )
 
-    def __repr__(self) -> str:
-        return f"<Purge: {self.heading()}>"
-
     def __str__(self) -> str:
         return f"{self.heading()}\nnear: {self.cut}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
 
 @dataclass

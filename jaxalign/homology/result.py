@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,8 @@ class Clusters:
     definition: Definition
     info: dict
 
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
+
     def __len__(self) -> int:
         """Clusters."""
         return len(self.representatives)
@@ -78,18 +79,8 @@ class Clusters:
             columns if self.identity is None else columns | {"identity": self.identity}
         )
 
-    def to_pandas(self) -> Any:
-        """``pandas.DataFrame``, one row a sequence (needs pandas)."""
-        return frames.to_pandas(self.columns())
-
-    def __repr__(self) -> str:
-        return f"<Clusters: {self.heading()}>"
-
     def __str__(self) -> str:
         return f"{self.heading()}\n{self.method}, {self.definition}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
     def heading(self) -> str:
         largest = int(self.sizes.max(initial=0))
@@ -127,6 +118,8 @@ class Split:
     labels: Labels | None
     definition: Definition
     info: dict
+
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
     def __len__(self) -> int:
         """Parts."""
@@ -198,19 +191,9 @@ class Split:
             "component": self.groups,
         }
 
-    def to_pandas(self) -> Any:
-        """``pandas.DataFrame``, one row a sequence (needs pandas)."""
-        return frames.to_pandas(self.columns())
-
-    def __repr__(self) -> str:
-        return f"<Split: {self.heading()}>"
-
     def __str__(self) -> str:
         lines = (self.heading(), self.nearness(), *self.notes())
         return "\n".join((*lines, f"apart: {self.definition}"))
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
     def heading(self) -> str:
         """Sizes of the parts, and what was removed."""

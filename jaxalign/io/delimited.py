@@ -398,6 +398,24 @@ def write_list(path: str, columns: dict, field: Callable[[object], str]) -> None
         output.write_text(path, list_lines(columns, field, separator))
 
 
+def write_columns(path: str, columns: dict, force: bool) -> None:
+    """Write the columns of a result, numbers of six digits.
+
+    Raises
+    ------
+    UsageError
+        The suffix names no format of lists, or the file exists.
+    """
+    check_list_format(path)
+    output.check(path, force)
+    write_list(path, columns, text_field)
+
+
+def text_field(value: object) -> str:
+    """A value as one field of text."""
+    return f"{value:.6g}" if isinstance(value, float) else written(str(value))
+
+
 def list_lines(
     columns: dict, field: Callable[[object], str], separator: str = "\t"
 ) -> list[str]:

@@ -3,11 +3,15 @@
 Columns are a dict of arrays or lists of one length.
 """
 
+import os
+from html import escape
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model import WRITERS
 
 
 def to_pandas(columns: dict):
@@ -58,6 +62,71 @@ def _plain(column: np.ndarray | list):
     if isinstance(column, np.ndarray) and column.dtype == object:
         return column.tolist()
     return column
+
+
+# ------------------------------------------------------------------------------
+# The methods of a result that is columns with a heading: a class that has ``columns``
+# and ``heading`` takes them all from ``METHODS``.
+
+
+class Columnar(Protocol):
+    """A result of rows that are no alignments."""
+
+    def columns(self) -> dict[str, Any]:
+        """The rows as columns: arrays of one length, by name."""
+        ...
+
+    def heading(self) -> str:
+        """The result in one line."""
+        ...
+
+
+def as_pandas(self: Columnar) -> Any:
+    """``pandas.DataFrame`` of ``columns()`` (needs pandas)."""
+    return to_pandas(self.columns())
+
+
+def as_arrow(self: Columnar) -> Any:
+    """``pyarrow.Table`` of ``columns()`` (needs pyarrow)."""
+    return to_arrow(self.columns())
+
+
+def as_polars(self: Columnar) -> Any:
+    """``polars.DataFrame`` of ``columns()`` (needs polars)."""
+    return to_polars(self.columns())
+
+
+def write(self: Columnar, path: str | os.PathLike[str], force: bool = False) -> None:
+    """Write ``columns()`` as .tsv, .csv or .parquet, as the suffix says.
+
+    Parameters
+    ----------
+    path : path
+        ``-`` is standard output.
+    force : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    UsageError
+        No such format, or the file exists.
+    """
+    writer = import_module(WRITERS["columns"])
+    writer.write_columns(os.fspath(path), self.columns(), force)
+
+
+def short(self: Columnar) -> str:
+    """The name of the class and the heading, for ``repr``."""
+    return f"<{type(self).__name__}: {self.heading()}>"
+
+
+def html(self: Columnar) -> str:
+    """``str`` of the result as a paragraph, for a notebook."""
+    return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+
+
+# to_pandas, to_arrow, to_polars, write, __repr__ and _repr_html_
+METHODS = as_pandas, as_arrow, as_polars, write, short, html
 
 
 # ------------------------------------------------------------------------------

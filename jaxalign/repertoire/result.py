@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -49,6 +48,8 @@ class RepertoireGraph:
     reference: Receptors | None
     plan: RepertoirePlan
     seconds: float
+
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
     def __len__(self) -> int:
         """Receptors."""
@@ -122,23 +123,13 @@ class RepertoireGraph:
             columns["cluster"] = np.where(known, cluster, -1)
         return columns
 
-    def to_pandas(self) -> Any:
-        """``pandas.DataFrame``, one row for each row of the caller (needs pandas)."""
-        return frames.to_pandas(self.columns())
-
     def save(self, path: str) -> None:
         """Write the matrix as ``.npz``, which ``scipy.sparse.load_npz`` reads."""
         with open(path, "wb") as handle:
             save_npz(handle, self.matrix, compressed=True)
 
-    def __repr__(self) -> str:
-        return f"<RepertoireGraph: {self.heading()}>"
-
     def __str__(self) -> str:
         return "\n".join((self.heading(), str(self.plan.definition), *self.problems()))
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
 
     def heading(self) -> str:
         """How many receptors and edges."""
