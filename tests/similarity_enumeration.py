@@ -76,46 +76,6 @@ def log_sum(x):
     return np.max(x) + np.log(np.sum(np.exp(x - np.max(x))))
 
 
-def positional(S, opening, extending, T, mode):
-    """Score and expected costs where gap costs depend on the place.
-
-    ``opening`` and ``extending`` are pairs of (m, n): of the query's residues and of
-    the target's. Between two pairs the query's residues come first. Modes ``local``
-    and ``global``; also returns the expected counts, in the order of the costs.
-    """
-    m, n = S.shape
-    scores, counts = [], []
-    for path in paths(m, n):
-        if "DI" in path:
-            continue
-        start, end = 0, len(path)
-        if mode == "local":
-            core = path.strip("ID")
-            lead = path[: path.index(core)] if core else path
-            # One string of all those that differ in what lies outside the core.
-            if lead != "I" * lead.count("I") + "D" * lead.count("D"):
-                continue
-            start, end = len(lead), len(lead) + len(core)
-        score, count = 0.0, np.zeros((2, 2, m, n))
-        for k in range(start, end):
-            i, j = end_of(path[: k + 1])
-            if path[k] == "M":
-                score += S[i - 1, j - 1]
-                continue
-            at = max(i - 1, 0), max(j - 1, 0)
-            more, side = path[k] == path[k - 1] and k > start, "ID".index(path[k])
-            score -= (extending if more else opening)[side][at]
-            count[int(more), side][at] += 1
-        scores.append(score / T)
-        counts.append(count)
-    p = np.exp(np.array(scores) - log_sum(np.array(scores)))
-    return T * log_sum(np.array(scores)), np.einsum("k,kabij->abij", p, counts)
-
-
-def end_of(path):
-    return len(path) - path.count("D"), len(path) - path.count("I")
-
-
 # --- costs of any form: by sequence, by residue, by cell; all modes; a band
 
 

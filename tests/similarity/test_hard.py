@@ -243,33 +243,6 @@ def test_hits_of_letters_and_of_a_batch():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("adjacent", [True, False])
-def test_the_k_best_by_enumeration(adjacent):
-    """All scores, in order; different alignments with these scores; fewer than k."""
-    rng = np.random.default_rng(12)
-    for (mode, free), (m, n) in product(MODES[::4], [(3, 4), (4, 3), (2, 1)]):
-        free, k = free or frozenset(), 6
-        s = rng.normal(size=(m, n)).astype("f4") * 2
-        costs = rng.uniform(0.1, 1.5, (2, 2, m, n)).astype("f4")
-        options = {"mode": mode, "free_ends": free or None, "adjacent_gaps": adjacent}
-        found = jaxalign.k_best(
-            k, s, gap_open=tuple(costs[0]), gap_extend=tuple(costs[1]), **options
-        )
-        every = sets(m, n, mode, free, True, 1.0, 1.0).pairs
-        where = [[*zip(*np.nonzero(pairs), strict=True)] for pairs in every]
-        totals = [total_of(s, costs, pairs, mode, free, adjacent) for pairs in where]
-        totals = [-np.inf] * k + sorted(totals)
-        np.testing.assert_allclose(found.score, totals[: -k - 1 : -1], atol=1e-5)
-        real = found.score > -np.inf
-        partners = found.partners[real].tolist()
-        assert len({*map(tuple, partners)}) == len(partners)
-        for one, score in zip(partners, found.score, strict=False):
-            pairs = [(i, j) for i, j in enumerate(one) if j >= 0]
-            total = total_of(s, costs, pairs, mode, free, adjacent)
-            np.testing.assert_allclose(total, score, atol=1e-5)
-
-
-@pytest.mark.slow
 def test_the_k_best_of_a_batch():
     s = np.random.default_rng(13).normal(size=(2, 3, 6, 7)).astype("f4")
     gaps = {"gap_open": 1.0, "gap_extend": 0.5, "mode": "local"}

@@ -1,12 +1,10 @@
 """A table in slabs of columns: the path of one table, also after an interruption."""
 
-import random
 from functools import partial
 
 import numpy as np
 import pytest
 from long_cases import (
-    KINDS,
     TILE,
     have_long_pairs,
     have_small_blocks,
@@ -19,7 +17,7 @@ from long_cases import (
 import jaxalign
 from jaxalign.io import runs
 from jaxalign.io.runs import Checkpoint
-from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
+from jaxalign.model.scoring import Scoring, as_scoring
 from jaxalign.pairs import jobs
 from jaxalign.pairs.long import align
 from jaxalign.pairs.long import align as long_align
@@ -60,36 +58,6 @@ class Counted:
                 raise Killed
             self.slabs += 1
         return fill_by_tiles(pair, block, *args, tile=TILE, **options)
-
-
-@pytest.mark.parametrize(
-    "kind, mode",
-    [
-        *(("near", mode) for mode in ("global", "semiglobal", "local")),
-        pytest.param("random", "local", marks=pytest.mark.slow),
-        pytest.param("repeats", "global", marks=pytest.mark.slow),
-        pytest.param("repeats", "semiglobal", marks=pytest.mark.slow),
-    ],
-)
-def test_a_table_in_slabs(kind, mode):
-    pair = pair_of(*sequences(kind, 3), as_scoring(Scoring()), mode)
-    for pruned in (True, False):
-        fill = Counted(pair.m)
-        found = answer(pair, pruned, SOME, fill)
-        assert found == wanted(pair, mode, frozenset())
-        assert fill.slabs == min(8, -(-pair.m * pair.n // 9000)) > 2
-
-
-@pytest.mark.parametrize(
-    "seed", [0, 1, 2, *(pytest.param(x, marks=pytest.mark.slow) for x in range(3, 6))]
-)
-def test_some_free_ends(seed):
-    choose = random.Random(seed)
-    free = frozenset(end for end in FREE_ENDS if choose.random() < 0.5)
-    costs = choose.choice([(11, 1), (5, 0), (4, 4), (3, 2)])
-    scoring = as_scoring(Scoring(gap_open=costs[0], gap_extend=costs[1]))
-    pair = pair_of(*sequences(KINDS[seed % 3], seed), scoring, "global", free)
-    assert answer(pair, True, SOME) == wanted(pair, "global", free)
 
 
 def test_the_first_of_equal_local_ends_in_any_slab():
