@@ -1,7 +1,7 @@
 """Whatever comes in, an answer or a documented refusal goes out, no other exception.
 
-Hypothesis draws files and options that are nearly right. `make test` draws a few dozen
-of each, always the same ones; `make test-all` draws others each time, and more.
+Hypothesis draws files and options that are nearly right, always the same ones: a few
+dozen of each for `make test`, and some hundred for `make test-all`.
 """
 
 import json
@@ -24,30 +24,31 @@ from jaxalign.model import scoring
 from jaxalign.model.alphabet import UNKNOWN_POLICIES
 from jaxalign.model.scoring import Scoring
 
-SHORT, LONG = 60, 1500
-FEW = 12  # of examples for which a command is run
+SHORT, LONG = 60, 500
+FEW, MORE = 12, 120  # examples for which a command is run
 PROTEIN = Scoring().alphabet
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-def lengths(short):
-    """A few examples, always the same, and many with the slow tests."""
+def lengths(short, long):
+    """A few examples, and many with the slow tests."""
     return pytest.mark.parametrize(
-        "run",
-        [
-            partial(settings, max_examples=short, derandomize=True),
-            pytest.param(partial(settings, max_examples=LONG), marks=pytest.mark.slow),
-        ],
-        ids=["short", "long"],
+        "count", [short, pytest.param(long, marks=pytest.mark.slow)]
     )
 
 
-every_length, every_length_of_commands = lengths(SHORT), lengths(FEW)
+every_length, every_length_of_commands = lengths(SHORT, LONG), lengths(FEW, MORE)
 
 
-def fuzz(run, check, *drawn):
-    """Run a check on examples."""
-    bounds = run(deadline=None, database=None, suppress_health_check=QUIET)
+def fuzz(count, check, *drawn):
+    """Run a check on so many examples."""
+    bounds = settings(
+        max_examples=count,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=QUIET,
+    )
     bounds(given(st.tuples(*drawn))(lambda values: check(*values)))()
 
 
@@ -98,7 +99,7 @@ FASTA = pieces(
 
 
 @every_length
-def test_fasta(run, tmp_path):
+def test_fasta(count, tmp_path):
     path = tmp_path / "a.fa"
 
     def check(words, unknown):
@@ -113,7 +114,7 @@ def test_fasta(run, tmp_path):
                 PROTEIN.letters
             )
 
-    fuzz(run, check, FASTA, st.sampled_from(UNKNOWN_POLICIES))
+    fuzz(count, check, FASTA, st.sampled_from(UNKNOWN_POLICIES))
 
 
 # ---------------------------------------------------------------------------- matrices
@@ -140,7 +141,7 @@ MATRIX = pieces(
 
 
 @every_length
-def test_matrix_files(run, tmp_path):
+def test_matrix_files(count, tmp_path):
     path = tmp_path / "m.txt"
 
     def check(words, opening):
@@ -152,11 +153,11 @@ def test_matrix_files(run, tmp_path):
         made = answered(Scoring, str(path), opening, 1)
         assert made is None or made.scores.shape == (made.alphabet.size,) * 2
 
-    fuzz(run, check, MATRIX, st.sampled_from([1, 1.5, 11, 1e9, 1 / 3, np.nan]))
+    fuzz(count, check, MATRIX, st.sampled_from([1, 1.5, 11, 1e9, 1 / 3, np.nan]))
 
 
 @every_length
-def test_matrices_as_arrays(run):
+def test_matrices_as_arrays(count):
     letters = st.one_of(
         st.text(max_size=4), st.sampled_from(["AC", "ACGT", "", None, 7])
     )
@@ -168,7 +169,7 @@ def test_matrices_as_arrays(run):
         answered(Scoring, (names, np.full((2, 2), 3)))
         answered(Scoring, match=1, mismatch=0, alphabet=names)
 
-    fuzz(run, check, letters, rows)
+    fuzz(count, check, letters, rows)
 
 
 # ------------------------------------------------------------- manifests and indices
@@ -218,7 +219,7 @@ MANIFEST = {
 
 
 @every_length
-def test_embeddings(run, tmp_path):
+def test_embeddings(count, tmp_path):
     """Bytes of an npz file, changed and cut."""
     path = tmp_path / "a.npz"
     np.savez(path, a=np.ones((3, 2), np.float32), b=np.zeros((0, 2)))
@@ -234,11 +235,11 @@ def test_embeddings(run, tmp_path):
 
     places = st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255))
     ends = st.one_of(st.just(len(whole)), st.integers(0, len(whole)))
-    fuzz(run, check, st.lists(places, max_size=3), ends)
+    fuzz(count, check, st.lists(places, max_size=3), ends)
 
 
 @every_length
-def test_manifests(run, tmp_path):
+def test_manifests(count, tmp_path):
     def check(text, resume):
         (tmp_path / runs.DATASET_MANIFEST).write_bytes(text)
         answered(runs.begin, str(tmp_path), MANIFEST, resume, False, False)
@@ -247,11 +248,11 @@ def test_manifests(run, tmp_path):
         assert found is None or runs.digest(found)
 
     texts = st.one_of(changed(MANIFEST), changed(MANIFEST), WRONG_JSON)
-    fuzz(run, check, texts, st.booleans())
+    fuzz(count, check, texts, st.booleans())
 
 
 @every_length_of_commands
-def test_certificates(run, tmp_path, monkeypatch, capsys):
+def test_certificates(count, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, letters in (("a.fa", "MKVLAT"), ("b.fa", "MKVLWW")):
         (tmp_path / name).write_text(f">{name}\n{letters}\n")
@@ -264,7 +265,7 @@ def test_certificates(run, tmp_path, monkeypatch, capsys):
         command(capsys, "audit", *files, "--certificate", "c.json", "-q")
 
     texts = st.one_of(changed(written), changed(written), WRONG_JSON)
-    fuzz(run, check, texts, st.sampled_from([(), ("a.fa", "b.fa"), ("a.fa",)]))
+    fuzz(count, check, texts, st.sampled_from([(), ("a.fa", "b.fa"), ("a.fa",)]))
 
 
 LABELS = pieces(
@@ -274,7 +275,7 @@ LABELS = pieces(
 
 
 @every_length_of_commands
-def test_labels_and_parts(run, tmp_path, monkeypatch, capsys):
+def test_labels_and_parts(count, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.fa").write_text(">a\nMKVLAT\n>b\nWWWW\n")
 
@@ -286,7 +287,7 @@ def test_labels_and_parts(run, tmp_path, monkeypatch, capsys):
         else:
             command(capsys, "audit", "s.fa", "--split", "t", "--max-identity", "1")
 
-    fuzz(run, check, LABELS, st.booleans())
+    fuzz(count, check, LABELS, st.booleans())
 
 
 NUMBERS = b" ".join([b"2.99573"] * 20)
@@ -301,7 +302,7 @@ FAMILY = pieces(
 
 
 @every_length_of_commands
-def test_families_of_a_profile(run, tmp_path, monkeypatch, capsys):
+def test_families_of_a_profile(count, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.fa").write_text(">a\nMKVLAT\n>b\nWWWW\n")
 
@@ -309,7 +310,7 @@ def test_families_of_a_profile(run, tmp_path, monkeypatch, capsys):
         (tmp_path / "family").write_bytes(b"".join(words))
         command(capsys, "search", "--profile", "family", "s.fa", "-q")
 
-    fuzz(run, check, FAMILY)
+    fuzz(count, check, FAMILY)
 
 
 @pytest.fixture
@@ -328,7 +329,7 @@ def opened(path, capsys):
 
 
 @every_length_of_commands
-def test_pages_of_an_index(run, index, capsys):
+def test_pages_of_an_index(count, index, capsys):
     data = index.read_bytes()
     length = struct.unpack("<I", data[16:20])[0]
     about = json.loads(data[20 : 20 + length])
@@ -340,11 +341,11 @@ def test_pages_of_an_index(run, index, capsys):
         index.write_bytes(page.ljust(encoded_database.PAGE, b"\0") + rest)
         opened(index, capsys)
 
-    fuzz(run, check, st.one_of(changed(about), changed(about), WRONG_JSON))
+    fuzz(count, check, st.one_of(changed(about), changed(about), WRONG_JSON))
 
 
 @every_length_of_commands
-def test_bytes_of_an_index(run, index, capsys):
+def test_bytes_of_an_index(count, index, capsys):
     whole = index.read_bytes()
     places = st.one_of(st.integers(0, 600), st.integers(4096, len(whole) - 1))
 
@@ -357,7 +358,7 @@ def test_bytes_of_an_index(run, index, capsys):
 
     changes = st.lists(st.tuples(places, st.integers(0, 255)), max_size=4)
     ends = st.one_of(st.just(len(whole)), st.integers(1, len(whole)))
-    fuzz(run, check, changes, ends)
+    fuzz(count, check, changes, ends)
 
 
 # ----------------------------------------------------------------------------- options
@@ -379,23 +380,23 @@ NAMES = (
 
 
 @every_length
-def test_options_of_python(run):
+def test_options_of_python(count):
     def check(options):
         plan = answered(jaxalign.plan, ["MKV", "MK"], ["MKV"] * 2, **options)
         assert plan is None or plan["pairs"] == 2
 
-    fuzz(run, check, st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=2))
+    fuzz(count, check, st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=2))
 
 
 @every_length
-def test_arguments_of_a_scoring(run):
+def test_arguments_of_a_scoring(count):
     names = ("matrix", "gap_open", "gap_extend", "match", "mismatch", "alphabet")
 
     def check(options):
         made = answered(Scoring, **options)
         assert made is None or made.open >= made.extend >= 0
 
-    fuzz(run, check, st.dictionaries(st.sampled_from(names), VALUES, max_size=3))
+    fuzz(count, check, st.dictionaries(st.sampled_from(names), VALUES, max_size=3))
 
 
 FORMS = st.recursive(
@@ -406,12 +407,12 @@ FORMS = st.recursive(
 
 
 @every_length
-def test_sequences_in_any_form(run):
+def test_sequences_in_any_form(count):
     def check(queries):
         answered(jaxalign.plan, queries, output="score")
         answered(jaxalign.plan, [queries], output="score")
 
-    fuzz(run, check, FORMS)
+    fuzz(count, check, FORMS)
 
 
 # Options of all verbs, but for those that ask for a cluster.
@@ -428,7 +429,7 @@ GIVEN = (
 
 
 @every_length_of_commands
-def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
+def test_words_of_a_command(count, tmp_path, monkeypatch, capsys):
     """There is no such input: what is right ends with exit code 3."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", None)
@@ -438,14 +439,14 @@ def test_words_of_a_command(run, tmp_path, monkeypatch, capsys):
     def check(verb, more, files):
         command(capsys, verb, *["none.fa"] * files, *more)
 
-    fuzz(run, check, verbs, words, st.integers(1, 3))
+    fuzz(count, check, verbs, words, st.integers(1, 3))
 
 
 # Receptors ---------------------------------------------------------------------------
 
 
 @every_length_of_commands
-def test_receptor_tables(run, capsys, tmp_path):
+def test_receptor_tables(count, capsys, tmp_path):
     path = tmp_path / "cells.tsv"
     names = ["junction_aa", "locus", "v_call", "cell_id", "umi_count", "", "x"]
     fields = st.sampled_from(
@@ -466,4 +467,4 @@ def test_receptor_tables(run, capsys, tmp_path):
         command(capsys, "repertoire", str(path), *more)
 
     heading = st.lists(st.sampled_from(names), min_size=2, max_size=4)
-    fuzz(run, check, heading, rows, words)
+    fuzz(count, check, heading, rows, words)

@@ -64,10 +64,11 @@ def jobs() -> dict[str, list[str]]:
     ],
 )
 def test_odd_numbers(job, values, capsys):
-    """Options have all of the values, or each another one of a few."""
+    """Options have each another one of a few, all of a few, or a quarter of many."""
     line = jobs()[job]
     for k, name in enumerate(numbers(line[0])):
-        for value in values or [FEW[k % len(FEW)]]:
+        some = MANY[k % 4 :: 4] if values == MANY else values
+        for value in some or [FEW[k % len(FEW)]]:
             given = [*without(line, name), f"{name}={value}"]
             code = main(given)
             out, err = capsys.readouterr()
