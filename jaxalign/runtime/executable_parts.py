@@ -7,6 +7,12 @@
 an executable. Of a program of one device these objects are shapes, dtypes, layouts and
 trees, which JSON holds as well. ``parts_of`` makes them, makes the objects again, and
 compares: what has more to it is not stored.
+
+JAX has no public call for this. Of its private modules this file needs
+``jax._src.compiler`` (``get_compile_options``), ``jax._src.lib`` (``xla_client``) and
+``jax._src.interpreters.pxla`` (``UnloadedMeshExecutable``, whose fields ``EMPTY``,
+``LAYOUTS`` and ``OTHERS`` name), and of a compiled program ``_executable``,
+``_no_kwargs`` and ``_params``. Where a JAX has others, nothing is stored.
 """
 
 import sys
@@ -58,7 +64,11 @@ def parts_of(
         It calls Python, say, or returns trees of classes of its own.
     """
     unloaded: Any = getattr(compiled._executable, "_unloaded_executable", None)
-    _check_fields(unloaded)
+    known = {*EMPTY, *LAYOUTS, *OTHERS}
+    if unloaded is None or {field.name for field in fields(unloaded)} != known:
+        raise Unstorable("this JAX has other parts")
+    if any(getattr(unloaded, name) for name in EMPTY):
+        raise Unstorable("it has effects")
     about = {
         "function": unloaded.name,
         "inputs": [_from_aval(aval) for aval in unloaded.input_avals],
@@ -77,15 +87,26 @@ def parts_of(
             for name in LAYOUTS
         },
     }
-    _compare(compiled, unloaded, about, call, device)
-    return about, _bytes_of(unloaded.xla_executable, device)
-
-
-def _bytes_of(executable: Any, device: Any) -> bytes:
-    """The serialised executable; for a device that is absent it is not loaded."""
+    # What is made again has to be the same program.
+    fields_again = _fields(about, device).items()
+    whole = (
+        all(
+            list(getattr(unloaded, name)) == list(value)
+            for name, value in fields_again
+            if isinstance(value, list)
+        )
+        and compiled.args_info == _arguments(about, call)
+        and compiled.out_tree == jax.tree.structure(_to_tree(about["output_tree"]))
+        and not compiled._params.const_args
+        and tuple(unloaded.device_list) == (device,)
+    )
+    if not whole:
+        raise Unstorable("JSON does not hold it")
+    executable = unloaded.xla_executable
     if hasattr(executable, "serialize"):
-        return executable.serialize()
-    return device.client.serialize_executable(executable)
+        return about, executable.serialize()
+    # For a device that is absent it is not loaded.
+    return about, device.client.serialize_executable(executable)
 
 
 def load(
@@ -115,14 +136,6 @@ def load(
     tree = jax.tree.structure(_to_tree(about["output_tree"]))
     known = _arguments(about, call), tree, about["no_kwargs"]
     return jax.stages.Compiled(unloaded.load(), [], *known)
-
-
-def _check_fields(unloaded: Any) -> None:
-    known = {*EMPTY, *LAYOUTS, *OTHERS}
-    if unloaded is None or {field.name for field in fields(unloaded)} != known:
-        raise Unstorable("this JAX has other parts")
-    if any(getattr(unloaded, name) for name in EMPTY):
-        raise Unstorable("it has effects")
 
 
 def _fields(about: dict[str, Any], device: Any) -> dict[str, Any]:
@@ -157,28 +170,6 @@ def _arguments(about: dict[str, Any], call: CallArrays) -> Any:
     ]
     positional, named = jax.tree.unflatten(call.tree, infos)
     return tuple(positional), named
-
-
-def _compare(
-    compiled: Any, unloaded: Any, about: dict[str, Any], call: CallArrays, device: Any
-) -> None:
-    """Refuse what would be another program when loaded."""
-    again = _fields(about, device)
-    same = (
-        list(getattr(unloaded, name)) == list(value)
-        for name, value in again.items()
-        if isinstance(value, list)
-    )
-    tree = jax.tree.structure(_to_tree(about["output_tree"]))
-    whole = (
-        all(same)
-        and compiled.args_info == _arguments(about, call)
-        and compiled.out_tree == tree
-        and not compiled._params.const_args
-        and tuple(unloaded.device_list) == (device,)
-    )
-    if not whole:
-        raise Unstorable("JSON does not hold it")
 
 
 def _from_aval(aval: Any) -> list[Any]:
@@ -226,15 +217,15 @@ def _to_tree(parts: Any) -> Any:
         return 0
     kind, *about, children = parts
     inner = [_to_tree(child) for child in children]
-    if kind == "dict":
-        return dict(zip(about[0], inner, strict=True))
-    if kind == "named":
-        return _named_tuple(*about)(*inner)
-    return {"tuple": tuple, "list": list, "none": _nothing}[kind](inner)
-
-
-def _nothing(_: list[Any]) -> None:
-    """The value that a node without children stands for."""
+    match kind:
+        case "dict":
+            return dict(zip(about[0], inner, strict=True))
+        case "named":
+            return _named_tuple(*about)(*inner)
+        case "none":
+            return None
+        case _:
+            return {"tuple": tuple, "list": list}[kind](inner)
 
 
 def _named_tuple(module: str, name: str) -> Any:

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -21,7 +22,13 @@ from jax.experimental.compilation_cache import compilation_cache
 import jaxalign
 from jaxalign import warmup
 from jaxalign.cli.main import main
-from jaxalign.runtime import machine, program_folder, program_key, programs
+from jaxalign.runtime import (
+    executable_parts,
+    machine,
+    program_folder,
+    program_key,
+    programs,
+)
 from jaxalign.runtime.pipeline import COUNTS, ProgramCounts
 
 FOLDER = program_folder.FOLDER
@@ -316,6 +323,19 @@ def test_no_pickle_is_read(folder, calls, monkeypatch):
     check(new_program())
     assert calls["compile"] == 1 and calls["load"] == 1
     assert not {"pickle", "serialize_executable"} & {*vars(programs)}
+
+
+def test_this_jax_has_the_private_parts_that_files_are_made_of():
+    """Without them every process would compile its programs, and not say why."""
+    compiled = jax.jit(lambda x: x + 1).lower(1).compile()
+    unloaded = compiled._executable._unloaded_executable
+    parts = executable_parts
+    known = {*parts.EMPTY, *parts.LAYOUTS, *parts.OTHERS}
+    assert {field.name for field in fields(unloaded)} == known
+    assert isinstance(unloaded, parts.pxla.UnloadedMeshExecutable)
+    assert callable(parts.compiler.get_compile_options)
+    assert callable(parts.lib.xla_client.DeviceList)
+    assert isinstance(compiled._no_kwargs, bool) and not compiled._params.const_args
 
 
 def test_a_file_says_what_it_is_for(folder):
