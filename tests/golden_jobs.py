@@ -12,7 +12,6 @@ JAX to the next: ``test_soft.py`` holds them against an enumeration, with a tole
     python tests/golden_jobs.py --check tests/golden/jobs.json [--quick]
     python tests/golden_jobs.py --write tests/golden/jobs.json
     python tests/golden_jobs.py --show K       the rows of group K, from 0
-    python tests/golden_jobs.py --oracle 0.03  that share of the rows against the oracle
 
 Only public names are used, so that everything behind them can move.
 """
@@ -310,15 +309,10 @@ def main() -> int:
     words.add_argument("--write", metavar="FILE")
     words.add_argument("--quick", action="store_true", help="the quick groups alone")
     words.add_argument("--show", metavar="K", type=int)
-    words.add_argument("--oracle", metavar="SHARE", type=float)
     asked = words.parse_args()
     some = quick() if asked.quick else groups()
     if asked.show is not None:
         return show(some[asked.show])
-    if asked.oracle is not None:
-        import golden_oracle
-
-        return golden_oracle.check(some, asked.oracle)
     if asked.check:
         return check(asked.check, some)
     if asked.write:
