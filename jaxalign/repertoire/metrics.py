@@ -17,6 +17,8 @@ from jaxalign.errors import UsageError
 from jaxalign.model.scoring import Scoring
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+STRETCH = 2**16  # pairs at a time: they stay in the cache
+LOWEST = -(2**30)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +136,6 @@ def letter_scores(scoring: Scoring) -> np.ndarray:
     return np.asarray(scoring.scores)[np.ix_(places, places)].astype(np.int64)
 
 
-# ------------------------------------------------------------------------------
-# Sums of a table over the positions of pairs of rows: distances without a gap.
-
-STRETCH = 2**16  # pairs at a time: they stay in the cache
-
-
 def pair_sums(
     table: np.ndarray, x: np.ndarray, y: np.ndarray, i: np.ndarray, j: np.ndarray
 ) -> np.ndarray:
@@ -159,12 +155,6 @@ def pair_sums(
         some = slice(start, start + STRETCH)
         sums[some] = flat[rows[i[some]] + y[j[some]]].sum(axis=1, dtype=np.int32)
     return sums
-
-
-# ------------------------------------------------------------------------------
-# Scores of global alignments with linear gap costs, near the diagonal, many pairs.
-
-LOWEST = -(2**30)
 
 
 def banded_scores(

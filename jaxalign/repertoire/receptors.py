@@ -1,4 +1,10 @@
-"""Rows of a caller as unique receptors: what is equal, and what is no sequence."""
+"""Rows of a caller, unique receptors, and distances of V genes.
+
+Columns of rearrangements become rows: one chain a row, or a cell a row
+(``rows_of_table``). Equal rows are one receptor, and rows without a distance are named
+(``unique_receptors``). Distances of V genes come from a table of the user's, or are
+TCRdist of their loops.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +20,15 @@ from jaxalign.repertoire.metrics import LETTERS, PositionMetric
 
 MAX_NAMED = 5  # rows that a message names
 DROPPED = -1
+LOOP_GAP = 4  # of each letter that a loop has more, as in TCRdist
+ARMS = {
+    "TRA": "VJ", "TRG": "VJ", "IGK": "VJ", "IGL": "VJ",
+    "TRB": "VDJ", "TRD": "VDJ", "IGH": "VDJ",
+}  # fmt: skip
+# How many of a chain there were; the first column that is there decides.
+ABUNDANCE = ("umi_count", "duplicate_count", "consensus_count")
+JUNCTION, GENE, CELL = "junction_aa", "v_call", "cell_id"
+NAMES = ("sequence_id", CELL)
 _CODE = np.full(256, 255, np.uint8)
 _CODE[[*map(ord, LETTERS)]] = np.arange(len(LETTERS))
 
@@ -299,12 +314,6 @@ def encoded(cdr3: list[str]) -> LetterCodes:
     return LetterCodes(_CODE[text], offsets, len(LETTERS))
 
 
-# ------------------------------------------------------------------------------
-# Distances of V genes: a table of the user's, or TCRdist of their loops.
-
-LOOP_GAP = 4  # of each letter that a loop has more, as in TCRdist
-
-
 @dataclass(frozen=True, eq=False)
 class GeneDistances:
     """Distances of V genes.
@@ -447,19 +456,6 @@ def _distance(x: np.ndarray, y: np.ndarray, metric: PositionMetric) -> int:
             parts += metric.table[short[-1 - right], long[-1 - right]].sum()
             distances.append(int(parts) + int(metric.penalty(more)))
     return min(distances)
-
-
-# ------------------------------------------------------------------------------
-# Columns of rearrangements as rows of receptors: one chain a row, or a cell a row.
-
-ARMS = {
-    "TRA": "VJ", "TRG": "VJ", "IGK": "VJ", "IGL": "VJ",
-    "TRB": "VDJ", "TRD": "VDJ", "IGH": "VDJ",
-}  # fmt: skip
-# How many of a chain there were; the first column that is there decides.
-ABUNDANCE = ("umi_count", "duplicate_count", "consensus_count")
-JUNCTION, GENE, CELL = "junction_aa", "v_call", "cell_id"
-NAMES = ("sequence_id", CELL)
 
 
 def rows_of_table(
