@@ -133,9 +133,9 @@ def repertoire_graph(
     ([[0, 12, 0], [12, 0, 0], [0, 0, 0]], [2, 1, 1], [0, 0, 1])
     """
     began = time.perf_counter()
-    chosen = RepertoireOptions(**options)
-    plan = plan_of(receptors, reference, chosen)
-    machine = machine_of(chosen)
+    checked = RepertoireOptions(**options)
+    plan = plan_of(receptors, reference, checked)
+    machine = machine_of(checked)
     (block,) = graph.blocks(plan, machine)
     seconds = time.perf_counter() - began
     return result_of(plan, block.edges, seconds, machine.threads)
@@ -173,9 +173,9 @@ def stream_repertoire(
     range(2, 3) [] []
     """
     check_whole("block_rows", block_rows, optional=False)
-    chosen = RepertoireOptions(**options)
-    plan = plan_of(receptors, reference, chosen, block_rows)
-    return graph.blocks(plan, machine_of(chosen))
+    checked = RepertoireOptions(**options)
+    plan = plan_of(receptors, reference, checked, block_rows)
+    return graph.blocks(plan, machine_of(checked))
 
 
 def plan_of(
@@ -190,14 +190,14 @@ def plan_of(
     ------
     InputError, UsageError
     """
-    definition, known = define(options), _gene_distances(options)
-    data = _unique(read_rows(receptors, options.chains), options, known)
+    definition, gene_distances = define(options), _gene_distances(options)
+    data = _unique(read_rows(receptors, options.chains), options, gene_distances)
     others = None
     if reference is not None:
-        others = _unique(read_rows(reference, options.chains), options, known)
+        others = _unique(read_rows(reference, options.chains), options, gene_distances)
     blocks = blocks_of(len(data), block_rows)
     combine = options.chains if options.chains in ("all", "any") else "sum"
-    return RepertoirePlan(data, others, definition, combine, known, blocks)
+    return RepertoirePlan(data, others, definition, combine, gene_distances, blocks)
 
 
 def result_of(
@@ -213,8 +213,8 @@ def result_of(
 def machine_of(options: RepertoireOptions) -> Machine:
     """Threads and bytes of some options."""
     threads = min(options.threads or pipeline.default_threads(), MAX_THREADS)
-    chosen = () if options.devices is None else resolve_devices(options.devices)
-    return Machine(threads, budget_of(options.memory_budget), chosen)
+    devices = () if options.devices is None else resolve_devices(options.devices)
+    return Machine(threads, budget_of(options.memory_budget), devices)
 
 
 def _gene_distances(options: RepertoireOptions) -> receptors.GeneDistances | None:
@@ -233,9 +233,9 @@ def _gene_distances(options: RepertoireOptions) -> receptors.GeneDistances | Non
 def _unique(
     rows: ReceptorRows,
     options: RepertoireOptions,
-    known: receptors.GeneDistances | None,
+    gene_distances: receptors.GeneDistances | None,
 ) -> Receptors:
-    gene_known = None if known is None else known.knows
+    gene_known = None if gene_distances is None else gene_distances.knows
     all_chains = options.chains in ("sum", "all")
     return unique_receptors(rows, options.bad, gene_known, all_chains)
 

@@ -141,9 +141,9 @@ def position_rectangles(
         for length in shorter.members:
             most = longer.longest - length
             for comparison in metric.comparisons(length, cutoff, most):
-                lengths = [length + more for more in comparison.more]
+                lengths = [length + surplus for surplus in comparison.surplus]
                 lengths = [n for n in lengths if n in longer.members]
-                if lengths and not (kind == "back" and 0 in comparison.more):
+                if lengths and not (kind == "back" and 0 in comparison.surplus):
                     about = metric, cutoff, edges, kind, bits
                     parts = shorter, longer, lengths, comparison
                     yield partial(_position_rectangle, *parts, *about)
@@ -165,14 +165,14 @@ def _position_rectangle(
     queries = a.members[comparison.length]
     targets = np.concatenate([b.members[n] for n in lengths])
     counts = [len(b.members[n]) for n in lengths]
-    more = np.repeat(np.array(lengths) - comparison.length, counts)
-    left = cutoff - metric.penalty(more)
-    penalties = cutoff - left
+    surplus = np.repeat(np.array(lengths) - comparison.length, counts)
+    largest = cutoff - metric.penalty(surplus)
+    penalties = cutoff - largest
 
     def letters(classes: LengthClasses, length: int) -> np.ndarray:
         """The letters of sequences that are compared, uint8 (sequences, positions)."""
-        ends = (length - 1 - k for k in comparison.right)
-        places = np.array([*comparison.left, *ends], np.intp)
+        ends = (length - 1 - k for k in comparison.from_end)
+        places = np.array([*comparison.from_start, *ends], np.intp)
         return np.take(classes.table(length), places, axis=1)
 
     def add(q: np.ndarray, t: np.ndarray, sums: np.ndarray) -> None:
@@ -189,12 +189,12 @@ def _position_rectangle(
 
     def check(q: np.ndarray, t: np.ndarray) -> None:
         sums = pair_sums(metric.table, x, y, q, t)
-        near = sums <= left[t]
-        add(q[near], t[near], sums[near])
+        within = sums <= largest[t]
+        add(q[within], t[within], sums[within])
 
-    limits = np.floor_divide(left * scale.numerator, scale.denominator)
-    triangle = kind == "same" and 0 in comparison.more
-    distances = RowDistances(x, y, left, add, metric.table)
+    limits = np.floor_divide(largest * scale.numerator, scale.denominator)
+    triangle = kind == "same" and 0 in comparison.surplus
+    distances = RowDistances(x, y, largest, add, metric.table)
     words = code_words(codes, x), code_words(codes, y)
     return Rectangle(*words, limits, triangle, check, distances)
 
@@ -228,15 +228,15 @@ class Bound:
     costs: LetterCosts
     cutoff: int
 
-    def limits(self, more: np.ndarray) -> np.ndarray:
+    def limits(self, surplus: np.ndarray) -> np.ndarray:
         """int32, of pairs whose lengths differ by so much; -1 where none is near."""
         costs = self.costs
         apart = self.kinds[:, None] != self.kinds[None, :]
         least = int(min(costs.costs[apart].min(initial=2**30), costs.alone))
-        gap = np.where(more > 0, costs.open + (more - 1) * costs.extend, 0)
-        left = self.cutoff - gap
-        unlike = left // max(least, 1)
-        return np.where(left < 0, -1, 2 * unlike + more).astype(np.int32)
+        gap = np.where(surplus > 0, costs.open + (surplus - 1) * costs.extend, 0)
+        allowance = self.cutoff - gap
+        unlike = allowance // max(least, 1)
+        return np.where(allowance < 0, -1, 2 * unlike + surplus).astype(np.int32)
 
     def words(self, sequences: LetterCodes) -> np.ndarray:
         """How often each kind of letter occurs, uint32 (words, n)."""
@@ -244,11 +244,11 @@ class Bound:
         rows = np.repeat(np.arange(count), sequences.lengths)
         flat = rows * kinds + self.kinds[sequences.codes]
         counts = np.bincount(flat, minlength=count * kinds).reshape(count, kinds)
-        each, more = divmod(32 * WORDS, kinds)
+        each, rest = divmod(32 * WORDS, kinds)
         packed = np.zeros((WORDS, count), np.uint32)
         bit = 0
         for kind in range(kinds):
-            for level in range(each + (kind < more)):
+            for level in range(each + (kind < rest)):
                 flags = (counts[:, kind] > level).astype(np.uint32)
                 packed[bit // 32] |= flags << np.uint32(bit % 32)
                 bit += 1
@@ -260,17 +260,17 @@ def best_bound(costs: LetterCosts, cutoff: int, sequences: LetterCodes) -> Bound
     another kind costs a level or more."""
     either = np.minimum(costs.costs, costs.costs.T)
     kinds = [linked_groups(either < x) for x in np.unique(either) if x > 0]
-    bounds = [Bound(some, costs, cutoff) for some in kinds if some.max() > 0]
+    bounds = [Bound(groups, costs, cutoff) for groups in kinds if groups.max() > 0]
     if not bounds or not len(sequences):
         return Bound(np.zeros(20, np.int64), costs, cutoff)
     draw = np.random.default_rng(SAMPLE_SEED)
     i, j = draw.integers(0, len(sequences), (2, SAMPLE))
-    more = np.abs(sequences.lengths[i] - sequences.lengths[j])
+    surplus = np.abs(sequences.lengths[i] - sequences.lengths[j])
 
     def passing(bound: Bound) -> int:
         words = bound.words(sequences)
         differ = np.bitwise_count(words[:, i] ^ words[:, j]).sum(axis=0)
-        return int((differ <= bound.limits(more)).sum())
+        return int((differ <= bound.limits(surplus)).sum())
 
     return min(bounds, key=passing)
 
@@ -314,8 +314,8 @@ class Comparer:
         i, j = (np.concatenate(side) for side in zip(*pairs, strict=True))
         if len(i):
             distance = self.distances(i, j)
-            near = distance <= self.cutoff
-            self.add(i[near], j[near], distance[near])
+            within = distance <= self.cutoff
+            self.add(i[within], j[within], distance[within])
 
     def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
         """Add pairs that are near."""
@@ -340,13 +340,13 @@ def add_near(
     edits : whether they are edit distances, which a GPU can compute itself
     """
     compare = Comparer(distances, bound.cutoff, edges, b is None, at_once)
-    other = a if b is None else b
+    second = a if b is None else b
     x_words = bound.words(a.sequences)
-    y_words = x_words if b is None else bound.words(other.sequences)
+    y_words = x_words if b is None else bound.words(second.sequences)
 
     def rectangle(m: int, n: int, limit: int) -> Rectangle:
         """The sequences of two lengths against each other."""
-        queries, targets = a.members[m], other.members[n]
+        queries, targets = a.members[m], second.members[n]
 
         def check(q: np.ndarray, t: np.ndarray) -> None:
             compare(queries[q], targets[t])
@@ -356,8 +356,8 @@ def add_near(
 
         exact = None
         if edits:
-            left = np.full(len(targets), bound.cutoff, np.int32)
-            exact = RowDistances(a.table(m), other.table(n), left, add)
+            largest = np.full(len(targets), bound.cutoff, np.int32)
+            exact = RowDistances(a.table(m), second.table(n), largest, add)
         words = x_words[:, queries], y_words[:, targets]
         limits = np.full(len(targets), limit, np.int32)
         return Rectangle(*words, limits, b is None and m == n, check, exact)
@@ -365,7 +365,7 @@ def add_near(
     making = [
         partial(rectangle, m, n, limit)
         for m in a.members
-        for n in other.members
+        for n in second.members
         if (limit := int(bound.limits(np.array(abs(n - m))))) >= 0
         and (b is not None or n >= m)
     ]

@@ -22,15 +22,15 @@ def near_words(queries: jax.Array, targets: jax.Array, limits: jax.Array) -> jax
     uint32 (q, groups)
         Bit b of [i, g] is for query i and target b * groups + g.
     """
-    near = jnp.zeros((queries.shape[1], targets.shape[2]), jnp.uint32)
+    mask = jnp.zeros((queries.shape[1], targets.shape[2]), jnp.uint32)
     for lane in range(LANES):
-        differ = jnp.zeros(near.shape, jnp.int32)
+        differ = jnp.zeros(mask.shape, jnp.int32)
         for word in range(queries.shape[0]):
             unequal = queries[word][:, None] ^ targets[word, lane][None, :]
             differ += jax.lax.population_count(unequal).astype(jnp.int32)
         bit = jnp.uint32(1 << lane)
-        near |= jnp.where(differ <= limits[lane][None, :], bit, jnp.uint32(0))
-    return near
+        mask |= jnp.where(differ <= limits[lane][None, :], bit, jnp.uint32(0))
+    return mask
 
 
 def first_columns(rows: jax.Array, most: int) -> jax.Array:

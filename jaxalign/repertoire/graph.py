@@ -181,10 +181,10 @@ def _add_aligned(
         options = PairOptions(output="score", threads=1)
         parts = [np.zeros(0, np.int64)]
         for start in range(0, len(i), PAIRS_ALIGNED_AT_ONCE):
-            some = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
+            span = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
             # Views have what a job reads of sequences.
-            queries: Any = views(encoded[0], i[some])
-            targets: Any = views(encoded[1], j[some])
+            queries: Any = views(encoded[0], i[span])
+            targets: Any = views(encoded[1], j[span])
             table = jobs.run("zip", queries, targets, scoring, options)
             parts.append(table["score"])
         return np.concatenate(parts)
@@ -204,10 +204,10 @@ def diagonals(m: int, n: int, gaps: LetterCosts, cutoff: int) -> range:
     sequence are beside a gap, and those of one of the two are lost.
     """
     low, high = min(0, n - m), max(0, n - m)
-    left, away = cutoff - gaps.open * (high - low), 2 * gaps.open + gaps.alone
-    more = min(left // away, max(m, n)) if away else max(m, n)
-    more = max(more, 0)
-    return range(low - more, high + more + 1)
+    allowance, away = cutoff - gaps.open * (high - low), 2 * gaps.open + gaps.alone
+    width = min(allowance // away, max(m, n)) if away else max(m, n)
+    width = max(width, 0)
+    return range(low - width, high + width + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +308,8 @@ def join(
     def links(part: int) -> int:
         """How many pairs of things the graph of a part links."""
         graph = graphs[part]
-        some = b[b[:, part] >= 0, part]
-        many = np.bincount(some, minlength=graph.width)[graph.columns]
+        values = b[b[:, part] >= 0, part]
+        many = np.bincount(values, minlength=graph.width)[graph.columns]
         sums = np.concatenate([[0], np.cumsum(many)])
         rows = a[a[:, part] >= 0, part]
         return int((sums[graph.starts[rows + 1]] - sums[graph.starts[rows]]).sum())
@@ -320,15 +320,18 @@ def join(
             real = i < j if one_set else np.ones(len(i), bool)
             i, j, distance = i[real], j[real], distance[real]
             if combine != "any":
-                for other in set(every) - {part}:
-                    more = graphs[other].look_up(a[i, other], b[j, other])
-                    linked = more >= 0
+                for second in set(every) - {part}:
+                    second_distance = graphs[second].look_up(a[i, second], b[j, second])
+                    linked = second_distance >= 0
                     i, j, distance = i[linked], j[linked], distance[linked]
-                    more = more[linked]
-                    both = distance + more, np.maximum(distance, more)
+                    second_distance = second_distance[linked]
+                    both = (
+                        distance + second_distance,
+                        np.maximum(distance, second_distance),
+                    )
                     distance = both[combine == "all"]
-            near = distance <= cutoff
-            edges.add(i[near], j[near], distance[near])
+            within = distance <= cutoff
+            edges.add(i[within], j[within], distance[within])
     return least(edges.parts)
 
 
@@ -349,19 +352,19 @@ class _Receptors:
     @property
     def sequences(self) -> tuple[LetterCodes, np.ndarray]:
         """The sequences of receptors that are one each, and who has them."""
-        values, (known, numbers) = self.receptors.values[0], self.parts(0)
-        return values.sequences(values.parts[known, 0]), np.flatnonzero(numbers >= 0)
+        values, (which, numbers) = self.receptors.values[0], self.parts(0)
+        return values.sequences(values.parts[which, 0]), np.flatnonzero(numbers >= 0)
 
     def parts(self, chain: int) -> tuple[np.ndarray, np.ndarray]:
         """(values that occur, int64; which of these each receptor has, -1 for none)."""
         numbers = self.receptors.of_chain[self.rows, chain]
-        known = numbers[numbers >= 0]
-        if (np.diff(known) > 0).all():
+        values = numbers[numbers >= 0]
+        if (np.diff(values) > 0).all():
             places = np.cumsum(numbers >= 0) - 1
         else:
-            known = np.unique(known)
-            places = np.searchsorted(known, numbers)
-        return known, np.where(numbers >= 0, places, -1)
+            values = np.unique(values)
+            places = np.searchsorted(values, numbers)
+        return values, np.where(numbers >= 0, places, -1)
 
 
 def blocks(plan: RepertoirePlan, machine: Machine) -> Iterator[EdgeBlock]:
@@ -378,26 +381,30 @@ def blocks(plan: RepertoirePlan, machine: Machine) -> Iterator[EdgeBlock]:
 
 
 def _edges(plan: RepertoirePlan, rows: range, machine: Machine) -> Edges:
-    some = _Receptors(plan.receptors, np.arange(rows.start, rows.stop))
+    rows_side = _Receptors(plan.receptors, np.arange(rows.start, rows.stop))
     one_set = plan.reference is None
     if plan.reference is None:  # pairs i < j: those before the block are not needed
-        others = _Receptors(plan.receptors, np.arange(rows.start, len(plan.receptors)))
+        columns_side = _Receptors(
+            plan.receptors, np.arange(rows.start, len(plan.receptors))
+        )
     else:
-        others = _Receptors(plan.reference, np.arange(len(plan.reference)))
+        columns_side = _Receptors(plan.reference, np.arange(len(plan.reference)))
     whole = one_set and rows.stop == len(plan.receptors)
     chains = range(len(plan.receptors.rows.chains))
     if len(chains) == 1 and plan.genes is None:
-        edges = _of_sequences(plan, some, others, whole, machine)
+        edges = _of_sequences(plan, rows_side, columns_side, whole, machine)
     else:
         graphs, sides = [], []
         for chain in chains:
-            graph, *numbers = _chain_graph(plan, chain, some, others, whole, machine)
+            graph, *numbers = _chain_graph(
+                plan, chain, rows_side, columns_side, whole, machine
+            )
             graphs.append(graph)
             sides.append(numbers)
         a, b = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
         about = plan.combine, plan.definition.cutoff, one_set, machine.budget
         edges = join(graphs, a, b, *about)
-    return _named(edges, some.rows, others.rows)
+    return _named(edges, rows_side.rows, columns_side.rows)
 
 
 def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> Edges:
@@ -416,13 +423,13 @@ def _at(numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def _of_sequences(
     plan: RepertoirePlan,
-    some: _Receptors,
-    others: _Receptors,
+    rows_side: _Receptors,
+    columns_side: _Receptors,
     whole: bool,
     machine: Machine,
 ) -> Edges:
     """Edges of receptors that are one sequence each: no join is needed."""
-    (a, owners), (b, theirs) = (side.sequences for side in (some, others))
+    (a, owners), (b, theirs) = (side.sequences for side in (rows_side, columns_side))
     if whole:
         return _named(near_pairs(a, None, plan.definition, machine), owners, owners)
     edges = _named(near_pairs(a, b, plan.definition, machine), owners, theirs)
@@ -436,15 +443,18 @@ def _of_sequences(
 def _chain_graph(
     plan: RepertoirePlan,
     chain: int,
-    some: _Receptors,
-    others: _Receptors,
+    rows_side: _Receptors,
+    columns_side: _Receptors,
     whole: bool,
     machine: Machine,
 ) -> tuple[Neighbours, np.ndarray, np.ndarray]:
     """The neighbours of the values of a chain, and which value each receptor has."""
-    (known, numbers), (theirs, places) = some.parts(chain), others.parts(chain)
-    values = [side.receptors.values[chain] for side in (some, others)]
-    parts = [values[0].parts[known], values[1].parts[theirs]]
+    (present, numbers), (theirs, places) = (
+        rows_side.parts(chain),
+        columns_side.parts(chain),
+    )
+    values = [side.receptors.values[chain] for side in (rows_side, columns_side)]
+    parts = [values[0].parts[present], values[1].parts[theirs]]
     sequences = [np.unique(x[:, 0], return_inverse=True) for x in parts]
     texts = [
         value.sequences(which)

@@ -29,16 +29,16 @@ class Comparison:
     ----------
     length : int
         Of the shorter sequence.
-    more : range
+    surplus : range
         How many letters the other one may have more.
-    left, right : range
+    from_start, from_end : range
         Positions that are compared, counted from the start and from the end.
     """
 
     length: int
-    more: range
-    left: range
-    right: range
+    surplus: range
+    from_start: range
+    from_end: range
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +64,15 @@ class PositionMetric:
     ctrim: int = 0
     fixed_gap: bool = True
 
-    def max_more(self, cutoff: int, longest: int) -> int:
+    def max_surplus(self, cutoff: int, longest: int) -> int:
         """How many letters more a sequence within the cutoff can have."""
         if self.gap_penalty is None:
             return 0
         return min(cutoff // self.gap_penalty, longest) if self.gap_penalty else longest
 
-    def penalty(self, more: Any) -> Any:
+    def penalty(self, surplus: Any) -> Any:
         """The cost of so many letters more."""
-        return more * (self.gap_penalty or 0)
+        return surplus * (self.gap_penalty or 0)
 
     def gap_places(self, length: int) -> range:
         """Letters of the shorter sequence before the gap."""
@@ -89,10 +89,12 @@ class PositionMetric:
         """Every way in which a sequence of a length may be compared."""
         positions = range(self.ntrim, max(length - self.ctrim, self.ntrim))
         yield Comparison(length, range(0, 1), positions, range(0))
-        more = range(1, self.max_more(cutoff, longest) + 1)
-        for place in self.gap_places(length) if more else ():
-            left = range(self.ntrim, place)
-            yield Comparison(length, more, left, range(self.ctrim, length - place))
+        surplus = range(1, self.max_surplus(cutoff, longest) + 1)
+        for place in self.gap_places(length) if surplus else ():
+            from_start = range(self.ntrim, place)
+            yield Comparison(
+                length, surplus, from_start, range(self.ctrim, length - place)
+            )
 
 
 def hamming() -> PositionMetric:
@@ -152,8 +154,8 @@ def pair_sums(
     sums = np.zeros(len(i), np.int32)
     rows = x.astype(np.uint16) * np.uint16(letters)
     for start in range(0, len(i), STRETCH):
-        some = slice(start, start + STRETCH)
-        sums[some] = flat[rows[i[some]] + y[j[some]]].sum(axis=1, dtype=np.int32)
+        span = slice(start, start + STRETCH)
+        sums[span] = flat[rows[i[span]] + y[j[span]]].sum(axis=1, dtype=np.int32)
     return sums
 
 

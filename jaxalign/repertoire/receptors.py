@@ -175,24 +175,24 @@ def unique_receptors(
     keys = _keys(rows, reasons, with_genes)
     if problems and bad == "keep":
         keys = [(k,) if key is None else key for k, key in enumerate(keys)]
-    kept: Any = slice(None)
+    places: Any = slice(None)
     if problems:
-        kept = [k for k, key in enumerate(keys) if key is not None]
-        keys = [keys[k] for k in kept]
+        places = [k for k, key in enumerate(keys) if key is not None]
+        keys = [keys[k] for k in places]
     vertex = np.full(len(rows), DROPPED, np.int64)
-    known, vertex[kept] = numbered(keys)
+    unique, vertex[places] = numbered(keys)
     with_vertex = np.flatnonzero(vertex >= 0)
-    first = np.zeros(len(known), np.int64)
+    first = np.zeros(len(unique), np.int64)
     first[vertex[with_vertex][::-1]] = with_vertex[::-1]
-    counts = np.bincount(vertex[with_vertex], minlength=len(known))
+    counts = np.bincount(vertex[with_vertex], minlength=len(unique))
     if len(rows.chains) == 1 and not (problems or with_genes):  # keys are sequences
-        own = np.arange(len(known))
-        chains = [(Values(known, [], own[:, None]), own)]
+        own = np.arange(len(unique))
+        chains = [(Values(unique, [], own[:, None]), own)]
     else:
         chains = [_values(rows, c, first, reasons, with_genes) for c in rows.chains]
     of_chain = [numbers for _, numbers in chains]
     of_chain = np.stack(of_chain, axis=1) if len(first) else np.zeros((0, len(chains)))
-    values = tuple(some for some, _ in chains)
+    values = tuple(value for value, _ in chains)
     of_chain = of_chain.astype(np.int64)
     return Receptors(rows, vertex, first, counts, values, of_chain, problems)
 
@@ -203,8 +203,8 @@ def numbered(items: list[Any]) -> tuple[list[Any], np.ndarray]:
     unique = [*dict.fromkeys(items)]
     if len(unique) == len(items):
         return unique, np.arange(len(items))
-    known = dict(zip(unique, count(), strict=False))
-    return unique, np.fromiter(map(known.__getitem__, items), np.int64, len(items))
+    numbers = dict(zip(unique, count(), strict=False))
+    return unique, np.fromiter(map(numbers.__getitem__, items), np.int64, len(items))
 
 
 def _all_fine(cdr3: list[Any]) -> bool:
@@ -248,7 +248,7 @@ def _by_reason(reasons: list[str | None]) -> dict[str, np.ndarray]:
     for row, reason in enumerate(reasons):
         if reason is not None:
             rows.setdefault(reason, []).append(row)
-    return {reason: np.array(some, np.int64) for reason, some in rows.items()}
+    return {reason: np.array(places, np.int64) for reason, places in rows.items()}
 
 
 def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray]) -> str:
@@ -259,7 +259,7 @@ def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray])
         + _shown(chain.cdr3[row] for chain in rows.chains)
         for row in bad[:MAX_NAMED]
     )
-    counts = ", ".join(f"{len(some):,} {why}" for why, some in problems.items())
+    counts = ", ".join(f"{len(places):,} {why}" for why, places in problems.items())
     origin = f"{rows.origin}: " if rows.origin else ""
     return (
         f"{origin}{len(bad):,} of {len(rows):,} rows have no distance ({counts}): "
@@ -269,8 +269,8 @@ def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray])
 
 
 def _shown(texts: Iterable[object]) -> str:
-    known = [repr(text) for text in texts if isinstance(text, str) and text]
-    return f", {', '.join(known)[:60]}" if known else ""
+    words = [repr(text) for text in texts if isinstance(text, str) and text]
+    return f", {', '.join(words)[:60]}" if words else ""
 
 
 def _keys(rows: ReceptorRows, reasons: list, with_genes: bool) -> list:
@@ -293,16 +293,16 @@ def _values(
 ):
     """(the unique values of a chain, int64 (receptors,): which of them each has)."""
     rows_of = first.tolist()
-    some = [k for k, x in enumerate(rows_of) if reasons[x] is None and chain.cdr3[x]]
+    places = [k for k, x in enumerate(rows_of) if reasons[x] is None and chain.cdr3[x]]
     numbers = np.full(len(first), -1, np.int64)
-    sequences, which = numbered([chain.cdr3[rows_of[k]] for k in some])
+    sequences, which = numbered([chain.cdr3[rows_of[k]] for k in places])
     if not with_genes:
-        numbers[some] = which
+        numbers[places] = which
         return Values(sequences, [], np.arange(len(sequences))[:, None]), numbers
     v_genes = chain.v_genes or [None] * len(rows)
-    genes, whose = numbered([v_genes[rows_of[k]] or "" for k in some])
+    genes, whose = numbered([v_genes[rows_of[k]] or "" for k in places])
     pairs = zip(which.tolist(), whose.tolist(), strict=True)
-    parts, numbers[some] = numbered(list(pairs))
+    parts, numbers[places] = numbered(list(pairs))
     return Values(sequences, genes, np.array(parts, np.int64).reshape(-1, 2)), numbers
 
 
@@ -419,17 +419,19 @@ def genes_from_loops(
     InputError
         Genes have different numbers of loops, or letters outside the twenty.
     """
-    names, known = [str(gene) for gene in loops], []
-    for gene, some in loops.items():
-        some = [some] if isinstance(some, str) else list(some)
-        known.append([x.replace(".", "").replace("-", "") for x in some])
-        if len(known[-1]) != len(known[0]):
-            raise InputError(f"V gene {gene}: {len(some)} loops, not {len(known[0])}")
-        if bad := [x for x in known[-1] if x.strip(LETTERS)]:
+    names, sequences = [str(gene) for gene in loops], []
+    for gene, texts in loops.items():
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        sequences.append([x.replace(".", "").replace("-", "") for x in texts])
+        if len(sequences[-1]) != len(sequences[0]):
+            raise InputError(
+                f"V gene {gene}: {len(texts)} loops, not {len(sequences[0])}"
+            )
+        if bad := [x for x in sequences[-1] if x.strip(LETTERS)]:
             raise InputError(f"V gene {gene}: loop {bad[0]!r} has other letters")
     metric = PositionMetric(table, LOOP_GAP)
     matrix = np.zeros((len(names),) * 2, np.int64)
-    for column in zip(*known, strict=True):
+    for column in zip(*sequences, strict=True):
         matrix += loop_distances(list(column), metric)
     return GeneDistances({x: k for k, x in enumerate(names)}, matrix)
 
@@ -446,15 +448,15 @@ def loop_distances(texts: list[str], metric: PositionMetric) -> np.ndarray:
 
 def _distance(x: np.ndarray, y: np.ndarray, metric: PositionMetric) -> int:
     short, long = sorted((x, y), key=len)
-    more = len(long) - len(short)
+    surplus = len(long) - len(short)
     distances = []
-    for one in metric.comparisons(len(short), 2**30, more):
-        if more in one.more:
-            left = np.array(one.left, np.int64)
-            right = np.array(one.right, np.int64)
-            parts = metric.table[short[left], long[left]].sum()
-            parts += metric.table[short[-1 - right], long[-1 - right]].sum()
-            distances.append(int(parts) + int(metric.penalty(more)))
+    for comparison in metric.comparisons(len(short), 2**30, surplus):
+        if surplus in comparison.surplus:
+            from_start = np.array(comparison.from_start, np.int64)
+            from_end = np.array(comparison.from_end, np.int64)
+            parts = metric.table[short[from_start], long[from_start]].sum()
+            parts += metric.table[short[-1 - from_end], long[-1 - from_end]].sum()
+            distances.append(int(parts) + int(metric.penalty(surplus)))
     return min(distances)
 
 
@@ -486,8 +488,8 @@ def rows_of_table(
     arms = _arms(table, origin)
     if chains in ("sum", "all", "any"):
         return _cells(table, arms, origin)
-    known = set(arms) - {None}
-    if chains is None and len(known) > 1:
+    present = set(arms) - {None}
+    if chains is None and len(present) > 1:
         raise UsageError(
             f"{origin or 'table'}: chains of both arms, VJ and VDJ: chains='VJ' or "
             "'VDJ' takes one, 'sum', 'all' or 'any' both of each cell"
@@ -498,12 +500,12 @@ def rows_of_table(
             f"{origin or 'table'}, row {row + 1}: neither locus nor v_call says which "
             f"arm it is, which chains={chains!r} needs"
         )
-    some = [row for row, arm in enumerate(arms) if chains in (None, arm)]
-    left = len(arms) - len(some)
-    notes = (f"{left:,} rows of the other arm are left out",) if left else ()
-    name = chains or next(iter(known), "CDR3")
-    chain = Chain(str(name), *_taken(table, some))
-    return ReceptorRows(_names(table, some), (chain,), origin, notes)
+    rows = [row for row, arm in enumerate(arms) if chains in (None, arm)]
+    dropped = len(arms) - len(rows)
+    notes = (f"{dropped:,} rows of the other arm are left out",) if dropped else ()
+    name = chains or next(iter(present), "CDR3")
+    chain = Chain(str(name), *_taken(table, rows))
+    return ReceptorRows(_names(table, rows), (chain,), origin, notes)
 
 
 def _text(value: Any) -> str | None:
@@ -531,15 +533,15 @@ def _arms(table: dict[str, list], origin: str) -> list[str | None]:
     return values
 
 
-def _taken(table: dict[str, list], some: list[int]) -> tuple[list, list | None]:
+def _taken(table: dict[str, list], rows: list[int]) -> tuple[list, list | None]:
     genes = table.get(GENE)
-    cdr3 = [table[JUNCTION][row] for row in some]
-    return cdr3, None if genes is None else [genes[row] for row in some]
+    cdr3 = [table[JUNCTION][row] for row in rows]
+    return cdr3, None if genes is None else [genes[row] for row in rows]
 
 
-def _names(table: dict[str, list], some: list[int]) -> list[str]:
+def _names(table: dict[str, list], rows: list[int]) -> list[str]:
     columns = [table[name] for name in NAMES if name in table]
-    named = ((row, next((c[row] for c in columns if c[row]), None)) for row in some)
+    named = ((row, next((c[row] for c in columns if c[row]), None)) for row in rows)
     return [name or f"row{row + 1}" for row, name in named]
 
 
@@ -549,24 +551,24 @@ def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> Recep
         raise InputError(f"{origin or 'table'}: no column {CELL!r}, which pairs chains")
     abundance = _abundance(table)
     cells: dict[str, dict[str, int]] = {}
-    more = 0
+    surplus = 0
     for row, (cell, arm) in enumerate(zip(table[CELL], arms, strict=True)):
         if cell is None or arm is None:
             missing = CELL if cell is None else "locus or v_call"
             raise InputError(f"{origin or 'table'}, row {row + 1}: no {missing}")
         chains = cells.setdefault(cell, {})
-        other = chains.get(arm)
-        more += other is not None
-        if other is None or abundance[row] > abundance[other]:
+        best = chains.get(arm)
+        surplus += best is not None
+        if best is None or abundance[row] > abundance[best]:
             chains[arm] = row
-    notes = (f"{more:,} further chains of cells are left out",) if more else ()
+    notes = (f"{surplus:,} further chains of cells are left out",) if surplus else ()
     genes = table.get(GENE)
     chains_of_cells = []
     for arm in ("VJ", "VDJ"):
         rows = [chains.get(arm) for chains in cells.values()]
         cdr3 = [None if row is None else table[JUNCTION][row] for row in rows]
-        known = genes and [None if row is None else genes[row] for row in rows]
-        chains_of_cells.append(Chain(arm, cdr3, known))
+        chain_genes = genes and [None if row is None else genes[row] for row in rows]
+        chains_of_cells.append(Chain(arm, cdr3, chain_genes))
     return ReceptorRows(list(cells), tuple(chains_of_cells), origin, notes)
 
 

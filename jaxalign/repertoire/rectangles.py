@@ -44,7 +44,7 @@ class RowDistances:
     Attributes
     ----------
     x, y : uint8 (queries, letters), uint8 (targets, letters)
-    left : int (targets,)
+    largest : int (targets,)
         The largest distance of a near pair.
     add : function
         Takes the rows of near pairs, and their distances.
@@ -54,7 +54,7 @@ class RowDistances:
 
     x: np.ndarray
     y: np.ndarray
-    left: np.ndarray
+    largest: np.ndarray
     add: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
     table: np.ndarray | None = None
 
@@ -110,8 +110,8 @@ class Machine:
 
 def padded(rows: np.ndarray, count: int, value: int = 0) -> np.ndarray:
     """Rows (n, m) with as many columns as wanted."""
-    more = count - rows.shape[1]
-    return np.pad(rows, ((0, 0), (0, more)), constant_values=value) if more else rows
+    room = (0, 0), (0, count - rows.shape[1])
+    return np.pad(rows, room, constant_values=value) if room[1][1] else rows
 
 
 def pairs_of(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,10 +140,10 @@ def check_all(
     rectangles: list[Rectangle], threads: int, devices: tuple[Any, ...] = ()
 ) -> None:
     """Have every pair that may be near checked, rectangle by rectangle."""
-    rectangles = [one for one in rectangles if one.pairs]
-    if sum(one.pairs for one in rectangles) <= MAX_WITHOUT_JAX:
-        for one in rectangles:
-            check_listed(one)
+    rectangles = [rectangle for rectangle in rectangles if rectangle.pairs]
+    if sum(rectangle.pairs for rectangle in rectangles) <= MAX_WITHOUT_JAX:
+        for rectangle in rectangles:
+            check_listed(rectangle)
         return
     devices = devices or (first_device(),)
     computable = any(x.by_kernels for x in rectangles) and has_kernels(devices)
@@ -161,19 +161,19 @@ def _pieces(
     in turn, with arrays of one size, so that programs are few."""
     largest = max(max(x.queries.shape[1], x.targets.shape[1]) for x in rectangles)
     room = min(bucket(largest, 4, LEAST_ROOM), MAX_ROOM)
-    for one in rectangles:
-        if one.pairs <= MAX_LISTED:
-            yield partial(check_listed, one)
-        elif kernels is not None and one.by_kernels:
+    for rectangle in rectangles:
+        if rectangle.pairs <= MAX_LISTED:
+            yield partial(check_listed, rectangle)
+        elif kernels is not None and rectangle.by_kernels:
             turn = cycle(devices)
-            for at in range(0, one.targets.shape[1], room):
-                for first in range(0, one.queries.shape[1], room):
-                    if not one.triangle or first <= at:
-                        part = _Part(one, first, at, room)
+            for at in range(0, rectangle.targets.shape[1], room):
+                for first in range(0, rectangle.queries.shape[1], room):
+                    if not rectangle.triangle or first <= at:
+                        part = _Part(rectangle, first, at, room)
                         yield partial(_check_by_kernels, part, kernels, next(turn))
         else:
-            for first in range(0, one.queries.shape[1], CPU_TILE.queries):
-                yield partial(_check_row, one, first, CPU_TILE)
+            for first in range(0, rectangle.queries.shape[1], CPU_TILE.queries):
+                yield partial(_check_row, rectangle, first, CPU_TILE)
 
 
 def has_kernels(devices: tuple[Any, ...]) -> bool:
@@ -194,32 +194,32 @@ def on_host(device: Any) -> bool:
     return device.platform == "cpu"
 
 
-def check_listed(one: Rectangle) -> None:
+def check_listed(rectangle: Rectangle) -> None:
     """Check all pairs of a rectangle."""
-    q, t = np.divmod(np.arange(one.pairs), one.targets.shape[1])
-    if one.triangle:
+    q, t = np.divmod(np.arange(rectangle.pairs), rectangle.targets.shape[1])
+    if rectangle.triangle:
         q, t = q[t > q], t[t > q]
-    one.check(q, t)
+    rectangle.check(q, t)
 
 
-def _check_row(one: Rectangle, first: int, size: TileSize) -> None:
+def _check_row(rectangle: Rectangle, first: int, size: TileSize) -> None:
     """Check a tile of queries against all targets."""
-    queries = padded(one.queries[:, first : first + size.queries], size.queries)
-    begin = first // size.targets * size.targets if one.triangle else 0
-    for at in range(begin, one.targets.shape[1], size.targets):
-        some = slice(at, at + size.targets)
-        targets = padded(one.targets[:, some], size.targets)
-        limits = padded(one.limits[some][None], size.targets, -1)
+    queries = padded(rectangle.queries[:, first : first + size.queries], size.queries)
+    begin = first // size.targets * size.targets if rectangle.triangle else 0
+    for at in range(begin, rectangle.targets.shape[1], size.targets):
+        span = slice(at, at + size.targets)
+        targets = padded(rectangle.targets[:, span], size.targets)
+        limits = padded(rectangle.limits[span][None], size.targets, -1)
         shape = LANES, size.targets // LANES
         targets = targets.reshape(-1, *shape)
         with on_cpu():
             mask = np.asarray(_near_words()(queries, targets, limits.reshape(shape)))
         q, t = pairs_of(mask)
         q, t = q + first, t + at
-        real = q < one.queries.shape[1]
-        if one.triangle:
+        real = q < rectangle.queries.shape[1]
+        if rectangle.triangle:
             real &= t > q
-        one.check(q[real], t[real])
+        rectangle.check(q[real], t[real])
 
 
 @cache
@@ -235,7 +235,7 @@ def _near_words() -> Any:
 class _Part:
     """Queries and targets of a rectangle from a place on, at most ``room`` of each."""
 
-    one: Rectangle
+    rectangle: Rectangle
     first: int
     at: int
     room: int
@@ -250,8 +250,8 @@ class _Part:
 
     @property
     def distances(self) -> RowDistances:
-        assert self.one.distances is not None
-        return self.one.distances
+        assert self.rectangle.distances is not None
+        return self.rectangle.distances
 
     @property
     def edits(self) -> bool:
@@ -259,7 +259,7 @@ class _Part:
 
     @property
     def triangle(self) -> bool:
-        return self.one.triangle and self.first == self.at
+        return self.rectangle.triangle and self.first == self.at
 
     def rows(self, kernels: Any, codes: np.ndarray, letters: np.ndarray) -> Any:
         """``NearRows`` of one side, four letters a word."""
@@ -277,14 +277,14 @@ class _Part:
         if self.distances.table is not None:
             letters = len(self.distances.table)
             table[:letters, :letters] = self.distances.table
-        left = self.distances.left[self.targets]
-        some = self.one.limits[self.targets][None], left[None]
-        sides = (padded(x.astype(np.int32), self.room, -1)[0] for x in some)
+        largest = self.distances.largest[self.targets]
+        limits = self.rectangle.limits[self.targets][None], largest[None]
+        sides = (padded(x.astype(np.int32), self.room, -1)[0] for x in limits)
         return kernels.NearLimits(*sides, table.reshape(-1))
 
     def sizes(self, kernels: Any, first: int, last: int) -> Any:
         """``NearSizes`` of some of the queries."""
-        targets = min(self.room, self.one.targets.shape[1] - self.at)
+        targets = min(self.room, self.rectangle.targets.shape[1] - self.at)
         rows, letters = self.distances.x.shape[1], self.distances.y.shape[1]
         words = letters if self.edits else -(-rows // 4)
         numbers = first, last, targets, int(self.triangle), words, rows
@@ -298,12 +298,12 @@ def _check_by_kernels(part: _Part, kernels: Any, device: Any) -> None:
     from jaxalign.runtime import programs
     from jaxalign.runtime.programs import stored
 
-    one, distances = part.one, part.distances
+    rectangle, distances = part.rectangle, part.distances
     x, y = distances.x[part.queries], distances.y[part.targets]
     explained = programs.explained("near receptors", device)
     with explained, jax.default_device(device):
-        queries = part.rows(kernels, one.queries[:, part.queries], x)
-        targets = part.rows(kernels, one.targets[:, part.targets], y)
+        queries = part.rows(kernels, rectangle.queries[:, part.queries], x)
+        targets = part.rows(kernels, rectangle.targets[:, part.targets], y)
         given = queries, targets, part.limits(kernels)
         queries, *others = jax.device_put(given)
         if part.edits:

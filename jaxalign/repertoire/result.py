@@ -111,8 +111,8 @@ class RepertoireGraph:
     def columns(self) -> dict[str, Any]:
         """A row for each row of the caller: its name, receptor, count and cluster."""
         vertex = self.receptors.vertex
-        known = vertex >= 0
-        count = np.where(known, self.counts[vertex] if len(self) else 0, 0)
+        present = vertex >= 0
+        count = np.where(present, self.counts[vertex] if len(self) else 0, 0)
         columns: dict[str, Any] = {
             "name": np.array(self.receptors.rows.names, object),
             "receptor": vertex,
@@ -120,7 +120,7 @@ class RepertoireGraph:
         }
         if self.reference is None:
             cluster = self.labels[vertex] if len(self) else np.zeros(len(vertex), int)
-            columns["cluster"] = np.where(known, cluster, -1)
+            columns["cluster"] = np.where(present, cluster, -1)
         return columns
 
     def save(self, path: str) -> None:
@@ -171,14 +171,14 @@ def _symmetric(edges: Edges, bits: tuple, shape: tuple, threads: int) -> csr_arr
     i, j, distance = edges.sides
     parts = []
     for at in range(0, len(i), EDGES_AT_ONCE):
-        some = slice(at, at + EDGES_AT_ONCE)
-        parts += [(x[some], y[some], distance[some]) for x, y in ((i, j), (j, i))]
+        span = slice(at, at + EDGES_AT_ONCE)
+        parts += [(x[span], y[span], distance[span]) for x, y in ((i, j), (j, i))]
     keys = pack_all(parts, bits, threads)
     columns, data = (np.empty(2 * len(i), np.int32) for _ in range(2))
     sizes = np.zeros(shape[0] + 1, np.int64)
 
-    def write(place: slice, some: np.ndarray) -> None:
-        row, columns[place], data[place] = unpacked(some, bits)
+    def write(place: slice, keys: np.ndarray) -> None:
+        row, columns[place], data[place] = unpacked(keys, bits)
         if len(row):
             counts = np.bincount(row - row[0])
             sizes[row[0] + 1 : row[0] + 1 + len(counts)] = counts
@@ -194,7 +194,7 @@ def expanded_matrix(graph: RepertoireGraph) -> csr_array:
     from jaxalign.repertoire.graph import expanded, neighbours
 
     one_set = graph.reference is None
-    other = graph.receptors if graph.reference is None else graph.reference
+    columns_side = graph.receptors if graph.reference is None else graph.reference
     has_value = graph.receptors.of_chain.max(axis=1, initial=-1) >= 0
     matrix = graph.matrix.tocoo()
     i, j = matrix.coords
@@ -203,9 +203,9 @@ def expanded_matrix(graph: RepertoireGraph) -> csr_array:
         own = np.flatnonzero(has_value)
         i, j = np.concatenate([i, own]), np.concatenate([j, own])
         data = np.concatenate([data, np.zeros(len(own), data.dtype)])
-    sizes = len(graph.receptors), len(other)
+    sizes = len(graph.receptors), len(columns_side)
     links = neighbours(Edges(i, j, data), *sizes, symmetric=False)
-    vertex = graph.receptors.vertex, other.vertex
+    vertex = graph.receptors.vertex, columns_side.vertex
     parts = [(np.zeros(0, np.int64),) * 3, *expanded(links, *vertex)]
     rows, columns, distance = (
         np.concatenate([part[side] for part in parts]) for side in range(3)

@@ -113,12 +113,12 @@ def edit_distance(
     >>> jaxalign.edit_distance(["kitten"], ["sitting"], return_cigars=True)
     (array([3], dtype=int32), ['1X3=1X1=1D'])
     """
-    chosen = _checked(EditOptions(**options))
-    both, (left, right) = inputs.letters(queries, targets)
-    many = _pairs(left, right)
-    i = np.arange(many) if left == many else np.zeros(many, np.int64)
-    j = np.arange(many) if right == many else np.zeros(many, np.int64)
-    j, (threads, budget) = j + left, chosen
+    threads, budget = _checked(EditOptions(**options))
+    both, (query_count, target_count) = inputs.letters(queries, targets)
+    many = _pairs(query_count, target_count)
+    i = np.arange(many) if query_count == many else np.zeros(many, np.int64)
+    j = np.arange(many) if target_count == many else np.zeros(many, np.int64)
+    j = j + query_count
     if not return_cigars:
         return distances.distances(both, i, j, threads)
     edits, steps = distances.paths(both, i, j, budget)

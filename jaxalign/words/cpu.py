@@ -51,7 +51,7 @@ edits_of_pairs = stored(dp.edits_of_pairs, ("words", "lanes", "planes", "bits", 
 
 def lcs_block(
     queries: QueryLetters,
-    some: slice,
+    run: slice,
     targets: "CodedSequences",
     which: np.ndarray,
     alphabet: "Alphabet",
@@ -63,10 +63,10 @@ def lcs_block(
     int16 (queries, targets), int32 of targets of many words
     """
     vectors = lcs_vectors(targets, which, alphabet)
-    rows = _rows_of(vectors, queries.length[some], 4)
+    rows = _rows_of(vectors, queries.length[run], 4)
     slots = LCS_SLOTS if vectors.match.shape[-1] < LANES[-1] else 4 * LCS_SLOTS
     blocks = [np.zeros((0, len(which)), np.int32 if rows else np.int16)]
-    for start, length, count in _slots(queries, some, slots, slots):
+    for start, length, count in _slots(queries, run, slots, slots):
         with on_cpu(), precision("int64"):
             args = *vectors, queries.letters, start, length, np.int32(count)
             lcs = np.asarray(lcs_of_queries(*args, rows=rows))
@@ -75,7 +75,7 @@ def lcs_block(
 
 
 def edits_block(
-    queries: QueryLetters, some: slice, vectors: MatchVectors
+    queries: QueryLetters, run: slice, vectors: MatchVectors
 ) -> Iterator[np.ndarray]:
     """Distances of a run of queries to a block of targets; the letter that pads the
     queries is the number of letters.
@@ -85,18 +85,18 @@ def edits_block(
     unsigned (queries, lanes)
         Of up to ``EDIT_SLOTS`` queries at a time.
     """
-    rows = _rows_of(vectors, queries.length[some], 2)
-    for start, length, count in _slots(queries, some, EDIT_SLOTS, 16):
+    rows = _rows_of(vectors, queries.length[run], 2)
+    for start, length, count in _slots(queries, run, EDIT_SLOTS, 16):
         with on_cpu(), precision("int64"):
             args = *vectors, queries.letters, start, length, np.int32(count)
             yield np.asarray(edits_of_queries(*args, rows=rows))[:count]
 
 
 def _slots(
-    queries: QueryLetters, some: slice, slots: int, least: int
+    queries: QueryLetters, run: slice, slots: int, least: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """(starts, lengths, how many) of the queries of each call, in as many slots."""
-    start, length = queries.start[some], queries.length[some]
+    start, length = queries.start[run], queries.length[run]
     for at in range(0, len(start), slots):
         count = min(slots, len(start) - at)
         room = 0, bucket(count, 4, least) - count
@@ -123,8 +123,8 @@ def lcs_zipped(
     shape = bucket(longest) + 2 * PADDING, vectors.match.shape[-1]
     letters = np.full(shape, alphabet.size, np.uint8)
     for lane, index in enumerate(i):
-        one = queries[index]
-        letters[PADDING : PADDING + len(one), lane] = one
+        codes = queries[index]
+        letters[PADDING : PADDING + len(codes), lane] = codes
     rows = _rows_of(vectors, length, 4)
     with on_cpu(), precision("int64"):
         lcs = lcs_of_pairs(*vectors, letters, np.int32(longest), rows=rows)

@@ -107,16 +107,16 @@ def distances(
     if seconds(m, n).sum() <= MAX_SECONDS:
         return _without_compiler(sequences, i, j)
     refuse_without_threads()
-    some, launches = _for_a_gpu(sequences, m, n, threads), None
-    if some.any():
+    on_gpu, launches = _for_a_gpu(sequences, m, n, threads), None
+    if on_gpu.any():
         from jaxalign.words.gpu import pair_launches_of
 
         launches = pair_launches_of(sequences)
     if launches is None:
         return _by_lanes(sequences, i, j, threads)
     edits = np.zeros(len(i), np.int32)
-    edits[some] = launches.distances(*_shorter_first(sequences, i[some], j[some]))
-    edits[~some] = distances(sequences, i[~some], j[~some], threads)
+    edits[on_gpu] = launches.distances(*_shorter_first(sequences, i[on_gpu], j[on_gpu]))
+    edits[~on_gpu] = distances(sequences, i[~on_gpu], j[~on_gpu], threads)
     return edits
 
 
@@ -156,14 +156,14 @@ def _by_lanes(
     lengths = sequences.lengths
 
     def run(pairs: tuple[np.ndarray, int, int]):
-        some, columns, lanes = pairs
-        m, n = lengths[i[some]], lengths[j[some]]
-        cells = float(m.max()) * columns * lanes * -(-len(some) // lanes)
+        places, columns, lanes = pairs
+        m, n = lengths[i[places]], lengths[j[places]]
+        cells = float(m.max()) * columns * lanes * -(-len(places) // lanes)
         if seconds(m, n).sum() <= cells / LANE_CELLS:
-            results[some] = _without_compiler(sequences, i[some], j[some])
+            results[places] = _without_compiler(sequences, i[places], j[places])
         else:
             size = columns, lanes
-            results[some] = cpu.edits_zipped(letters, i[some], j[some], *size)
+            results[places] = cpu.edits_zipped(letters, i[places], j[places], *size)
 
     in_threads(run, cpu.runs(lengths, i, j), threads)
     return results
@@ -207,18 +207,20 @@ def _without_compiler(
     falling, at = -words[order], 0
     while at < len(order):
         alike = int(np.searchsorted(falling, falling[at], "right"))
-        some = order[at : min(alike, at + edit_step(-int(falling[at]), sequences.size))]
-        at += len(some)
-        sides = i[some], j[some]
-        by_integers = seconds(m[some], n[some]).sum()
+        places = order[
+            at : min(alike, at + edit_step(-int(falling[at]), sequences.size))
+        ]
+        at += len(places)
+        sides = i[places], j[places]
+        by_integers = seconds(m[places], n[places]).sum()
         fits = sequences.size <= MAX_CODES
-        if fits and edit_seconds(m[some], -int(falling[at - 1])) < by_integers:
-            results[some] = edit_distances(sequences, *sides)
+        if fits and edit_seconds(m[places], -int(falling[at - 1])) < by_integers:
+            results[places] = edit_distances(sequences, *sides)
             continue
         texts = _texts(sequences, *sides)
         pairs = zip(*(side.tolist() for side in sides), strict=True)
         edits = (distance(texts[a], texts[b]) for a, b in pairs)
-        results[some] = np.fromiter(edits, np.int32, len(some))
+        results[places] = np.fromiter(edits, np.int32, len(places))
     return results
 
 
@@ -232,20 +234,20 @@ def _one_query(
     order = by_length(sequences.lengths[j])
     longest = int(sequences.lengths[query])
 
-    def block(some: np.ndarray):
-        vectors = edit_vectors(sequences, j[some], longest)
+    def block(places: np.ndarray):
+        vectors = edit_vectors(sequences, j[places], longest)
         (edits,) = cpu.edits_block(letters, slice(0, 1), vectors)
-        results[some] = edits[0, : len(some)]
+        results[places] = edits[0, : len(places)]
 
     in_threads(block, blocks_of(sequences.lengths[j], order, longest), threads)
 
 
 def blocks_of(
-    lengths: np.ndarray, order: np.ndarray, other: int
+    lengths: np.ndarray, order: np.ndarray, longest_query: int
 ) -> Iterator[np.ndarray]:
     """Runs of an order of falling lengths, as many as are lanes."""
     falling, at = lengths[order], 0
     while at < len(order):
-        count = edit_block_size(falling, at, other)
+        count = edit_block_size(falling, at, longest_query)
         yield order[at : at + count]
         at += count

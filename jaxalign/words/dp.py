@@ -59,7 +59,7 @@ def word_at(match: jax.Array, group: jax.Array, letter: jax.Array, word: int):
 
 
 def _of_queries(
-    one: Callable[..., jax.Array],
+    result_of: Callable[..., jax.Array],
     dtype: Any,
     match: jax.Array,
     groups: jax.Array,
@@ -70,8 +70,8 @@ def _of_queries(
 ):
     """Results dtype (slots, lanes) of one query after the other.
 
-    one : function (match, groups, match_of, letters) -> result (lanes,) of a query,
-        where ``match_of`` is a function (group, letter, word) -> match words
+    result_of : function (match, groups, match_of, letters) -> result (lanes,) of one
+        query, where ``match_of`` is a function (group, letter, word) -> match words
     """
 
     def all_queries(
@@ -90,7 +90,7 @@ def _of_queries(
                 return word_at(match, group, code, word)
 
             m = lax.dynamic_index_in_dim(length, q, 0, False)
-            result = one(match, groups, match_of, m)
+            result = result_of(match, groups, match_of, m)
             return lax.dynamic_update_index_in_dim(results, result, q, 0)
 
         shape = start.shape[0], match.shape[-1]
@@ -186,8 +186,9 @@ def _subsequences(
     rows : static, room for the letters of a query; 0: there is one group
     """
     if not rows:
-        one = _lcs_sweep(lambda i, w: match(jnp.int32(0), i, w), letters, shape, dtype)
-        return one[0].astype(jnp.int16)
+        first = jnp.int32(0)
+        zeros, _ = _lcs_sweep(lambda i, w: match(first, i, w), letters, shape, dtype)
+        return zeros.astype(jnp.int16)
     lanes = shape[1]
 
     def group(k: jax.Array, state: tuple[jax.Array, jax.Array]):
@@ -239,11 +240,13 @@ def lcs_of_queries(
     """
     _, _, words, lanes = match.shape
 
-    def one(match: jax.Array, groups: jax.Array, match_of: Callable, m: jax.Array):
+    def result_of(
+        match: jax.Array, groups: jax.Array, match_of: Callable, m: jax.Array
+    ):
         return _subsequences(match_of, m, (words, lanes), match.dtype, groups, rows)
 
     dtype = jnp.int32 if rows else jnp.int16
-    return _of_queries(one, dtype, match, groups, letters, start, length, count)
+    return _of_queries(result_of, dtype, match, groups, letters, start, length, count)
 
 
 @partial(jax.jit, static_argnames=("rows",))
@@ -326,12 +329,12 @@ def _edit_word(
     edge : (p, n) of this word, n None where it is 0
     """
     (p, n), (rise, fall) = word, edge
-    one = p.dtype.type(1)
+    unit = p.dtype.type(1)
     equal = match if fall is None else match | fall
     room, d = _written(room, i, (((equal & p) + p) ^ p) | equal | n)
     up, down = n | ~(d | p), d & p
     ends = _highest(up), _highest(down)
-    up, down = lax.shift_left(up, one) | rise, lax.shift_left(down, one)
+    up, down = lax.shift_left(up, unit) | rise, lax.shift_left(down, unit)
     down = down if fall is None else down | fall
     return (down | ~(d | up), d & up), ends, room
 
@@ -343,8 +346,8 @@ def _joined(edge: tuple[jax.Array, jax.Array]):
 
 
 def _parted(both: jax.Array):
-    one = both.dtype.type(1)
-    return both & one, lax.shift_right_logical(both, one)
+    unit = both.dtype.type(1)
+    return both & unit, lax.shift_right_logical(both, unit)
 
 
 def _edit_sweep(
@@ -453,7 +456,9 @@ def edits_of_queries(
     _, _, words, lanes = match.shape
     one_bit = match.dtype.type(1)
 
-    def one(match: jax.Array, groups: jax.Array, match_of: Callable, m: jax.Array):
+    def result_of(
+        match: jax.Array, groups: jax.Array, match_of: Callable, m: jax.Array
+    ):
         padding = jnp.int32(match.shape[1] - 1)
 
         def begin(group: jax.Array):
@@ -463,7 +468,9 @@ def edits_of_queries(
         edge, both = lambda _: (one_bit, None), (jnp.int32(0), groups)
         return distances_of(match_of, m, begin, edge, both, before)
 
-    return _of_queries(one, match.dtype, match, groups, letters, start, length, count)
+    return _of_queries(
+        result_of, match.dtype, match, groups, letters, start, length, count
+    )
 
 
 class LetterWords(NamedTuple):
@@ -491,9 +498,9 @@ def _ends_in_lanes(
     before = jnp.int32(len(words) * form.count) - lengths
     before = lax.broadcast_in_dim(before, words.shape, (1,)) - place
     before = lax.clamp(jnp.int32(0), before, jnp.int32(form.count)).astype(form.dtype)
-    one = form.dtype.type(1)  # shifted by all bits it is 0
+    unit = form.dtype.type(1)  # shifted by all bits it is 0
     mask = lax.shift_left(lax.full_like(words, 1), before * form.dtype.type(form.bits))
-    mask = mask - one
+    mask = mask - unit
     return (words & ~mask) | (form.every(padding) & mask)
 
 

@@ -54,8 +54,8 @@ def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarra
     cuts = [[0, *np.searchsorted(part, bounds).tolist(), len(part)] for part in parts]
 
     def one(k: int) -> np.ndarray:
-        some = [x[cut[k] : cut[k + 1]] for x, cut in zip(parts, cuts, strict=True)]
-        numbers = np.concatenate([np.zeros(0, np.uint64), *some])
+        pieces = [x[cut[k] : cut[k + 1]] for x, cut in zip(parts, cuts, strict=True)]
+        numbers = np.concatenate([np.zeros(0, np.uint64), *pieces])
         numbers.sort()
         return numbers
 
@@ -64,11 +64,11 @@ def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarra
 
 def _bounds(parts: list[np.ndarray], unit: int, count: int) -> np.ndarray:
     """Numbers that cut all into ``count`` ranges of like sizes, or fewer."""
-    some = [part[:: max(len(part) // SAMPLE, 1)] for part in parts]
-    sample = np.sort(np.concatenate([np.zeros(0, np.uint64), *some]))
+    pieces = [part[:: max(len(part) // SAMPLE, 1)] for part in parts]
+    sample = np.sort(np.concatenate([np.zeros(0, np.uint64), *pieces]))
     places = np.arange(1, count) * len(sample) // count
-    chosen = sample[places] if len(sample) else sample
-    return np.unique(chosen >> np.uint64(unit) << np.uint64(unit))
+    bounds = sample[places] if len(sample) else sample
+    return np.unique(bounds >> np.uint64(unit) << np.uint64(unit))
 
 
 def write_all(
@@ -141,8 +141,8 @@ def least(parts: list[Edges], threads: int = 1) -> Edges:
     count = sum(map(len, ranges))
     edges = Edges(*(np.empty(count, np.int32) for _ in range(3)))
 
-    def write(place: slice, some: np.ndarray) -> None:
-        for side, column in zip(edges.sides, unpacked(some, bits), strict=True):
+    def write(place: slice, numbers: np.ndarray) -> None:
+        for side, column in zip(edges.sides, unpacked(numbers, bits), strict=True):
             side[place] = column
 
     write_all(ranges, write, threads)

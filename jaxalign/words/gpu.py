@@ -98,13 +98,13 @@ def chosen(
         if count > MOST_ROOMS * size:
             size = min(bucket(count, 8, least), shape[0] * shape[1])
             continue
-        place, some = (np.asarray(x)[:count] for x in places)
-        pieces.append((place.astype(np.int64), some))
+        place, values = (np.asarray(x)[:count] for x in places)
+        pieces.append((place.astype(np.int64), values))
         if count <= size:
             break
         start = int(place[-1]) + 1
-    place, some = (np.concatenate(x) for x in zip(*pieces, strict=True))
-    return FewPairs(*np.divmod(place, shape[1]), some)
+    place, values = (np.concatenate(x) for x in zip(*pieces, strict=True))
+    return FewPairs(*np.divmod(place, shape[1]), values)
 
 
 def compact(mask: jax.Array, values: jax.Array, size: int, start: jax.Array):
@@ -123,9 +123,9 @@ def first_places(mask: jax.Array, size: int):
     """
     runs = mask.reshape(-1)
     runs = jnp.pad(runs, (0, -runs.size % RUN)).reshape(-1, RUN)
-    some = runs.any(axis=1)
-    which = _first(some, min(size, len(runs)))
-    inside = jnp.arange(len(which), dtype=jnp.int32) < some.sum(dtype=jnp.int32)
+    nonempty = runs.any(axis=1)
+    which = _first(nonempty, min(size, len(runs)))
+    inside = jnp.arange(len(which), dtype=jnp.int32) < nonempty.sum(dtype=jnp.int32)
     few = runs[which] & inside[:, None]
     at = _first(few.reshape(-1), size)
     index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
@@ -183,8 +183,8 @@ class EditLaunches:
         *where, room = columns_of(self.sequences, targets, self.targets)
         layout = stored(kernels_pallas.target_blocks, BLOCKS)
         size = self.sequences.size
-        some = layout(self.codes, *where, padding=size, room=room, front=True)
-        return some, where[1]
+        blocks = layout(self.codes, *where, padding=size, room=room, front=True)
+        return blocks, where[1]
 
     def distances(
         self, queries: np.ndarray, blocks: tuple[jax.Array, np.ndarray], met: slice
@@ -288,8 +288,8 @@ class EditPairLaunches:
                 collect(*waiting.pop(0))
             pairs = launch.pairs
             waiting.append((pairs, self._edits(launch, i[pairs], j[pairs])))
-        for one in waiting:
-            collect(*one)
+        for pairs, edits in waiting:
+            collect(pairs, edits)
         return results
 
     def _edits(self, launch: _Launch, i: np.ndarray, j: np.ndarray):
@@ -311,10 +311,10 @@ class EditPairLaunches:
         order = order[by_length(columns[order])]
         kinds = program_words(columns)
         several = columns > _word_counts()[0][-1]
-        for words, more in sorted(
+        for words, grouped in sorted(
             {*zip(kinds.tolist(), several.tolist(), strict=True)}
         ):
-            alike = order[((kinds == words) & (several == more))[order]]
+            alike = order[((kinds == words) & (several == grouped))[order]]
             rows = [_block_rows(x[alike]) for x in (n, m)]
             cuts = [*_cuts(rows, self.pairs // THREADS, _rows_of_device(self.rows))]
             blocks = bucket(max(b - a for a, b in cuts), 4, LEAST_BLOCKS)
@@ -323,7 +323,7 @@ class EditPairLaunches:
             rooms = tuple(bucket(x, 2, LEAST_PAIR_ROWS) for x in most)
             for a, b in cuts:
                 pairs = alike[a * THREADS : b * THREADS]
-                yield _Launch(pairs, words, more, blocks, rooms)
+                yield _Launch(pairs, words, grouped, blocks, rooms)
 
 
 def pair_launches_of(sequences: LetterCodes) -> EditPairLaunches | None:

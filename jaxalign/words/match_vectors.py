@@ -107,14 +107,16 @@ def lcs_vectors(
     return MatchVectors(match_table(codes, size, word, words, *about), np.int32(groups))
 
 
-def edit_vectors(targets: LetterCodes, which: np.ndarray, other: int) -> MatchVectors:
+def edit_vectors(
+    targets: LetterCodes, which: np.ndarray, longest_query: int
+) -> MatchVectors:
     """Vectors of edit distances. Targets end at the highest bit, and letters after the
     last match the columns before them.
 
     other : no query has more letters
     """
     size, longest = targets.size, int(targets.lengths[which].max(initial=0))
-    word, lanes = word_type(longest, other), edit_lanes(longest, other)
+    word, lanes = word_type(longest, longest_query), edit_lanes(longest, longest_query)
     lanes = lanes if len(which) > FEW_LANES else FEW_LANES
     width = word.itemsize * 8
     words, groups = words_of(max(-(-longest // width), 1))
@@ -141,26 +143,26 @@ def _fill_ends(rows: np.ndarray, sequences: LetterCodes, which: np.ndarray) -> N
         row[width - count :] = flat[at : at + count]
 
 
-def word_type(longest: int, other: int) -> np.dtype:
+def word_type(longest: int, longest_query: int) -> np.dtype:
     """The words of targets of up to ``longest`` letters, whose distances to sequences
     of up to ``other`` letters are below their range."""
     for word in map(np.dtype, EDIT_WORDS):
-        if longest <= word.itemsize * 8 and other < 1 << word.itemsize * 8:
+        if longest <= word.itemsize * 8 and longest_query < 1 << word.itemsize * 8:
             return word
     return np.dtype(np.uint64)
 
 
-def edit_lanes(longest: int, other: int) -> int:
+def edit_lanes(longest: int, longest_query: int) -> int:
     """Lanes of edit distances to targets of up to ``longest`` letters."""
     words = -(-longest // WORD_BITS)
     if words <= 1:
-        return LANE_BYTES // word_type(longest, other).itemsize
+        return LANE_BYTES // word_type(longest, longest_query).itemsize
     return next((lanes for most, lanes in MANY_LANES if words <= most), FEW_LANES)
 
 
-def edit_block_size(lengths: np.ndarray, at: int, other: int) -> int:
+def edit_block_size(lengths: np.ndarray, at: int, longest_query: int) -> int:
     """How many of some targets, longest first, are a block from place ``at`` on."""
-    lanes = edit_lanes(int(lengths[at]), other)
+    lanes = edit_lanes(int(lengths[at]), longest_query)
     last = lengths[min(at + lanes, len(lengths)) - 1]
     alike = lengths[at] <= max(MAX_SPREAD * last, WORD_BITS)
     return lanes if alike else min(lanes, FEW_LANES)

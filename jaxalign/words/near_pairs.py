@@ -100,8 +100,8 @@ def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges
     if folded is sequences:
         return least(edges.parts, threads)
     # Distances of folded letters are at most the real ones.
-    near = [_near(sequences, x.i, x.j, cut, threads) for x in edges.parts]
-    return least(near, threads)
+    parts = [_near(sequences, x.i, x.j, cut, threads) for x in edges.parts]
+    return least(parts, threads)
 
 
 def _near(
@@ -110,8 +110,8 @@ def _near(
     """Those of some pairs that are within the cut."""
     i, j = np.minimum(i, j), np.maximum(i, j)
     edits = distances(sequences, i, j, threads)
-    near = edits <= cut
-    return Edges(*(x[near].astype(np.int32) for x in (i, j, edits)))
+    close = edits <= cut
+    return Edges(*(x[close].astype(np.int32) for x in (i, j, edits)))
 
 
 def _edge_list(budget: int) -> EdgeList:
@@ -141,7 +141,7 @@ class _Falling:
         """``GROUP`` sequences at a time, as ``cpu.edits_block`` reads them."""
         groups = np.split(self.order, range(GROUP, len(self.order), GROUP))
         size = self.sequences.size
-        return [query_letters(self.sequences, some, size) for some in groups]
+        return [query_letters(self.sequences, group, size) for group in groups]
 
 
 def _look_by_launches(
@@ -163,15 +163,19 @@ def _look_by_launches(
         blocks = launches.blocks(targets)
 
         def look(
-            some: np.ndarray,
+            queries_at: np.ndarray,
             place: int = place,
             targets: np.ndarray = targets,
             blocks: tuple[Any, np.ndarray] = blocks,
         ) -> None:
-            first = int(np.searchsorted(queries.last, some[0], side="right")) - place
-            last = np.minimum(some - place, len(targets))
-            near = launches.near(order[some], blocks, max(first, 0), last, cut)
-            _add(edges, order[some[near.row]], targets[near.column], near.value)
+            first = (
+                int(np.searchsorted(queries.last, queries_at[0], side="right")) - place
+            )
+            last = np.minimum(queries_at - place, len(targets))
+            pairs = launches.near(order[queries_at], blocks, max(first, 0), last, cut)
+            _add(
+                edges, order[queries_at[pairs.row]], targets[pairs.column], pairs.value
+            )
 
         # One waits for its launch while the other one runs.
         last = int(queries.last[place + len(targets) - 1])
@@ -200,8 +204,8 @@ def _look_at_block(
     while at < end:
         group = at // GROUP
         first, at = at, min(end, (group + 1) * GROUP)
-        some = slice(first - group * GROUP, at - group * GROUP)
-        for edits in cpu.edits_block(queries.letters[group], some, vectors):
+        run = slice(first - group * GROUP, at - group * GROUP)
+        for edits in cpu.edits_block(queries.letters[group], run, vectors):
             q, t = np.nonzero(edits[:, : len(targets)] <= cut)
             after = q + first > t + place
             q, t = q[after], t[after]
@@ -227,8 +231,8 @@ class LengthClasses:
         if lengths.max(initial=0) < 2**16:  # which are sorted by counting
             lengths = lengths.astype(np.uint16)
         order = np.argsort(lengths, kind="stable")
-        known, first = np.unique(lengths[order], return_index=True)
-        return dict(zip(known.tolist(), np.split(order, first[1:]), strict=True))
+        values, first = np.unique(lengths[order], return_index=True)
+        return dict(zip(values.tolist(), np.split(order, first[1:]), strict=True))
 
     @property
     def longest(self) -> int:
@@ -250,8 +254,8 @@ class LengthClasses:
 
 def variant_count(lengths: np.ndarray, deleted: int) -> int:
     """How many variants with up to so many letters deleted some sequences have."""
-    known, counts = np.unique(lengths, return_counts=True)
-    many = zip(known.tolist(), counts.tolist(), strict=True)
+    values, counts = np.unique(lengths, return_counts=True)
+    many = zip(values.tolist(), counts.tolist(), strict=True)
     return sum(count * _choices(length, deleted) for length, count in many)
 
 
@@ -269,10 +273,10 @@ def _by_variants(
         return None
     lengths = sequences.lengths
     choices = sum(_choices(n, cut) for n in np.unique(lengths).tolist())
-    left = most_seconds - CHOICE * choices - VARIANT * variant_count(lengths, cut)
-    if left <= 0:
+    remaining = most_seconds - CHOICE * choices - VARIANT * variant_count(lengths, cut)
+    if remaining <= 0:
         return None
-    join = VariantJoin(sequences, None, cut, left / SHARED_PAIR)
+    join = VariantJoin(sequences, None, cut, remaining / SHARED_PAIR)
     edges = _edge_list(budget)
     try:
         add_by_variants(join, edges, threads, budget)
@@ -371,10 +375,10 @@ def _keys(
         members = join.classes.members.get(length + deleted, np.zeros(0, np.int64))
         step = max(HASHED_LETTERS // max(length + deleted, 1), 1)
         for at in range(0, len(members), step):
-            some = members[at : at + step]
-            letters = join.classes.letters(length + deleted, some)
+            chunk = members[at : at + step]
+            letters = join.classes.letters(length + deleted, chunk)
             for hashes in deletion_hashes(letters, deleted, join.numbers):
-                key = (hashes & mask) | some.astype(np.uint64)
+                key = (hashes & mask) | chunk.astype(np.uint64)
                 if share[1] > 1:
                     key = key[
                         (hashes >> np.uint64(32)) % np.uint64(share[1]) == share[0]
@@ -442,8 +446,8 @@ def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, .
     partners = np.repeat(first + sizes, sizes) - places - 1
     places, partners = places[partners > 0], partners[partners > 0]
     for start, stop in spans(partners, PAIRS_AT_ONCE):
-        left = np.repeat(places[start:stop], partners[start:stop])
-        yield numbers[left], numbers[left + 1 + ranks(partners[start:stop])]
+        lower = np.repeat(places[start:stop], partners[start:stop])
+        yield numbers[lower], numbers[lower + 1 + ranks(partners[start:stop])]
 
 
 def _compare(join: VariantJoin, edges: EdgeList, i: np.ndarray, j: np.ndarray) -> None:
@@ -458,5 +462,5 @@ def _compare(join: VariantJoin, edges: EdgeList, i: np.ndarray, j: np.ndarray) -
     j = (pairs & np.uint64(2**32 - 1)).astype(np.int64)
     if len(i):
         distance = distances(join.sequences, i, j, 1)
-        near = distance <= join.cutoff
-        edges.add(i[near], j[near] - (join.first or 0), distance[near])
+        close = distance <= join.cutoff
+        edges.add(i[close], j[close] - (join.first or 0), distance[close])

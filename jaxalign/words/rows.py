@@ -74,8 +74,8 @@ def lcs(codes: np.ndarray, lengths: np.ndarray, match: np.ndarray) -> np.ndarray
     longest = int(lengths.max(initial=0))
     present = np.searchsorted(-lengths, -np.arange(longest))  # queries with a letter
     for at, count in enumerate(present.tolist()):
-        some = [x[:count] for x in (carry, u, total, rest)]
-        _next_lcs_row(v[:, :count], match, codes[:count, at], *some)
+        room = [x[:count] for x in (carry, u, total, rest)]
+        _next_lcs_row(v[:, :count], match, codes[:count, at], *room)
     return np.bitwise_count(~v).sum(axis=0, dtype=np.int32)
 
 
@@ -106,9 +106,9 @@ def _next_lcs_row(
 
 def lcs_block(
     queries: CodedSequences,
-    some: np.ndarray,
+    rows: np.ndarray,
     targets: CodedSequences,
-    which: np.ndarray,
+    columns: np.ndarray,
     alphabet: "Alphabet",
 ) -> np.ndarray:
     """LCS of some queries, the longest first, with a block of targets, both by index.
@@ -117,16 +117,16 @@ def lcs_block(
     -------
     int32 (queries, targets)
     """
-    some, which = np.asarray(some), np.asarray(which)
-    counts = np.zeros((len(some), len(which)), np.int32)
-    lengths = queries.lengths[some], targets.lengths[which]
+    rows, columns = np.asarray(rows), np.asarray(columns)
+    counts = np.zeros((len(rows), len(columns)), np.int32)
+    lengths = queries.lengths[rows], targets.lengths[columns]
     most = min(MOST_LETTERS, key=lambda most: _seconds(*lengths, most))
     long = [side > most for side in lengths]
     pairs = np.nonzero(long[0][:, None] | long[1][None])
     if len(pairs[0]):
-        few = some[pairs[0]], which[pairs[1]]
+        few = rows[pairs[0]], columns[pairs[1]]
         counts[pairs] = lcs_of_long(queries, few[0], targets, few[1], alphabet)
-    short = some[~long[0]], which[~long[1]]
+    short = rows[~long[0]], columns[~long[1]]
     if len(short[0]) and len(short[1]):
         rest = _short_block(queries, short[0], targets, short[1], alphabet)
         counts[np.ix_(~long[0], ~long[1])] = rest
@@ -144,25 +144,25 @@ def _seconds(m: np.ndarray, n: np.ndarray, most: int) -> float:
     together = CALLS * words * float(short[::step].sum())
     together += WORD * words * len(columns) * float(short.sum())
     alone = (m > most)[:, None] | (n > most)[None]
-    less, more = np.minimum(m[:, None], n[None]), np.maximum(m[:, None], n[None])
-    each = less * (LETTER + LETTER_WORD / WORD_BITS * more)
+    shorter, longer = np.minimum(m[:, None], n[None]), np.maximum(m[:, None], n[None])
+    each = shorter * (LETTER + LETTER_WORD / WORD_BITS * longer)
     return together + float(each[alone].sum())
 
 
 def _short_block(
     queries: CodedSequences,
-    some: np.ndarray,
+    rows: np.ndarray,
     targets: CodedSequences,
-    which: np.ndarray,
+    columns: np.ndarray,
     alphabet: "Alphabet",
 ) -> np.ndarray:
     """``lcs_block`` of sequences none of which is long."""
-    codes = stacked(targets, which, alphabet.size)
+    codes = stacked(targets, columns, alphabet.size)
     match = match_words(codes, alphabet.size, alphabet.wildcard_code)
-    step = max(STEP_PAIRS // max(len(which), 1), 1)
-    blocks = [np.zeros((0, len(which)), np.int32)]
-    for at in range(0, len(some), step):
-        few = some[at : at + step]
+    step = max(STEP_PAIRS // max(len(columns), 1), 1)
+    blocks = [np.zeros((0, len(columns)), np.int32)]
+    for at in range(0, len(rows), step):
+        few = rows[at : at + step]
         blocks.append(lcs(stacked(queries, few), queries.lengths[few], match))
     return np.concatenate(blocks)
 
@@ -181,17 +181,17 @@ def lcs_of_long(
     -------
     int32 (pairs,)
     """
-    wildcard, known = alphabet.wildcard_code, {}
+    wildcard, tables = alphabet.wildcard_code, {}
 
     def columns_of(side: int, sequences: CodedSequences, index: int) -> list[int]:
         """For each letter the places that hold it, as bits."""
-        if (side, index) not in known:
+        if (side, index) not in tables:
             codes = sequences[index]
-            known[side, index] = [
+            tables[side, index] = [
                 0 if letter == wildcard else _bits(codes == letter)
                 for letter in range(alphabet.size)
             ]
-        return known[side, index]
+        return tables[side, index]
 
     def of_pair(i: int, j: int) -> int:
         a, b = (0, queries, i), (1, targets, j)
@@ -270,7 +270,7 @@ def _next_edit_row(
 ) -> None:
     """Take P and N of some pairs a letter further, whose match words have places."""
     equal, d, up, down, rise, fall = room
-    one, highest = (p_words.dtype.type(x) for x in (1, 8 * p_words.itemsize - 1))
+    unit, highest = (p_words.dtype.type(x) for x in (1, 8 * p_words.itemsize - 1))
     last = len(p_words) - 1
     for word, (p, n) in enumerate(zip(p_words, n_words, strict=True)):
         np.take(match[word], place, out=equal, mode="clip")
@@ -288,9 +288,9 @@ def _next_edit_row(
         if word < last:  # the highest bits, which the next word takes up
             np.right_shift(up, highest, out=equal)
             np.right_shift(down, highest, out=n)
-        np.left_shift(up, one, out=up)
-        np.bitwise_or(up, rise if word else one, out=up)
-        np.left_shift(down, one, out=down)
+        np.left_shift(up, unit, out=up)
+        np.bitwise_or(up, rise if word else unit, out=up)
+        np.left_shift(down, unit, out=down)
         if word:
             np.bitwise_or(down, fall, out=down)
         if word < last:
