@@ -27,8 +27,9 @@ import problems
 import jaxalign
 import kernels_pallas
 from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.options import PairOptions
 from jaxalign.pairs import compiled
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches
 from jaxalign.words import cpu, match_vectors
 

@@ -192,7 +192,8 @@ def _problem(lengths, schedule):
     """The problem of ``call`` as the fills take it."""
     from jaxalign import Scoring
     from jaxalign.model.alphabet import as_sequences
-    from jaxalign.triples.options import TripleOptions, TripleRequest
+    from jaxalign.options import TripleOptions
+    from jaxalign.triples.options import TripleRequest
     from jaxalign.triples.plan import triples_of
 
     scoring = Scoring(gap_open=4, gap_extend=4)

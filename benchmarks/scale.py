@@ -269,8 +269,9 @@ def lpt(options) -> list[dict]:
 def _timed_windows(jaxalign, sequences):
     """Seconds and estimated cells of every window, in the order of the pair matrix."""
     from jaxalign.model.scoring import Scoring
+    from jaxalign.options import PairOptions
     from jaxalign.pairs import engine
-    from jaxalign.pairs.options import PairOptions, make_task
+    from jaxalign.pairs.options import make_task
 
     options = {"mode": "local", "output": "score", "threads": 1, "window": 64}
     task = make_task("all", sequences, sequences, Scoring(), PairOptions(**options))

@@ -24,9 +24,10 @@ import papers_three
 
 from jaxalign import Scoring, align_three, align_triples
 from jaxalign.model.alphabet import as_sequences
+from jaxalign.options import TripleOptions
 from jaxalign.runtime import backend
 from jaxalign.triples import engine, gpu, plan
-from jaxalign.triples.options import TripleOptions, TripleRequest
+from jaxalign.triples.options import TripleRequest
 
 COSTS = {"linear": Scoring(gap_open=4, gap_extend=4), "quasi-natural": Scoring()}
 FAMILIES = (764, 776, 776), (1396, 1399, 1399)  # AKR1 and rpoC, real families

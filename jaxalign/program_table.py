@@ -15,9 +15,10 @@ import numpy as np
 from jaxalign.database import scan
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
+from jaxalign.options import PairOptions
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.gpu import dispatch
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes, zipped
 from jaxalign.pairs.proofs import lcs_launches
 from jaxalign.runtime.programs import ProgramCall, outline

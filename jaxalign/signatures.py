@@ -2,9 +2,10 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """The signature of a public function shows every option, its type and its default.
 
-The ``Options`` of an operation hold the defaults of its options, and a typed dictionary
-names those that a function takes (PEP 692): type checkers read that one, ``help()`` and
-``inspect.signature`` what is set here. Any other name is refused.
+A record has the types and defaults of the options of an operation, and a typed
+dictionary names those that a function takes (PEP 692): type checkers read the
+dictionary, ``help()`` and ``inspect.signature`` what is set here. Any other name is
+refused.
 """
 
 import sys
@@ -17,7 +18,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from jaxalign.errors import UsageError
-from jaxalign.model.scoring import Scoring
+from jaxalign.model.scoring import Scoring, ScoringLike
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 SCORES = frozenset(signature(Scoring).parameters)
@@ -86,10 +87,13 @@ def full_signature(function: Callable[..., Any], options: type) -> Signature:
     known = [x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD]
     (keywords,) = get_args(get_type_hints(function).get("options")) or (None,)
     defaults = {field.name: _default(field) for field in fields(options)}
-    types = {} if keywords is None else get_type_hints(keywords)
+    # The module of all records knows ``ScoringLike`` while types are checked alone.
+    types = get_type_hints(options, None, {"ScoringLike": ScoringLike})
+    names = () if keywords is None else keywords.__annotations__
     known += [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=type)
-        for name, type in types.items()
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+        for name, default in defaults.items()
+        if name in names
     ]
     return shown.replace(parameters=known)
 

@@ -8,21 +8,37 @@ from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 
+import keywords_file
 import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.database import options as searches
-from jaxalign.database.options import SearchOptions
+from jaxalign import keywords
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords
-from jaxalign.pairs import options as pairs
-from jaxalign.pairs.options import PairOptions
+from jaxalign.options import (
+    FamilyOptions,
+    HomologyOptions,
+    NearestOptions,
+    PairOptions,
+    PurgeOptions,
+    RepertoireOptions,
+    SearchOptions,
+    TripleOptions,
+)
 from jaxalign.similarity import options as similarity
 from jaxalign.similarity.options import SimilarityOptions
-from jaxalign.triples import options as triples
-from jaxalign.triples.options import TripleOptions
 
+RECORDS = (
+    PairOptions,
+    SearchOptions,
+    HomologyOptions,
+    NearestOptions,
+    PurgeOptions,
+    FamilyOptions,
+    RepertoireOptions,
+    TripleOptions,
+)
 FUNCTIONS = sorted(
     name for name in jaxalign.__all__ if inspect.isfunction(getattr(jaxalign, name))
 )
@@ -228,22 +244,25 @@ def keyword_types(module):
     return [x for x in vars(module).values() if typing.is_typeddict(x)]
 
 
-@pytest.mark.parametrize(
-    "module, options",
-    [
-        (pairs, PairOptions),
-        (searches, SearchOptions),
-        (similarity, SimilarityOptions),
-        (triples, TripleOptions),
-    ],
-)
-def test_keywords_have_the_types_of_the_options(module, options):
-    types = typing.get_type_hints(options)
-    named = {name for one in keyword_types(module) for name in one.__annotations__}
-    assert named == {field.name for field in fields(options)}
-    for one in keyword_types(module):
+def test_keywords_have_the_types_of_the_options():
+    """Those of similarities are written by hand: their types are JAX's."""
+    types = typing.get_type_hints(SimilarityOptions)
+    dictionaries = keyword_types(similarity)
+    named = {name for one in dictionaries for name in one.__annotations__}
+    assert named == {field.name for field in fields(SimilarityOptions)}
+    for one in dictionaries:
         for name, type in typing.get_type_hints(one).items():
             assert type == types[name], (one, name)
+
+
+def test_the_file_of_keywords_is_current():
+    assert keywords_file.FILE.read_text() == keywords_file.source()
+    generated = {
+        name for one in keyword_types(keywords) for name in one.__annotations__
+    }
+    for options in RECORDS:
+        named = {field.name for field in fields(options)}
+        assert named <= generated, options
 
 
 def test_defaults_are_those_of_the_options():

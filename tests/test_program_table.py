@@ -17,8 +17,9 @@ import kernels_pallas
 from jaxalign import program_table
 from jaxalign.database import scan
 from jaxalign.model.alphabet import as_sequences
+from jaxalign.options import PairOptions
 from jaxalign.pairs.gpu import device_job, dispatch, launches
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 from jaxalign.runtime import devices, program_key, programs
 from jaxalign.runtime.programs import outline
 from kernels_pallas.pairs.align import Result

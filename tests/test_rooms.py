@@ -40,7 +40,7 @@ PUBLIC = (
     "profile_scores",
     "purge",
 )
-COMMON = {"model", "runtime"}
+COMMON = {"keywords", "model", "options", "runtime"}
 PAIRS = {
     "pairs",
     "pairs.api",
@@ -56,6 +56,7 @@ ARROWS = {
     "program_table": {
         "database",
         "model",
+        "options",
         "pairs",
         "pairs.gpu",
         "pairs.proofs",
@@ -70,6 +71,7 @@ ARROWS = {
         "warmup",
         "io",
         "model",
+        "options",
         *(f"{operation}.api" for operation in OPERATIONS),
     },
     "corpus": {"inputs", "io", "model"},
@@ -82,6 +84,7 @@ ARROWS = {
     | {"corpus", "database", "inputs", "io", "signatures"},
     "database.dp": set(),
     "errors": set(),
+    "keywords": {"model", "options"},
     "family": COMMON | {"database", "io", "pairs"},
     "family.api": COMMON | {"database.api", "family", "inputs", "signatures"},
     "homology": COMMON | PAIRS | {"database"},
@@ -117,6 +120,7 @@ ARROWS = {
     "pairs.gpu": COMMON | {"words", "words.gpu", "pairs"},
     "pairs.long": COMMON | {"affine", "one_function", "pairs", "pairs.cpu", "pairs.dp"},
     "one_function": set(),
+    "options": {"model"},
     "pairs.proofs": COMMON | {"words", "words.cpu", "words.gpu", "pairs", "pairs.gpu"},
     "repertoire": COMMON | {"words", "pairs", "pairs.api", "repertoire.dp"},
     "repertoire.api": COMMON | {"io", "repertoire", "signatures", "words"},
@@ -172,6 +176,8 @@ OUTSIDE = {
     "family": {"numpy"},
     "homology": {"numpy", "scipy"},
     "homology.api": {"numpy"},
+    "keywords": {"jax"},
+    "options": {"jax"},
     "io": {"biotite", "matplotlib", "numpy", "pyarrow"},
     # jaxlib.mlir: inline instructions
     "kernels_pallas.core": {"jax", "jaxlib", "numpy"},

@@ -14,16 +14,11 @@ import numpy as np
 from jaxalign import inputs
 from jaxalign.database import fitted, pieces
 from jaxalign.database.hits import aligned, best_of_strands, rows, scan, with_strands
-from jaxalign.database.options import (
-    IndexKeywords,
-    SearchKeywords,
-    SearchOptions,
-    StreamSearchKeywords,
-    pair_options,
-)
+from jaxalign.database.options import pair_options
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.io import encoded_database, fasta, output
+from jaxalign.keywords import IndexKeywords, SearchKeywords, StreamSearchKeywords
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.numbers import check_whole
@@ -31,6 +26,7 @@ from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, by_strands
+from jaxalign.options import SearchOptions
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.jobs import share
 from jaxalign.pairs.options import make_task

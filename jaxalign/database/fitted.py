@@ -17,7 +17,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import Hits
 from jaxalign.errors import UsageError
 from jaxalign.model import statistics
@@ -33,8 +33,8 @@ from jaxalign.model.statistics import (
     is_trustworthy,
 )
 from jaxalign.model.table import Table
+from jaxalign.options import Implementation, PairOptions, SearchOptions
 from jaxalign.pairs import jobs
-from jaxalign.pairs.options import Implementation, PairOptions
 
 SAMPLE, LEAST, DECOYS = 4000, 1000, 200  # sequences
 DATABASE, SHUFFLED, NONE = "database", "shuffled", "none"

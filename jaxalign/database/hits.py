@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from jaxalign.database import pieces
-from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import BlockPiece, Hits, no_hits, sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model.alphabet import Sequences, best_rows
 from jaxalign.model.table import Table, along_plus, join
+from jaxalign.options import PairOptions, SearchOptions
 from jaxalign.pairs import by_rows, engine, jobs
 from jaxalign.pairs.api import pairs_table
-from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.plan import Plan, Task
 from jaxalign.runtime.devices import host_device
 from jaxalign.runtime.pipeline import read_ahead

@@ -14,13 +14,15 @@ from jaxalign.database import nearest_result, nearest_scan, nearest_state
 from jaxalign.database.nearest_result import Nearest, histogram
 from jaxalign.database.nearest_result import nearest_report as html
 from jaxalign.database.nearest_state import NearestState
-from jaxalign.database.options import By, NearestKeywords, NearestOptions, check_nearest
+from jaxalign.database.options import check_nearest
 from jaxalign.database.pieces import Hits, Records
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.runs import Arrays, Checkpoint
+from jaxalign.keywords import NearestKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.options import By, NearestOptions
 from jaxalign.runtime.pipeline import read_ahead
 from jaxalign.signatures import with_options
 

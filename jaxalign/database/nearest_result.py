@@ -13,7 +13,6 @@ import numpy as np
 from jaxalign.database.nearest_state import NONE, NearestState
 from jaxalign.database.options import (
     LOCAL,
-    NearestOptions,
     identity_options,
     local_options,
     nearest_definition,
@@ -27,6 +26,7 @@ from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted, page
 from jaxalign.model.system import package_versions
+from jaxalign.options import NearestOptions
 from jaxalign.pairs import jobs
 
 NO_BAND = "none"

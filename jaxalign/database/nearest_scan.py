@@ -26,15 +26,11 @@ from jaxalign.database.nearest_state import (
     rectangles,
     zipped,
 )
-from jaxalign.database.options import (
-    NearestOptions,
-    identity_options,
-    nearest_filters,
-    score_options,
-)
+from jaxalign.database.options import identity_options, nearest_filters, score_options
 from jaxalign.database.pieces import BlockPiece, Hits, Records
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
+from jaxalign.options import NearestOptions
 from jaxalign.pairs import by_rows
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes

@@ -12,11 +12,13 @@ from jaxalign.database.api import in_memory, read_blocks
 from jaxalign.errors import UsageError
 from jaxalign.family import engine
 from jaxalign.family.engine import Source
-from jaxalign.family.options import FamilyKeywords, FamilyOptions, check
+from jaxalign.family.options import check
 from jaxalign.family.result import FamilyAlignment, format_of
 from jaxalign.inputs import SetLike
+from jaxalign.keywords import FamilyKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.options import FamilyOptions
 from jaxalign.signatures import with_options
 
 

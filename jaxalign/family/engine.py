@@ -11,10 +11,10 @@ import numpy as np
 from jaxalign.database import fitted, pieces
 from jaxalign.database.fitted import Sample
 from jaxalign.database.hits import aligned, rows, scan
-from jaxalign.database.options import SearchOptions, pair_options
+from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import Hits, no_hits, tell_after
 from jaxalign.family import result
-from jaxalign.family.options import FamilyOptions, search_options
+from jaxalign.family.options import search_options
 from jaxalign.family.result import GAP, Columns, FamilyAlignment, PassSummary
 from jaxalign.model import profile, statistics
 from jaxalign.model.alphabet import PROTEIN, Alphabet, Sequences, from_parts
@@ -22,6 +22,7 @@ from jaxalign.model.profile import FREQUENCIES, Profile, as_query
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.statistics import Fit
 from jaxalign.model.table import Table, compact
+from jaxalign.options import FamilyOptions, SearchOptions
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task
 

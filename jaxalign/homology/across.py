@@ -24,9 +24,10 @@ from jaxalign.model.alphabet import (
 )
 from jaxalign.model.names import written
 from jaxalign.model.table import Table
+from jaxalign.options import PairOptions
 from jaxalign.pairs import jobs
 from jaxalign.pairs.jobs import stream_parts
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.pipeline import in_threads
 

@@ -25,16 +25,7 @@ from jaxalign.homology.assignment import (
 from jaxalign.homology.audit import Audit
 from jaxalign.homology.certificate import coverage
 from jaxalign.homology.clustering import audit_of, clusters_of, dendrogram, graph_of
-from jaxalign.homology.options import (
-    AuditKeywords,
-    Definition,
-    HomologyOptions,
-    LinkKeywords,
-    Method,
-    TooLarge,
-    check_cuts,
-    define,
-)
+from jaxalign.homology.options import Definition, Method, TooLarge, check_cuts, define
 from jaxalign.homology.pair_splits import (
     Cold,
     PairAudit,
@@ -50,8 +41,10 @@ from jaxalign.homology.pair_splits import (
 from jaxalign.homology.result import Clusters, Split
 from jaxalign.homology.splitting import series_of, split_of
 from jaxalign.inputs import SetLike
+from jaxalign.keywords import AuditKeywords, LinkKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.options import HomologyOptions
 from jaxalign.signatures import with_options
 
 

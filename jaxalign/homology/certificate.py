@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import InputError, JaxalignError
-from jaxalign.homology.options import Definition, HomologyOptions, define
+from jaxalign.homology.options import Definition, define
 from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.system import is_endless
+from jaxalign.options import HomologyOptions
 
 FORMAT = "jaxalign certificate, 2"
 # What the audit cannot be done again without.

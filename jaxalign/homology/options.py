@@ -1,14 +1,12 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The options of clusters, splits and audits, and the definition that they amount to.
+"""Check the options of clusters, splits, audits and ``purge``, and define a link.
 
-``HomologyOptions`` is where an option has its default. Two sequences are *linked* where
-their identity is at or above a cut.
+Two sequences are *linked* where their identity is at or above a cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal, get_args
@@ -16,60 +14,27 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.choices import EndKeywords, FreeEnd, Mode, UnknownLetters
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.numbers import check_whole, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table
-from jaxalign.pairs.options import Devices, Implementation, PairOptions, Progress
+from jaxalign.options import (
+    Execution,
+    HomologyOptions,
+    Measure,
+    PairOptions,
+    PurgeOptions,
+    shared,
+)
 
-# Denominators that no path decides, and no order of the two sequences.
-LengthIdentity = Literal["shorter", "longer", "mean"]
 Method = Literal["components", "greedy", "complete", "average"]
 TooLarge = Literal["error", "keep", "remove"]
 METHODS: tuple[str, ...] = get_args(Method)
 TOO_LARGE: tuple[str, ...] = get_args(TooLarge)
-
-
-@dataclass(frozen=True, kw_only=True)
-class HomologyOptions:
-    """Every option of a function of linked sequences, with its default."""
-
-    mode: Mode = "global"
-    free_ends: Iterable[FreeEnd] | None = None
-    identity: LengthIdentity = "longer"
-    min_length_ratio: float | None = None
-    filter: bool = True
-    implementation: Implementation | None = None
-    memory_budget: int | str | None = None
-    threads: int | None = None
-    devices: Devices = None
-    progress: Progress = None
-    busy: Progress = None
-    worst: int = 10
-    full_histogram: bool = False
-
-
-class LinkKeywords(EndKeywords, total=False):
-    """Options of every function: what a link is, and what computes."""
-
-    identity: LengthIdentity
-    min_length_ratio: float | None
-    filter: bool
-    implementation: Implementation | None
-    memory_budget: int | str | None
-    threads: int | None
-    devices: Devices
-    progress: Progress
-    busy: Progress
-
-
-class AuditKeywords(LinkKeywords, total=False):
-    """Options of ``audit``."""
-
-    worst: int
-    full_histogram: bool
+LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
+LOCAL = "local"
+NEEDED = "one cut is needed, and not two: max_identity, score, or max_evalue"
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +119,8 @@ def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
     """
     if not (is_number(cut) and 0 < cut <= 1):
         raise UsageError(f"{name} = {cut!r}: a fraction above 0, up to 1, is needed")
-    if options.identity not in get_args(LengthIdentity):
-        names = ", ".join(get_args(LengthIdentity))
+    if options.identity not in LENGTHS:
+        names = ", ".join(LENGTHS)
         raise UsageError(
             f"identity {options.identity!r}: one of {names} is needed, which do not "
             "depend on a path or on the order of two sequences"
@@ -191,14 +156,8 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
         mode=options.mode,
         free_ends=free,
         output="identity",
-        identity=options.identity,
         min_identity=definition.cut if least is None else least,
-        min_length_ratio=options.min_length_ratio,
-        filter=options.filter,
-        implementation=options.implementation,
-        memory_budget=options.memory_budget,
-        threads=options.threads,
-        devices=options.devices,
+        **shared(options, Measure, Execution),
     )
 
 
@@ -227,52 +186,6 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """
     if value not in choices:
         raise UsageError(f"{name} = {value!r}: one of {', '.join(choices)} is needed")
-
-
-# ------------------------------------------------------------------------------
-# The options of ``purge``, with their defaults, and the cut that they amount to.
-
-LOCAL = "local"
-NEEDED = "one cut is needed, and not two: max_identity, score, or max_evalue"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PurgeOptions:
-    """Every option of ``purge``, with its default."""
-
-    max_identity: float | None = None
-    score: float | None = None
-    max_evalue: float | None = None
-    min_cov: float | None = None
-    mode: Mode | None = None
-    free_ends: Iterable[FreeEnd] | None = None
-    identity: LengthIdentity = "longer"
-    min_length_ratio: float | None = None
-    filter: bool = True
-    unknown: UnknownLetters = "error"
-    implementation: Implementation | None = None
-    memory_budget: int | str | None = None
-    threads: int | None = None
-    devices: Devices = None
-    progress: Callable[[int, int | None], object] | None = None
-
-
-class PurgeKeywords(EndKeywords, total=False):
-    """Options of ``purge``."""
-
-    max_identity: float | None
-    score: float | None
-    max_evalue: float | None
-    min_cov: float | None
-    identity: LengthIdentity
-    min_length_ratio: float | None
-    filter: bool
-    unknown: UnknownLetters
-    implementation: Implementation | None
-    memory_budget: int | str | None
-    threads: int | None
-    devices: Devices
-    progress: Callable[[int, int | None], object] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,9 +235,7 @@ class PurgeCut:
             chosen = pair_options(self.definition)
             if options.min_cov is not None:
                 chosen = replace(chosen, output="stats")
-        machine = ("implementation", "memory_budget", "threads", "devices")
-        values = {name: getattr(options, name) for name in machine}
-        return replace(chosen, min_cov=options.min_cov, **values)
+        return replace(chosen, min_cov=options.min_cov, **shared(options, Execution))
 
 
 def cut_of(options: PurgeOptions, scoring: Scoring) -> PurgeCut:
@@ -355,10 +266,8 @@ def _definition(options: PurgeOptions, scoring: Scoring) -> Definition:
                 "end to end; min_length_ratio compares their lengths, and min_cov is "
                 "for mode local and for free ends"
             )
-    names = ("free_ends", "identity", "min_length_ratio", "filter")
-    names += ("implementation", "memory_budget", "threads", "devices")
-    chosen: dict[str, Any] = {name: getattr(options, name) for name in names}
-    links = HomologyOptions(mode=mode, **chosen)
+    chosen = shared(options, Measure, Execution)
+    links = HomologyOptions(mode=mode, free_ends=options.free_ends, **chosen)
     return define(scoring, links, "max_identity", options.max_identity)
 
 

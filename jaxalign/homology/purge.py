@@ -12,13 +12,15 @@ from typing import Unpack
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.homology import purge_scan
-from jaxalign.homology.options import PurgeCut, PurgeKeywords, PurgeOptions, cut_of
+from jaxalign.homology.options import PurgeCut, cut_of
 from jaxalign.homology.purge_scan import Purge, PurgeState
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.runs import Arrays, Checkpoint
+from jaxalign.keywords import PurgeKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.options import PurgeOptions
 from jaxalign.runtime.pipeline import read_ahead
 from jaxalign.signatures import with_options
 

@@ -15,9 +15,10 @@ from jaxalign.model.alphabet import Sequences, join_best
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
+from jaxalign.options import PairOptions
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.jobs import stream_parts
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 
 # ------------------------------------------------------------------------------
 # The result of ``purge``: the sequences that are removed, each with its reason.

@@ -18,6 +18,13 @@ import numpy as np
 from jaxalign import inputs
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SequenceLike, SetLike
+from jaxalign.keywords import (
+    AlignKeywords,
+    AllKeywords,
+    MatrixKeywords,
+    PairsKeywords,
+    PlanKeywords,
+)
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.identity import denominator, ratio, usual_identity
@@ -25,6 +32,7 @@ from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring, resolve_ends
 from jaxalign.model.strands import MINUS, reverse_complement
 from jaxalign.model.table import Table
+from jaxalign.options import Implementation, PairOptions
 from jaxalign.pairs import by_rows
 from jaxalign.pairs.engine import start_jax
 from jaxalign.pairs.jobs import (
@@ -35,18 +43,7 @@ from jaxalign.pairs.jobs import (
     run,
     run_plan,
 )
-from jaxalign.pairs.options import (
-    AlignKeywords,
-    AllKeywords,
-    Implementation,
-    MatrixKeywords,
-    PairOptions,
-    PairsKeywords,
-    PlanKeywords,
-    check,
-    filters_of,
-    symmetric,
-)
+from jaxalign.pairs.options import check, filters_of, symmetric
 from jaxalign.pairs.plan import Plan, added
 from jaxalign.pairs.run_state import SavedState
 from jaxalign.runtime.devices import describe_device, select_device

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
+from jaxalign.options import Implementation
 from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.by_rows import lone_pairs
 from jaxalign.pairs.cpu import execute, long_pair, partition
@@ -24,7 +25,7 @@ from jaxalign.pairs.cpu.execute import whole_table as whole_table
 from jaxalign.pairs.gpu import device_job, dispatch, launches
 from jaxalign.pairs.gpu.dispatch import collect as collect
 from jaxalign.pairs.long import align
-from jaxalign.pairs.options import IMPLEMENTATIONS, Implementation
+from jaxalign.pairs.options import IMPLEMENTATIONS
 from jaxalign.pairs.pair_matrix import Partition
 from jaxalign.pairs.pair_matrix import pairs as pairs_of
 from jaxalign.pairs.plan import Piece, Plan, Task, describe

@@ -16,13 +16,15 @@ import numpy as np
 from jaxalign import inputs
 from jaxalign.errors import InputError, UsageError
 from jaxalign.inputs import SetLike
+from jaxalign.keywords import StreamKeywords
 from jaxalign.model.alphabet import Sequences, views
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import MINUS, PLUS, reverse_complement, strands_of
 from jaxalign.model.table import Table, along_plus, by_strands, join
+from jaxalign.options import PairOptions
 from jaxalign.pairs import by_rows, engine, part_stream
-from jaxalign.pairs.options import PairOptions, StreamKeywords, make_task
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.part_stream import Part
 from jaxalign.pairs.plan import Plan, QueryStrands, Task, merge

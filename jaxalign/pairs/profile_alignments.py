@@ -15,8 +15,8 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring
+from jaxalign.options import PairOptions
 from jaxalign.pairs.jobs import run
-from jaxalign.pairs.options import PairOptions
 from jaxalign.signatures import with_options
 from jaxalign.similarity.hard.api import hard_alignment
 from jaxalign.similarity.options import SimilarityOptions

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxalign.model.alphabet import LetterCodes, Sequences, ranks, spans, views
+from jaxalign.options import PairOptions
 from jaxalign.pairs import jobs
-from jaxalign.pairs.options import PairOptions
 from jaxalign.repertoire import bounds
 from jaxalign.repertoire.bounds import LetterCosts
 from jaxalign.repertoire.metrics import LETTERS, banded_scores, letter_scores

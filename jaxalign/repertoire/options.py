@@ -1,18 +1,16 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The options of repertoire graphs, and the definition that they amount to.
-
-``RepertoireOptions`` is where an option has its default.
-"""
+"""The definition that the options of a repertoire graph amount to, checked."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.numbers import check_between, check_whole
-from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.scoring import Scoring, as_scoring
+from jaxalign.options import Bad, Chains, Metric, RepertoireOptions
 from jaxalign.repertoire.metrics import (
     PositionMetric,
     hamming,
@@ -20,9 +18,6 @@ from jaxalign.repertoire.metrics import (
     tcrdist_table,
 )
 
-Metric = Literal["tcrdist", "hamming", "levenshtein", "alignment"]
-Chains = Literal["VJ", "VDJ", "sum", "all", "any"]
-Bad = Literal["error", "keep", "drop"]
 METRICS: tuple[str, ...] = get_args(Metric)
 CHAINS: tuple[str, ...] = get_args(Chains)
 BAD: tuple[str, ...] = get_args(Bad)
@@ -40,51 +35,6 @@ TCRDIST = {
     "offset": 4,
     "cap": 4,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class RepertoireOptions:
-    """Every option of a repertoire graph, with its default; None is a metric's own."""
-
-    metric: Metric = "tcrdist"
-    cutoff: int | None = None
-    scoring: ScoringLike = None
-    weight: int | None = None
-    gap_penalty: int | None = None
-    ntrim: int | None = None
-    ctrim: int | None = None
-    fixed_gap: bool | None = None
-    offset: int | None = None
-    cap: int | None = None
-    chains: Chains | None = None
-    v_distances: Any = None
-    v_loops: Any = None
-    bad: Bad = "error"
-    threads: int | None = None
-    memory_budget: int | str | None = None
-    devices: Any = None
-
-
-class RepertoireKeywords(TypedDict, total=False):
-    """Options of ``repertoire_graph``."""
-
-    metric: Metric
-    cutoff: int | None
-    scoring: ScoringLike
-    weight: int | None
-    gap_penalty: int | None
-    ntrim: int | None
-    ctrim: int | None
-    fixed_gap: bool | None
-    offset: int | None
-    cap: int | None
-    chains: Chains | None
-    v_distances: Any
-    v_loops: Any
-    bad: Bad
-    threads: int | None
-    memory_budget: int | str | None
-    devices: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,21 +11,19 @@ from typing import Any, Literal, Unpack
 from jaxalign import inputs
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SequenceLike
-from jaxalign.model.alphabet import Sequences
-from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.triple import TripleAlignment
-from jaxalign.runtime.devices import show_bytes
-from jaxalign.signatures import with_options
-from jaxalign.triples import plan
-from jaxalign.triples.options import (
+from jaxalign.keywords import (
     AlignThreeKeywords,
     AlignTriplesKeywords,
     PlanThreeKeywords,
-    TripleOptions,
-    TripleRequest,
-    check,
-    make_request,
 )
+from jaxalign.model.alphabet import Sequences
+from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.triple import TripleAlignment
+from jaxalign.options import TripleOptions
+from jaxalign.runtime.devices import show_bytes
+from jaxalign.signatures import with_options
+from jaxalign.triples import plan
+from jaxalign.triples.options import TripleRequest, check, make_request
 
 
 @with_options(TripleOptions)

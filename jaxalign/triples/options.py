@@ -1,23 +1,21 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""Options of three sequences and their defaults; checked: with a fill, and bytes."""
+"""Options of three sequences, checked: with a fill, and bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, get_args
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.model.choices import GapModel, Mode
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import MODES, Scoring
 from jaxalign.model.triple import GAP_MODELS
+from jaxalign.options import Schedule, TripleOptions
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import budget_of, first_device
 from jaxalign.triples import gpu
 
-Schedule = Literal["auto", "sloped", "layered"]
 # Of the fills in ``dp``.
 SCHEDULE_OF_FILL: dict[str, Schedule] = {"planes": "sloped", "layers": "layered"}
 KERNEL_SCHEDULE = "tiles"  # the order of the kernels
@@ -25,56 +23,6 @@ SCHEDULE_NAMES = get_args(Schedule)
 CHUNKED = ("bt1", "bt2", "bt3")
 TRACEBACKS = ("auto", "store", "split", *CHUNKED)
 IMPLEMENTATIONS = (*SCHEDULE_OF_FILL, "pallas")
-Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3"]
-TripleImplementation = Literal["planes", "layers", "pallas"]
-Progress = Callable[[int, int], object] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TripleOptions:
-    """Every option of a function of three sequences, with its default."""
-
-    gap_model: GapModel = "quasi-natural"
-    mode: Mode = "global"
-    memory_budget: int | str | None = None
-    implementation: TripleImplementation | None = None
-    schedule: Schedule = "auto"
-    traceback: Traceback | None = "auto"
-    chunk: int | None = None
-    height: int | None = None
-    depth: int | None = None
-    progress: Progress = None
-
-
-class ModelKeywords(TypedDict, total=False):
-    """Options of every function."""
-
-    gap_model: GapModel
-    mode: Mode
-    memory_budget: int | str | None
-    implementation: TripleImplementation | None
-
-
-class PlanThreeKeywords(ModelKeywords, total=False):
-    """Options of ``plan_three``."""
-
-    schedule: Schedule
-    traceback: Traceback | None
-    chunk: int | None
-    height: int | None
-    depth: int | None
-
-
-class AlignThreeKeywords(PlanThreeKeywords, total=False):
-    """Options of ``align_three``."""
-
-    progress: Progress
-
-
-class AlignTriplesKeywords(ModelKeywords, total=False):
-    """Options of ``align_triples``, beside its ``traceback``."""
-
-    progress: Progress
 
 
 def check(scoring: Scoring, options: TripleOptions) -> None:

@@ -15,6 +15,7 @@ from jaxalign.model import bounds
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.triple import TripleAlignment
+from jaxalign.options import Progress
 from jaxalign.runtime import programs
 from jaxalign.runtime.devices import precision, show_bytes
 from jaxalign.runtime.programs import program
@@ -33,7 +34,6 @@ from jaxalign.triples.options import (
     CHUNKED,
     KERNEL_SCHEDULE,
     SCHEDULE_OF_FILL,
-    Progress,
     TripleRequest,
 )
 from jaxalign.triples.result import (

@@ -19,8 +19,9 @@ from jaxalign.io import fasta
 from jaxalign.model import statistics
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
+from jaxalign.options import PairOptions
 from jaxalign.pairs.cpu import execute
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -467,7 +467,7 @@ def test_paths_where_a_gpu_has_none(monkeypatch):
 
     from jaxalign.database import hits as hit_tables
     from jaxalign.database.hits import _path_options, aligned
-    from jaxalign.database.options import SearchOptions
+    from jaxalign.options import SearchOptions
 
     rng = np.random.default_rng(0)
     profile = jaxalign.Profile.from_alignment(["MKVLAGE", "MKILAGD", "MRVLGGE"])

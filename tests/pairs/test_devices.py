@@ -16,9 +16,10 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
+from jaxalign.options import PairOptions
 from jaxalign.pairs import compiled, engine, jobs, part_stream
 from jaxalign.pairs.gpu import dispatch, launches
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import PairMatrix
 from jaxalign.runtime import pipeline
 

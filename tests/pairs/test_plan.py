@@ -7,8 +7,8 @@ from cases import same_tables
 
 import jaxalign
 from jaxalign.cli.main import main
+from jaxalign.options import PairOptions
 from jaxalign.pairs import api, engine
-from jaxalign.pairs.options import PairOptions
 
 TEXTS = ["MKTAYIAKQR", "MKTAYIKQR", "MRTAYIW", "KQRQ"]
 

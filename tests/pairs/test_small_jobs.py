@@ -11,8 +11,9 @@ from cases import END_SETS, GAPS, check_rows, same_tables, some_texts, text_of
 
 import jaxalign
 from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
+from jaxalign.options import PairOptions
 from jaxalign.pairs import by_rows, compiled, engine, jobs
-from jaxalign.pairs.options import PairOptions, make_task
+from jaxalign.pairs.options import make_task
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 MODES = [("local", None), ("semiglobal", None), *(("global", e) for e in END_SETS)]

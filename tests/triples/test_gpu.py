@@ -16,11 +16,12 @@ import jaxalign
 from jaxalign.errors import CertificateError, DeviceError, UsageError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
+from jaxalign.options import TripleOptions
 from jaxalign.runtime import backend
 from jaxalign.triples import engine, gpu
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER
 from jaxalign.triples.gpu import scores_of
-from jaxalign.triples.options import TripleOptions, TripleRequest
+from jaxalign.triples.options import TripleRequest
 from jaxalign.triples.plan import triples_of
 from jaxalign.triples.result import letters_of
 from jaxalign.triples.tracebacks import box

@@ -15,9 +15,10 @@ import jaxalign
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.bounds import triple_dtype
 from jaxalign.model.scoring import Scoring
+from jaxalign.options import TripleOptions
 from jaxalign.triples import plan
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
-from jaxalign.triples.options import TripleOptions, TripleRequest
+from jaxalign.triples.options import TripleRequest
 
 MODELS = ("quasi-natural", "natural", "linear")
 MODES = ("global", "semiglobal", "local")

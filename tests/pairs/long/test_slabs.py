@@ -18,13 +18,13 @@ import jaxalign
 from jaxalign.io import runs
 from jaxalign.io.runs import Checkpoint
 from jaxalign.model.scoring import Scoring, as_scoring
+from jaxalign.options import PairOptions
 from jaxalign.pairs import jobs
 from jaxalign.pairs.long import align
 from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import fill as tile_fill
 from jaxalign.pairs.long.align import Halves, Slabs
 from jaxalign.pairs.long.fill import fill_by_tiles
-from jaxalign.pairs.options import PairOptions
 from jaxalign.pairs.run_state import SavedState
 
 SOME = Slabs(9000, 8)

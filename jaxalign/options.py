@@ -1,0 +1,525 @@
+"""Every option of a public function: its type, its default and what it means, once.
+
+A function takes the fields of one record, or of a part of it: signatures come from here
+(``signatures``), types for checkers (``keywords``, generated), and the arguments of the
+command line (``cli.derive``), whose ``--help`` prints the texts below. Nothing heavy is
+imported, so that this help is as fast as can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
+
+from jaxalign.model.choices import (
+    Coverage,
+    FreeEnd,
+    GapModel,
+    Identity,
+    Mode,
+    Output,
+    Statistics,
+    Strand,
+    UnknownLetters,
+)
+
+if TYPE_CHECKING:
+    from jax import Device
+    from jax.sharding import Mesh
+
+    from jaxalign.model.scoring import ScoringLike
+else:
+    Device = Mesh = ScoringLike = Any
+
+Implementation = Literal["rows", "sweep", "wavefront", "pallas"]
+Devices = str | int | Sequence[int | Device] | None
+# Cells done and cells in all; of some jobs None, while the size is not known.
+Progress = Callable[[int, int], object] | None
+SearchProgress = Callable[[int, int | None], object] | None
+# Denominators that depend on neither a path nor the order of two sequences.
+LengthIdentity = Literal["longer", "shorter", "mean"]
+By = Literal["identity", "score", "bits"]
+Metric = Literal["tcrdist", "hamming", "levenshtein", "alignment"]
+Chains = Literal["VJ", "VDJ", "sum", "all", "any"]
+Bad = Literal["error", "keep", "drop"]
+Schedule = Literal["auto", "sloped", "layered"]
+Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3"]
+TripleImplementation = Literal["planes", "layers", "pallas"]
+Class = TypeVar("Class", bound=type)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def part(record: Class) -> Class:
+    """Mark fields that several records have.
+
+    Type checkers take it for a dataclass. It is none: to make one takes a millisecond,
+    and each process would make all of them.
+    """
+    return record
+
+
+def whole(record: Class) -> Class:
+    """Give a class the fields of its parts, for ``dataclass``."""
+    record.__annotations__ = field_types(record)
+    return record
+
+
+def field_types(record: type) -> dict[str, str]:
+    """The fields of a record and its parts, with their types as they are written."""
+    types: dict[str, str] = {}
+    for owner in reversed(record.__mro__):
+        types |= vars(owner).get("__annotations__", {})
+    return types
+
+
+@part
+class AlignedEnds:
+    """Which ends of two sequences are aligned."""
+
+    mode: Mode = "global"
+    """semiglobal frees all four end gaps."""
+
+    free_ends: Iterable[FreeEnd] | None = None
+    """Ends that may hang over free of cost, with mode global."""
+
+
+@part
+class Host:
+    """Memory and threads of the host."""
+
+    memory_budget: int | str | None = None
+    """Bytes to plan with. [half of what is available]"""
+
+    threads: int | None = None
+    """Host threads, one window each. [all cores]"""
+
+
+@part
+class Execution(Host):
+    """The implementation and the devices of a job of two sequences."""
+
+    implementation: Implementation | None = None
+    """Run this one or fail. [the fastest that can run]"""
+
+    devices: Devices = None
+    """Which of them, by number, or all; idle ones take the next window. [the first]"""
+
+
+@part
+class Watch:
+    """Callbacks of a job whose size is known."""
+
+    progress: Progress = None
+    """Called with (cells done, cells in all)."""
+
+    busy: Progress = None
+    """Called with (devices at work, devices in all)."""
+
+
+@part
+class Measure:
+    """Which pairs of linked sequences are compared, and by what length."""
+
+    identity: LengthIdentity = "longer"
+    """Whose length identical pairs are divided by. In mode global, shorter needs
+    min_length_ratio, or short sequences are linked to whatever is long."""
+
+    min_length_ratio: float | None = None
+    """Compare only pairs whose shorter length is at least this share of the longer, 0
+    to 1."""
+
+    filter: bool = True
+    """Leave out pairs that provably cannot pass; results are the same without."""
+
+
+@part
+class Nucleotides:
+    """Options of pairs of nucleotides."""
+
+    strand: Strand | None = None
+    """Of nucleotides: which strand of the queries is aligned, or of both the one that
+    scores more. The usual one is plus."""
+
+
+@part
+class Meshed(Execution, AlignedEnds):
+    """Options of every function of two sequences."""
+
+    mesh: Mesh | None = None
+    """One program over all devices of a mesh, a window on each."""
+
+
+@part
+class Align(Nucleotides, Watch, Meshed):
+    """Options of ``align``."""
+
+
+@part
+class Windowed(Meshed):
+    """Options of functions of many pairs."""
+
+    window: int | None = None
+    """Queries and targets of a window at most."""
+
+
+@part
+class Matrix(Watch, Windowed):
+    """Options of ``scores_matrix`` and ``distance_matrix``."""
+
+
+@part
+class Tabular(Windowed):
+    """Options of functions whose pairs are rows of a table."""
+
+    output: Output = "stats"
+    """What to compute; formats with paths raise it to alignment."""
+
+    min_score: float | None = None
+    """Keep pairs with at least this score."""
+
+    min_identity: float | None = None
+    """Keep pairs with at least this identity, 0 to 1; the summary counts the rest."""
+
+    identity: Identity | None = None
+    """What identities are divided by. [alignment: its columns; with output identity
+    longer, or shorter where ends may hang over]"""
+
+    min_cov: float | None = None
+    """Keep pairs with at least this share of the sequences in the alignment, 0 to 1."""
+
+    coverage: Coverage = "both"
+    """Whose share min_cov is about (columns qcov and tcov)."""
+
+    min_length_ratio: float | None = None
+    """Keep pairs whose shorter length is at least this share of the longer, 0 to 1."""
+
+    filter: bool = True
+    """Leave out pairs that provably cannot pass min_identity."""
+
+
+@part
+class Pairs(Nucleotides, Watch, Tabular):
+    """Options of ``align_pairs``."""
+
+
+@part
+class OneSet(Tabular):
+    """Options of functions of all pairs of a set."""
+
+    include_self: bool = False
+    """Also every record with itself."""
+
+    part_rows: int | None = None
+    """Rows of a part at most, unless a single query has more. [4194304, less where
+    all are few]"""
+
+
+@part
+class All(Watch, OneSet):
+    """Options of ``align_all``."""
+
+    cluster: str | None = None
+    """Compute on a Ray cluster; auto is the one this machine belongs to."""
+
+
+@part
+class Parts:
+    """Options of results that come part by part."""
+
+    skip: Collection[int] = ()
+    """Numbers of parts that are not computed."""
+
+    shard: tuple[int, int] | None = None
+    """Only the k-th of n shares of the parts, from 1."""
+
+
+@part
+class Stream(Parts, All):
+    """Options of ``stream_all``."""
+
+
+@part
+class Planned(Nucleotides, OneSet):
+    """Options of ``plan``."""
+
+    parts: bool = False
+    """Plan a result that is written part by part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class PairOptions(Planned, Stream):
+    """Every option of a function of two sequences, with its default."""
+
+    @property
+    def leaves_open_who_computes(self) -> bool:
+        """Whether nothing says what computes, which strand, or who is told of it."""
+        named = self.implementation, self.devices, self.mesh, self.memory_budget
+        named += (self.strand,)
+        watched = self.progress, self.busy
+        return all(value is None for value in named + watched)
+
+
+@part
+class FileLetters:
+    """How the letters of files are read."""
+
+    unknown: UnknownLetters = "error"
+    """X reads U, O, J as the wildcard; mask reads every unknown letter so."""
+
+
+@part
+class CorpusScan(FileLetters, Execution):
+    """Options of functions that read a database block by block."""
+
+    progress: SearchProgress = None
+    """Called with (cells done, cells in all or None)."""
+
+
+@part
+class ReportedHits:
+    """The hits of a search that are reported."""
+
+    top: int = 300
+    """Hits of a query at most, the best first."""
+
+    align_top: bool = True
+    """Align the hits; without, they have scores alone."""
+
+    statistics: Statistics = "published"
+    """Of bits and E-values: published in NCBI's table, or fitted to the scores of each
+    query with a sample of the database."""
+
+
+@part
+class DatabaseSearch(CorpusScan, Nucleotides, ReportedHits, AlignedEnds):
+    """Options of ``search``."""
+
+    mode: Mode = "local"
+    """semiglobal frees all four end gaps."""
+
+    window: int | None = None
+    """Queries and targets of a window at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class SearchOptions(Parts, DatabaseSearch):
+    """Every option of a search, with its default."""
+
+    part_rows: int | None = None
+    """Rows of a part at most, unless a single query has more. [4194304, less where
+    all are few]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class FamilyOptions(CorpusScan):
+    """Every option of an iterated search, with its default."""
+
+    iterations: int = 3
+    """Passes at most; 1 searches by the sequence alone."""
+
+    max_evalue: float = 1e-3
+    """Hits up to it are written."""
+
+    include: float = 1e-2
+    """Hits up to it are in the next profile."""
+
+    include_coverage: float = 0.3
+    """... if they cover this share of the query, 0 to 1."""
+
+    max_sequences: int = 10_000
+    """Hits of a pass at most, the best."""
+
+    min_coverage: float = 0.0
+    """At least this share of the query is covered, 0 to 1."""
+
+    min_query_identity: float = 0.0
+    """At least this share of the residues of a row is the query's, 0 to 1."""
+
+    max_identity: float = 1.0
+    """Of two rows that are more alike, the shorter one goes, 0 to 1."""
+
+    correct_composition: bool = True
+    """Take off the score that the composition of a hit explains."""
+
+    @property
+    def largest_evalue(self) -> float:
+        """The largest E-value of a hit that is reported or included."""
+        return max(self.max_evalue, self.include)
+
+
+@part
+class Linked(Watch, Measure, Execution, AlignedEnds):
+    """Options of functions of linked sequences: what a link is, and what computes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class HomologyOptions(Linked):
+    """Every option of a function of linked sequences, with its default."""
+
+    worst: int = 10
+    """How many of the worst pairs are shown, with their alignments."""
+
+    full_histogram: bool = False
+    """Align all pairs for the pictures, also those provably below the cut."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class NearestOptions(Measure, CorpusScan, AlignedEnds):
+    """Every option of ``nearest``, with its default."""
+
+    by: By = "identity"
+    """The largest identity, or the best local alignment."""
+
+    top: int = 1
+    """So many of the nearest, with their rank."""
+
+    bands: Sequence[float] = (0.3, 0.5, 0.7, 0.9)
+    """Edges of the bands of identity, from 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class PurgeOptions(Measure, CorpusScan):
+    """Every option of ``purge``, with its default."""
+
+    mode: Mode | None = None
+    """semiglobal frees all four end gaps."""
+
+    free_ends: Iterable[FreeEnd] | None = None
+    """Ends that may hang over free of cost, with mode global."""
+
+    max_identity: float | None = None
+    """The cut, 0 to 1: a sequence goes that has this identity or more."""
+
+    score: float | None = None
+    """In place of it: the best local alignment has this score or more."""
+
+    max_evalue: float | None = None
+    """Or it has this E-value or less, in a search of all the training set."""
+
+    min_cov: float | None = None
+    """Only alignments count with at least this share of both sequences, in mode local
+    or with free ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class RepertoireOptions(Host):
+    """Every option of a repertoire graph, with its default; None is a metric's own."""
+
+    metric: Metric = "tcrdist"
+    """alignment: linear Needleman-Wunsch, min(S(a,a), S(b,b)) - S(a,b)."""
+
+    cutoff: int | None = None
+    """The largest distance of an edge. [20, 2, 2, 10]"""
+
+    scoring: ScoringLike = None
+    """A bundled matrix or a file, of tcrdist and alignment. [BLOSUM62]"""
+
+    weight: int | None = None
+    """Of tcrdist: times the distances of letters. [3]"""
+
+    gap_penalty: int | None = None
+    """Of tcrdist and alignment: each letter more. [4]"""
+
+    ntrim: int | None = None
+    """Of tcrdist: letters at the start that do not count. [3]"""
+
+    ctrim: int | None = None
+    """Of tcrdist: letters at the end that do not count. [2]"""
+
+    fixed_gap: bool | None = None
+    """Of tcrdist: the gap is at a fixed place, not at the best one. [True]"""
+
+    offset: int | None = None
+    """Of tcrdist: letters that score S have the distance min(cap, offset - S). [4]"""
+
+    cap: int | None = None
+    """Of tcrdist: the largest distance of two letters. [4]"""
+
+    chains: Chains | None = None
+    """One arm of a table, or both of each cell: their sum, both within the cutoff, or
+    either. [the only arm]"""
+
+    v_distances: Any = None
+    """A square table of V genes, whose distances are added."""
+
+    v_loops: Any = None
+    """A table of V genes and their loops, whose TCRdist is added."""
+
+    bad: Bad = "error"
+    """Rows without a distance: stop, keep them without edges, or leave them out."""
+
+    devices: Any = None
+    """GPUs that share the work. [the first]"""
+
+
+@part
+class TripleModel:
+    """Options of every function of three sequences."""
+
+    gap_model: GapModel = "quasi-natural"
+    """quasi-natural and natural are affine; in quasi-natural a column that has gaps in
+    both rows of a pair cuts that pair's gap, at half of the work. linear needs
+    gap_open and gap_extend to be equal."""
+
+    mode: Mode = "global"
+    """semiglobal frees the end gaps of every pair."""
+
+    memory_budget: int | str | None = None
+    """Bytes to plan with. [half of what is available; of a GPU most]"""
+
+    implementation: TripleImplementation | None = None
+    """What fills the table, and nothing else. [pallas where it can, else the others]"""
+
+
+@part
+class PlanThree(TripleModel):
+    """Options of ``plan_three``."""
+
+    schedule: Schedule = "auto"
+    """The order of the cells: auto is layered on a CPU, the kernels' or sloped on a
+    GPU."""
+
+    traceback: Traceback | None = "auto"
+    """auto stores what fits the budget, else splits; none computes the score only."""
+
+    chunk: int | None = None
+    """Side of a chunk, for bt1 to bt3. [31 sloped, 47 layered]"""
+
+    height: int | None = None
+    """Height of a sub-chunk, for bt2 and bt3. [100 sloped, 40 layered; of a cube S]"""
+
+    depth: int | None = None
+    """Depth of a chunk, for cubes. [the longest sequence's; on a GPU S, if it fits]"""
+
+
+@part
+class WatchTriples:
+    """A callback of a job of three sequences."""
+
+    progress: Progress = None
+    """Called with (cells done, cells in all)."""
+
+
+@part
+class AlignTriples(WatchTriples, TripleModel):
+    """Options of ``align_triples``, beside its ``traceback``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class TripleOptions(WatchTriples, PlanThree):
+    """Every option of a function of three sequences, with its default."""
+
+
+def shared(options: object, *parts: type) -> dict[str, Any]:
+    """The values of the fields of some parts, by name, to make another record of."""
+    names = (name for each in parts for name in field_types(each))
+    return {name: getattr(options, name) for name in names}
