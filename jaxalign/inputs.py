@@ -17,6 +17,7 @@ from jaxalign.model.alphabet import (
     LetterCodes,
     Sequences,
     as_sequences,
+    content_of,
     encode_letters,
     is_flat,
     item_of,
@@ -150,7 +151,7 @@ def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
 def _three(triple: Any, scoring: Scoring) -> list:
     """The three sequences of a triple, with their names where they have any."""
     if isinstance(triple, os.PathLike):
-        read = _read(triple, scoring)
+        read, _ = _read(triple, scoring)
         triple = list(zip(read.names, read.texts(), strict=True))
     if isinstance(triple, Sequences):
         codes = as_sequences(triple, scoring.alphabet)
@@ -163,21 +164,19 @@ def _three(triple: Any, scoring: Scoring) -> list:
 
 def _set(data: Any, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
     """(a set, whether its letters say what they are)."""
-    if isinstance(data, Sequences):
-        return as_sequences(data, scoring.alphabet), False
     if isinstance(data, Profile):
         raise UsageError("a profile is a query of align, align_profile and search")
     if isinstance(data, PATH):
-        return _read(data, scoring, unknown), not _is_index(data)
-    if is_flat(data):
+        return _read(data, scoring, unknown)
+    if isinstance(data, Sequences) or is_flat(data):
         return as_sequences(data, scoring.alphabet), False
     return _encoded(data if type(data) is list else items_of(data), scoring)
 
 
 def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:
-    if all(type(_content(item)) is str for item in items):
+    if all(type(content_of(item)) is str for item in items):
         return as_sequences(items, scoring.alphabet), True
-    letters = not any(hasattr(_content(item), "__array__") for item in items)
+    letters = not any(hasattr(content_of(item), "__array__") for item in items)
     items = [_loaded(item, scoring) for item in items]
     return as_sequences(items, scoring.alphabet), letters
 
@@ -187,53 +186,40 @@ def _named(item: Any, name: str, scoring: Scoring):
     if type(item) is str:
         return name, item
     if isinstance(item, (Sequences, Mapping)):
-        item = _only(item, name, scoring)
+        if len(item) != 1:
+            raise InputError(f"{name}: {len(item)} sequences where one is needed")
+        if isinstance(item, Mapping):
+            ((called, one),) = item.items()
+        else:
+            called, one = item.names[0], as_sequences(item, scoring.alphabet)[0]
+        item = called, one
     item = _loaded(item, scoring)
     return (name, item) if item_of(item, 0).name is None else item
 
 
-def _only(item: Any, name: str, scoring: Scoring):
-    """(name, sequence) of a set of one."""
-    if len(item) != 1:
-        raise InputError(f"{name}: {len(item)} sequences where one is needed")
-    if isinstance(item, Mapping):
-        return next(iter(item.items()))
-    return item.names[0], as_sequences(item, scoring.alphabet)[0]
-
-
 def _loaded(item: Any, scoring: Scoring):
     """An item, of which a path is read: (name, text) of the one record of the file."""
-    path = _content(item)
+    path = content_of(item)
     if not isinstance(path, os.PathLike):
         return item
-    read = _read(path, scoring)
+    read, _ = _read(path, scoring)
     if len(read) != 1:
         raise InputError(f"{path}: {len(read)} records where one is needed")
     return (read.names[0] if item is path else item[0]), read.text(0)
 
 
-def _content(item: Any):
-    return item[1] if isinstance(item, tuple) and len(item) == 2 else item
-
-
-def _is_index(path: str | os.PathLike[str]) -> bool:
-    from jaxalign.io import encoded_database
-
-    return encoded_database.is_database(os.fspath(path))
-
-
 def _read(
     path: str | os.PathLike[str], scoring: Scoring, unknown: str = "error"
-) -> Sequences:
-    """The sequences of a file."""
+) -> tuple[Sequences, bool]:
+    """(the sequences of a file, whether they are letters there)."""
     from jaxalign.io import encoded_database, fasta
 
     if isinstance(path, str) and path != "-" and not os.path.exists(path):
         raise InputError(NO_FILE.format(path[:60]))
     path = os.fspath(path)
     if encoded_database.is_database(path):
-        return encoded_database.mapped(path, scoring.alphabet)
-    return fasta.read(path, scoring.alphabet, unknown)
+        return encoded_database.mapped(path, scoring.alphabet), False
+    return fasta.read(path, scoring.alphabet, unknown), True
 
 
 def _tell_of_nucleotides(

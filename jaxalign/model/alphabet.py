@@ -2,6 +2,17 @@
 
 The project owns its alphabets: biotite 1.6 and 2.x give the same letter different
 codes, so no biotite code is ever stored.
+
+``as_sequences`` takes sequences in whatever form a caller holds them: str, bytes, an
+array of codes, biotite's sequences, Biopython's ``Seq`` and ``SeqRecord``, and a pair
+(name, any of these). Neither library is imported for the question: who holds one of its
+objects has imported it. ``encode_letters`` takes the same with any letters: edit
+distances need no alphabet, only whether two letters are the same, so letters are the
+characters of a str as they stand there, and ``a`` is not ``A``.
+
+What follows ``as_sequences`` selects some of many that stand one after the other in
+flat arrays: rows of a table and their ragged paths, groups, and sequences of a set in
+any order and as often as wanted.
 """
 
 import sys
@@ -17,13 +28,6 @@ from numpy.typing import ArrayLike
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.choices import UnknownLetters
 from jaxalign.model.names import written
-
-# ------------------------------------------------------------------------------
-# One sequence in whatever form a caller holds it: its name, its letters or codes.
-#
-# Known forms: str, bytes, an array of codes, biotite's sequences, Biopython's ``Seq``
-# and ``SeqRecord``, and a pair (name, any of these). Neither library is imported for
-# the question: who holds one of its objects has imported it.
 
 FORMS = (
     "a str, (name, str), codes, a Path, a biotite sequence, or a Seq or SeqRecord of "
@@ -65,11 +69,19 @@ def item_of(value: Any, number: int) -> Item:
         return inner._replace(name=str(value[0]))
     if isinstance(value, (str, bytes)):
         return Item(None, value)
-    for known in (_of_biotite, _of_biopython, _of_array):
-        if (item := known(value)) is not None:
-            return item
-    what = f"record {number + 1}: a {type(value).__name__} is no sequence"
-    raise InputError(f"{what}; {FORMS} is")
+    if (item := _of_library(value)) is not None:
+        return item
+    kind = type(value).__name__
+    if not hasattr(value, "__array__"):
+        raise InputError(f"record {number + 1}: a {kind} is no sequence; {FORMS} is")
+    try:  # an array of numpy, of JAX, or of whoever offers one as numpy's
+        return Item(None, np.asarray(value))
+    except Exception as error:  # whatever the owner of an array may raise
+        why = next(iter(str(error).splitlines()), "")
+        raise InputError(
+            f"a {kind} has no values that can be read ({why}). Inside jax.jit there "
+            "are none yet: call this function outside of it"
+        ) from error
 
 
 def items_of(data: Any) -> list:
@@ -82,10 +94,10 @@ def items_of(data: Any) -> list:
     """
     if isinstance(data, Mapping):
         return list(data.items())
-    single = isinstance(data, (str, bytes, bytearray)) or any(
-        known(data) is not None for known in (_of_biotite, _of_biopython)
-    )
-    if single or (isinstance(data, np.ndarray) and data.ndim == 1 and _numbers(data)):
+    single = isinstance(data, (str, bytes, bytearray)) or _of_library(data) is not None
+    if isinstance(data, np.ndarray) and data.ndim == 1:
+        single = data.dtype.kind in "biuf"
+    if single:
         raise InputError(
             f"a list of sequences is needed, not one string or sequence: a "
             f"{type(data).__name__} may stand in a list, [sequence]"
@@ -101,61 +113,27 @@ def items_of(data: Any) -> list:
         ) from None
 
 
-def text_of(item: Item, number: int) -> tuple[str, Any]:
-    """(name, content) of an item; without a name it is ``seq1`` and so on."""
-    return f"seq{number + 1}" if item.name is None else item.name, item.content
-
-
-def place(name: str, number: int) -> str:
-    """How messages call a sequence."""
-    return f"record {number + 1} ({written(name)})"
-
-
-def _of_biotite(value: Any) -> Item | None:
+def _of_library(value: Any) -> Item | None:
+    """A sequence of biotite or Biopython; None of anything else."""
     library = sys.modules.get("biotite.sequence")
-    if library is None or not isinstance(value, library.Sequence):
-        return None
-    nucleic = isinstance(value, library.NucleotideSequence)
-    return Item(None, str(value), type(value).__name__ if nucleic else None)
-
-
-def _of_biopython(value: Any) -> Item | None:
+    if library is not None and isinstance(value, library.Sequence):
+        nucleic = isinstance(value, library.NucleotideSequence)
+        return Item(None, str(value), type(value).__name__ if nucleic else None)
     records, sequences = map(sys.modules.get, ("Bio.SeqRecord", "Bio.Seq"))
+    name = nucleic = None
     if records is not None and isinstance(value, records.SeqRecord):
         name = None if value.id in NO_NAME else str(value.id)
         kind = str(value.annotations.get("molecule_type") or "")
         nucleic = kind if kind.upper().endswith(("DNA", "RNA")) else None
-        return Item(name, _letters(value.seq, name or "a SeqRecord"), nucleic)
-    known = sequences and (sequences.Seq, sequences.MutableSeq)
-    if known and isinstance(value, known):
-        return Item(None, _letters(value, f"a {type(value).__name__}"))
-    return None
-
-
-def _letters(sequence: Any, name: str) -> str:
-    """The letters of a ``Seq``, which may have none: unknown, only its length."""
-    try:
-        return str(sequence)
-    except Exception as error:
-        raise InputError(f"{name}: {error}") from error
-
-
-def _of_array(value: Any) -> Item | None:
-    """Codes in an array of numpy, of JAX, or of whoever offers one as numpy's."""
-    if not isinstance(value, np.ndarray) and not hasattr(value, "__array__"):
+        called, value = name or "a SeqRecord", value.seq
+    elif sequences and isinstance(value, (sequences.Seq, sequences.MutableSeq)):
+        called = f"a {type(value).__name__}"
+    else:
         return None
     try:
-        return Item(None, np.asarray(value))
-    except Exception as error:  # whatever the owner of an array may raise
-        why = next(iter(str(error).splitlines()), "")
-        raise InputError(
-            f"a {type(value).__name__} has no values that can be read ({why}). Inside "
-            "jax.jit there are none yet: call this function outside of it"
-        ) from error
-
-
-def _numbers(array: np.ndarray) -> bool:
-    return array.dtype.kind in "biuf"
+        return Item(name, str(value), nucleic)
+    except Exception as error:  # a Seq may have no letters, only a length
+        raise InputError(f"{called}: {error}") from error
 
 
 PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
@@ -375,32 +353,29 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
             return data
         data = [(name, data.text(i)) for i, name in enumerate(data.names)]
     if is_flat(data):
-        codes, offsets = data
-        return _from_flat(codes, offsets, alphabet)
+        check_codes(data[0], alphabet, "flat codes")
+        offsets = checked_offsets(data[1], len(data[0]))
+        names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
+        return Sequences(names, data[0].astype(np.uint8), offsets, alphabet)
     data = data if type(data) is list else items_of(data)
-    if all(isinstance(_item(item), str) for item in data):
-        sequences = _from_texts(data, alphabet)
-        if not (sequences.codes == BAD).any():  # else found and told one by one
-            return sequences
+    texts = [content_of(item) for item in data]
+    if all(isinstance(text, str) for text in texts):  # which are encoded at once
+        names = tuple(
+            str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
+            for i, item in enumerate(data)
+        )
+        offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
+        codes = alphabet.encode("".join(texts))
+        if not (codes == BAD).any():  # else found and told one by one
+            return Sequences(names, codes, offsets, alphabet)
     named = [_name_and_codes(item, i, alphabet) for i, item in enumerate(data)]
     names, parts = zip(*named, strict=True) if named else ((), ())
     return from_parts(names, list(parts), alphabet)
 
 
-def _item(item: Any) -> Any:
+def content_of(item: Any) -> Any:
     """The sequence that a caller gave, without its name."""
     return item[1] if isinstance(item, tuple) and len(item) == 2 else item
-
-
-def _from_texts(data: Any, alphabet: Alphabet) -> Sequences:
-    """Texts, some with names, encoded at once."""
-    names = tuple(
-        str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
-        for i, item in enumerate(data)
-    )
-    texts: list[str] = [_item(item) for item in data]
-    offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
-    return Sequences(names, alphabet.encode("".join(texts)), offsets, alphabet)
 
 
 def is_flat(data: Any) -> bool:
@@ -452,30 +427,28 @@ def check_codes(codes: Any, alphabet: Alphabet, what: str) -> None:
         raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
 
 
-def _name_and_codes(item: Any, index: int, alphabet: Alphabet):
-    item = item_of(item, index)
-    name, text = text_of(item, index)
-    if item.nucleic and alphabet.kind == "protein":
+def _name_and_codes(value: Any, index: int, alphabet: Alphabet):
+    name, content, nucleic = item_of(value, index)
+    name = f"seq{index + 1}" if name is None else name
+    place = f"record {index + 1} ({written(name)})"
+    if nucleic and alphabet.kind == "protein":
         raise UsageError(
-            f"{place(name, index)} is of type {item.nucleic}, and the matrix scores "
-            "proteins: use scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "
+            f"{place} is of type {nucleic}, and the matrix scores proteins: use "
+            "scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "
             "Scoring.preset('blastn')"
         )
-    if isinstance(text, np.ndarray):
-        check_codes(text, alphabet, place(name, index))
-        return name, text.astype(np.uint8)
-    codes = alphabet.encode(text)
+    if isinstance(content, np.ndarray):
+        check_codes(content, alphabet, place)
+        return name, content.astype(np.uint8)
+    codes = alphabet.encode(content)
     bad = np.flatnonzero(codes == BAD)
     if bad.size:
-        letter = text[bad[0]] if isinstance(text, str) else chr(text[bad[0]])
-        where = f"{place(name, index)}, column {bad[0] + 1}"
-        raise InputError(f"{where}: {letter!r} is no letter; {alphabet.rule()}")
+        letter = content[bad[0]]
+        letter = letter if isinstance(content, str) else chr(letter)
+        raise InputError(
+            f"{place}, column {bad[0] + 1}: {letter!r} is no letter; {alphabet.rule()}"
+        )
     return name, codes
-
-
-# ------------------------------------------------------------------------------
-# Some of many that stand one after the other in flat arrays: rows of a table and their
-# ragged paths, groups, and sequences of a set in any order and as often as wanted.
 
 
 def row_numbers(which: ArrayLike, count: int) -> np.ndarray:
@@ -688,12 +661,6 @@ def in_blocks(sequences: Sequences, residues: int, records: int) -> Iterator[Seq
         yield sequences.between(start, stop)
         start = stop
 
-
-# ------------------------------------------------------------------------------
-# Sequences of any letters, as codes made from the letters themselves.
-#
-# Edit distances need no alphabet: two letters are the same, or they are not. So letters
-# are the characters of a str, as they stand there: ``a`` is not ``A``.
 
 FEW = 4096  # texts that are joined at once: copies of more leave the cache
 LETTERS_STRETCH = 2**18  # values that are looked at together
