@@ -148,29 +148,26 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     """Compile what a call needs, on a table of one cell in boxes of the same shape."""
     import jax
 
-    from jaxalign.triples import engine
+    from jaxalign.triples import engine, tracebacks
     from jaxalign.triples.dp.recurrence import FillOutputs
     from jaxalign.triples.options import CHUNKED
-    from jaxalign.triples.tracebacks import chunks
-    from jaxalign.triples.tracebacks.box import walk
 
     triple = _problem(lengths, schedule)
     region, one = engine.whole(triple), np.ones(3, np.int32)
     if way in CHUNKED:
-        sizes = chunks.chunk_sizes(triple, chunk, height, depth)
-        grid = chunks.grid_of(triple, region, way, *sizes)
-        static, padded = chunks.static_of(grid), chunks.padded_region(grid)
-        count = chunks.chunks_at_once(grid)
-        again = chunks.segments_at_once(grid)
+        grid = tracebacks.grid_of(triple, region, way, chunk, height, depth)
+        static, padded = tracebacks.static_of(grid), tracebacks.padded_region(grid)
+        count = tracebacks.chunks_at_once(grid)
+        again = tracebacks.segments_at_once(grid)
         none = np.zeros((count, 3), np.int32), np.ones((count, 3), np.int32)
-        store = chunks.empty_store(grid)
-        store = chunks.fill(static, store, padded, *none, np.int32(1))
+        store = tracebacks.empty_store(grid)
+        store = tracebacks.fill_chunks(static, store, padded, *none, np.int32(1))
         at = np.zeros(3, np.int32), np.ones(4, np.int32)
-        chunks.start_point(static, store, *at)
+        tracebacks.start_point(static, store, *at)
         few = np.zeros((again, 3), np.int32), np.zeros(again, np.int32)
         ends = np.tile(np.array([1, 1, 1, 0], np.int32), (again, 1))
         deep = grid.height + 1 if way == "bt3" else None
-        path = chunks.fill_and_walk(
+        path = tracebacks.fill_and_walk(
             static, store, padded, *few, ends, np.ones(again, bool),
             deep=deep, stop=np.int32(1),
         )  # fmt: skip
@@ -179,12 +176,13 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     outputs = FillOutputs(choices=way == "store")
     seed = engine.seed_of(triple, (0,))
     box = engine.box_of(triple, region, seed)._replace(size=one)
-    filled = engine.fill(schedule, triple.model, outputs, box, triple.scoring)
+    form = engine.FillForm(schedule, triple.model, outputs)
+    filled = engine.fill(form, box, triple.scoring)
     if way == "store":
         at = np.array([1, 1, 1, 0], np.int32)
         longest = engine.padded_length(sum(triple.lengths) + 3)
         words = schedule, triple.model, filled.choices, at, longest
-        jax.block_until_ready(walk(*words))
+        jax.block_until_ready(tracebacks.walk(*words))
     jax.block_until_ready(filled)
 
 
@@ -330,9 +328,9 @@ def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS, cubes=False):
 def _chunks(schedule, cubes):
     """(s, h, depth) of the paper's chunks, asked for, since a GPU takes cubes; and of
     cubes as wide."""
-    from jaxalign.triples.tracebacks import chunks
+    from jaxalign.triples import tracebacks
 
-    side, height = chunks.CHUNK_SIZES[schedule]
+    side, height = tracebacks.CHUNK_SIZES[schedule]
     return [(side, height, None)] + [(side, side, side)] * cubes
 
 

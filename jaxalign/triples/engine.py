@@ -6,7 +6,7 @@ the two shortest, and ties depend on that order, not on the caller's.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from jaxalign.triples.dp.recurrence import (
     TripleScoring,
     backwards,
 )
-from jaxalign.triples.result import EMPTY_REGION, Region, Tally, Triple, whole
+from jaxalign.triples.result import EMPTY_REGION, Region, Triple, whole
 
 FILLS = {"sloped": planes, "layered": layers}
 NO_FREE_END = -9  # an index that no cell has
@@ -78,47 +78,42 @@ def seed_of(triple: Triple, states: Iterable[int] | None) -> np.ndarray:
     return seed
 
 
-@program(("schedule", "model", "outputs"))
-def fill(
-    schedule: str, model: Model, outputs: FillOutputs, box: Box, costs: TripleScoring
-):
+class FillForm(NamedTuple):
+    """The static part of a fill, for which it is compiled."""
+
+    schedule: str
+    model: Model
+    outputs: FillOutputs
+
+
+@program(("form",))
+def fill(form: FillForm, box: Box, costs: TripleScoring):
     """``fill`` of the planes or layers, compiled for each shape; so are the next three,
     the same fill in pieces."""
-    return FILLS[schedule].fill(model, outputs, box, costs, None)
+    return FILLS[form.schedule].fill(*form[1:], box, costs, None)
 
 
-@program(("schedule", "model", "outputs"))
-def begin(
-    schedule: str, model: Model, outputs: FillOutputs, box: Box, costs: TripleScoring
-):
-    return FILLS[schedule].begin(FillProblem(model, outputs, box, costs))
+@program(("form",))
+def begin(form: FillForm, box: Box, costs: TripleScoring):
+    return FILLS[form.schedule].begin(FillProblem(*form[1:], box, costs))
 
 
-@program(("schedule", "model", "outputs"), donate_argnames="state")
+@program(("form",), donate_argnames="state")
 def advance(
-    schedule: str,
-    model: Model,
-    outputs: FillOutputs,
+    form: FillForm,
     box: Box,
     costs: TripleScoring,
     state: Carry,
     first: jax.Array,
     last: jax.Array,
 ):
-    problem = FillProblem(model, outputs, box, costs)
-    return FILLS[schedule].advance(problem, state, first, last)
+    problem = FillProblem(*form[1:], box, costs)
+    return FILLS[form.schedule].advance(problem, state, first, last)
 
 
-@program(("schedule", "model", "outputs"))
-def finish(
-    schedule: str,
-    model: Model,
-    outputs: FillOutputs,
-    box: Box,
-    costs: TripleScoring,
-    state: Carry,
-):
-    return FILLS[schedule].finish(FillProblem(model, outputs, box, costs), state)
+@program(("form",))
+def finish(form: FillForm, box: Box, costs: TripleScoring, state: Carry):
+    return FILLS[form.schedule].finish(FillProblem(*form[1:], box, costs), state)
 
 
 def sweep(triple: Triple, region: Region, reverse: bool = False, **outputs: Any):
@@ -131,24 +126,16 @@ def sweep(triple: Triple, region: Region, reverse: bool = False, **outputs: Any)
     box = box_of(triple, region, seed, reverse=reverse)
     static = FillOutputs(free=triple.mode == "semiglobal", **outputs)
     model = backwards(triple.model) if reverse else triple.model
-    problem = triple.schedule, model, static, box, triple.scoring
-    pieces = min(MAX_PIECES, region.cells // MIN_PIECE_CELLS)
-    if not triple.tally.listener or pieces < 2:
-        triple.tally.add(region.cells)
+    problem = FillForm(triple.schedule, model, static), box, triple.scoring
+    tally, cells = triple.tally, region.cells
+    pieces = min(MAX_PIECES, cells // MIN_PIECE_CELLS)
+    if not tally.listener or pieces < 2:
+        tally.add(cells)
         return fill(*problem)
-    return _fill_in_pieces(triple.tally, region.cells, pieces, problem)
-
-
-def _fill_in_pieces(
-    tally: Tally,
-    cells: int,
-    pieces: int,
-    problem: tuple[str, Model, FillOutputs, Box, TripleScoring],
-):
-    """A fill that tells how far it is, and can be interrupted, after each piece."""
-    fills, size = FILLS[problem[0]], problem[3].size
-    last = fills.last_step(size)
-    ends = np.linspace(fills.FIRST_STEP - 1, last, pieces + 1).astype(np.int32)
+    # A fill in pieces tells how far it is, and can be interrupted, after each of them.
+    fills = FILLS[triple.schedule]
+    steps = fills.FIRST_STEP - 1, fills.last_step(box.size)
+    ends = np.linspace(*steps, pieces + 1).astype(np.int32)
     state, before = begin(*problem), 0
     for n in range(pieces):
         state = advance(*problem, state, ends[n] + 1, ends[n + 1])

@@ -34,36 +34,26 @@ def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | Non
     UsageError
         The kernels were named.
     """
-    why = _beyond_kernels(triple, kernels)
-    if why is None and triple.mode == "local" and (named or not paths):
+    largest = int(max(np.abs(matrix).max(initial=0) for matrix in triple.matrices))
+    letters, size = len(triple.matrices[0]), sum(triple.lengths)
+    why = None
+    if triple.model.name not in kernels.RULES:
+        why = f"gap model {triple.model.name}: the kernels know linear, quasi-natural"
+    elif triple.mode == "semiglobal":
+        why = "mode semiglobal: the kernels know global, and the core of local"
+    elif letters >= kernels.MAX_CODES:
+        why = f"{letters} letters: the kernels know fewer than 32"
+    elif triple.dtype != "int32" or not kernels.reach(largest, *triple.cost, size):
+        why = "scores beyond 32 bits"
+    elif triple.mode == "local" and (named or not paths):
         why = "mode local: the kernels know global, and the core of local"
-    if why is None and paths and not _paths_are_tried(triple, kernels):
+    elif paths and not (
+        kernels.spread(np.stack(triple.matrices), *triple.cost) < MAX_MOVE_DIFFERENCE
+    ):
         why = "scores and costs too large for the kernels' paths"
     if why and named:
         raise UsageError(f"implementation pallas: {why}")
     return why
-
-
-def _beyond_kernels(triple: Triple, kernels: Any) -> str | None:
-    """The property of a triple that the kernels do not know, or None."""
-    largest = int(max(np.abs(matrix).max(initial=0) for matrix in triple.matrices))
-    if triple.model.name not in kernels.RULES:
-        return f"gap model {triple.model.name}: the kernels know linear, quasi-natural"
-    if triple.mode == "semiglobal":
-        return "mode semiglobal: the kernels know global, and the core of local"
-    if len(triple.matrices[0]) >= kernels.MAX_CODES:
-        return f"{len(triple.matrices[0])} letters: the kernels know fewer than 32"
-    if triple.dtype != "int32" or not kernels.reach(
-        largest, *triple.cost, sum(triple.lengths)
-    ):
-        return "scores beyond 32 bits"
-    return None
-
-
-def _paths_are_tried(triple: Triple, kernels: Any) -> bool:
-    """Whether moves into a cell differ by little enough for the kernels' walks."""
-    matrices = np.stack(triple.matrices)
-    return kernels.spread(matrices, *triple.cost) < MAX_MOVE_DIFFERENCE
 
 
 def budget() -> int:
@@ -106,37 +96,23 @@ def solve(triples: list[Triple], regions: list[Region], paths: bool):
     program = kernels.solve_packed_on(first_device())
     rows = program(kernels.pack_triples(data, shape), shape, size)
     answers = kernels.unpack_results(rows, shape)
-    scores, columns = _end_scores(answers.ends, regions), [None] * len(regions)
+    best = answers.ends.max(axis=1).tolist()
+    scores = [
+        best[n] if region.end is None else int(answers.ends[n, region.end])
+        for n, region in enumerate(regions)
+    ]
+    columns: list[Any] = [None] * len(regions)
     if paths:
-        columns = _paths(triples, regions, letters, answers, scores)
+        counts = answers.count[: len(regions)].tolist()
+        columns = [answers.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
+        if scores_of(triples, regions, letters, columns) != scores:
+            raise CertificateError(
+                "the path that the kernels found does not have the best score: scores "
+                "lie too far apart for their bytes"
+            )
     for n, solution in zip(filled, zip(scores, columns, strict=True), strict=True):
         out[n] = solution
     return out
-
-
-def _end_scores(ends: np.ndarray, regions: list[Region]):
-    """The score in the state in which each region ends."""
-    best = ends.max(axis=1).tolist()
-    pairs = enumerate(regions)
-    return [best[n] if p.end is None else int(ends[n, p.end]) for n, p in pairs]
-
-
-def _paths(
-    triples: list[Triple],
-    regions: list[Region],
-    letters: list[np.ndarray],
-    answers: Any,
-    scores: list[int],
-):
-    """Columns of each path from its start to its end, their scores counted again."""
-    counts = answers.count[: len(regions)].tolist()
-    columns = [answers.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
-    if scores_of(triples, regions, letters, columns) != scores:
-        raise CertificateError(
-            "the path that the kernels found does not have the best score: scores lie "
-            "too far apart for their bytes"
-        )
-    return columns
 
 
 def scores_of(
@@ -272,12 +248,12 @@ def launch(
     seeds = {state: kernels.seed(state, cost, backwards) for state in set(states)}
     ends = [-1 if region.end is None or reverse else region.end for region in regions]
     data = kernels.Triples(
-        tuple(_fill_up(rows, count) for rows in codes),
-        _fill_up(extents, count),
+        tuple(filled_up(rows, count) for rows in codes),
+        filled_up(extents, count),
         np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
-        _fill_up(np.array([seeds[state] for state in states], np.int32), count),
-        _fill_up(np.array(ends, np.int32), count),
+        filled_up(np.array([seeds[state] for state in states], np.int32), count),
+        filled_up(np.array(ends, np.int32), count),
     )
     return data, shape
 
@@ -289,6 +265,6 @@ def _rows_of(codes: np.ndarray, lengths: np.ndarray, size: int):
     return rows
 
 
-def _fill_up(rows: np.ndarray, count: int):
+def filled_up(rows: np.ndarray, count: int):
     """Rows with the first repeated, up to a number of them."""
     return np.concatenate([rows, rows[:1].repeat(count - len(rows), axis=0)])

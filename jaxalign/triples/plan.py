@@ -1,4 +1,5 @@
-"""The plan of a triple, which is shown and then run: its traceback, and its bytes."""
+"""The plan of a triple, which is shown and then run: its traceback, and its bytes; and
+many triples, in batches of boxes of one shape."""
 
 import time
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from jaxalign.options import Progress
 from jaxalign.runtime import programs
 from jaxalign.runtime.devices import precision, show_bytes
 from jaxalign.runtime.programs import program
-from jaxalign.triples import engine, gpu
+from jaxalign.triples import engine, gpu, tracebacks
 from jaxalign.triples.dp import planes, recurrence
 from jaxalign.triples.dp.recurrence import (
     MODELS,
@@ -45,13 +46,212 @@ from jaxalign.triples.result import (
     TriplePlan,
     alignments,
 )
-from jaxalign.triples.tracebacks import box, chunks
-
-# ------------------------------------------------------------------------------
-# Many triples: ``vmap`` of ``triples.dp.planes`` over triples whose boxes have one
-# shape.
 
 MAX_TRIPLES = 256  # of one batch
+
+
+def triples_of(
+    sequences: Sequences, scoring: Scoring, request: TripleRequest
+) -> list[Triple]:
+    """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
+    lengths, options = sequences.lengths.reshape(-1, 3), request.options
+    if not len(lengths):
+        return []
+    # Common parts are computed once; a dtype that holds the longest holds all.
+    orders, totals = np.argsort(lengths, axis=1, kind="stable"), lengths.sum(axis=1)
+    dtypes = [bounds.triple_dtype([totals.max()], scoring)] * len(totals)
+    if dtypes[0] != "int32":
+        dtypes = [bounds.triple_dtype([total], scoring) for total in totals]
+    cost, plain = (scoring.open, scoring.extend), (scoring.scores,) * 3
+    matrices = cache(lambda order: matrices_in(order, plain))
+    codes, at = sequences.codes, sequences.offsets.tolist()
+    words = MODELS[options.gap_model], options.mode, options.schedule
+
+    def make(n: int, kernels: Any = None) -> Triple:
+        order = tuple(orders[n].tolist())
+        letters = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
+        scores = plain if scoring.symmetric else matrices(order)
+        return Triple(tuple(letters), order, scores, cost, dtypes[n], *words, kernels)
+
+    kernels, paths = request.kernels, options.traceback is not None
+
+    def refused(n: int):
+        return kernels is None or gpu.refusal(make(n), kernels, request.named, paths)
+
+    numbers = range(len(lengths))
+    if not refused(totals.argmax()):  # nor any that is shorter
+        return [make(n, kernels) for n in numbers]
+    return [make(n, None if refused(n) else kernels) for n in numbers]
+
+
+def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
+    """The plan of a triple.
+
+    ``auto`` is ``store`` where that fits the budget, or needs no more than ``split``,
+    which divides until each region fits.
+
+    Raises
+    ------
+    MemoryPlanError
+        The plan exceeds the budget.
+    """
+    region, traceback = engine.whole(triple), request.options.traceback
+    if traceback == "auto":
+        stored, split = (
+            bytes_of(triple, region, request, way) for way in ("store", "split")
+        )
+        traceback = "store" if stored <= max(request.budget, split) else "split"
+    plan = _plan_with(traceback, triple, request)
+    if plan.bytes > request.budget:
+        _refuse(triple, request, plan)
+    return plan
+
+
+def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
+    region, (fill, schedule) = engine.whole(triple), _fill_names(triple)
+    return TriplePlan(
+        cells=region.cells,
+        gap_model=request.options.gap_model,
+        states=triple.model.states,
+        implementation=fill,
+        schedule=schedule,
+        traceback=traceback,
+        dtype=triple.dtype,
+        bytes=bytes_of(triple, region, request, traceback),
+        budget_bytes=request.budget,
+    )
+
+
+def _fill_names(triple: Triple) -> tuple[str, str]:
+    """(implementation, schedule) as a plan and a result name them."""
+    names = {schedule: fill for fill, schedule in SCHEDULE_OF_FILL.items()}
+    fill, schedule = names[triple.schedule], triple.schedule
+    if not triple.kernels:
+        return fill, schedule
+    if triple.mode == "local":  # ends by planes, the cells between them by kernels
+        return f"{fill}, pallas", f"{schedule}, {KERNEL_SCHEDULE}"
+    return "pallas", KERNEL_SCHEDULE
+
+
+def bytes_of(
+    triple: Triple, region: Region, request: TripleRequest, traceback: str | None
+) -> int:
+    """Bytes that a traceback needs for a region, the least it can do with."""
+    if traceback == "store":
+        return tracebacks.device_bytes(triple, region)
+    if traceback in CHUNKED:
+        grid = tracebacks.grid_for(triple, region, request, traceback)
+        return sum(tracebacks.grid_bytes(grid).values())
+    return engine.sweep_bytes(triple, region) * (2 if traceback == "split" else 1)
+
+
+def _refuse(triple: Triple, request: TripleRequest, plan: TriplePlan):
+    """Name a budget that would do, and equal lengths that would fit this one."""
+
+    def fits(length: int) -> bool:
+        region = Region((0, 0, 0), (length,) * 3)
+        try:
+            return bytes_of(triple, region, request, plan.traceback) <= request.budget
+        except MemoryPlanError:  # chunks of more points than a pointer can name
+            return False
+
+    most, over = 0, 2**16
+    while over - most > 1:
+        middle = (most + over) // 2
+        most, over = (middle, over) if fits(middle) else (most, middle)
+    lengths = " x ".join(str(n) for n in sorted(triple.lengths))
+    raise MemoryPlanError(
+        f"{lengths} residues with traceback {plan.traceback or 'none'} need "
+        f"{show_bytes(plan.bytes)}, the "
+        f"memory budget is {show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} "
+        f"bytes would fit, or sequences of about {most} residues each"
+    )
+
+
+def run(
+    sequences: Sequences,
+    scoring: Scoring,
+    request: TripleRequest,
+    progress: Progress = None,
+) -> TripleAlignment:
+    """Plan and align the three sequences of a set."""
+    (triple,) = triples_of(sequences, scoring, request)
+    plan = make_plan(triple, request)
+    if progress:
+        total = plan.cells * (2 if plan.traceback == "split" else 1)
+        triple.tally.listener = lambda cells: progress(min(cells, total), total)
+    began = time.perf_counter()
+    letters = "three sequences of {:,} x {:,} x {:,} letters".format(*triple.lengths)
+    try:
+        with precision(triple.dtype), programs.explained(letters):
+            path = _align(triple, request, plan)
+    except CertificateError:
+        if request.named:
+            raise
+        return run(sequences, scoring, replace(request, kernels=None), progress)
+    triple.tally.seconds["total"] = time.perf_counter() - began
+    texts, names = _threes(sequences.texts()), _threes(sequences.names)
+    return alignments(texts, names, scoring, plan, [triple], [path])[0]
+
+
+def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPath:
+    """The best path of a triple, or its score."""
+    region, traceback = engine.whole(triple), plan.traceback
+    if triple.mode == "local":
+        with triple.tally.timed("ends"):
+            if traceback is None:
+                best = engine.best_cell(triple, region)[0]
+                return ScoredPath(max(best, 0), region)
+            best, region = engine.local_region(triple)
+        if best == 0:
+            return ScoredPath(0, region, np.zeros(0, np.uint8))
+        triple = replace(triple, mode="global")
+    if traceback is None:
+        with triple.tally.timed("fill"):
+            return ScoredPath(engine.score(triple, region), region)
+    if traceback == "store":
+        score, columns = tracebacks.align_stored(triple, region)
+    elif traceback == "split":
+        # One that is named divides even a region which could be stored whole.
+        limit = request.budget
+        if request.options.traceback == "split":
+            limit = min(limit, tracebacks.device_bytes(triple, region) // 16)
+        score, columns = tracebacks.align_split(triple, region, limit)
+    else:
+        grid = tracebacks.grid_for(triple, region, request, traceback)
+        triple.tally.face_bytes = tracebacks.grid_bytes(grid)
+        score, columns = tracebacks.align_chunks(grid)
+    return ScoredPath(score, region, columns)
+
+
+def run_many(
+    sequences: Sequences,
+    scoring: Scoring,
+    request: TripleRequest,
+    progress: Progress = None,
+) -> list[TripleAlignment]:
+    """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
+    triples = triples_of(sequences, scoring, request)
+    texts, names = _threes(sequences.texts()), _threes(sequences.names)
+    out: dict[int, TripleAlignment] = {}
+    total, tally = sum(engine.whole(t).cells for t in triples), Tally()
+    if progress:
+        tally.listener = lambda cells: progress(cells, total)
+    for numbers in batches(triples, request.budget):
+        batched = [triples[n] for n in numbers]
+        try:
+            with programs.explained(f"{len(batched):,} triples"):
+                paths = align_batch(batched, request.options.traceback is not None)
+        except (CertificateError, MemoryPlanError):  # those run alone, below
+            continue
+        labels = [texts[n] for n in numbers], [names[n] for n in numbers]
+        plan = _plan_with(request.options.traceback and "store", batched[0], request)
+        results = alignments(*labels, scoring, plan, batched, paths)
+        out |= zip(numbers, results, strict=True)
+        tally.add(sum(engine.whole(t).cells for t in batched))
+    for n in set(range(len(triples))) - set(out):
+        out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, request)
+    return [out[n] for n in range(len(triples))]
 
 
 def batches(triples: list[Triple], budget: int) -> list[list[int]]:
@@ -67,7 +267,7 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
     parts = []
     for group in groups.values():
         first = triples[group[0]]
-        size = budget // box.device_bytes(first, engine.whole(first))
+        size = budget // tracebacks.device_bytes(first, engine.whole(first))
         size = min(size, MAX_TRIPLES)
         starts = range(0, len(group), size) if size else ()
         parts += [group[start : start + size] for start in starts]
@@ -81,7 +281,7 @@ def _shape_of(triple: Triple):
     return engine.shape_of(engine.whole(triple))
 
 
-def align(triples: list[Triple], paths: bool) -> list[ScoredPath]:
+def align_batch(triples: list[Triple], paths: bool) -> list[ScoredPath]:
     """Scores, and with ``paths`` their columns, of triples of one shape and dtype."""
     regions = [engine.whole(triple) for triple in triples]
     with precision(triples[0].dtype):
@@ -108,6 +308,7 @@ def _align_locally(triples: list[Triple], regions: list[Region], paths: bool):
 
 
 def _best_cells(triples: list[Triple], regions: list[Region], reverse: bool = False):
+    """(score, cell) of the best local end of each region, or start going back."""
     outputs = engine.best_outputs(triples[0], reverse)
     filled = _sweep(triples, regions, reverse, **outputs)
     best, best_w = np.asarray(filled.best), np.asarray(filled.best_w)
@@ -116,6 +317,7 @@ def _best_cells(triples: list[Triple], regions: list[Region], reverse: bool = Fa
 
 
 def _trace_batch(triples: list[Triple], regions: list[Region], paths: bool):
+    """The best path of each region, or its score."""
     if triples[0].kernels:
         for triple, region in zip(triples, regions, strict=True):
             triple.tally.add(region.cells)
@@ -179,237 +381,6 @@ def walks(model: Model, choices: jax.Array, begin: jax.Array, longest: int):
         return recurrence.walk(model, choice_at, begin, longest)
 
     return jax.vmap(one)(choices, begin)
-
-
-def triples_of(
-    sequences: Sequences, scoring: Scoring, request: TripleRequest
-) -> list[Triple]:
-    """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
-    lengths, kernels = sequences.lengths.reshape(-1, 3), request.kernels
-    if not len(lengths):
-        return []
-    make = _triple_maker(sequences, lengths, scoring, request)
-    numbers, paths = range(len(lengths)), request.options.traceback is not None
-
-    def refused(n: int):
-        return kernels is None or gpu.refusal(make(n), kernels, request.named, paths)
-
-    if not refused(lengths.sum(axis=1).argmax()):  # nor any that is shorter
-        return [make(n, kernels) for n in numbers]
-    return [make(n, None if refused(n) else kernels) for n in numbers]
-
-
-def _triple_maker(
-    sequences: Sequences, lengths: np.ndarray, scoring: Scoring, request: TripleRequest
-):
-    """A function of n that makes triple n; their common parts are computed once."""
-    orders = np.argsort(lengths, axis=1, kind="stable").tolist()
-    dtypes, cost = _dtypes(lengths, scoring), (scoring.open, scoring.extend)
-    plain, symmetric = (scoring.scores,) * 3, scoring.symmetric
-    matrices = cache(lambda order: matrices_in(order, plain))
-    codes, at = sequences.codes, sequences.offsets.tolist()
-    options = request.options
-    words = MODELS[options.gap_model], options.mode, options.schedule
-
-    def make(n: int, kernels: Any = None) -> Triple:
-        order = tuple(orders[n])
-        letters = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
-        scores = plain if symmetric else matrices(order)
-        return Triple(tuple(letters), order, scores, cost, dtypes[n], *words, kernels)
-
-    return make
-
-
-def _dtypes(lengths: np.ndarray, scoring: Scoring) -> list[str]:
-    """The dtype of the scores of each triple; one that holds the longest holds all."""
-    totals = lengths.sum(axis=1)
-    if (dtype := bounds.triple_dtype([totals.max()], scoring)) == "int32":
-        return [dtype] * len(totals)
-    return [bounds.triple_dtype([total], scoring) for total in totals]
-
-
-def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
-    """The plan of a triple.
-
-    ``auto`` is ``store`` where that fits the budget, or needs no more than ``split``,
-    which divides until each region fits.
-
-    Raises
-    ------
-    MemoryPlanError
-        The plan exceeds the budget.
-    """
-    region, traceback = engine.whole(triple), request.options.traceback
-    if traceback == "auto":
-        stored, split = (
-            bytes_of(triple, region, request, way) for way in ("store", "split")
-        )
-        traceback = "store" if stored <= max(request.budget, split) else "split"
-    plan = _plan_with(traceback, triple, request)
-    if plan.bytes > request.budget:
-        _refuse(triple, request, plan)
-    return plan
-
-
-def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
-    region, (fill, schedule) = engine.whole(triple), _fill_names(triple)
-    return TriplePlan(
-        cells=region.cells,
-        gap_model=request.options.gap_model,
-        states=triple.model.states,
-        implementation=fill,
-        schedule=schedule,
-        traceback=traceback,
-        dtype=triple.dtype,
-        bytes=bytes_of(triple, region, request, traceback),
-        budget_bytes=request.budget,
-    )
-
-
-def _fill_names(triple: Triple) -> tuple[str, str]:
-    """(implementation, schedule) as a plan and a result name them."""
-    names = {schedule: fill for fill, schedule in SCHEDULE_OF_FILL.items()}
-    fill, schedule = names[triple.schedule], triple.schedule
-    if not triple.kernels:
-        return fill, schedule
-    if triple.mode == "local":  # ends by planes, the cells between them by kernels
-        return f"{fill}, pallas", f"{schedule}, {KERNEL_SCHEDULE}"
-    return "pallas", KERNEL_SCHEDULE
-
-
-def bytes_of(
-    triple: Triple, region: Region, request: TripleRequest, traceback: str | None
-) -> int:
-    """Bytes that a traceback needs for a region, the least it can do with."""
-    if traceback == "store":
-        return box.device_bytes(triple, region)
-    if traceback in CHUNKED:
-        grid = chunks.grid_for(triple, region, request, traceback)
-        return sum(chunks.grid_bytes(grid).values())
-    return engine.sweep_bytes(triple, region) * (2 if traceback == "split" else 1)
-
-
-def _refuse(triple: Triple, request: TripleRequest, plan: TriplePlan):
-    """Name a budget that would do, and equal lengths that would fit this one."""
-    fits, over = 0, 2**16
-    while over - fits > 1:
-        middle = (fits + over) // 2
-        if _fits(triple, request, plan.traceback, middle):
-            fits = middle
-        else:
-            over = middle
-    lengths = " x ".join(str(n) for n in sorted(triple.lengths))
-    raise MemoryPlanError(
-        f"{lengths} residues with traceback {plan.traceback or 'none'} need "
-        f"{show_bytes(plan.bytes)}, the "
-        f"memory budget is {show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} "
-        f"bytes would fit, or sequences of about {fits} residues each"
-    )
-
-
-def _fits(
-    triple: Triple, request: TripleRequest, traceback: str | None, length: int
-) -> bool:
-    """Whether three sequences of this length fit the budget."""
-    try:
-        region = Region((0, 0, 0), (length,) * 3)
-        return bytes_of(triple, region, request, traceback) <= request.budget
-    except MemoryPlanError:  # chunks of more points than a pointer can name
-        return False
-
-
-def run(
-    sequences: Sequences,
-    scoring: Scoring,
-    request: TripleRequest,
-    progress: Progress = None,
-) -> TripleAlignment:
-    """Plan and align the three sequences of a set."""
-    (triple,) = triples_of(sequences, scoring, request)
-    plan = make_plan(triple, request)
-    if progress:
-        total = plan.cells * (2 if plan.traceback == "split" else 1)
-        triple.tally.listener = lambda cells: progress(min(cells, total), total)
-    began = time.perf_counter()
-    try:
-        with precision(triple.dtype), programs.explained(_letters(triple)):
-            path = _align(triple, request, plan)
-    except CertificateError:
-        if request.named:
-            raise
-        return run(sequences, scoring, replace(request, kernels=None), progress)
-    triple.tally.seconds["total"] = time.perf_counter() - began
-    texts, names = _threes(sequences.texts()), _threes(sequences.names)
-    return alignments(texts, names, scoring, plan, [triple], [path])[0]
-
-
-def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPath:
-    region = engine.whole(triple)
-    if triple.mode == "local":
-        with triple.tally.timed("ends"):
-            if plan.traceback is None:
-                best = engine.best_cell(triple, region)[0]
-                return ScoredPath(max(best, 0), region)
-            best, region = engine.local_region(triple)
-        if best == 0:
-            return ScoredPath(0, region, np.zeros(0, np.uint8))
-        triple = replace(triple, mode="global")
-    if plan.traceback is None:
-        with triple.tally.timed("fill"):
-            return ScoredPath(engine.score(triple, region), region)
-    score, columns = _trace_back(triple, region, request, plan.traceback)
-    return ScoredPath(score, region, columns)
-
-
-def _trace_back(triple: Triple, region: Region, request: TripleRequest, traceback: str):
-    """(score, columns) of a region, by a traceback."""
-    if traceback == "store":
-        return box.align_stored(triple, region)
-    if traceback == "split":
-        # One that is named divides even a region which could be stored whole.
-        limit = request.budget
-        if request.options.traceback == "split":
-            limit = min(limit, box.device_bytes(triple, region) // 16)
-        return box.align_split(triple, region, limit)
-    grid = chunks.grid_for(triple, region, request, traceback)
-    triple.tally.face_bytes = chunks.grid_bytes(grid)
-    return chunks.align(grid)
-
-
-def run_many(
-    sequences: Sequences,
-    scoring: Scoring,
-    request: TripleRequest,
-    progress: Progress = None,
-) -> list[TripleAlignment]:
-    """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
-    triples = triples_of(sequences, scoring, request)
-    texts, names = _threes(sequences.texts()), _threes(sequences.names)
-    out: dict[int, TripleAlignment] = {}
-    total, tally = sum(engine.whole(t).cells for t in triples), Tally()
-    if progress:
-        tally.listener = lambda cells: progress(cells, total)
-    for numbers in batches(triples, request.budget):
-        batched = [triples[n] for n in numbers]
-        try:
-            with programs.explained(f"{len(batched):,} triples"):
-                paths = align(batched, request.options.traceback is not None)
-        except (CertificateError, MemoryPlanError):  # those run alone, below
-            continue
-        labels = [texts[n] for n in numbers], [names[n] for n in numbers]
-        plan = _plan_with(request.options.traceback and "store", batched[0], request)
-        results = alignments(*labels, scoring, plan, batched, paths)
-        out |= zip(numbers, results, strict=True)
-        tally.add(sum(engine.whole(t).cells for t in batched))
-    for n in set(range(len(triples))) - set(out):
-        out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, request)
-    return [out[n] for n in range(len(triples))]
-
-
-def _letters(triple: Triple) -> str:
-    """The three lengths, for a message."""
-    a, b, c = triple.lengths
-    return f"three sequences of {a:,} x {b:,} x {c:,} letters"
 
 
 def _threes(items: Iterable[str]) -> list[tuple[str, str, str]]:

@@ -18,13 +18,12 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
 from jaxalign.options import TripleOptions
 from jaxalign.runtime import backend
-from jaxalign.triples import engine, gpu
+from jaxalign.triples import engine, gpu, tracebacks
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER
 from jaxalign.triples.gpu import scores_of
 from jaxalign.triples.options import TripleRequest
 from jaxalign.triples.plan import triples_of
 from jaxalign.triples.result import letters_of
-from jaxalign.triples.tracebacks import box
 from kernels_pallas.core import mosaic
 from kernels_pallas.triples import api, shapes
 
@@ -264,7 +263,9 @@ def test_splits_by_kernels(model, interpreted):
     texts = related(6, (7, 9, 12))
     triple = replace(triple_of(texts, model), kernels=interpreted)
     part = engine.whole(triple)
-    score, columns = box.align_split(triple, part, box.device_bytes(triple, part) - 1)
+    score, columns = tracebacks.align_split(
+        triple, part, tracebacks.device_bytes(triple, part) - 1
+    )
     assert score == oracle(texts, costs(model), model, "global")
     assert counted([triple], [part], [columns]) == [score]
     assert sum(shape.bytes for shape in interpreted.shapes) > 2  # two halves and plans
@@ -320,7 +321,7 @@ def test_the_certificate_counts_as_rescoring_does(model, start):
     triple = triple_of(related(9, (7, 9, 11)), model)
     start = start if model == "quasi-natural" else 0
     part = replace(engine.whole(triple), start=start)
-    score, columns = box.align_stored(triple, part)
+    score, columns = tracebacks.align_stored(triple, part)
     count = partial(counted, [triple] * 2)
     assert count([part] * 2, [columns] * 2) == [score] * 2
     assert count([part] * 2, [columns, columns[:-1]]) is None

@@ -149,9 +149,7 @@ def test_chunks_and_segments_filled_together(traceback, depth, monkeypatch):
     texts = related(4, (11, 12, 13))
     want = jaxalign.align_three(*texts, LINEAR, gap_model="linear")
     for name in ("segments_at_once", "chunks_at_once"):
-        monkeypatch.setattr(
-            f"jaxalign.triples.tracebacks.chunks.{name}", lambda grid: 3
-        )
+        monkeypatch.setattr(f"jaxalign.triples.tracebacks.{name}", lambda grid: 3)
     sizes = {"chunk": 3, "height": 4, "depth": depth, "gap_model": "linear"}
     found = jaxalign.align_three(*texts, LINEAR, traceback=traceback, **sizes)
     assert found.rows() == want.rows()
@@ -391,7 +389,7 @@ def test_chunks_that_do_not_fit_are_refused():
 
 def test_a_gpu_fills_cubes_where_memory_holds_them(monkeypatch):
     gpu = SimpleNamespace(platform="gpu")
-    monkeypatch.setattr("jaxalign.triples.tracebacks.chunks.first_device", lambda: gpu)
+    monkeypatch.setattr("jaxalign.triples.tracebacks.first_device", lambda: gpu)
     texts = related(3, (60, 70, 90))
 
     def needed(**words):

@@ -59,19 +59,29 @@ def fill(
 
 def begin(problem: FillProblem):
     """The carry of ``advance`` before the first layer: the top face, or minus
-    infinity."""
+    infinity; pointers to the cells of that face."""
     model, outputs, box, _, faces = problem
-    shape, dtype = box.shape, problem.dtype
-    rows, columns, deep = shape
+    dtype, (rows, columns, deep) = problem.dtype, box.shape
     plane = rows + columns - 1, rows
+    top = None if faces is None else faces.top
     h = (jnp.full(plane, neg_inf(dtype), dtype),) * model.states
-    if faces is not None and faces.top is not None:
-        h = tuple(_skew(faces.top[s]) for s in range(model.states))
-    pointers = _above(model, shape, faces) if outputs.pointers else None
+    if top is not None:
+        h = tuple(_skew(top[s]) for s in range(model.states))
+    pointers = None
+    if outputs.pointers:
+        u = jnp.arange(rows, dtype=jnp.int32)[None, :]
+        v = jnp.arange(rows + columns - 1, dtype=jnp.int32)[:, None] - u
+        pointers = (jnp.full_like(v, recurrence.BEGIN),) * model.states
+        if top is not None:
+            pointers = tuple(
+                recurrence.pointer(u, v, 0, s, box.shape, model.states)
+                for s in range(model.states)
+            )
     choice = (jnp.zeros((1, rows), jnp.uint32),) * model.states
     each = jax.eval_shape(partial(recurrence.pack_choices, model), choice)
     choices = deep, plane[0], *each.shape
-    return {"layer": (h, pointers)} | recurrence.output_buffers(problem, plane, choices)
+    buffers = recurrence.output_buffers(problem, plane, choices)
+    return {"layer": (h, pointers)} | buffers
 
 
 def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLike):
@@ -88,18 +98,6 @@ def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLik
     return lax.fori_loop(*bounds, layer, state)
 
 
-def _above(model: Model, shape: tuple[int, int, int], faces: Faces | None):
-    """Pointers of layer 0: to its own cells, where it is a face; skewed."""
-    rows, columns, _ = shape
-    u = jnp.arange(rows, dtype=jnp.int32)[None, :]
-    v = jnp.arange(rows + columns - 1, dtype=jnp.int32)[:, None] - u
-    if faces is None or faces.top is None:
-        return (jnp.full_like(v, recurrence.BEGIN),) * model.states
-    return tuple(
-        recurrence.pointer(u, v, 0, s, shape, model.states) for s in range(model.states)
-    )
-
-
 def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
     """Layer w: ((H, pointers), packed choices), by a scan over its anti-diagonals."""
     model, outputs, box, costs, _ = problem
@@ -108,11 +106,11 @@ def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
     ac = costs.ac[box.a[1:], box.c[w]].astype(dtype)
     bc = costs.bc[box.b, box.c[w]].astype(dtype)
     bc = jnp.pad(bc[::-1], (rows, rows))  # entry rows + columns - 1 - v
+    gap_c = recurrence.gap_costs(problem, 2, jnp.zeros_like(u) + w)
 
-    def gap(axis: int, index: jax.Array):
-        return recurrence.gap_costs(costs.gaps, box.free[axis], index, outputs.free)
-
-    gap_c = gap(2, jnp.zeros_like(u) + w)
+    def part(row: States, shift: int):
+        """Entries u - 1 (shift 0) or u (shift 1) for u = 1 .. U - 1."""
+        return recurrence.moved(row, lambda x: x[shift : x.shape[0] - 1 + shift])
 
     def diagonal(carry: tuple[States, ...], row: tuple[jax.Array, jax.Array, States]):
         d, ab_row, here = row
@@ -120,50 +118,38 @@ def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
         v = d - u
         start = rows + columns - 1 - d
         scores = ab_row[1:], ac, lax.dynamic_slice(bc, (start + 1,), (rows - 1,))
-        gaps = gap(0, u), gap(1, v), gap_c
+        gap_a, gap_b = (
+            recurrence.gap_costs(problem, n, x) for n, x in ((0, u), (1, v))
+        )
         sources = {
-            4: _part(back1, 0),
-            2: _part(back1, 1),
-            6: _part(back2, 0),
-            1: _part(here, 1),
-            5: _part(above1, 0),
-            3: _part(above1, 1),
-            7: _part(above2, 0),
+            4: part(back1, 0),
+            2: part(back1, 1),
+            6: part(back2, 0),
+            1: part(here, 1),
+            5: part(above1, 0),
+            3: part(above1, 1),
+            7: part(above2, 0),
         }
         places = u, v, jnp.zeros_like(u) + w
+        gaps = gap_a, gap_b, gap_c
         new = recurrence.cell(problem, sources, scores, gaps, places)
-        cells = _borders(problem, new[:2], d, w)
+        cells = _with_borders(problem, new[:2], d, w)
         out = None
         if outputs.choices:
             wide = tuple(jnp.pad(x, (1, 0))[None, :] for x in new[2])
             out = recurrence.pack_choices(model, wide)
         return (cells, back1, here, above1), (cells, out)
 
-    nothing = _row(above, 0, neg_inf(dtype))
+    # Rows before the first.
+    h, pointers = above
+    minus = tuple(jnp.full_like(x[0], neg_inf(dtype)) for x in h)
+    lost = pointers and tuple(jnp.full_like(x[0], recurrence.BEGIN) for x in pointers)
     steps = jnp.arange(rows + columns - 1, dtype=jnp.int32)
-    _, rows_of_layer = lax.scan(diagonal, (nothing,) * 4, (steps, ab, above))
+    _, rows_of_layer = lax.scan(diagonal, ((minus, lost),) * 4, (steps, ab, above))
     return rows_of_layer
 
 
-def _row(layer: States, at: int, minus: int):
-    """Rows before the first: minus infinity."""
-    h, pointers = layer
-    empty = tuple(jnp.full_like(x[at], minus) for x in h)
-    lost = pointers and tuple(jnp.full_like(x[at], recurrence.BEGIN) for x in pointers)
-    return empty, lost
-
-
-def _part(row: States, shift: int):
-    """Entries u - 1 (shift 0) or u (shift 1) for u = 1 .. U - 1."""
-    h, pointers = row
-
-    def moved(x: jax.Array):
-        return x[shift : x.shape[0] - 1 + shift]
-
-    return tuple(map(moved, h)), pointers and tuple(map(moved, pointers))
-
-
-def _borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array):
+def _with_borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array):
     """A whole row: north at u = 0, west at v = 0, the seed, nothing where v < 0."""
     model, _, box, _, faces = problem
     (h, pointers), (rows, columns, _) = new, box.shape
@@ -182,17 +168,14 @@ def _borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array):
         for s, x in enumerate(h)
     )
     if pointers is not None:
+        own = (
+            recurrence.pointer(u, v, w, s, box.shape, model.states)
+            for s in range(model.states)
+        )
+        pairs = zip(seeds, pointers, own, strict=True)
         pointers = tuple(
-            jnp.where(
-                seeds[s],
-                recurrence.BEGIN,
-                jnp.where(
-                    inside,
-                    jnp.pad(x, (1, 0)),
-                    recurrence.pointer(u, v, w, s, box.shape, model.states),
-                ),
-            )
-            for s, x in enumerate(pointers)
+            jnp.where(seed, recurrence.BEGIN, jnp.where(inside, jnp.pad(x, (1, 0)), y))
+            for seed, x, y in pairs
         )
     return h, pointers
 
@@ -219,16 +202,13 @@ def _record(
         out["south"] = recurrence.put(state["south"], south, w)
         out["east"] = recurrence.put(state["east"], east, w)
     if outputs.height:
-        out["bottoms"] = lax.cond(
-            w % outputs.height == 0,
-            lambda layers: recurrence.put(
-                layers,
-                jnp.stack([_unskew(x, columns) for x in channels]),
-                w // outputs.height,
-            ),
-            lambda layers: layers,
-            state["bottoms"],
-        )
+
+        def with_bottom(layers: jax.Array):
+            bottom = jnp.stack([_unskew(x, columns) for x in channels])
+            return recurrence.put(layers, bottom, w // outputs.height)
+
+        stored, here = state["bottoms"], w % outputs.height == 0
+        out["bottoms"] = lax.cond(here, with_bottom, lambda layers: layers, stored)
     return out
 
 
@@ -238,7 +218,7 @@ def finish(problem: FillProblem, state: Carry) -> BoxFill:
     columns = box.shape[1]
     u, v = box.size[0], box.size[1]
 
-    def along(name: str):
+    def by_depth(name: str):
         return jnp.moveaxis(state[name], 0, 2) if outputs.faces else None
 
     return BoxFill(
@@ -248,8 +228,8 @@ def finish(problem: FillProblem, state: Carry) -> BoxFill:
         best=_unskew(state["best"], columns) if outputs.best else None,
         best_w=_unskew(state["best_w"], columns) if outputs.best else None,
         choices=state.get("choices"),
-        south=along("south"),
-        east=along("east"),
+        south=by_depth("south"),
+        east=by_depth("east"),
         bottoms=state.get("bottoms"),
     )
 
@@ -269,17 +249,11 @@ def _unskew(layer: jax.Array, columns: int):
     return layer[u + jnp.arange(columns, dtype=jnp.int32)[None, :], u]
 
 
-def choice_at(
-    model: Model,
-    choices: jax.Array,
-    u: jax.Array,
-    v: jax.Array,
-    w: jax.Array,
-    state: jax.Array,
-):
-    """The choice stored for one cell and state by ``fill``; int32."""
+def choice_at(model: Model, choices: jax.Array, at: jax.Array):
+    """The choice that ``fill`` stored for a point, int32 (4,) u, v, w, state."""
+    u, v, w, state = at
 
     def stored(column: jax.Array):
         return choices.at[w, u + v, :, 0, column].get(mode="clip")
 
-    return recurrence.read_choice(model, stored, u, state).astype(jnp.int32)
+    return recurrence.read_choice(model, stored, u, state)

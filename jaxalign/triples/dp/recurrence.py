@@ -1,4 +1,5 @@
-"""The cell rules of three sequences, elementwise; every triple fill calls them.
+"""The cell rules of three sequences, elementwise; boxes of cells, which fills take and
+give; and the walk along stored choices.
 
 Letters are those of Li, Ranka and Sahni (Optimal Alignment of Three Sequences On A
 GPU, section 3): sequences a, b, c along i, j, k. A column is a number t = 4a + 2b + c,
@@ -10,6 +11,12 @@ induced pairs, as states and moves between them:
                    run of residue/gap columns cut by a gap/gap column opens again.
 ``natural``        the state is the last pattern other than gap/gap of each pair,
                    13 states, 91 moves: the sum of the three affine pair scores.
+
+The table of a triple has the cells i = 0..la, j = 0..lb, k = 0..lc. A *box* is any
+block of it: local indices u, v, w count from 1, and index 0 is the layer of cells
+before the block, minus infinity at the edge of the table, else the *faces* of the
+blocks before (the chunks of the paper, section 4.1). The whole table is a box without
+faces; so are the halves of a split, and a chunk is one with faces.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -24,11 +31,15 @@ from jaxalign.affine import Gaps, neg_inf
 # Ties between columns: the first of this order wins, in every fill.
 COLUMN_ORDER = (7, 6, 5, 3, 4, 2, 1)
 SEQUENCE_PAIRS = ((0, 1), (0, 2), (1, 2))
-BOTH, FIRST_ONLY, SECOND_ONLY, NEITHER = 3, 2, 1, 0
-
+BOTH, FIRST_ONLY, SECOND_ONLY = 3, 2, 1
 
 State = TypeVar("State", bound=Hashable)  # as a model describes it
 Weights = dict[tuple[int, tuple], jax.Array]  # (column, gaps) -> score
+# Of some cells: H of each state, pointers of each or None. What a fill's loop carries.
+States = tuple[tuple[jax.Array, ...], tuple[jax.Array, ...] | None]
+Carry = dict[str, Any]
+BoxShape = tuple[int, int, int]  # (U, V, W)
+BEGIN = -1  # the pointer of a path that starts at the seed: it has no point before
 
 
 class Move(NamedTuple):
@@ -53,7 +64,7 @@ class Model(NamedTuple):
 
 
 def pattern(column: int, pair: tuple[int, int]) -> int:
-    """Who of a pair has a residue: BOTH, FIRST_ONLY, SECOND_ONLY or NEITHER."""
+    """Who of a pair has a residue: BOTH, FIRST_ONLY, SECOND_ONLY, or neither, 0."""
     x, y = ((column >> (2 - sequence)) & 1 for sequence in pair)
     return 2 * x + y
 
@@ -214,22 +225,6 @@ def choose(
     return tuple(out)
 
 
-# ------------------------------------------------------------------------------
-# A box of cells of three sequences: the input and the output of a fill.
-#
-# The table of a triple has the cells i = 0..la, j = 0..lb, k = 0..lc. A *box* is any
-# block of it: local indices u, v, w count from 1, and index 0 is the layer of cells
-# before the block, minus infinity at the edge of the table, else the *faces* of the
-# blocks before (the chunks of Li, Ranka and Sahni, section 4.1). The whole table is a
-# box without faces; so are the halves of a split, and a chunk is one with faces.
-
-# Of some cells: H of each state, pointers of each or None. What a fill's loop carries.
-States = tuple[tuple[jax.Array, ...], tuple[jax.Array, ...] | None]
-Carry = dict[str, Any]
-BoxShape = tuple[int, int, int]  # (U, V, W)
-BEGIN = -1  # the pointer of a path that starts at the seed: it has no point before
-
-
 class Box(NamedTuple):
     """One box; letters stand where they are consumed, so index 0 has none.
 
@@ -347,9 +342,10 @@ def point(number: int, shape: BoxShape, states: int) -> tuple[int, int, int, int
     return u, v, w, state
 
 
-def gap_costs(gaps: Gaps, free: jax.Array, index: jax.Array, ends_free: bool) -> Gaps:
+def gap_costs(problem: FillProblem, axis: int, index: jax.Array) -> Gaps:
     """Costs of a gap in a sequence at ``index``: nothing at its two free indices."""
-    if not ends_free:
+    gaps, free = problem.costs.gaps, problem.box.free[axis]
+    if not problem.outputs.free:
         return gaps
     inside = (index != free[0]) & (index != free[1])
     return Gaps(*(jnp.where(inside, cost, jnp.zeros_like(cost)) for cost in gaps))
@@ -378,7 +374,11 @@ def cell(
     h = triple_cell(model, before, weights, floor)
     pointers = choices = None
     if outputs.choices:
-        choices = choose(model, h, before, weights, _numbers(h[0]))
+
+        def number_of(state: int, move: int):  # noqa: ARG001
+            return jnp.full(h[0].shape, move, jnp.uint32)
+
+        choices = choose(model, h, before, weights, number_of)
     if outputs.pointers:
 
         def pointer_of(state: int, move: int):
@@ -400,8 +400,10 @@ def bits(column: int) -> tuple[int, int, int]:
     return column >> 2, (column >> 1) & 1, column & 1
 
 
-def _numbers(like: jax.Array):
-    return lambda state, move: jnp.full(like.shape, move, jnp.uint32)
+def moved(cells: States, cut: Callable[[jax.Array], jax.Array]) -> States:
+    """A part of some cells: of H of each state, and of the pointers."""
+    h, pointers = cells
+    return tuple(map(cut, h)), pointers and tuple(map(cut, pointers))
 
 
 def pack_choices(model: Model, choices: Sequence[jax.Array]):
@@ -439,9 +441,10 @@ def read_choice(
     v: jax.Array,
     state: jax.Array,
 ):
-    """The choice of ``state`` at v; ``column_of_bytes(v)`` -> uint8 (L,) there."""
+    """The choice of ``state`` at v, int32; ``column_of_bytes(v)`` -> uint8 (L,)."""
     if model.states == 1:
-        return (column_of_bytes(v // 2)[0] >> (4 * (v % 2)).astype(jnp.uint8)) & 7
+        both = column_of_bytes(v // 2)[0]
+        return ((both >> (4 * (v % 2)).astype(jnp.uint8)) & 7).astype(jnp.int32)
     stored = column_of_bytes(v).astype(jnp.uint32)
     each = -(-model.bits * min(8, model.states) // 8)
     first = (state // 8) * each
@@ -451,7 +454,7 @@ def read_choice(
         inside = first + byte < stored.shape[0]
         word = word | jnp.where(inside, stored[at] << (8 * byte), jnp.uint32(0))
     shift = (model.bits * (state % 8)).astype(jnp.uint32)
-    return (word >> shift) & jnp.uint32(2**model.bits - 1)
+    return ((word >> shift) & jnp.uint32(2**model.bits - 1)).astype(jnp.int32)
 
 
 def output_buffers(
@@ -506,10 +509,6 @@ def put(buffer: jax.Array, value: jax.Array, index: jax.Array | int):
     return lax.dynamic_update_slice(buffer, value[None].astype(buffer.dtype), start)
 
 
-# ------------------------------------------------------------------------------
-# Linear-time traceback of three sequences: from stored choices to columns.
-
-
 class ColumnPath(NamedTuple):
     """A walk: the point ``at`` which it ended, int32 (4,) u, v, w, state; the number of
     columns; and the columns, uint8 (T,), **from the end to the start**, then zeros."""
@@ -521,7 +520,7 @@ class ColumnPath(NamedTuple):
 
 def walk(
     model: Model,
-    choice_at: Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array],
+    choice_at: Callable[[jax.Array], jax.Array],
     begin: jax.Array,
     longest: int,
     seeded: bool | jax.Array = True,
@@ -529,12 +528,17 @@ def walk(
     """Walk from ``begin``, int32 (4,) u, v, w and state, to the seed (1, 1, 1), or to
     the layer before the box.
 
-    ``choice_at(u, v, w, state)`` is the stored choice of a cell, int32. A path has at
-    most ``longest`` columns (static), u + v + w. Without ``seeded`` no path starts at
+    ``choice_at`` gives the stored choice of such a point, int32. A path has at most
+    ``longest`` columns (static), u + v + w. Without ``seeded`` no path starts at
     (1, 1, 1): the box lies further inside the table.
     """
-    sources = _table(model, [[m.source for m in moves] for moves in model.moves])
-    columns = _table(model, [[m.column for m in moves] for moves in model.moves])
+    # Sources and columns of the moves into each state, (S, 2^bits) each, 0 for none.
+    none = (0, 0, ())
+    rows = [[*moves, *[none] * (2**model.bits - len(moves))] for moves in model.moves]
+    sources, columns = (
+        jnp.asarray([[move[part] for move in row] for row in rows], jnp.int32)
+        for part in (0, 1)
+    )
     bits = jnp.asarray((4, 2, 1), jnp.int32)
 
     def unfinished(path: ColumnPath):
@@ -542,8 +546,7 @@ def walk(
         return jnp.all(at > 0) & (jnp.any(at > 1) | ~jnp.asarray(seeded))
 
     def step(path: ColumnPath):
-        u, v, w, state = path.at
-        choice = choice_at(u, v, w, state)
+        state, choice = path.at[3], choice_at(path.at)
         column = columns[state, choice]
         residues = ((column & bits) > 0).astype(jnp.int32)
         at = jnp.append(path.at[:3] - residues, sources[state, choice])
@@ -552,9 +555,3 @@ def walk(
 
     empty = ColumnPath(begin, jnp.int32(0), jnp.zeros(longest, jnp.uint8))
     return lax.while_loop(unfinished, step, empty)
-
-
-def _table(model: Model, rows: list[list[int]]):
-    """Ragged rows -> int32 (S, 2^bits), 0 where there is no move."""
-    full = [row + [0] * (2**model.bits - len(row)) for row in rows]
-    return jnp.asarray(full, jnp.int32)
