@@ -152,8 +152,8 @@ def edit_distance_graph(
 ) -> Any:
     """The pairs of a set within an edit distance, as a sparse matrix.
 
-    Every pair is compared, but those whose lengths differ by more. What is held in
-    memory are the pairs of the result, not all.
+    Every pair is compared, or proved to be farther apart. What is held in memory are
+    the pairs of the result, not all.
 
     Parameters
     ----------

@@ -100,11 +100,18 @@ def seconds(m: np.ndarray, n: np.ndarray) -> np.ndarray:
 
 
 def distances(
-    sequences: LetterCodes, i: np.ndarray, j: np.ndarray, threads: int
+    sequences: LetterCodes,
+    i: np.ndarray,
+    j: np.ndarray,
+    threads: int,
+    patience: float = 1,
 ) -> np.ndarray:
-    """Distances int32 (P,) of sequences ``i`` to sequences ``j``."""
+    """Distances int32 (P,) of sequences ``i`` to sequences ``j``.
+
+    patience : how many times as long a job without a compiler may take as alone
+    """
     m, n = sequences.lengths[i], sequences.lengths[j]
-    if seconds(m, n).sum() <= MAX_SECONDS:
+    if seconds(m, n).sum() <= patience * MAX_SECONDS:
         return _without_compiler(sequences, i, j)
     refuse_without_threads()
     on_gpu, launches = _for_a_gpu(sequences, m, n, threads), None

@@ -56,6 +56,9 @@ VARIANT, CHOICE, SHARED_PAIR = 7e-8, 1e-5, 2e-7
 # Cells a second of a core by compiled words, and seconds that a job takes at least
 LANE_CELLS, LANE_SECONDS = 3e10, 0.02
 MAX_DELETED = 3
+# Times the pairs of a job without a compiler that share a variant and are compared
+# without one: words in lanes are little faster, and JAX takes a second to start
+PATIENCE = 10
 
 
 class ManyPairs(Exception):
@@ -461,6 +464,6 @@ def _compare(join: VariantJoin, edges: EdgeList, i: np.ndarray, j: np.ndarray) -
     i = (pairs >> np.uint64(32)).astype(np.int64)
     j = (pairs & np.uint64(2**32 - 1)).astype(np.int64)
     if len(i):
-        distance = distances(join.sequences, i, j, 1)
+        distance = distances(join.sequences, i, j, 1, PATIENCE)
         close = distance <= join.cutoff
         edges.add(i[close], j[close] - (join.first or 0), distance[close])
