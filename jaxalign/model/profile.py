@@ -1,9 +1,19 @@
-"""Profiles: a score for every letter at every position of a family of sequences."""
+"""Profiles: a score for every letter at every position of a family of sequences.
+
+A ``Profile`` is made of a sequence, of the columns of an alignment (aligned FASTA, a3m
+or Stockholm), or of the first model of a HMMER3 text file. Such a model has after its
+header lines: HMM and a heading, COMPO, two lines before the first position, three lines
+for each of LENG positions, and //. All numbers are -ln of probabilities, ``*`` that of
+none, and those of a distribution sum to 1 (HMMER User's Guide 3.4, "HMMER profile HMM
+files"). Nothing that is almost one is read.
+
+A ``Family`` is a reference alignment: rows that curators aligned, and the pairs of
+residues that they imply.
+"""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +28,6 @@ from jaxalign.model.alphabet import BAD, PROTEIN, Alphabet, from_parts, named_al
 from jaxalign.model.numbers import is_number
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.system import is_endless
-
-# ------------------------------------------------------------------------------
-# The lines of a text file of a family, and errors that name one of them.
 
 
 def lines_of(source: Any) -> list[str]:
@@ -51,9 +58,6 @@ def wrong(source: Any, line: int, why: str) -> InputError:
     """An error in a line, which is counted from 1."""
     return InputError(f"{source}, line {line}: {why}")
 
-
-# ------------------------------------------------------------------------------
-# A reference alignment: rows that curators aligned, and the pairs they imply.
 
 FAMILY_GAP = -1
 
@@ -142,14 +146,6 @@ def agreement(partners: ArrayLike, reference: ArrayLike) -> tuple[float, float]:
     return recall, precision
 
 
-# ------------------------------------------------------------------------------
-# The first model of a HMMER3 text file, and nothing that is almost one.
-#
-# A model has after its header lines: HMM and a heading, COMPO, two lines before the
-# first position, three lines for each of LENG positions, and //. All numbers are -ln of
-# probabilities, ``*`` that of none, and those of a distribution sum to 1 (HMMER User's
-# Guide 3.4, "HMMER profile HMM files").
-
 HMM_LETTERS, MOVES = 20, 7  # numbers in a line of emissions, and of transitions
 DISTRIBUTIONS = (slice(0, 3), slice(3, 5), slice(5, 7))  # from M, I and D
 MOST_ANNOTATIONS = 5  # behind the emissions of a position: MAP, CONS, RF, MM, CS
@@ -221,8 +217,18 @@ def _body(
     stop, rows = rows[end], rows[1:end]
     if rows and rows[0].words[0] == "COMPO":
         _emissions(source, rows.pop(0), "COMPO")
-    for place in range(0, min(len(rows), 3 * length + 2)):
-        _check_kind(source, rows[place], place)
+    most = HMM_LETTERS + 1 + MOST_ANNOTATIONS
+    kinds = (
+        ("insert emissions", HMM_LETTERS, HMM_LETTERS),
+        ("transitions", MOVES, MOVES),
+        ("match emissions", HMM_LETTERS + 1, most),
+    )
+    for place, row in enumerate(rows[: 3 * length + 2]):
+        kind, least, most = kinds[place % 3]
+        if not least <= len(row.words) <= most:
+            words = f"{len(row.words)} words, where {kind} have {least}"
+            words += f" to {most}" if most > least else ""
+            raise wrong(source, row.number, words)
     if len(rows) != 3 * length + 2:
         raise wrong(
             source,
@@ -231,31 +237,14 @@ def _body(
             f"are {len(rows)}",
         )
     _emissions(source, rows[0])
-    _transitions(source, rows[1])
+    _distributions(source, *rows[1], MOVES, DISTRIBUTIONS)
     emissions, transitions = [], []
     for k in range(length):
         match, insert, moves = rows[3 * k + 2 : 3 * k + 5]
         emissions.append(_emissions(source, match, str(k + 1)))
         _emissions(source, insert)
-        transitions.append(_transitions(source, moves))
+        transitions.append(_distributions(source, *moves, MOVES, DISTRIBUTIONS))
     return np.array(emissions), np.array(transitions)
-
-
-def _check_kind(source: str | os.PathLike[str], row: ModelLine, place: int) -> None:
-    """Refuse a line that stands at the place of another kind."""
-    kind = ("insert emissions", "transitions", "match emissions")[place % 3]
-    at_least, most = {
-        "insert emissions": (HMM_LETTERS, HMM_LETTERS),
-        "transitions": (MOVES, MOVES),
-        "match emissions": (HMM_LETTERS + 1, HMM_LETTERS + 1 + MOST_ANNOTATIONS),
-    }[kind]
-    if not at_least <= len(row.words) <= most:
-        raise wrong(
-            source,
-            row.number,
-            f"{len(row.words)} words, where {kind} have {at_least}"
-            + (f" to {most}" if most > at_least else ""),
-        )
 
 
 def _emissions(
@@ -274,10 +263,6 @@ def _emissions(
     )
 
 
-def _transitions(source: str | os.PathLike[str], row: ModelLine) -> list[float]:
-    return _distributions(source, row.number, row.words, MOVES, DISTRIBUTIONS)
-
-
 def _distributions(
     source: str | os.PathLike[str],
     number: int,
@@ -288,7 +273,12 @@ def _distributions(
     """-ln of probabilities, each part of which sums to 1."""
     if len(words) != count:
         raise wrong(source, number, f"{len(words)} numbers, where {count} are needed")
-    values = [_number(source, number, word) for word in words]
+    for word in words:
+        if word == "*":
+            continue
+        if not HMM_NUMBER.fullmatch(word) or not 0 <= float(word) < np.inf:
+            raise wrong(source, number, f"{word[:20]!r} is no -ln of a probability")
+    values = [np.inf if word == "*" else float(word) for word in words]
     for part in parts:
         total = float(np.exp(-np.array(values[part])).sum())
         if abs(total - 1) > TOLERANCE:
@@ -299,17 +289,6 @@ def _distributions(
             )
     return values
 
-
-def _number(source: str | os.PathLike[str], number: int, word: str) -> float:
-    if word == "*":
-        return np.inf
-    if not HMM_NUMBER.fullmatch(word) or not 0 <= float(word) < np.inf:
-        raise wrong(source, number, f"{word[:20]!r} is no -ln of a probability")
-    return float(word)
-
-
-# ------------------------------------------------------------------------------
-# Text of alignments of a family: aligned FASTA, a3m and Stockholm.
 
 OTHER_LETTERS = re.compile(r"[^A-Za-z.~*-]")  # no letter of a row, and no gap
 
@@ -331,29 +310,22 @@ def read_alignment(source: Any) -> tuple[str, list[str], bool]:
         message names the line.
     """
     if not isinstance(source, (str, os.PathLike)):
-        rows = [AlignedRow(k, row) for k, row in enumerate(_texts(source), 1)]
+        texts = list(source) if isinstance(source, Iterable) else [source]
+        if not all(isinstance(text, str) for text in texts):
+            raise InputError("an alignment is a path or a list of aligned rows of text")
+        rows = [AlignedRow(k, text) for k, text in enumerate(texts, 1)]
         _check(rows, lambda line, why: InputError(f"row {line} of an alignment: {why}"))
         return "alignment", [row.letters for row in rows], False
     lines = lines_of(source)
     stockholm = lines[0].startswith("# STOCKHOLM")
     rows = (_stockholm if stockholm else _fasta)(lines, source)
     by_case = not stockholm and len({len(row.letters) for row in rows}) > 1
-    if by_case:
-        rows = [AlignedRow(line, _columns(letters)) for line, letters in rows]
+    if by_case:  # of a3m: what stands between columns goes
+        columns = ((x for x in row.letters if not x.islower()) for row in rows)
+        texts = ["".join(letters).replace(".", "") for letters in columns]
+        rows = [AlignedRow(row.line, x) for row, x in zip(rows, texts, strict=True)]
     _check(rows, lambda line, why: wrong(source, line, why))
     return Path(source).stem, [row.letters for row in rows], by_case
-
-
-def _texts(source: Any) -> list[str]:
-    rows = list(source) if isinstance(source, Iterable) else [source]
-    if not all(isinstance(row, str) for row in rows):
-        raise InputError("an alignment is a path or a list of aligned rows of text")
-    return rows
-
-
-def _columns(letters: str) -> str:
-    """A row of a3m without what stands between columns."""
-    return "".join(x for x in letters if not x.islower() and x != ".")
 
 
 def _check(rows: list[AlignedRow], error: Callable[[int, str], Exception]) -> None:
@@ -397,26 +369,15 @@ def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
         elif line.strip() and not line.startswith("#"):
             if not rows:
                 raise wrong(source, number, "no header before it")
-            rows[-1][1].append(_letters(line, source, number))
+            letters = "".join(line.split())
+            if other := OTHER_LETTERS.search(letters):  # in its own line
+                raise wrong(source, number, f"{other[0]!r} is no letter and no gap")
+            rows[-1][1].append(letters)
     return [AlignedRow(number, "".join(parts)) for number, parts in rows]
 
 
-def _letters(line: str, source: Any, number: int) -> str:
-    """A line without spaces; what is no letter is named at once, in its own line."""
-    letters = "".join(line.split())
-    if other := OTHER_LETTERS.search(letters):
-        raise wrong(source, number, f"{other[0]!r} is no letter and no gap")
-    return letters
-
-
-# ------------------------------------------------------------------------------
-# From the columns of an alignment, or the numbers of an HMM, to log-odds.
-
 RESIDUES = PROTEIN[:20]  # ARNDCQEGHILKMFPSTWYV
-GAP_CODE, OTHER_CODE = (
-    -1,
-    -2,
-)  # codes beside those of the residues; B, Z, X are no evidence
+GAP_CODE, OTHER_CODE = -1, -2  # beside the residues; B, Z, X are no evidence
 LAMBDA = 0.3176  # of BLOSUM62 without gaps, nats a score
 # Robinson and Robinson, PNAS 88:8880 (1991), in the order of ``RESIDUES``.
 FREQUENCIES = np.array([
@@ -508,9 +469,7 @@ def gap_costs_of(transitions: np.ndarray):
     """-ln of MM, MI, MD, IM, II, DM, DD behind each position -> (opening, extending),
     each (of positions that are left out, of residues behind a position)."""
     mm, mi, md, im, ii, dm, dd = np.minimum(transitions, 50).T
-    before = np.maximum(
-        np.arange(len(mm)) - 1, 0
-    )  # a position's D is entered from k - 1
+    before = np.maximum(np.arange(len(mm)) - 1, 0)  # D of k is entered from k - 1
     leave = np.maximum(md[before] + dm - mm, 0) / LAMBDA
     insert = np.maximum(mi + im - mm, 0) / LAMBDA
     more = dd[before] / LAMBDA, ii / LAMBDA
@@ -566,7 +525,18 @@ class Profile:
         if (self.gap_open is None) != (self.gap_extend is None):
             raise UsageError("gap_open and gap_extend go together")
         for name in ("gap_open", "gap_extend"):
-            _check_costs(name, getattr(self, name), len(scores))
+            if (costs := getattr(self, name)) is None:
+                continue
+            try:
+                array = np.array(costs, float)
+            except (TypeError, ValueError):
+                array = np.array(np.nan)
+            whole = array.shape == (2, len(scores)) and np.isfinite(array).all()
+            if not (whole and (array >= 0).all()):
+                raise UsageError(
+                    f"{name}: costs of the {len(scores)} positions, and of residues "
+                    "behind each of them, are numbers, 0 or more"
+                )
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -656,12 +626,16 @@ class Profile:
         if not (is_number(max_gaps) and 0 <= max_gaps <= 1):
             raise UsageError(f"max_gaps={max_gaps!r}: a fraction from 0 to 1")
         name, rows, by_case = read_alignment(source)
-        with _named(source):
-            letters = codes_of(rows)
+        letters = codes_of(rows)
+        try:
             share = row_weights(letters, weights)
             letters = count_positions(letters, share, None if by_case else max_gaps)
             share = row_weights(letters, weights)
-            odds = log_odds_of(letters, share, float(pseudocounts))
+        except UsageError as error:
+            if not isinstance(source, (str, os.PathLike)):
+                raise
+            raise UsageError(f"{os.fspath(source)}: {error}") from None
+        odds = log_odds_of(letters, share, float(pseudocounts))
         return cls(name, _whole_scores(odds), named_alphabet("protein"))
 
     @classmethod
@@ -732,28 +706,3 @@ def _checked_scores(scores: Any, alphabet: Alphabet) -> np.ndarray:
     if (array != np.rint(array)).any():
         raise UsageError("a profile has whole scores, and these are not")
     return array.astype(np.int32)
-
-
-def _check_costs(name: str, costs: Any, positions: int) -> None:
-    if costs is None:
-        return
-    try:
-        array = np.array(costs, float)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    if array.shape != (2, positions) or not ((array >= 0) & np.isfinite(array)).all():
-        raise UsageError(
-            f"{name}: costs of the {positions} positions, and of residues behind each "
-            "of them, are numbers, 0 or more"
-        )
-
-
-@contextmanager
-def _named(source: Any) -> Iterator[None]:
-    """Errors in the rows of a file name the file."""
-    try:
-        yield
-    except UsageError as error:
-        if not isinstance(source, (str, os.PathLike)):
-            raise
-        raise UsageError(f"{os.fspath(source)}: {error}") from None
