@@ -1,4 +1,8 @@
-"""Scoring: matrix and gap costs, the one place where conventions convert."""
+"""Scoring: matrix and gap costs, the one place where conventions convert.
+
+A substitution matrix comes by name, from an NCBI-format file, or as an array. Here it
+is (letters, float array), and rows are the query's letters.
+"""
 
 import os
 import re
@@ -23,11 +27,6 @@ from jaxalign.model.alphabet import (
 )
 from jaxalign.model.choices import FreeEnd, Identity, Mode
 from jaxalign.model.numbers import is_number
-
-# ------------------------------------------------------------------------------
-# Substitution matrices: by name, from an NCBI-format file, or as an array.
-#
-# A matrix is (letters, float array); rows are the query's letters.
 
 ALIASES = {"EDNAFULL": "NUC", "DNAFULL": "NUC", "NUC.4.4": "NUC"}
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -77,7 +76,19 @@ def load_matrix(name: str) -> tuple[str, np.ndarray]:
     if (plain := plain_name(name)) in matrix_names():
         return _from_biotite(plain)
     if os.path.isfile(name):
-        return parse_matrix(_text(name), name)
+        try:
+            with open(name, "rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            why = error.strerror
+            raise UsageError(f"matrix {name}: cannot be read ({why})") from error
+        if len(data) > MAX_FILE_BYTES:
+            raise UsageError(f"matrix {name}: larger than {MAX_FILE_BYTES} bytes")
+        if b"\0" in data:
+            line = data[: data.index(0)].count(b"\n") + 1
+            raise UsageError(f"{name}, line {line}: a zero byte; a matrix file is text")
+        # What is no ASCII stays visible, for messages.
+        return parse_matrix(data.decode("utf-8-sig", "replace"), name)
     if os.path.isdir(name):
         raise UsageError(f"matrix {name} is a folder")
     raise UsageError(
@@ -86,42 +97,23 @@ def load_matrix(name: str) -> tuple[str, np.ndarray]:
     )
 
 
-def _text(name: str) -> str:
-    """The text of a matrix file; what is no ASCII stays visible, for messages."""
-    try:
-        with open(name, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"matrix {name}: cannot be read ({error.strerror})") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"matrix {name}: larger than {MAX_FILE_BYTES} bytes")
-    if b"\0" in data:
-        line = data[: data.index(0)].count(b"\n") + 1
-        raise UsageError(f"{name}, line {line}: a zero byte; a matrix file is text")
-    return data.decode("utf-8-sig", "replace")
-
-
 @cache
 def _from_biotite(name: str):
     if folder := _matrix_folder():
-        scores = _scores_of((folder / f"{name}.mat").read_text())
+        text = (folder / f"{name}.mat").read_text()
+        rows = [line.split() for line in text.splitlines() if line.strip()]
+        header, *rows = (row for row in rows if row[0][0] != "#")
+        by_column = zip(*(row[1:] for row in rows), strict=True)
+        scores = {  # as biotite has them, which reads the columns as rows
+            (row[0], letter): int(value)
+            for row, values in zip(rows, by_column, strict=True)
+            for letter, value in zip(header, values, strict=True)
+        }
     else:
         from biotite.sequence.align import SubstitutionMatrix
 
         scores = SubstitutionMatrix.dict_from_db(name)
     return canonical("".join(dict.fromkeys(a for a, _ in scores)), scores)
-
-
-def _scores_of(text: str) -> dict:
-    """Scores by letters as biotite has them, which reads the columns as rows."""
-    rows = [line.split() for line in text.splitlines() if line.strip()]
-    header, *rows = (row for row in rows if row[0][0] != "#")
-    by_column = zip(*(row[1:] for row in rows), strict=True)
-    return {
-        (row[0], letter): int(value)
-        for row, values in zip(rows, by_column, strict=True)
-        for letter, value in zip(header, values, strict=True)
-    }
 
 
 def canonical(letters: str, scores: dict):
@@ -149,7 +141,13 @@ def parse_matrix(text: str, name: str):
     if len(rows) < 2:
         raise UsageError(f"matrix {name}: no header line and rows")
     (top, header), *rows = rows
-    _check_header(header, f"{name}, line {top}")
+    try:
+        for letter in header:
+            if len(letter) != 1:
+                raise UsageError(f"{letter[:20]!r} is no single letter")
+        check_letters("".join(header))
+    except UsageError as error:
+        raise UsageError(f"{name}, line {top}: {error}") from None
     scores, lines_of = {}, {}
     for line, (letter, *values) in rows:
         where = f"{name}, line {line}: row {letter!r}"
@@ -161,34 +159,17 @@ def parse_matrix(text: str, name: str):
             raise UsageError(f"{where} has {len(values)} scores of {len(header)}")
         lines_of[letter] = line
         for other, value in zip(header, values, strict=True):
-            scores[letter, other] = _number(value, f"{where}, column {other!r}")
+            # ``float`` would take 1_0, nan and others.
+            if not NUMBER.fullmatch(value) or not isfinite(float(value)):
+                kind = "finite number" if NUMBER.fullmatch(value) else "number"
+                place = f"{where}, column {other!r}"
+                raise UsageError(f"{place}: {value[:20]!r} is no {kind}")
+            scores[letter, other] = float(value)
     missing = [letter for letter in header if letter not in lines_of]
     if missing:
         raise UsageError(f"matrix {name}: no row for {missing[0]!r}, line {top}")
     return canonical("".join(header), scores)
 
-
-def _check_header(header: list[str], where: str) -> None:
-    for letter in header:
-        if len(letter) != 1:
-            raise UsageError(f"{where}: {letter[:20]!r} is no single letter")
-    try:
-        check_letters("".join(header))
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
-
-
-def _number(text: str, where: str) -> float:
-    """Digits as everybody writes them: ``float`` would take 1_0, nan and others."""
-    if not NUMBER.fullmatch(text):
-        raise UsageError(f"{where}: {text[:20]!r} is no number")
-    if not isfinite(value := float(text)):
-        raise UsageError(f"{where}: {text[:20]!r} is no finite number")
-    return value
-
-
-# ------------------------------------------------------------------------------
-# The parts of a scoring: its matrix as values of its own, and what is refused.
 
 COST_LIMIT = 2**15  # of a gap's residue
 
@@ -332,8 +313,7 @@ class Scoring:
         match: float | None = None,
         mismatch: float | None = None,
         alphabet: str | None = None,
-        alphabet_name: str
-        | None = None,  # the field's name, which ``dataclasses.replace`` uses
+        alphabet_name: str | None = None,  # which ``dataclasses.replace`` gives
     ):
         letters = alphabet_name if alphabet is None else alphabet
         values = (own_matrix(matrix), gap_open, gap_extend, match, mismatch, letters)

@@ -1,4 +1,10 @@
-"""Alignments and tables as text and HTML, for ``print`` and for notebooks."""
+"""Results for people: text and HTML for ``print`` and notebooks, pages, charts, dots.
+
+A page is one file of HTML that needs no network. Its charts are SVG: bars on a
+logarithmic scale, and shares as stacked bars; every chart has a title and a
+description, which screen readers and tests read. A dot plot shows how alike two
+sequences are around every pair of residues.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
@@ -120,9 +126,6 @@ def html_of(caption: str, heading: Sequence[str], body: Sequence[Sequence[str]])
     )
 
 
-# ------------------------------------------------------------------------------
-# A page of HTML for people, in one file that needs no network.
-
 PAGE_STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
   padding: 0 1rem; color: #222; background: #fff; }
@@ -146,11 +149,6 @@ def page(title: str, sections: Iterable[Iterable[str]]) -> str:
     lines = (f"{line}\n" for section in sections for line in section)
     return "".join([head, *lines, "</body></html>\n"])
 
-
-# ------------------------------------------------------------------------------
-# Charts of a report as SVG: bars on a logarithmic scale, shares as stacked bars.
-#
-# Every chart has a title and a description, which screen readers and tests read.
 
 CHART_WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 220, 60, 40, 12
 COLOURS = (
@@ -190,8 +188,11 @@ def log_bars(
     step, floor = (CHART_WIDTH - LEFT - 10) / max(len(counts), 1), HEIGHT - BOTTOM
     parts = [_opening(title, HEIGHT)]
     for power in range(int(top) + 1):
-        y = floor - (floor - TOP) * power / top if power else floor
-        parts.append(_gridline(y, f"{10**power:,}"))
+        y, right = floor - (floor - TOP) * power / top, CHART_WIDTH - 10
+        parts.append(
+            f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" class="g"/>'
+        )
+        parts.append(_text(LEFT - 6, y + 4, f"{10**power:,}", "end"))
     for k, (name, count, colour) in enumerate(
         zip(labels, counts, colours, strict=True)
     ):
@@ -223,11 +224,12 @@ def stacked_bars(
 ) -> str:
     """Shares of each row as one bar, a colour a name."""
     height = 26 * len(rows) + 18 * -(-len(names) // 4) + 14
+    colours = [COLOURS[k % len(COLOURS)] for k in range(len(names))]
     parts, wide = [_opening(title, height)], CHART_WIDTH - 2 * LEFT - 10
     for number, (row, counts) in enumerate(rows):
         x, y, total = 2.0 * LEFT, 4 + 26 * number, max(sum(counts), 1)
         parts.append(_text(x - 8, y + 15, row, "end"))
-        for name, count, colour in _coloured(names, counts):
+        for name, count, colour in zip(names, counts, colours, strict=True):
             if not count:
                 continue
             width = wide * count / total
@@ -237,16 +239,11 @@ def stacked_bars(
                 f"({count / total:.1%})</title></rect>"
             )
             x += width
-    for k, (name, _, colour) in enumerate(_coloured(names, [0] * len(names))):
+    for k, (name, colour) in enumerate(zip(names, colours, strict=True)):
         x, y = 2 * LEFT + k % 4 * 145, 26 * len(rows) + 10 + 18 * (k // 4)
         parts.append(f'<rect x="{x}" y="{y}" width="11" height="11" fill="{colour}"/>')
         parts.append(_text(x + 16, y + 10, name[:18], "start"))
     return "".join([*parts, "</svg>"])
-
-
-def _coloured(names: Sequence[str], counts: Sequence[int]):
-    colours = (COLOURS[k % len(COLOURS)] for k in range(len(names)))
-    return zip(names, counts, colours, strict=True)
 
 
 def _opening(title: str, height: int) -> str:
@@ -256,18 +253,9 @@ def _opening(title: str, height: int) -> str:
     )
 
 
-def _gridline(y: float, label: str) -> str:
-    right = CHART_WIDTH - 10
-    line = f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" class="g"/>'
-    return line + _text(LEFT - 6, y + 4, label, "end")
-
-
 def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
-
-# ------------------------------------------------------------------------------
-# The dot plot of two sequences: how alike they are around every pair of residues.
 
 WINDOW = 11  # residues along a diagonal, around the pair
 PIXELS = 1000  # a side at most
@@ -299,7 +287,8 @@ def dot_plot(
     half, (m, n) = window // 2, (len(query), len(target))
     around = np.asarray(scores, np.float32)[:, target]
     around = np.pad(around, ((0, 0), (half, half)))
-    height, columns = _block(m, pixels), np.arange(0, n, _block(n, pixels))
+    height, width = (max(1, -(-length // pixels)) for length in (m, n))
+    columns = np.arange(0, n, width)
     shades = np.zeros((-(-m // height), len(columns)), np.float32)
     for i in range(m):
         sums = np.zeros(n, np.float32)
@@ -308,8 +297,3 @@ def dot_plot(
         row = shades[i // height]
         np.maximum(row, np.maximum.reduceat(sums, columns), out=row)
     return shades / max(shades.max(initial=0), 1e-9)
-
-
-def _block(length: int, pixels: int) -> int:
-    """Residues of a pixel."""
-    return max(1, -(-length // pixels))

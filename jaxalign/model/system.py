@@ -1,4 +1,4 @@
-"""Files that end: others would be read until no memory is left."""
+"""What the system says of files and packages: devices without an end, versions."""
 
 import os
 import platform
@@ -23,18 +23,12 @@ def is_endless(file: str | os.PathLike[str] | int) -> bool:
     return stat.S_ISBLK(state.st_mode) or (stat.S_ISCHR(state.st_mode) and memory)
 
 
-# ------------------------------------------------------------------------------
-# Versions of the packages that a result depends on.
-
-
 def package_versions(packages: Iterable[str]) -> dict[str, str]:
     """Versions of some packages, ``unknown`` where one is not installed, and Python."""
-    versions = {name: _version(name) for name in packages}
+    versions: dict[str, str] = {}
+    for name in packages:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "unknown"
     return versions | {"python": platform.python_version()}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
