@@ -1,4 +1,4 @@
-"""What the system says of files and packages: devices without an end, versions."""
+"""Files that have no end, and versions of packages, as the system knows them."""
 
 import os
 import platform
