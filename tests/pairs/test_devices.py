@@ -327,17 +327,14 @@ def test_filters_drop_rows_and_nothing_else(whole):
     assert table.info["pairs"] == len(whole)
 
 
-OUTPUTS = ("identity", "stats", "alignment")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("output", ["score", *OUTPUTS])
+@pytest.mark.parametrize("output", ["score", "alignment"])
 def test_a_ratio_of_lengths_is_exact_for_every_output(output):
     table = jaxalign.align_all(TEXTS, output=output)
     m, n = table.lengths()
     with np.errstate(invalid="ignore"):
         ratios = np.minimum(m, n) / np.maximum(m, n)
-    for least in (0.0, 0.5, float(np.nanmedian(ratios)), 1.0):
+    for least in (0.0, float(np.nanmedian(ratios)), 1.0):
         kept = jaxalign.align_all(TEXTS, output=output, min_length_ratio=least)
         same_tables(kept, table.filter(ratios >= least))
         zipped = jaxalign.align_pairs(TEXTS, TEXTS[::-1], output=output)
