@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from jaxalign.homology.links import PairCounts, longest_first, parts_of
+from jaxalign.homology.links import PairCounts, longest_first, parts_of, tables_of
 from jaxalign.homology.options import Definition, everything, identities, pair_options
 from jaxalign.model.alphabet import (
     Sequences,
@@ -25,8 +25,7 @@ from jaxalign.model.alphabet import (
 from jaxalign.model.names import written
 from jaxalign.model.table import Table
 from jaxalign.options import PairOptions
-from jaxalign.pairs import jobs
-from jaxalign.pairs.jobs import stream_parts
+from jaxalign.pairs import by_rows, jobs
 from jaxalign.pairs.options import make_task
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.pipeline import in_threads
@@ -273,14 +272,18 @@ def _tables(
     shown, full = everything(definition), definition.options.full_histogram
     options = pair_options(shown)
     task = make_task("cross", queries, targets, definition.scoring, options)
-    parts, at, cells_done = parts_of(task, definition), 0, 0
-    while at < len(parts):
+    short = by_rows.is_short(task.job.total)
+    parts = [] if short else parts_of(task, definition)
+    at, cells_done = 0, 0
+    while short or at < len(parts):
         batch = parts[at : ROUNDS_RATIO * at + 1]
         chosen = watch(pair_options(shown, 0.0 if full else least()), cells_done)
         task = make_task("cross", queries, targets, definition.scoring, chosen)
         if (chosen.min_identity or 0.0) < definition.cut:
             task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
-        yield from (table for _, table in stream_parts(task, batch, chosen))
+        yield from tables_of(task, chosen, lambda batch=batch: batch)
+        if short:
+            return
         at += len(batch)
         cells_done += sum(part.cells for part in batch)
 

@@ -1,8 +1,9 @@
 """Links of a set: the pairs at or above the cut, part by part, or all of them, and the
 connected components of a graph of links: never the matrix of all pairs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -11,7 +12,9 @@ from scipy.sparse.csgraph import connected_components
 from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences, renumbered
-from jaxalign.pairs import part_stream
+from jaxalign.model.table import Table
+from jaxalign.options import PairOptions
+from jaxalign.pairs import by_rows, engine, part_stream
 from jaxalign.pairs.jobs import stream_parts
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import COLUMN_BYTES, Task, added
@@ -99,11 +102,27 @@ def stream_links(
     chosen = pair_options(definition)
     chosen = replace(chosen, progress=options.progress, busy=options.busy)
     task = make_task("all", falling, falling, definition.scoring, chosen)
-    for _, table in stream_parts(task, parts_of(task, definition), chosen):
+    for table in tables_of(task, chosen, partial(parts_of, task, definition)):
         shares = identities(table, definition)
         counts.add(table.info, shares, definition)
         i, j = (order[table[side]].astype(np.int32) for side in ("query", "target"))
         yield Links(np.minimum(i, j), np.maximum(i, j), shares)
+
+
+def tables_of(
+    task: Task, options: PairOptions, parts: Callable[[], list[part_stream.Part]]
+) -> Iterator[Table]:
+    """Yield the tables of all parts of a task; a small job is one table, without parts
+    that are planned ahead.
+
+    parts : function that cuts the task
+    """
+    if by_rows.is_short(task.job.total):
+        plan = proof.plan_survivors(task)
+        yield engine.run(plan, options.progress, options.busy)
+        return
+    for _, table in stream_parts(task, parts(), options):
+        yield table
 
 
 def longest_first(sequences: Sequences) -> tuple[np.ndarray, Sequences]:

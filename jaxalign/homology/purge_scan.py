@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil, log
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from jaxalign.database import pieces
 from jaxalign.database.pieces import BlockPiece
+from jaxalign.homology.links import tables_of
 from jaxalign.homology.options import LOCAL, PurgeCut, identities
 from jaxalign.model import frames, statistics
 from jaxalign.model.alphabet import Sequences, join_best
@@ -17,7 +19,6 @@ from jaxalign.model.show import counted
 from jaxalign.model.table import Table
 from jaxalign.options import PairOptions
 from jaxalign.pairs import part_stream
-from jaxalign.pairs.jobs import stream_parts
 from jaxalign.pairs.options import make_task
 
 # ------------------------------------------------------------------------------
@@ -205,8 +206,8 @@ def _best_of(
         return best
     task = make_task("cross", tests, block, cut.scoring, options)
     sizes = len(block), len(block.codes)
-    parts = part_stream.cut_search(tests.lengths, *sizes)
-    for _, table in stream_parts(task, parts, options):
+    parts = partial(part_stream.cut_search, tests.lengths, *sizes)
+    for table in tables_of(task, options, parts):
         info = table.info
         state.aligned += info.get("aligned_pairs", info["pairs"])
         state.implementation = state.implementation or info["implementation"]

@@ -412,7 +412,7 @@ def test_the_search_for_separators_makes_nothing_worse(seed):
     shares = removal.Shares(np.array([180.0, 60.0, 60.0]), 0)
     graph = removal.graph_of(300, links)
     part = removal.cover(random.integers(0, 3, 300).astype(np.int32), graph, 3)
-    found = removal.improve(part, graph, shares, random)
+    found = removal.improve(part, graph, shares, random, 8, shares.value(part))
     a, b = found[links.i], found[links.j]
     assert not ((a >= 0) & (b >= 0) & (a != b)).any()
     assert shares.value(found) > shares.value(part)
