@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import renumbered
-from jaxalign.repertoire.graph import RepertoirePlan
+from jaxalign.repertoire.graph import RepertoirePlan, expanded, neighbours
 from jaxalign.repertoire.receptors import Receptors
 from jaxalign.words.edges import (
     BITS,
@@ -92,7 +92,29 @@ class RepertoireGraph:
 
         Equal rows have a distance of 0 that is stored, dropped rows no edge.
         """
-        return expanded_matrix(self)
+        one_set = self.reference is None
+        columns_side = self.receptors if self.reference is None else self.reference
+        has_value = self.receptors.of_chain.max(axis=1, initial=-1) >= 0
+        matrix = self.matrix.tocoo()
+        i, j = matrix.coords
+        data: Any = matrix.data
+        if one_set:
+            own = np.flatnonzero(has_value)
+            i, j = np.concatenate([i, own]), np.concatenate([j, own])
+            data = np.concatenate([data, np.zeros(len(own), data.dtype)])
+        sizes = len(self.receptors), len(columns_side)
+        links = neighbours(Edges(i, j, data), *sizes, symmetric=False)
+        vertex = self.receptors.vertex, columns_side.vertex
+        parts = [(np.zeros(0, np.int64),) * 3, *expanded(links, *vertex)]
+        rows, columns, distance = (
+            np.concatenate([part[side] for part in parts]) for side in range(3)
+        )
+        if one_set:
+            real = rows != columns
+            rows, columns, distance = rows[real], columns[real], distance[real]
+        shape = len(vertex[0]), len(vertex[1])
+        distance = distance.astype(np.int32)
+        return csr_array(coo_array((distance, (rows, columns)), shape=shape))
 
     def to_scirpy(self) -> csr_matrix:
         """The matrix in scirpy's form: distances plus 1, so that no zero is stored, and
@@ -187,32 +209,3 @@ def _symmetric(edges: Edges, bits: tuple, shape: tuple, threads: int) -> csr_arr
     starts = np.cumsum(sizes)
     starts = starts if starts[-1] >= 2**31 else starts.astype(np.int32)
     return csr_array((data, columns, starts), shape=shape)
-
-
-def expanded_matrix(graph: RepertoireGraph) -> csr_array:
-    """Distances of all rows."""
-    from jaxalign.repertoire.graph import expanded, neighbours
-
-    one_set = graph.reference is None
-    columns_side = graph.receptors if graph.reference is None else graph.reference
-    has_value = graph.receptors.of_chain.max(axis=1, initial=-1) >= 0
-    matrix = graph.matrix.tocoo()
-    i, j = matrix.coords
-    data: Any = matrix.data
-    if one_set:
-        own = np.flatnonzero(has_value)
-        i, j = np.concatenate([i, own]), np.concatenate([j, own])
-        data = np.concatenate([data, np.zeros(len(own), data.dtype)])
-    sizes = len(graph.receptors), len(columns_side)
-    links = neighbours(Edges(i, j, data), *sizes, symmetric=False)
-    vertex = graph.receptors.vertex, columns_side.vertex
-    parts = [(np.zeros(0, np.int64),) * 3, *expanded(links, *vertex)]
-    rows, columns, distance = (
-        np.concatenate([part[side] for part in parts]) for side in range(3)
-    )
-    if one_set:
-        real = rows != columns
-        rows, columns, distance = rows[real], columns[real], distance[real]
-    shape = len(vertex[0]), len(vertex[1])
-    distance = distance.astype(np.int32)
-    return csr_array(coo_array((distance, (rows, columns)), shape=shape))

@@ -50,7 +50,14 @@ def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarra
     in_threads(np.ndarray.sort, parts, threads)
     if threads == 1 and len(parts) == 1:
         return parts
-    bounds = _bounds(parts, unit, RANGES * threads if threads > 1 else 1)
+    # Numbers that cut all into ranges of like sizes
+    count = RANGES * threads if threads > 1 else 1
+    pieces = [part[:: max(len(part) // SAMPLE, 1)] for part in parts]
+    sample = np.sort(np.concatenate([np.zeros(0, np.uint64), *pieces]))
+    bounds = (
+        sample[np.arange(1, count) * len(sample) // count] if len(sample) else sample
+    )
+    bounds = np.unique(bounds >> np.uint64(unit) << np.uint64(unit))
     cuts = [[0, *np.searchsorted(part, bounds).tolist(), len(part)] for part in parts]
 
     def one(k: int) -> np.ndarray:
@@ -60,15 +67,6 @@ def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarra
         return numbers
 
     return in_threads(one, range(len(bounds) + 1), threads)
-
-
-def _bounds(parts: list[np.ndarray], unit: int, count: int) -> np.ndarray:
-    """Numbers that cut all into ``count`` ranges of like sizes, or fewer."""
-    pieces = [part[:: max(len(part) // SAMPLE, 1)] for part in parts]
-    sample = np.sort(np.concatenate([np.zeros(0, np.uint64), *pieces]))
-    places = np.arange(1, count) * len(sample) // count
-    bounds = sample[places] if len(sample) else sample
-    return np.unique(bounds >> np.uint64(unit) << np.uint64(unit))
 
 
 def write_all(
@@ -121,18 +119,20 @@ def no_edges() -> Edges:
     return Edges(*(np.zeros(0, np.int32) for _ in range(3)))
 
 
-def joined(parts: list[Edges]) -> Edges:
-    """All edges of some sets, one after the other."""
-    sides = zip(no_edges().sides, *(x.sides for x in parts), strict=True)
-    return Edges(*(np.concatenate(side) for side in sides))
-
-
 def least(parts: list[Edges], threads: int = 1) -> Edges:
     """All edges of some sets by i and j, of those of one pair the one with the least
     distance."""
-    bits = _bits_of_sides(parts, threads)
+    largest = in_threads(
+        lambda x: [int(side.max(initial=0)) for side in x.sides], parts, threads
+    )
+    bits = tuple(bits_of(max(x)) for x in zip([0] * 3, *largest, strict=True))
     if sum(bits) > BITS:
-        return _least_of_many(joined(parts))
+        sides = zip(no_edges().sides, *(x.sides for x in parts), strict=True)
+        i, j, distance = (np.concatenate(side) for side in sides)
+        order = np.lexsort((distance, j, i))
+        i, j, distance = (x[order] for x in (i, j, distance))
+        first = begins(i, j)
+        return Edges(i[first], j[first], distance[first])
     keys = pack_all([x.sides for x in parts], bits, threads)
     low = bits[2]
     ranges = in_threads(
@@ -147,22 +147,6 @@ def least(parts: list[Edges], threads: int = 1) -> Edges:
 
     write_all(ranges, write, threads)
     return edges
-
-
-def _bits_of_sides(parts: list[Edges], threads: int) -> tuple[int, int, int]:
-    """How many bits hold the numbers of each side."""
-    largest = in_threads(
-        lambda x: [int(side.max(initial=0)) for side in x.sides], parts, threads
-    )
-    i, j, distance = (bits_of(max(x)) for x in zip([0] * 3, *largest, strict=True))
-    return i, j, distance
-
-
-def _least_of_many(edges: Edges) -> Edges:
-    order = np.lexsort((edges.distance, edges.j, edges.i))
-    i, j, distance = (x[order] for x in edges.sides)
-    first = begins(i, j)
-    return Edges(i[first], j[first], distance[first])
 
 
 @dataclass(eq=False)

@@ -75,9 +75,7 @@ def columns_of(
     for the rows of their letters (``kernels_pallas.target_blocks``), so many at
     least."""
     first, length = places(sequences, which, -(-count // THREADS) * THREADS)
-    longest = length.reshape(-1, THREADS).max(1)
-    rows = int((-(-longest // LETTERS_OF_WORD)).sum())
-    return first, length, bucket(rows, 4, least)
+    return first, length, bucket(int(_block_rows(length).sum()), 4, least)
 
 
 def chosen(
@@ -306,11 +304,19 @@ class EditPairLaunches:
 
     def _launches(self, m: np.ndarray, n: np.ndarray) -> Iterator[_Launch]:
         """Launches of pairs of m letters and n columns."""
-        columns = words_of_columns(n)
+        # The words that columns take: of registers, or of groups, the fewest in all
+        package: Any = kernels_pallas
+        single, groups = package.PAIR_WORD_COUNTS, package.GROUP_WORD_COUNTS
+        words = -(-n // WORD_BITS)
+        several = words > single[-1]
+        grouped = np.array([-(-words // count) * count for count in groups])
+        columns = np.array(single)[np.searchsorted(single[:-1], words)]
+        columns = np.where(several, grouped.min(0), columns)
+        kinds = columns.copy()
+        for count in groups:
+            kinds[several & (columns % count == 0)] = count
         order = by_length(m)
         order = order[by_length(columns[order])]
-        kinds = program_words(columns)
-        several = columns > _word_counts()[0][-1]
         for words, grouped in sorted(
             {*zip(kinds.tolist(), several.tolist(), strict=True)}
         ):
@@ -330,28 +336,6 @@ def pair_launches_of(sequences: LetterCodes) -> EditPairLaunches | None:
     """Launches on JAX's default device, if that is a GPU."""
     works, _ = kernels_pallas.supported(first_device())
     return EditPairLaunches(sequences) if works else None
-
-
-def words_of_columns(n: np.ndarray) -> np.ndarray:
-    """Words of the registers and groups that columns (P,) take, int64."""
-    words, (single, groups) = -(-n // WORD_BITS), _word_counts()
-    few = np.array(single)[np.searchsorted(single[:-1], words)]
-    many = np.min([-(-words // count) * count for count in groups], 0)
-    return np.where(words > single[-1], many, few)
-
-
-def program_words(words: np.ndarray) -> np.ndarray:
-    """Words of a group of the columns that take so many."""
-    (single, groups), group = _word_counts(), np.zeros_like(words)
-    for count in groups:
-        group = np.where(words % count == 0, count, group)
-    return np.where(words > single[-1], group, words)
-
-
-def _word_counts() -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Words of all columns, and of a group, that the kernel has programs of; rising."""
-    package: Any = kernels_pallas
-    return package.PAIR_WORD_COUNTS, package.GROUP_WORD_COUNTS
 
 
 def _block_rows(lengths: np.ndarray) -> np.ndarray:
