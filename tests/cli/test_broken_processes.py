@@ -232,7 +232,11 @@ def ended(folder: Path, line: list[str], number: int, seconds: float):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
+        latest = time.monotonic() + 60
         while process.poll() is None and not _catches(process.pid, signal.SIGHUP):
+            if time.monotonic() > latest:
+                process.kill()
+                pytest.fail("the process does not watch for a hang-up")
             time.sleep(0.001)
         time.sleep(seconds)
         process.send_signal(number)

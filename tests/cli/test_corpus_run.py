@@ -133,3 +133,16 @@ def test_shards_have_no_certificate(run, folder):
     words = ("--shard", "1/2", "-o", "o.fa", "--certificate", "c.json")
     code, _, err = run(*VERBS["purge"], *words)
     assert code == USAGE and "leave out --shard" in err
+
+
+def test_a_large_file_is_known_by_both_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "ENDS", 8)
+    path, letters = tmp_path / "c.fa", bytearray(b">a\n" + b"A" * 37)
+    path.write_bytes(letters)
+    before, changed = runs.about_file(str(path)), []
+    for at in range(len(letters)):
+        letters[at] ^= 1
+        path.write_bytes(letters)
+        changed.append(runs.about_file(str(path)) != before)
+        letters[at] ^= 1
+    assert all(changed[:8]) and all(changed[-8:])
