@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import LetterCodes, begins, ranks, spans
 from jaxalign.runtime.devices import by_length, refuse_without_threads
 from jaxalign.runtime.pipeline import in_threads
@@ -82,16 +83,19 @@ def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges
         first = np.repeat(np.arange(len(order)), pairs)
         sides = order[first], order[first + 1 + ranks(pairs)]
         return least([_near(sequences, *sides, cut, threads)])
-    folded = sequences.folded(MAX_CODES)
+    refuse_without_threads()
+    folded, launches = sequences.folded(MAX_CODES), None
     cells = float((falling * falling * pairs).sum())
-    launches = _launches(folded, cells)
+    if cells >= LEAST_CELLS_OF_A_GPU:
+        from jaxalign.words.gpu import near_launches_of
+
+        launches = near_launches_of(folded)
     if launches is None:
         by_lanes = LANE_SECONDS + cells / LANE_CELLS
         edges = _by_variants(sequences, cut, by_lanes, threads, budget)
         if edges is not None:
             return edges
-    refuse_without_threads()
-    queries, edges = _Falling(folded, order, last), _edge_list(budget)
+    queries, edges = _Falling(folded, order, last), EdgeList(budget, "cut")
     # Only sequences up to a length can be queries of a launch, and those that follow.
     begin = len(order)
     if launches is not None:
@@ -99,7 +103,7 @@ def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges
         _look_by_launches(launches, queries, begin, cut, edges)
     blocks = blocks_of(sequences.lengths, order[:begin], int(falling[0]))
     look = partial(_look_at_block, queries, cut, edges)
-    in_threads(look, _places(blocks), threads)
+    in_threads(look, _with_places(blocks), threads)
     if folded is sequences:
         return least(edges.parts, threads)
     # Distances of folded letters are at most the real ones.
@@ -115,19 +119,6 @@ def _near(
     edits = distances(sequences, i, j, threads)
     close = edits <= cut
     return Edges(*(x[close].astype(np.int32) for x in (i, j, edits)))
-
-
-def _edge_list(budget: int) -> EdgeList:
-    return EdgeList(budget, "cut", "")
-
-
-def _launches(sequences: LetterCodes, cells: float) -> "EditLaunches | None":
-    """Launches that compute so many cells on a GPU; None without one, or for few."""
-    if cells < LEAST_CELLS_OF_A_GPU:
-        return None
-    from jaxalign.words.gpu import near_launches_of
-
-    return near_launches_of(sequences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +176,7 @@ def _look_by_launches(
         in_threads(look, groups(place, last), LAUNCHES_AT_ONCE)
 
 
-def _places(blocks: Iterable[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
+def _with_places(blocks: Iterable[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
     """Blocks with the place of their first target."""
     at = 0
     for block in blocks:
@@ -270,8 +261,8 @@ def _choices(length: int, deleted: int) -> int:
 def _by_variants(
     sequences: LetterCodes, cut: int, most_seconds: float, threads: int, budget: int
 ) -> Edges | None:
-    """Near pairs of a set, by i and j; None where that would take longer than some
-    seconds of a core."""
+    """Near pairs of a set, by i and j; None where that would take longer than so many
+    seconds of a core, or more memory."""
     if cut > MAX_DELETED:
         return None
     lengths = sequences.lengths
@@ -280,10 +271,10 @@ def _by_variants(
     if remaining <= 0:
         return None
     join = VariantJoin(sequences, None, cut, remaining / SHARED_PAIR)
-    edges = _edge_list(budget)
+    edges = EdgeList(budget, "cut")
     try:
         add_by_variants(join, edges, threads, budget)
-    except ManyPairs:
+    except (ManyPairs, MemoryPlanError):  # pairs may come more than once
         return None
     return least(edges.parts, threads)
 

@@ -291,6 +291,19 @@ def test_a_budget_of_near_pairs(monkeypatch):
         jaxalign.edit_distance_graph(some, max_distance=1, memory_budget=1000)
 
 
+def test_variants_that_too_many_pairs_share_are_given_up(monkeypatch):
+    """Or that find pairs more often than the budget of bytes allows."""
+    monkeypatch.setattr(near_pairs, "MAX_SECONDS", -1)
+    monkeypatch.setattr(near_pairs, "LANE_CELLS", 1e-30)
+    texts = ["ACDE", "ACDF", "ACE", "WWWW"]
+    want = [[0, 1, 1, 0], [1, 0, 2, 0], [1, 2, 0, 0], [0, 0, 0, 0]]
+    for seconds in (1e99, 1e-7):
+        monkeypatch.setattr(near_pairs, "SHARED_PAIR", seconds)
+        options = {"max_distance": 2, "memory_budget": 3 * 60}  # of three pairs
+        graph = jaxalign.edit_distance_graph(texts, **options)
+        assert graph.toarray().tolist() == want
+
+
 @values
 def test_near_pairs_by_launches(monkeypatch):
     """Sequences too long for a launch, several launches, a launch with few queries."""
