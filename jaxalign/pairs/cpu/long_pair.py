@@ -6,8 +6,8 @@ filled again, with backtrack, one at a time (checkpoint and recompute, the BT1 o
 Ranka and Sahni used for a pair). Memory is O((m / rows + rows) * n), time twice a fill.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -131,18 +131,25 @@ def align_long(
     padded = np.zeros(columns_for(n) if fused else bucket(n), np.int32)
     padded[:n] = target
     top = _top(problem, len(padded), local)
-    checkpoints, bests = [], []
+    checkpoints, columns, highest = [], [], (0, 0, 0)
     for above in range(0, max(m, 1), rows):
         checkpoints.append(top)
         part, real = _rows(query, above, rows)
         args = (part, padded, real, n, above, top, problem)
         many = real + n + 1 if fused else None
         fill = fill_strip(*args, many, local=local, fused=fused)
-        bests.append(_bests(fill, above, real, n))
+        columns.append(np.asarray(fill.last_column)[above > 0 : real + 1])
+        best = np.asarray(fill.row_best)[: real + 1]
+        i = int(best.argmax())
+        inner = int(best[i]), above + i, int(np.asarray(fill.row_column)[i])
+        highest = max(highest, inner, key=lambda cell: cell[0])
         top = fill.bottom
         if progress:
             progress((above + real) * n)
-    end = _end(bests, fill, m, n, problem.free, local)
+    end = walk.EndCell(*highest)
+    if not local:
+        row = np.asarray(fill.bottom.h)[: n + 1]
+        end = walk.host_end(row, np.concatenate(columns), problem.free)
     if high is not None and end.score > high:
         return None
     if not paths:
@@ -166,10 +173,9 @@ def align_long(
         walked = walked._replace(steps=None)
         if strip == 0 or int(walked.i[0]) > above:
             break
-        # Whether the walk ended on column 0 for good
-        if count == 0 or (
-            int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
-        ):
+        # The walk ended on column 0 for good?
+        ended = int(walked.j[0]) == 0 and bool(problem.free["query_start"] | local)
+        if count == 0 or ended:
             break
         strip -= 1
     steps = np.concatenate(pieces)[::-1]
@@ -192,45 +198,6 @@ def _rows(query: np.ndarray, above: int, rows: int):
     real = query[above : above + rows]
     part[: len(real)] = real
     return part, len(real)
-
-
-def _bests(fill: wavefront.Strip, above: int, real: int, n: int):
-    """The best of a strip's cells and the best of its column n, as (score, i, j)."""
-    rows = np.asarray(fill.row_best)[: real + 1]
-    column = np.asarray(fill.last_column)[: real + 1]
-    i, k = int(rows.argmax()), int(column.argmax())
-    inner = int(rows[i]), above + i, int(np.asarray(fill.row_column)[i])
-    return inner, (int(column[k]), above + k, n)
-
-
-def _end(
-    bests: list[tuple],
-    fill: wavefront.Strip,
-    m: int,
-    n: int,
-    free: Mapping[str, Any],
-    local: bool,
-):
-    """The end cell of the whole pair; strips come in order, so the first best wins."""
-    inner = max((best for best, _ in bests), key=lambda best: best[0])
-    if local:
-        return walk.EndCell._make(inner if inner[0] > 0 else (0, 0, 0))
-    column = max((best for _, best in bests), key=lambda best: best[0])
-    row = np.asarray(fill.bottom.h)[: n + 1]
-    j = int(row.argmax())
-    corner = walk.EndCell(int(row[n]), m, n)
-    end = walk.border_end(
-        _arrays(corner),
-        _arrays(column),
-        _arrays((int(row[j]), m, j)),
-        free,
-        0,
-    )
-    return walk.EndCell._make(map(int, end))
-
-
-def _arrays(cell: Iterable):
-    return walk.EndCell._make(map(jnp.asarray, cell))
 
 
 @program(("local",))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxalign.affine import Gaps
@@ -57,6 +58,15 @@ def border_end(
     row_first = (row.score > column.score) | ((row.score == column.score) & (tie > 0))
     rest = _choose(by_row, row, corner)
     return _choose(by_column & ~(by_row & row_first), column, rest)
+
+
+def host_end(row: np.ndarray, column: np.ndarray, free: Mapping[str, Any]) -> EndCell:
+    """``border_end`` of one pair, from H of row m, (n + 1,), and of column n, (m + 1,):
+    Python integers."""
+    m, n, i, j = len(column) - 1, len(row) - 1, column.argmax(), row.argmax()
+    cells = (row[n], m, n), (column[i], i, n), (row[j], m, j)
+    corner, by_column, by_row = (EndCell._make(map(np.asarray, x)) for x in cells)
+    return EndCell._make(map(int, border_end(corner, by_column, by_row, free, 0)))
 
 
 def _choose(which: jax.Array, yes: EndCell, no: EndCell):

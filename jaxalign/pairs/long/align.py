@@ -210,16 +210,8 @@ def _end(pair: LongPair, grids: list[LineGrid]) -> _End:
     rows = [grid.rows[pair.m].h for grid in grids]
     row = np.concatenate([rows[0], *(h[1:] for h in rows[1:])])
     column = grids[-1].columns[pair.n].h
-    i, j = int(column.argmax()), int(row.argmax())
-    corner = int(row[-1]), pair.m, pair.n
-    cells = corner, (int(column[i]), i, pair.n), (int(row[j]), pair.m, j)
-    corner, by_column, by_row = (
-        walk.EndCell._make(np.asarray(x, np.int32) for x in cell) for cell in cells
-    )
     free = {end: end in pair.free for end in ("query_end", "target_end")}
-    cell = walk.border_end(corner, by_column, by_row, free, 0)
-    score, i, j = map(int, cell)
-    return _End(score, i, j)
+    return _End(*walk.host_end(row, column, free))
 
 
 def _exact_end(pair: LongPair, grids: list[LineGrid], fill: Fill, end: _End) -> _End:
