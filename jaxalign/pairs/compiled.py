@@ -90,8 +90,20 @@ def plan_compiled(task: Task) -> Plan:
         figures = describe(task, 0, len(long), needed, {"int32"})
         blocks, split, others = [], Partition([], long), "long pairs"
     elif name == "pallas":
-        limit = device_job.budget(task)
-        figures, split = launches.make_plan(task, kernels_pallas, limit)
+        limit, kernels = device_job.budget(task), kernels_pallas
+        refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
+        split = launches.cut(task, kernels, limit)
+        if split.pairs and task.implementation == "pallas":
+            raise MemoryPlanError(
+                f"{len(split.pairs):,} pairs are beyond the kernels (letters, range of "
+                f"scores, or {show_bytes(limit)} of device memory): leave the "
+                "implementation open"
+            )
+        needed = [launches.launch_bytes(task, kernels, x) for x in split.blocks]
+        dtypes = {x.dtype for x in split.blocks}
+        sizes = len(split.blocks), len(split.pairs)
+        figures = describe(task, *sizes, needed, dtypes)
+        figures["threads"] = min(task.threads, launches.THREADS_OF_A_DEVICE)
         blocks = dispatch.pieces_of(task, split.blocks)
         others = "pairs beyond the kernels"
     else:

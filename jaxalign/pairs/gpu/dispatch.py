@@ -451,23 +451,42 @@ def scores(job: DeviceJob, launch: Launch) -> Iterator[tuple]:
     ------
     MemoryPlanError, DeviceFailure
     """
-    todo, tried = deque(_within(job, launch)), None
+
+    def run_one(launch: Launch) -> jax.Array:
+        return launch_scores(job, launch).block_until_ready()
+
+    return _in_halves(job, _within(job, launch), run_one)
+
+
+def _in_halves(
+    job: DeviceJob, launches: list[Launch], run_one: Callable, alone: bool = False
+) -> Iterator[tuple]:
+    """(launch, its result) of launches that run one after the other, in halves where
+    there is no memory for one.
+
+    alone : nothing else is in flight; else what the other thread of the device has will
+        be gone the second time
+    """
+    todo, tried = deque(launches), None
     while todo:
         launch = todo.popleft()
         try:
-            values = launch_scores(job, launch).block_until_ready()
+            result = run_one(launch)
         except RuntimeFailure as error:
-            # What the other thread of the device has will be gone the second time.
-            parts = halves(job, launch, error, alone=launch is tried)
+            parts = halves(job, launch, error, alone=alone or launch is tried)
             tried = launch
             todo.extendleft(reversed(parts))
         else:
-            yield launch, values
+            yield launch, result
 
 
 def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
     """Issue launches, some ahead of those looked at; pairs that have to run again."""
     todo, waiting, failed, again = deque(launches), deque(), deque(), []
+
+    def run_one(launch: Launch) -> list:
+        return _look(job, launch, *_issue(job, launch), counted)
+
     while todo or waiting or failed:
         try:
             if todo and not failed and len(waiting) < LAUNCHES_AHEAD:
@@ -479,7 +498,9 @@ def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
                 again += _look(job, launch, result, passing, counted)
             else:  # nothing else is in flight
                 launch, error = failed.popleft()
-                again += _apart(job, launch, error, counted)
+                parts = halves(job, launch, error)
+                for _, repeated in _in_halves(job, parts, run_one, alone=True):
+                    again += repeated
         except RuntimeFailure as error:
             if not programs.out_of_memory(error):
                 raise failure(job.task, launch, job.device, error) from error
@@ -492,21 +513,6 @@ def _within(job: DeviceJob, launch: Launch) -> list:
     parts = within(job, launch)
     job.halved.extend([launch] * (len(parts) > 1))
     return parts
-
-
-def _apart(
-    job: DeviceJob, launch: Launch, error: RuntimeFailure, counted: bool
-) -> list:
-    """A launch that found no memory beside others in halves, one after the other; pairs
-    that have to run again."""
-    todo, again = deque(halves(job, launch, error)), []
-    while todo:
-        launch = todo.popleft()
-        try:
-            again += _look(job, launch, *_issue(job, launch), counted)
-        except RuntimeFailure as failure:
-            todo.extendleft(reversed(halves(job, launch, failure, alone=True)))
-    return again
 
 
 def _issue(

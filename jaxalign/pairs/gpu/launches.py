@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxalign.errors import MemoryPlanError
 from jaxalign.model import bounds
 from jaxalign.pairs.pair_matrix import Partition, pairs
-from jaxalign.pairs.plan import Task, describe
-from jaxalign.runtime.devices import bucket, by_length, refuse_over, show_bytes
+from jaxalign.pairs.plan import Task
+from jaxalign.runtime.devices import bucket, by_length
 
 if TYPE_CHECKING:
     from jaxalign.model.alphabet import CodedSequences
@@ -401,30 +400,6 @@ def dtype_of(
 # Launches of queries; fewer are full: each waits for its longest program
 MIN_GROUPS = 8
 THREADS_OF_A_DEVICE = 2  # host threads of a device, but where its result is kept there
-
-
-def make_plan(task: Task, kernels: Any, limit: int) -> tuple[dict, Partition]:
-    """As for windows (``pairs.compiled``): launches of ``limit`` device bytes at
-    most; a pair (i, j) beyond the kernels needs checkpointed strips.
-
-    Raises
-    ------
-    MemoryPlanError
-        The result exceeds the budget, or a pair does what is asked of the kernels
-        alone.
-    """
-    refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
-    launches, beyond = split = cut(task, kernels, limit)
-    alone = len(beyond)
-    if alone and task.implementation == "pallas":
-        raise MemoryPlanError(
-            f"{alone:,} pairs are beyond the kernels (letters, range of scores, or "
-            f"{show_bytes(limit)} of device memory): leave the implementation open"
-        )
-    taken = [launch_bytes(task, kernels, launch) for launch in launches]
-    dtypes = {launch.dtype for launch in launches}
-    figures = describe(task, len(launches), alone, taken, dtypes)
-    return figures | {"threads": min(task.threads, THREADS_OF_A_DEVICE)}, split
 
 
 def cut(task: Task, kernels: Any, budget: int) -> Partition:
