@@ -264,8 +264,10 @@ def cut(job: PairMatrix, budget: int, few: bool = False) -> Partition:
         # One block of targets against all its queries, in windows of similar rows.
         at = 0
         while at < len(below):
-            shape = _shape(job, below[at:], block, lanes)
-            part = below[at : at + shape.slots]
+            slots = min(job.window or WINDOW_QUERIES, WINDOW_QUERIES)
+            if job.steps:  # fewer, for the room that their operations take
+                slots = _shape(job, below[at:], block, lanes).slots
+            part = below[at : at + slots]
             _narrow(job, split, part, block, lanes, budget)
             at += len(part)
     return _same_backtrack(job, split, budget)
