@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from jaxalign.affine import Gaps
@@ -60,12 +59,12 @@ def border_end(
     return _choose(by_column & ~(by_row & row_first), column, rest)
 
 
-def host_end(row: np.ndarray, column: np.ndarray, free: Mapping[str, Any]) -> EndCell:
-    """``border_end`` of one pair, from H of row m, (n + 1,), and of column n, (m + 1,):
-    Python integers."""
+def host_end(row: Any, column: Any, free: Mapping[str, Any]) -> EndCell:
+    """``border_end`` of one pair, from arrays of NumPy: H of row m, (n + 1,), and of
+    column n, (m + 1,); as Python integers."""
     m, n, i, j = len(column) - 1, len(row) - 1, column.argmax(), row.argmax()
     cells = (row[n], m, n), (column[i], i, n), (row[j], m, j)
-    corner, by_column, by_row = (EndCell._make(map(np.asarray, x)) for x in cells)
+    corner, by_column, by_row = (EndCell._make(map(jnp.asarray, x)) for x in cells)
     return EndCell._make(map(int, border_end(corner, by_column, by_row, free, 0)))
 
 
