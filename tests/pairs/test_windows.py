@@ -158,11 +158,6 @@ def test_any_window_gives_the_same(window, run):
     assert jaxalign.plan(TEXTS, window=window)["windows"] >= 12 / window
 
 
-def test_a_window_has_a_size():
-    with pytest.raises(UsageError, match="window = 0"):
-        run_all(window=0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 16, 17])
 def test_around_the_lanes(count):
