@@ -681,12 +681,15 @@ def test_embeddings(run, folder):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["f8", "u8", *(pytest.param(x, marks=pytest.mark.slow) for x in ("f4", "f2"))],
-)
-@pytest.mark.parametrize(
-    "power",
-    [300, 64, *(pytest.param(x, marks=pytest.mark.slow) for x in (127, 60, 16, -200))],
+    "kind, power",
+    [
+        ("f8", 300),
+        ("u8", 64),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("f4", 127), ("f2", 16), ("f8", 60), ("f4", -200))
+        ),
+    ],
 )
 def test_embeddings_that_overflow(run, folder, kind, power):
     """A finite score, or a refusal that names the array or the pair."""

@@ -1,10 +1,9 @@
 """Results: what an alignment, a table and a triple share, how they show themselves."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from cases import some_texts
+from draws import pairwise
 
 import jaxalign
 from jaxalign import Scoring, UsageError
@@ -246,15 +245,19 @@ def test_html_is_escaped():
 
 
 THREE = TRIPLE, ("MK", "", "W"), ("", "", "")
-ALL_THREE = [*product(THREE, ("quasi-natural", "natural"), MODES)]
-FEW_THREE = [(TRIPLE, "quasi-natural", "global")]
+FIRST_THREE, *OTHER_THREE = pairwise(
+    THREE,
+    ("quasi-natural", "natural"),
+    MODES,
+    corners=[(TRIPLE, "quasi-natural", "global")],
+)
 
 
 @pytest.mark.parametrize(
     "texts, model, mode",
     [
-        pytest.param(*x, marks=() if x in FEW_THREE else pytest.mark.slow)
-        for x in ALL_THREE
+        FIRST_THREE,
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHER_THREE),
     ],
 )
 def test_induced_pairs(mode, model, texts):
