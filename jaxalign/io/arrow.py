@@ -11,8 +11,8 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io.columns import Column, chunks, default, part, resolve
-from jaxalign.io.text_formats import program_version
 from jaxalign.model import operations
+from jaxalign.model.system import program_version
 from jaxalign.model.table import Table
 
 ROW_GROUP, ROW_GROUP_OF_PATHS = 1_000_000, 250_000

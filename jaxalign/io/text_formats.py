@@ -1,11 +1,27 @@
-"""Read-mapping formats, the query laid on the target: SAM and PAF."""
+"""Alignments as text: SAM and PAF, MAF, formats for people and for splitters, triples.
+
+SAM and PAF lay the query on the target; MAF is the Multiple Alignment Format of two
+sequences, as genome browsers and LAST have it; ``fasta`` and ``pair`` are for people.
+Homology splitters read three:
+
+graphpart
+    ``graphpart precomputed --edge-file``: ``id1,id2,identity``, no heading. An id ends
+    at the first ``|``, as in GraphPart's own FASTA headings.
+hestia
+    A table ``query,target,metric`` of 0-based record numbers and identities, for
+    ``HestiaGenerator.calculate_partitions(sim_df=...)``.
+datasail
+    ``datasail --e-sim``: a square table, tab-separated, ids in first row and column.
+
+Sources: graph-part 1.0.2, precomputed_utils.load_edge_list; hestia-good 1.2.2,
+similarity.sim_df2mtx; datasail 1.4.0, reader.utils.read_clustering_file.
+"""
 
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
@@ -17,8 +33,9 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.names import CONTROL, all_written, written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.strands import other_strand
+from jaxalign.model.system import program_version
 from jaxalign.model.table import Table
-from jaxalign.model.triple import PAIRS, TripleAlignment
+from jaxalign.model.triple import PAIRS, SIGNS, TripleAlignment
 
 UNMAPPED, REVERSE, SECONDARY, NO_QUALITY = 4, 16, 256, 255
 
@@ -38,7 +55,12 @@ def sam(table: Table) -> Iterator[str]:
     require(table, "alignment", "format 'sam'")
     _check_sam_names(table.queries.names, _QUERY_NAME, "query")
     _check_sam_names(table.targets.names, _TARGET_NAME, "target")
-    yield _sam_header(table)
+    # A reference of length 0 is not allowed, and no row can be mapped to it.
+    sizes = zip(table.targets.names, table.targets.lengths.tolist(), strict=True)
+    references = "".join(f"@SQ\tSN:{name}\tLN:{n}\n" for name, n in sizes if n)
+    program = f"@PG\tID:jaxalign\tPN:jaxalign\tVN:{program_version()}"
+    what = f"\tDS:{table.mode}, {table.scoring}\n"
+    yield "@HD\tVN:1.6\tSO:unknown\n" + references + program + what
     flags = _flags(table)
     sequence = lru_cache(maxsize=1024)(table.queries.text)
     start = 0
@@ -56,33 +78,6 @@ def paf(table: Table) -> Iterator[str]:
     require(table, "stats", "format 'paf'")
     for part in chunks(table):
         yield "".join(_paf_lines(part))
-
-
-def program_version() -> str:
-    """Return the installed version of jaxalign, or "unknown"."""
-    try:
-        return version("jaxalign")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def score_text(score: float) -> str:
-    """Write a score the shortest way: 5, not 5.0; 292.5."""
-    return f"{score:.15g}"
-
-
-def _sam_header(table: Table) -> str:
-    # A reference of length 0 is not allowed, and no row can be mapped to it.
-    references = "".join(
-        f"@SQ\tSN:{name}\tLN:{length}\n"
-        for name, length in zip(
-            table.targets.names, table.targets.lengths.tolist(), strict=True
-        )
-        if length
-    )
-    program = f"@PG\tID:jaxalign\tPN:jaxalign\tVN:{program_version()}"
-    what = f"\tDS:{table.mode}, {table.scoring}\n"
-    return "@HD\tVN:1.6\tSO:unknown\n" + references + program + what
 
 
 def _flags(table: Table) -> np.ndarray:
@@ -116,7 +111,8 @@ def _sam_lines(
             qs, qe = len(residues) - qe, len(residues) - qs
         tags = f"{_score_tag(score)}\tNM:i:{columns - same}"
         place = f"{references[t]}\t{ts + 1}\t{NO_QUALITY}"
-        clipped = _clips(qs) + part.cigar(i) + _clips(len(residues) - qe)
+        ends = (f"{length}S" if length else "" for length in (qs, len(residues) - qe))
+        clipped = part.cigar(i).join(ends)
         if flag == UNMAPPED:
             place, clipped, tags = "*\t0\t0", "*", _score_tag(score)
         yield (
@@ -125,14 +121,10 @@ def _sam_lines(
         )
 
 
-def _clips(length: int) -> str:
-    return f"{length}S" if length else ""
-
-
 def _score_tag(score: int | float) -> str:
     # AS is defined as an integer; lower-case tags are free for local use.
     integral = isinstance(score, int)
-    return f"AS:i:{score}" if integral else f"as:f:{score_text(score)}"
+    return f"AS:i:{score}" if integral else f"as:f:{show.number(score)}"
 
 
 def _paf_lines(part: Table) -> Iterator[str]:
@@ -162,10 +154,7 @@ def _check_sam_names(names: Sequence[str], rule: re.Pattern[str], side: str) -> 
             )
 
 
-# ------------------------------------------------------------------------------
-# Multiple Alignment Format of two sequences, as genome browsers and LAST have it.
-
-_NAME = re.compile(r"[!-~]+")  # fields are divided by white space
+_NAME = re.compile(r"[!-~]+")
 
 
 def maf(table: Table) -> Iterator[str]:
@@ -175,46 +164,29 @@ def maf(table: Table) -> Iterator[str]:
     complement, as the format has it. An alignment without columns has no block.
     """
     require(table, "alignment", "format 'maf'")
-    _check_names(table.queries.names)
-    _check_names(table.targets.names)
-    about = f"jaxalign {program_version()}, {table.mode}, {table.scoring}"
-    yield f"##maf version=1\n# {about}\n"
-    for part in chunks(table):
-        yield "".join(_blocks(part))
-
-
-def _blocks(part: Table) -> Iterator[str]:
-    strands = part.columns.get("strand")
-    for row in range(len(part)):
-        alignment = part.alignment(row)
-        query, target = alignment.rows()
-        if not query:
-            continue
-        minus = strands is not None and strands[row] < 0
-        a = alignment
-        sides = (
-            (a.target_name, a.target_start, a.target_end, "+", len(a.target), target),
-            (a.query_name, a.query_start, a.query_end, "-" if minus else "+",
-             len(a.query), query),
-        )  # fmt: skip
-        lines = (
-            f"s {name} {start} {end - start} {strand} {length} {text}\n"
-            for name, start, end, strand, length, text in sides
-        )
-        yield f"\na score={score_text(a.score)}\n" + "".join(lines)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    for name in names:
-        if not _NAME.fullmatch(name):
+    for name in (*table.queries.names, *table.targets.names):
+        if not _NAME.fullmatch(name):  # fields are divided by white space
             raise UsageError(
                 f"format 'maf' cannot hold the name {name!r} (MAF allows printable "
                 "ASCII without white space); write tsv or paf instead"
             )
+    about = f"jaxalign {program_version()}, {table.mode}, {table.scoring}"
+    yield f"##maf version=1\n# {about}\n"
+    for a, sign in zip(table.alignments(), _strands(table).tolist(), strict=True):
+        query, target = a.rows()
+        if not query:
+            continue
+        strand, m = "+" if sign > 0 else "-", len(a.query)
+        sides = (
+            (a.target_name, a.target_start, a.target_end, "+", len(a.target), target),
+            (a.query_name, a.query_start, a.query_end, strand, m, query),
+        )
+        lines = (
+            f"s {name} {start} {end - start} {strand} {length} {text}\n"
+            for name, start, end, strand, length, text in sides
+        )
+        yield f"\na score={show.number(a.score)}\n" + "".join(lines)
 
-
-# ------------------------------------------------------------------------------
-# Alignments for people: aligned FASTA rows and the EMBOSS srspair look.
 
 WIDTH = 50
 GAP = "-"
@@ -225,7 +197,7 @@ def fasta(table: Table) -> Iterator[str]:
     require(table, "alignment", "format 'fasta'")
     for number, alignment in _alignments(table):
         a, query, target = alignment, *alignment.rows()
-        tail = f"mode={a.mode} score={score_text(a.score)}"
+        tail = f"mode={a.mode} score={show.number(a.score)}"
         q_span, t_span = (a.query_start, a.query_end), (a.target_start, a.target_end)
         yield (
             f">{a.query_name} pair={number} row=query "
@@ -242,7 +214,13 @@ def pair(table: Table) -> Iterator[str]:
     Length and Gaps, as needle does; the header says so.
     """
     require(table, "alignment", "format 'pair'")
-    yield _file_header(table)
+    rule = "#" * 40 + "\n"
+    free = ", ".join(sorted(table.free_ends)) or "none"
+    yield (
+        f"{rule}# Program: jaxalign {program_version()}\n# Align_format: srspair\n"
+        f"# Scoring: {table.scoring}\n# Mode: {table.mode}\n"
+        f"# Free_ends: {free}\n{rule}\n"
+    )
     for _, alignment in _alignments(table):
         query, target = with_overhang(alignment)
         start = alignment.query_start if alignment.mode == "local" else 0
@@ -270,37 +248,34 @@ def with_overhang(alignment: Alignment) -> tuple[str, str]:
 
 
 def _alignments(table: Table) -> Iterator[tuple[int, Alignment]]:
-    number = 0
-    for part in chunks(table):
-        for row in range(len(part)):
-            number += 1
-            yield number, _named(part.alignment(row))
-
-
-def _named(alignment: Alignment) -> Alignment:
-    """With names that end no line, as in tsv (``jaxalign.model.names``)."""
-    names = alignment.query_name, alignment.target_name
-    query, target = all_written(names)
-    if (query, target) == names:
-        return alignment
-    return replace(alignment, query_name=query, target_name=target)
-
-
-def _file_header(table: Table) -> str:
-    rule = "#" * 40 + "\n"
-    free = ", ".join(sorted(table.free_ends)) or "none"
-    return (
-        f"{rule}# Program: jaxalign {program_version()}\n# Align_format: srspair\n"
-        f"# Scoring: {table.scoring}\n# Mode: {table.mode}\n"
-        f"# Free_ends: {free}\n{rule}\n"
-    )
+    """Yield numbers from 1, and alignments with names that end no line, as in tsv."""
+    for number, alignment in enumerate(table.alignments(), 1):
+        names = alignment.query_name, alignment.target_name
+        query, target = all_written(names)
+        if (query, target) != names:
+            alignment = replace(alignment, query_name=query, target_name=target)
+        yield number, alignment
 
 
 def _pair_header(
     alignment: Alignment, scoring: Scoring, query: str, target: str, signs: str
 ) -> str:
     a, rule, length = alignment, "#" + "=" * 39, len(signs)
-    same = signs.count("|")
+    same, overhang = signs.count("|"), ""
+    outside = (
+        len(a.query) - (a.query_end - a.query_start),
+        len(a.target) - (a.target_end - a.target_start),
+    )
+    if a.mode != "local" and any(outside):
+        overhang = (
+            f"# Overhang: {outside[0]} query and {outside[1]} target residues beyond "
+            "the free ends, written against gaps, counted in Length and Gaps\n"
+        )
+
+    def share(count: int) -> str:
+        percent = 100 * count / length if length else 0.0
+        return f"{count:>5}/{length} ({percent:4.1f}%)"
+
     return (
         f"{rule}\n#\n# Aligned_sequences: 2\n"
         f"# 1: {a.query_name}\n# 2: {a.target_name}\n"
@@ -308,28 +283,11 @@ def _pair_header(
         f"# Gap_penalty: {scoring.open / scoring.scale}\n"
         f"# Extend_penalty: {scoring.extend / scoring.scale}\n"
         f"#\n# Length: {length}\n"
-        f"# Identity:   {_share(same, length)}\n"
-        f"# Similarity: {_share(same + signs.count(':'), length)}\n"
-        f"# Gaps:       {_share(query.count(GAP) + target.count(GAP), length)}\n"
-        f"# Score: {score_text(a.score)}\n"
-        f"{_overhang_line(a)}#\n#\n{rule}\n\n"
-    )
-
-
-def _share(count: int, length: int) -> str:
-    percent = 100 * count / length if length else 0.0
-    return f"{count:>5}/{length} ({percent:4.1f}%)"
-
-
-def _overhang_line(alignment: Alignment) -> str:
-    a = alignment
-    query = len(a.query) - (a.query_end - a.query_start)
-    target = len(a.target) - (a.target_end - a.target_start)
-    if a.mode == "local" or not query + target:
-        return ""
-    return (
-        f"# Overhang: {query} query and {target} target residues beyond the free ends, "
-        "written against gaps, counted in Length and Gaps\n"
+        f"# Identity:   {share(same)}\n"
+        f"# Similarity: {share(same + signs.count(':'))}\n"
+        f"# Gaps:       {share(query.count(GAP) + target.count(GAP))}\n"
+        f"# Score: {show.number(a.score)}\n"
+        f"{overhang}#\n#\n{rule}\n\n"
     )
 
 
@@ -355,22 +313,6 @@ def _row(name: str, width: int, before: int, letters: str) -> str:
     after = before + len(letters) - letters.count(GAP)
     first = before + (after > before)
     return f"{name:<{width}} {first:>6} {letters} {after:>6}\n"
-
-
-# ------------------------------------------------------------------------------
-# Formats that homology splitters read: GraphPart, Hestia-GOOD and DataSAIL.
-#
-# graphpart
-#     ``graphpart precomputed --edge-file``: ``id1,id2,identity``, no heading. An id
-#     ends at the first ``|``, as in GraphPart's own FASTA headings.
-# hestia
-#     A table ``query,target,metric`` of 0-based record numbers and identities, for
-#     ``HestiaGenerator.calculate_partitions(sim_df=...)``.
-# datasail
-#     ``datasail --e-sim``: a square table, tab-separated, ids in first row and column.
-#
-# Sources: graph-part 1.0.2, precomputed_utils.load_edge_list; hestia-good 1.2.2,
-# similarity.sim_df2mtx; datasail 1.4.0, reader.utils.read_clustering_file.
 
 
 def graphpart(table: Table, identity: str) -> Iterator[str]:
@@ -460,9 +402,6 @@ def _why(names: Sequence[str], ids: list[str], end: str | None) -> str:
     )
 
 
-# ------------------------------------------------------------------------------
-# An alignment of three sequences as text: for people, FASTA, Clustal, JSON.
-
 TRIPLE_WIDTH = 60
 
 
@@ -492,9 +431,13 @@ def write_triple(
 
 def triple_pretty(triple: TripleAlignment) -> Iterator[str]:
     """Scores, then blocks of three rows with 1-based numbers and the consensus."""
-    yield from _heading(triple)
+    yield f"# {triple.scoring}; {triple.gap_model} gaps; {triple.mode}\n"
+    yield f"# score {show.number(triple.score)}\n"
     if triple.gapped is None:
         return
+    for (x, y), score in zip(PAIRS, triple.pair_scores, strict=True):
+        yield f"# {triple.names[x]} / {triple.names[y]}: {show.number(score)}\n"
+    yield f"# with natural gaps {show.number(triple.score_natural)}\n"
     width = max(9, *(len(name) for name in triple.names))
     at, consensus = [start for start, _ in triple.spans], triple.consensus()
     for first in range(0, triple.columns, TRIPLE_WIDTH):
@@ -508,20 +451,9 @@ def triple_pretty(triple: TripleAlignment) -> Iterator[str]:
         yield line.rstrip() + "\n"
 
 
-def _heading(triple: TripleAlignment) -> Iterator[str]:
-    yield f"# {triple.scoring}; {triple.gap_model} gaps; {triple.mode}\n"
-    yield f"# score {score_text(triple.score)}\n"
-    if triple.gapped is None:
-        return
-    scores = zip(PAIRS, triple.pair_scores, strict=True)
-    for (x, y), score in scores:
-        yield f"# {triple.names[x]} / {triple.names[y]}: {score_text(score)}\n"
-    yield f"# with natural gaps {score_text(triple.score_natural)}\n"
-
-
 def triple_fasta(triple: TripleAlignment) -> Iterator[str]:
     """Three gapped rows; spans are 0-based and half-open."""
-    score, texts = score_text(triple.score), triple.sequences
+    score, texts = show.number(triple.score), triple.sequences
     spans: tuple = triple.spans or ()
     records = zip(triple.names, spans, texts, triple.rows(), strict=True)
     for name, (start, end), text, row in records:
@@ -534,18 +466,14 @@ def triple_clustal(triple: TripleAlignment) -> Iterator[str]:
     ``.`` two letters equal; names keep no blanks."""
     yield f"CLUSTAL alignment by jaxalign {program_version()}\n\n"
     names = [name.replace(" ", "_") or "_" for name in triple.names]
-    width, marks = max(map(len, names)) + 6, _marks(triple)
+    width = max(map(len, names)) + 6
+    marks = "".join(SIGNS[kind] for kind in triple.agreement())
     for first in range(0, triple.columns, TRIPLE_WIDTH):
         piece = slice(first, first + TRIPLE_WIDTH)
         yield "\n"
         for name, row in zip(names, triple.rows(), strict=True):
             yield f"{name:<{width}}{row[piece]}\n"
         yield f"{'':<{width}}{marks[piece]}\n"
-
-
-def _marks(triple: TripleAlignment) -> str:
-    kinds = {"three": "*", "similar": ":", "two": ".", "none": " "}
-    return "".join(kinds[kind] for kind in triple.agreement())
 
 
 def triple_json(triple: TripleAlignment) -> Iterator[str]:

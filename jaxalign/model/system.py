@@ -32,3 +32,8 @@ def package_versions(packages: Iterable[str]) -> dict[str, str]:
         except PackageNotFoundError:
             versions[name] = "unknown"
     return versions | {"python": platform.python_version()}
+
+
+def program_version() -> str:
+    """The installed version of jaxalign, or "unknown"."""
+    return package_versions(["jaxalign"])["jaxalign"]

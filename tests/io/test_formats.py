@@ -15,6 +15,7 @@ from jaxalign.database.api import search
 from jaxalign.errors import UsageError
 from jaxalign.io import arrow, text_formats
 from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
+from jaxalign.model import system
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.names import read_back
@@ -441,7 +442,7 @@ def test_parquet_reads_back(tmp_path):
     assert metadata["jaxalign.scoring"] == str(table.scoring)
     assert metadata["jaxalign.mode"] == "semiglobal"
     assert metadata["jaxalign.implementation"] == "wavefront"
-    assert metadata["jaxalign.version"] == text_formats.program_version()
+    assert metadata["jaxalign.version"] == system.program_version()
     group = pq.ParquetFile(path).metadata.row_group(0)
     assert group.column(0).compression == "ZSTD"
 
