@@ -1,4 +1,8 @@
-"""Open a text input by path or from standard input, compressed or not."""
+"""Open a text input by path or from standard input, compressed or not.
+
+Python opens gzip, bzip2 and xz, and from 3.14 on zstd, which pyarrow opens before. A
+stream that is damaged is an error, also where it is the second one in a file.
+"""
 
 import bz2
 import gzip
@@ -10,7 +14,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, TextIO
 
@@ -18,76 +22,11 @@ from jaxalign.errors import InputError, MemoryPlanError
 from jaxalign.model.names import written
 from jaxalign.model.system import is_endless
 
-# ------------------------------------------------------------------------------
-# A stream of zstd: by Python from 3.14 on, else by pyarrow.
-
-MAGIC = b"\x28\xb5\x2f\xfd"
-BUFFER = 1 << 18
-
-
-def opened(raw: BinaryIO) -> BinaryIO:
-    """Decompress the bytes of a file.
-
-    Raises
-    ------
-    ImportError
-        Neither Python nor pyarrow can read zstd.
-    """
-    try:
-        zstd: Any = importlib.import_module("compression.zstd")
-    except ImportError:
-        return io.BufferedReader(_ArrowStream(raw), BUFFER)
-    return io.BufferedReader(zstd.open(raw), BUFFER)
-
-
-class _ArrowStream(io.RawIOBase):
-    """pyarrow's stream, which can be read from its beginning again."""
-
-    def __init__(self, raw: BinaryIO):
-        self._arrow: Any = importlib.import_module("pyarrow")
-        self._raw, self._at = raw, 0
-        self._before: list[Any] = []  # which would close the file when they go
-        self._stream = self._begin()
-
-    def _begin(self) -> Any:
-        self._raw.seek(0)
-        self._at = 0
-        file = self._arrow.PythonFile(self._raw, "r")
-        return self._arrow.CompressedInputStream(file, "zstd")
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if (offset, whence) == (0, io.SEEK_SET):
-            self._before.append(self._stream)
-            self._stream = self._begin()
-        elif (offset, whence) != (0, io.SEEK_CUR):
-            raise io.UnsupportedOperation("seek to another place than the first")
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        some = self._stream.read(len(buffer))
-        buffer[: len(some)] = some
-        self._at += len(some)
-        return len(some)
-
-
 STDIN = "-"
 PIECE_BYTES = 2**24
 MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
-_MAGIC = (
-    (b"\x1f\x8b", gzip.open, "gzip"),
-    (b"BZh", bz2.open, "bzip2"),
-    (b"\xfd7zXZ\x00", lzma.open, "xz"),
-)
+BUFFER = 2**18  # the openers of lzma and bz2 read a byte at a time without one
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, OSError)
 
 
@@ -188,12 +127,35 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
     ------
     InputError, MemoryPlanError
     """
-    with in_memory(source), _open_bytes(source, buffer) as raw:
-        name, stream = _decompressed(source, raw)
+    with in_memory(source):
+        buffer = keep(source) if buffer is None else buffer
+        try:
+            raw: Any = open(source, "rb") if buffer is None else io.BytesIO(buffer)
+        except (OSError, ValueError) as error:
+            raise _unreadable(source, error) from error
+    with in_memory(source), raw:
+        head, name, stream = raw.read(6), None, raw
+        raw.seek(0)
+        for kind, (magic, opener) in _OPENERS.items():
+            if head.startswith(magic):
+                try:
+                    name, stream = kind, io.BufferedReader(opener(raw), BUFFER)
+                except ImportError as error:
+                    raise InputError(
+                        f"{label(source)}: zstd needs Python 3.14 or pyarrow: pip "
+                        "install 'jaxalign[parquet]', or give standard input what zstd "
+                        "-dc prints"
+                    ) from error
         try:
             yield stream
         except _DAMAGE as error:
-            raise _damaged(source, name, error) from error
+            why = f"the {name} data are corrupt ({error})"
+            if name is None:
+                why = f"reading failed ({error})"
+            elif isinstance(error, EOFError):
+                why = f"the {name} data end too early; the file is truncated\n"
+                why += "hint: copy or download it again"
+            raise InputError(f"{label(source)}: {why}") from error
 
 
 def sha256(source: str, buffer: bytes | None = None) -> str | None:
@@ -206,39 +168,6 @@ def sha256(source: str, buffer: bytes | None = None) -> str | None:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _open_bytes(source: str, buffer: bytes | None) -> BinaryIO:
-    if buffer is not None:
-        return io.BytesIO(buffer)
-    if (content := keep(source)) is not None:
-        return io.BytesIO(content)
-    try:
-        return open(source, "rb")
-    except (OSError, ValueError) as error:
-        raise _unreadable(source, error) from error
-
-
-def _decompressed(source: str, raw: BinaryIO) -> tuple[str | None, BinaryIO]:
-    head = raw.read(6)
-    raw.seek(0)
-    for magic, opener, name in _MAGIC:
-        if head.startswith(magic):
-            # The openers of lzma and bz2 read a byte at a time without a buffer.
-            return name, io.BufferedReader(opener(raw), 1 << 18)
-    if head.startswith(MAGIC):
-        return "zstd", _zstandard(source, raw)
-    return None, raw
-
-
-def _zstandard(source: str, raw: BinaryIO) -> BinaryIO:
-    try:
-        return opened(raw)
-    except ImportError as error:
-        raise InputError(
-            f"{label(source)}: zstd needs Python 3.14 or pyarrow: pip install "
-            "'jaxalign[parquet]', or give standard input what zstd -dc prints"
-        ) from error
-
-
 def _unreadable(source: str, error: OSError | ValueError) -> InputError:
     if isinstance(error, ValueError):  # a zero in it, or half a pair of surrogates
         return InputError(f"{label(source)}: no file can have this name")
@@ -247,12 +176,56 @@ def _unreadable(source: str, error: OSError | ValueError) -> InputError:
     return InputError(f"{label(source)}: cannot be read ({error.strerror})")
 
 
-def _damaged(source: str, name: str | None, error: Exception) -> InputError:
-    if name is None:
-        return InputError(f"{label(source)}: reading failed ({error})")
-    if isinstance(error, EOFError):
-        return InputError(
-            f"{label(source)}: the {name} data end too early; the file is truncated\n"
-            "hint: copy or download it again"
-        )
-    return InputError(f"{label(source)}: the {name} data are corrupt ({error})")
+class _ArrowStream(io.RawIOBase):
+    """pyarrow's stream, which can be read from its beginning again."""
+
+    def __init__(self, raw: BinaryIO):
+        self._arrow: Any = importlib.import_module("pyarrow")
+        self._raw, self._at = raw, 0
+        self._before: list[Any] = []  # which would close the file when they go
+        self._stream = self._begin()
+
+    def _begin(self) -> Any:
+        self._raw.seek(0)
+        self._at = 0
+        file = self._arrow.PythonFile(self._raw, "r")
+        return self._arrow.CompressedInputStream(file, "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if (offset, whence) == (0, io.SEEK_SET):
+            self._before.append(self._stream)
+            self._stream = self._begin()
+        elif (offset, whence) != (0, io.SEEK_CUR):
+            raise io.UnsupportedOperation("seek to another place than the first")
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        some = self._stream.read(len(buffer))
+        buffer[: len(some)] = some
+        self._at += len(some)
+        return len(some)
+
+
+def _open_zstd(raw: BinaryIO) -> Any:
+    try:
+        zstd: Any = importlib.import_module("compression.zstd")
+    except ImportError:
+        return _ArrowStream(raw)
+    return zstd.open(raw)
+
+
+_OPENERS: dict[str, tuple[bytes, Callable[..., Any]]] = {
+    "gzip": (b"\x1f\x8b", gzip.open),
+    "bzip2": (b"BZh", bz2.open),
+    "xz": (b"\xfd7zXZ\x00", lzma.open),
+    "zstd": (b"\x28\xb5\x2f\xfd", _open_zstd),
+}

@@ -4,7 +4,6 @@ import os
 import platform
 import stat
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 
 MEMORY_DEVICES, NULL = 1, 3  # numbers of Linux; /dev/null ends at once
 
@@ -25,6 +24,8 @@ def is_endless(file: str | os.PathLike[str] | int) -> bool:
 
 def package_versions(packages: Iterable[str]) -> dict[str, str]:
     """Versions of some packages, ``unknown`` where one is not installed, and Python."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     versions: dict[str, str] = {}
     for name in packages:
         try:
