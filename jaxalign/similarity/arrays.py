@@ -1,14 +1,25 @@
-"""The arrays of one pair: similarity, gap costs, lengths and rules."""
+"""The arrays of one pair: similarity, gap costs, lengths and rules; and of a batch.
 
-from collections.abc import Callable, Collection
-from functools import reduce
+Tables stand by anti-diagonal: row d of a skewed one holds the cells j = d - i, so that
+(R, C) becomes (R + C - 1, R). It is done by padding each row and reading the flat array
+with rows one shorter, so that row i slips i places to the right; a gather or a scatter
+would cost more than a recurrence.
+
+A function of one pair is mapped over a batch wherever that lies. An array of a mesh
+with explicit axes says in its type how it is divided, and inside ``shard_map`` a type
+says over which axes a value varies. A loop wants the same type before and after each
+step, so each device computes its share as if it were alone.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import Primitive
-from jax.interpreters import mlir
+from jax.interpreters import batching, mlir
 from jax.sharding import AxisType, PartitionSpec
 
 # Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
@@ -117,14 +128,6 @@ def masked(factors: Factors, rules: ModeRules) -> Factors:
     return Factors(jnp.where(rows, a, 0), jnp.where(columns, b, 0))
 
 
-# ------------------------------------------------------------------------------
-# Tables by anti-diagonal: row d of a skewed one holds the cells j = d - i.
-#
-# (R, C) becomes (R + C - 1, R). It is done by padding each row and reading the flat
-# array with rows one shorter, so that row i slips i places to the right; a gather or a
-# scatter would cost more than a recurrence.
-
-
 def skew(table: jax.Array, fill: float):
     """(R, C) -> (R + C - 1, R), ``out[d, i] = table[i, d - i]``, else ``fill``."""
     rows, columns = table.shape
@@ -163,34 +166,15 @@ def columns_at(prepared: jax.Array, rows: int, d: jax.Array):
     return lax.dynamic_slice(prepared, (start,), (rows,))
 
 
-# ------------------------------------------------------------------------------
-# The state of a loop before its first step.
-
-
-def begun(state: Any, like: jax.Array):
-    """``state`` (a pytree of arrays) with the type that a step gives it: inside of
-    ``shard_map`` it varies over the axes over which the array ``like`` does."""
-    axes = jax.typeof(like).manual_axis_type.varying
-
-    def vary(x: jax.Array):
-        names = tuple(axes - jax.typeof(x).manual_axis_type.varying)
-        return jax.lax.pcast(x, names, to="varying") if names else x
-
-    return jax.tree.map(vary, state) if axes else state
-
-
-# ------------------------------------------------------------------------------
-# Inputs that mean nothing: their results are nan, and never a number.
-
-
 def is_valid(pair: Any, product: jax.Array | None = None) -> jax.Array:
     """Whether nothing within the lengths of one pair is nan, infinite where only minus
-    infinity has a meaning, or beyond the arrays; a bool scalar.
+    infinity has a meaning, or beyond the arrays; a bool scalar. The results of other
+    inputs are nan.
 
     A similarity may be -inf (forbidden), a gap cost +inf; entries of embeddings are
-    finite. With ``product``, the scores of the pair, somebody else looks for nan and
-    inf among them: only whether embeddings are finite is read off its borders, since a
-    vector that is not makes all of its row or column so.
+    finite. With ``product``, the scores of the pair, which the caller checks, only
+    whether embeddings are finite is read off its borders, since a vector that is not
+    makes all of its row or column so.
     """
     rules, s = pair.rules, pair.similarity
     rows, columns = s.shape
@@ -198,12 +182,13 @@ def is_valid(pair: Any, product: jax.Array | None = None) -> jax.Array:
     column = jnp.arange(columns, dtype=jnp.int32) < rules.n
     both = row[:, None] & column[None, :]
     valid = (rules.m >= 0) & (rules.m <= rows) & (rules.n >= 0) & (rules.n <= columns)
-    if product is not None:
-        wrong = _wrong_vectors(s, product, row, column)
+    if product is not None and isinstance(s, Factors):
+        borders = (product[:, 0], row, column), (product[0], column, row)
+        wrong = [~jnp.isfinite(x) & own & other[0] for x, own, other in borders]
     elif isinstance(s, Factors):
         vectors = zip(s, (row, column), strict=True)
         wrong = [~jnp.isfinite(x) & inside[:, None] for x, inside in vectors]
-    elif jnp.issubdtype(s.dtype, jnp.integer):
+    elif product is not None or jnp.issubdtype(s.dtype, jnp.integer):
         wrong = []
     else:
         wrong = [(jnp.isnan(s) | jnp.isposinf(s)) & both]
@@ -216,21 +201,13 @@ def is_valid(pair: Any, product: jax.Array | None = None) -> jax.Array:
     return valid
 
 
-def _wrong_vectors(
-    similarity: Any, product: jax.Array, row: jax.Array, column: jax.Array
-):
-    if not isinstance(similarity, Factors):
-        return []
-    borders = (product[:, 0], row, column), (product[0], column, row)
-    return [~jnp.isfinite(x) & own & other[0] for x, own, other in borders]
-
-
-# ------------------------------------------------------------------------------
-# A function of one pair over a batch, wherever the batch lies.
-#
-# An array of a mesh with explicit axes says in its type how it is divided, and inside
-# ``shard_map`` a type says over which axes a value varies. A loop wants the same type
-# before and after each step, so each device computes its share as if it were alone.
+def map_pairs(one: Any, arrays: Any, axes: Any, batch: tuple[int, ...]) -> Any:
+    """``one`` of every pair of a batch of this shape, which is flattened in ``arrays``;
+    of one pair where there are no batch axes."""
+    if not batch:
+        return one(alike(arrays))
+    values = map_batch(one, arrays, axes)
+    return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
 def map_batch(one: Any, arrays: Any, axes: Any) -> Any:
@@ -269,6 +246,13 @@ def alike(arrays: Any) -> Any:
     return jax.tree.map(lambda x: _vary(x, union - _varies(x)), arrays)
 
 
+def begun(state: Any, like: jax.Array):
+    """``state``, of a loop before its first step, with the type that a step gives it:
+    it varies over the axes over which the array ``like`` does."""
+    axes = _varies(like)
+    return jax.tree.map(lambda x: _vary(x, axes - _varies(x)), state) if axes else state
+
+
 def _vary(x: Any, names: frozenset[str]) -> Any:
     return jax.lax.pcast(x, tuple(names), to="varying") if names else x
 
@@ -293,10 +277,6 @@ def _explicit(x: Any) -> tuple[Any, Any] | None:
     if any(types[name] != AxisType.Explicit for name in names):
         return None
     return sharding.mesh, spec[0]
-
-
-# ------------------------------------------------------------------------------
-# JAX primitives of kernels that take a batch: ``vmap``, and other devices.
 
 
 def fold_into_batch(
@@ -333,9 +313,39 @@ def fold_into_batch(
     return split, [0] * len(split)
 
 
-def lower_to(primitive: Primitive, by_kernel: Callable, plainly: Callable) -> None:
-    """Have a primitive run ``by_kernel`` on CUDA, and ``plainly`` elsewhere; both
-    return lists."""
+def batch_primitive(
+    name: str, shapes: Callable, plainly: Callable, by_kernel: Callable, fold: Callable
+) -> Primitive:
+    """A JAX primitive that runs ``by_kernel`` on CUDA and ``plainly`` elsewhere, which
+    return lists; ``shapes`` are those of their results, ``fold`` is its batching rule.
+    """
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_impl(
+        lambda *arrays, **form: jax.jit(partial(primitive.bind, **form))(*arrays)
+    )
+    primitive.def_abstract_eval(
+        lambda *arrays, **form: [
+            x.update(weak_type=False) for x in shapes(*arrays, **form)
+        ]
+    )
+    batching.primitive_batchers[primitive] = partial(fold, primitive)
     for function, platform in ((plainly, None), (by_kernel, "cuda")):
         lowering = mlir.lower_fun(function, multiple_results=True)
         mlir.register_lowering(primitive, lowering, platform=platform)
+    return primitive
+
+
+def numbers_of(rules: ModeRules, names: Sequence[str]) -> jax.Array:
+    """Lengths and flags of a pair, int32 (3,), as kernels take them."""
+    flags = sum(
+        jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(names)
+    )
+    return jnp.stack([jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)])
+
+
+def rules_of(numbers: jax.Array, names: Sequence[str], **more: jax.Array) -> ModeRules:
+    """The inverse of ``numbers_of``; ``more`` are the rules that are no flags."""
+    m, n, flags = numbers
+    free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(names)}
+    return ModeRules(m, n, **free, **more, adjacent=jnp.bool_(True))

@@ -35,6 +35,7 @@ from jaxalign.similarity.costs import (
     Overhang,
     Weights,
     by_cell,
+    cost_at,
     free_overhangs,
     weight,
 )
@@ -101,6 +102,24 @@ def end_costs(
     row = jnp.where(rules.query_end, k, m) - 1
     then = allows(band, rules, row, l) & allows(band, rules, row, n - 1)
     return query, jnp.where(then | (l >= n), target, COSTLY)
+
+
+def overhang_costs(
+    hang: Overhang,
+    side: str,
+    rules: ModeRules,
+    band: int | None,
+    i: jax.Array,
+    j: jax.Array,
+):
+    """Costs of the overhangs of both sequences before cell (i, j), for ``side``
+    "start", or after it; in a band those of ``start_costs`` and ``end_costs``."""
+    query = cost_at(getattr(hang, f"{side}_query"), i, j, 0)
+    target = cost_at(getattr(hang, f"{side}_target"), i, j, 1)
+    if band is None:
+        return query, target
+    limited = start_costs if side == "start" else end_costs
+    return limited(band, rules, query, target, i, j)
 
 
 def empty_fits(band: int, rules: ModeRules):

@@ -1,4 +1,5 @@
-"""Overhangs: the weights of starting and ending an alignment in a cell.
+"""The numbers that score an alignment; overhangs: the weights of starting and ending in
+a cell.
 
 In these recurrences a path starts and ends with a pair of residues, and the mode only
 says what k residues of the query and l of the target cost that hang over on one side:
@@ -13,6 +14,11 @@ local                0
 
 with g(k) = open + (k - 1) extend, g(0) = 0. Without adjacent gaps (biotite's rule) an
 overhang has k = 0 or l = 0. The hard score is the best path of the soft table.
+
+A loop over diagonals reads these numbers and the gap costs from a ``CostTable``. Lanes
+are the rows i of a table, row d of a skewed one holds j = d - i
+(``similarity.arrays``). Costs that are one number or a vector over a sequence stay as
+they are; full ones (M, N) are skewed and scanned with the similarity.
 """
 
 from typing import Any, NamedTuple
@@ -29,6 +35,8 @@ from jaxalign.similarity.arrays import (
     skew,
     up,
 )
+
+Costs = dict[str, jax.Array]  # by name, of one diagonal or of all
 
 
 class Overhang(NamedTuple):
@@ -93,7 +101,7 @@ def _runs(
     k = jnp.arange(size + 1, dtype=jnp.int32)
     if opening.ndim == extending.ndim == 0:
         rest = jnp.maximum(length - k, 0)
-        return _Runs(_closed(opening, extending, k), _closed(opening, extending, rest))
+        return _Runs(gap_of(opening, extending, k), gap_of(opening, extending, rest))
     full = max(opening.ndim, extending.ndim) == 2
     opening, extending = (
         _whole(x, size, axis, opening, extending) for x in (opening, extending)
@@ -115,7 +123,8 @@ def _runs(
     return _Runs(head, jnp.pad(rest, ends) + new)
 
 
-def _closed(opening: jax.Array, extending: jax.Array, k: jax.Array):
+def gap_of(opening: jax.Array, extending: jax.Array, k: jax.Array):
+    """The cost of a gap of k residues, g(k), where costs are numbers."""
     cost = opening + jnp.maximum(k - 1, 0).astype(opening.dtype) * extending
     return jnp.where(k > 0, cost, 0)
 
@@ -130,6 +139,13 @@ def _whole(x: jax.Array, size: int, axis: int, *like: jax.Array):
     x = jnp.broadcast_to(x, full.shape)
     border = ((0, 0), (1, 0)) if axis == 0 else ((1, 0), (0, 0))
     return jnp.pad(x, border, mode="edge") if x.size else jnp.pad(x, border)
+
+
+def cost_at(cost: jax.Array, i: jax.Array, j: jax.Array, axis: int):
+    """The cost of residue i of the query (axis 0) or j of the target at that place."""
+    if cost.ndim == 0:
+        return cost
+    return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
 
 
 def by_cell(hang: Overhang, rules: ModeRules) -> Overhang:
@@ -213,16 +229,6 @@ def weight(
     a, b = jnp.where(rules.local, 0, a), jnp.where(rules.local, 0, b)
     ok = rules.adjacent | rules.local | (k <= 0) | (l <= 0)
     return jnp.where(ok, -(a * query + b * target), forbidden), a, b
-
-
-# ------------------------------------------------------------------------------
-# The numbers that score an alignment, as a loop over diagonals reads them.
-#
-# Lanes are the rows i of a table, row d of a skewed one holds j = d - i
-# (``similarity.skewed``). Costs that are one number or a vector over a sequence stay as
-# they are; full ones (M, N) are skewed and scanned with the similarity.
-
-Costs = dict[str, jax.Array]  # by name, of one diagonal or of all
 
 
 class Weights(NamedTuple):

@@ -86,7 +86,7 @@ def _of_tensors(public: Callable[..., Any], gradient: bool = True) -> Any:
 
     name, text = public.__name__, str(public.__doc__).partition("    Examples\n")[0]
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``jaxalign.{name}`` of tensors: {text[0].lower()}{text[1:]}"
+    function.__doc__ = f"``jaxalign.{name}`` of tensors.\n\n    {text}"
     shown = signature(public)
     if shown.return_annotation == "jax.Array":
         shown = shown.replace(return_annotation="torch.Tensor")

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive
-from jax.interpreters import batching
 
 from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
@@ -20,11 +18,9 @@ from jaxalign.similarity.arrays import (
     Gap,
     ModeRules,
     begun,
-    fold_into_batch,
-    lower_to,
 )
-from jaxalign.similarity.band import empty_fits, end_costs, start_costs, without_band
-from jaxalign.similarity.costs import Overhang, Weights, no_overhang, overhang
+from jaxalign.similarity.band import empty_fits, overhang_costs, without_band
+from jaxalign.similarity.costs import Overhang, Weights, cost_at, no_overhang, overhang
 from jaxalign.similarity.hard.dp import fill, several_best
 from jaxalign.similarity.hard.dp.several_best import SeveralPaths
 
@@ -52,13 +48,13 @@ def takes(pair: ScoredPair, batch: tuple[int, ...], ranks: list[int]) -> bool:
     return numbers and s.dtype.name in DTYPES and 0 not in sizes and rows <= MAX_ROWS
 
 
-def best_path(run: Any, arrays: Sequence[jax.Array], local: bool, last_column: bool):
+def best_path(run: Any, tables: Sequence[jax.Array], local: bool, last_column: bool):
     """Score, end cell, first cell and partners of one pair; what is not on the path is
     not defined. The score is nan where one within the lengths is nan or infinite.
 
-    ``run`` is the package's ``hard_paths``, ``arrays`` are those of ``arrays_of``."""
+    ``run`` is the package's ``hard_paths``, ``tables`` are those of ``arrays_of``."""
     form = {"run": run, "local": local, "last_column": last_column}
-    return [x[0] for x in _paths.bind(*(x[None] for x in arrays), **form)]
+    return [x[0] for x in _paths.bind(*(x[None] for x in tables), **form)]
 
 
 def arrays_of(
@@ -70,11 +66,7 @@ def arrays_of(
     numbers = jnp.stack([opening.e, extending.e, opening.f, extending.f])
     left = jnp.where(rules.query_start | rules.local, 0, -hang.start_query)
     top = jnp.where(rules.target_start | rules.local, 0, -hang.start_target)
-    flags = sum(
-        jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
-    )
-    whole = [jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)]
-    return scores, numbers, left, top, jnp.stack(whole)
+    return scores, numbers, left, top, arrays.numbers_of(rules, FLAGS)
 
 
 def _plain_path(
@@ -83,19 +75,18 @@ def _plain_path(
     left: jax.Array,
     top: jax.Array,
     rules: jax.Array,
+    *,
     local: bool,
 ):  # noqa: ARG001
     """The same by ``hard.dp.fill``."""
-    m, n, flags = rules
-    free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
-    mode = ModeRules(m, n, **free, local=jnp.bool_(local), adjacent=jnp.bool_(True))
+    mode = arrays.rules_of(rules, FLAGS, local=jnp.bool_(local))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
     if local:
         hang = no_overhang(scores.shape, costs.dtype)
     else:
         hang = overhang(opening, extending, scores.shape, mode, FORBIDDEN)
-    row = jnp.arange(scores.shape[0], dtype=jnp.int32)[:, None] < m
-    column = jnp.arange(scores.shape[1], dtype=jnp.int32)[None, :] < n
+    row = jnp.arange(scores.shape[0], dtype=jnp.int32)[:, None] < mode.m
+    column = jnp.arange(scores.shape[1], dtype=jnp.int32)[None, :] < mode.n
     known = jnp.bool_(True)
     if jnp.issubdtype(scores.dtype, jnp.floating):
         wrong = jnp.isnan(scores) | jnp.isposinf(scores)
@@ -109,34 +100,23 @@ def _plain_path(
     return score, filled.i, filled.j, path.i, path.j, path.partners
 
 
-def _primitive() -> Primitive:
-    primitive = Primitive("hard_paths")
-    primitive.multiple_results = True
-
-    def shapes(scores: Any, costs: Any, left: Any, top: Any, rules: Any, **_: Any):  # noqa: ARG001
-        batch, m, _ = scores.shape
-        each = rules.update(shape=(batch,), weak_type=False)
-        score = costs.update(shape=(batch,), weak_type=False)
-        return [score, *[each] * 4, rules.update(shape=(batch, m), weak_type=False)]
-
-    def plainly(*arrays: jax.Array, run: Any, local: bool, last_column: bool):  # noqa: ARG001
-        scores, costs, left, top, rules = arrays
-        path = jax.vmap(partial(_plain_path, local=local))
-        return list(path(scores, costs, left, top, rules))
-
-    def by_kernel(*arrays: jax.Array, run: Any, **form: Any):
-        return list(run(arrays, **form))
-
-    primitive.def_impl(
-        lambda *arrays, **form: jax.jit(partial(primitive.bind, **form))(*arrays)
-    )
-    primitive.def_abstract_eval(shapes)
-    batching.primitive_batchers[primitive] = partial(fold_into_batch, primitive)
-    lower_to(primitive, by_kernel, plainly)
-    return primitive
+def _shapes(scores: Any, costs: Any, left: Any, top: Any, rules: Any, **_: Any):  # noqa: ARG001
+    batch, m, _ = scores.shape
+    each, score = rules.update(shape=(batch,)), costs.update(shape=(batch,))
+    return [score, *[each] * 4, rules.update(shape=(batch, m))]
 
 
-_paths = _primitive()
+def _plain_paths(*tables: jax.Array, run: Any, local: bool, last_column: bool):  # noqa: ARG001
+    return list(jax.vmap(partial(_plain_path, local=local))(*tables))
+
+
+def _kernel_paths(*tables: jax.Array, run: Any, **form: Any):
+    return list(run(tables, **form))
+
+
+_paths = arrays.batch_primitive(
+    "hard_paths", _shapes, _plain_paths, _kernel_paths, arrays.fold_into_batch
+)
 
 
 class ScoredForm(NamedTuple):
@@ -156,10 +136,7 @@ def alignments(
 ):
     """(score, partners, spans, lengths) over flattened batch axes: (...), (..., m),
     (..., 4) and (..., 2)."""
-    if not batch:
-        return _one(arrays.alike(pair), form)
-    values = arrays.map_batch(lambda one: _one(one, form), pair, axes)
-    return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
+    return arrays.map_pairs(lambda one: _one(one, form), pair, axes, batch)
 
 
 def _one(pair: ScoredPair, form: ScoredForm):
@@ -245,10 +222,7 @@ def several(
     pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
 ):
     """The same of the ``k`` best, with ranks as the first axis."""
-    if not batch:
-        return _several(arrays.alike(pair), form, k)
-    values = arrays.map_batch(lambda one: _several(one, form, k), pair, axes)
-    values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
+    values = arrays.map_pairs(lambda one: _several(one, form, k), pair, axes, batch)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
 
@@ -273,10 +247,7 @@ def hits(
     pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
 ):
     """The same of the best, the best without its pairs, and so on, ``k`` in all."""
-    if not batch:
-        return _hits(arrays.alike(pair), form, k)
-    values = arrays.map_batch(lambda one: _hits(one, form, k), pair, axes)
-    values = jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
+    values = arrays.map_pairs(lambda one: _hits(one, form, k), pair, axes, batch)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
 
@@ -342,14 +313,10 @@ def _ordered_spans(
     hang, local = weights.overhang, form.local
     before = path.i, path.j
     after = path.end_i, path.end_j
-    costs = _at(hang.start_query, *before, 0), _at(hang.start_target, *before, 1)
-    if form.band is not None:
-        costs = start_costs(form.band, rules, *costs, *before)
+    costs = overhang_costs(hang, "start", rules, form.band, *before)
     free = rules.query_start | local, rules.target_start | local
     i, j = _outside(*before, *costs, *free, rules, local)
-    costs = _at(hang.end_query, *after, 0), _at(hang.end_target, *after, 1)
-    if form.band is not None:
-        costs = end_costs(form.band, rules, *costs, *after)
+    costs = overhang_costs(hang, "end", rules, form.band, *after)
     free = rules.query_end | local, rules.target_end | local
     left = rules.m - path.end_i, rules.n - path.end_j
     k, l = _outside(*left, *costs, *free, rules, local)
@@ -383,7 +350,7 @@ def _empty_spans(weights: Weights, rules: ModeRules):
     zero = jnp.int32(0)
 
     def cost(x: jax.Array, free: jax.Array, i: jax.Array, j: jax.Array, axis: int):
-        return jnp.where(free, 0, _at(x, i, j, axis))
+        return jnp.where(free, 0, cost_at(x, i, j, axis))
 
     query_first = cost(hang.end_query, rules.query_start, zero, zero, 0)
     query_first += cost(hang.end_target, rules.target_end, m, zero, 1)
@@ -391,10 +358,6 @@ def _empty_spans(weights: Weights, rules: ModeRules):
     a = jnp.where(rules.query_start, m, 0), m, zero, jnp.where(rules.target_end, 0, n)
     b = zero, jnp.where(rules.query_end, 0, m), jnp.where(rules.target_start, n, 0), n
     return tuple(jnp.where(paid, x, y) for x, y in zip(a, b, strict=True))
-
-
-def _at(cost: jax.Array, i: jax.Array, j: jax.Array, axis: int):
-    return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
 
 
 def _checked(

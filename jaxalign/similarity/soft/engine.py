@@ -15,9 +15,8 @@ from jaxalign.similarity.arrays import (
     Factors,
     Gap,
     ModeRules,
-    alike,
     is_valid,
-    map_batch,
+    map_pairs,
     masked,
     multiplied,
     payable,
@@ -236,10 +235,7 @@ def over_batch(
 
     ``axes`` are those of ``vmap``; ``more`` goes to the function after the settings.
     """
-    if not batch:
-        return function(alike(arrays), settings, *more)
-    values = map_batch(lambda one: function(one, settings, *more), arrays, axes)
-    return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
+    return map_pairs(lambda one: function(one, settings, *more), arrays, axes, batch)
 
 
 def known(pair: SoftPair):

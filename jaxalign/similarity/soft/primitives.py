@@ -17,14 +17,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching
+from jax.interpreters import ad
 
 from jaxalign.similarity.arrays import (
     FORBIDDEN,
     Gap,
     ModeRules,
+    batch_primitive,
     fold_into_batch,
-    lower_to,
+    numbers_of,
+    rules_of,
 )
 from jaxalign.similarity.costs import Weights, no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, row_scan
@@ -82,11 +84,7 @@ def _of_one(
 ):
     """A batch of one pair; ``vmap`` makes it larger."""
     run = _with_payers(run, payers)
-    flags = sum(
-        jnp.where(getattr(rules, name), 1 << k, 0) for k, name in enumerate(FLAGS)
-    )
-    numbers = jnp.stack([jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)])
-    arrays = (x[None] for x in (similarity, costs, unit, numbers))
+    arrays = (x[None] for x in (similarity, costs, unit, numbers_of(rules, FLAGS)))
     return [x[0] for x in primitive.bind(*arrays, run=run)]
 
 
@@ -102,27 +100,14 @@ def _outputs(run: Run) -> int:
     return 3 if isinstance(run, RowPasses) and not run.form.payers else 4
 
 
-def _shapes(scores: Any, costs: Any, unit: Any, rules: Any, *_: Any, run: Run):
-    costs = costs.update(shape=(*unit.shape, 4))
-    return {
-        "score": [unit, unit],
-        "expected": [unit, unit, scores, costs][: _outputs(run)],
-        "product": [scores, costs],
-    }
-
-
 def _primitive(name: str) -> Primitive:
-    primitive = Primitive(f"soft_{name}")
-    primitive.multiple_results = True
-    primitive.def_impl(
-        lambda *arrays, run: jax.jit(partial(primitive.bind, run=run))(*arrays)
-    )
-    primitive.def_abstract_eval(
-        lambda *arrays, run: [
-            x.update(weak_type=False) for x in _shapes(*arrays, run=run)[name]
-        ]
-    )
-    batching.primitive_batchers[primitive] = partial(_fold, primitive)
+    def shapes(scores: Any, costs: Any, unit: Any, rules: Any, *_: Any, run: Run):
+        costs = costs.update(shape=(*unit.shape, 4))
+        return {
+            "score": [unit, unit],
+            "expected": [unit, unit, scores, costs][: _outputs(run)],
+            "product": [scores, costs],
+        }[name]
 
     def plainly(*arrays: jax.Array, run: Run):
         if name == "product":
@@ -138,14 +123,12 @@ def _primitive(name: str) -> Primitive:
         function = run[PRIMITIVE_NAMES.index(name)]
         return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
 
-    lower_to(primitive, by_kernel, plainly)
-    return primitive
+    def fold(primitive: Primitive, arrays: Any, axes: Any, *, run: Run):
+        """Costs (1, 4) of rows stay so while no axis is theirs."""
+        shared = (1,) if isinstance(run, RowPasses) else ()
+        return fold_into_batch(primitive, arrays, axes, shared, run=run)
 
-
-def _fold(primitive: Primitive, arrays: Any, axes: Any, *, run: Run):
-    """Costs (1, 4) of rows stay so while no axis is theirs."""
-    shared = (1,) if isinstance(run, RowPasses) else ()
-    return fold_into_batch(primitive, arrays, axes, shared, run=run)
+    return batch_primitive(f"soft_{name}", shapes, plainly, by_kernel, fold)
 
 
 _score, _expected, _product = map(_primitive, PRIMITIVE_NAMES)
@@ -217,9 +200,7 @@ def _log_z(
 ):
     """One pair by ``soft.dp.free_energy``; None reads from the rules whether it is
     local."""
-    m, n, flags = rules
-    free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(FLAGS)}
-    mode = ModeRules(m, n, **free, adjacent=jnp.bool_(True))
+    mode = rules_of(rules, FLAGS)
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
     hang = no_overhang(scores.shape, scores.dtype)
     if not local:

@@ -16,7 +16,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, ModeRules, begun
-from jaxalign.similarity.costs import Costs, CostTable, Weights, free_overhangs, weight
+from jaxalign.similarity.band import overhang_costs
+from jaxalign.similarity.costs import (
+    Costs,
+    CostTable,
+    Weights,
+    cost_at,
+    free_overhangs,
+    weight,
+)
 from jaxalign.similarity.hard.dp.fill import diagonals_of, ordered_cells
 
 IN_PAIR, IN_UP, IN_LEFT, START = 0, 1, 2, 3  # states; E is UP, F is LEFT
@@ -166,8 +174,8 @@ def _choices(
     p, e, f = (x[place] for x in values[:3])
     after = jnp.maximum(cell[0] - 1, 0), jnp.maximum(cell[1] - 1, 0)
     opening, extending = weights.opening, weights.extending
-    open_e, more_e = (_at(x.e, after, 0) for x in (opening, extending))
-    open_f, more_f = (_at(x.f, after, 1) for x in (opening, extending))
+    open_e, more_e = (cost_at(x.e, *after, 0) for x in (opening, extending))
+    open_f, more_f = (cost_at(x.f, *after, 1) for x in (opening, extending))
     turn = jnp.where(rules.adjacent, e - open_f, FORBIDDEN)
     none = jnp.full_like(p, FORBIDDEN)
     pair = jnp.stack([p, e, f, _start(before, weights, rules)])
@@ -179,15 +187,9 @@ def _choices(
 def _start(cell: tuple[jax.Array, jax.Array], weights: Weights, rules: ModeRules):
     """Of starting behind a cell, as ``CostTable.start`` has it."""
     hang = weights.overhang
-    query, target = _at(hang.start_query, cell, 0), _at(hang.start_target, cell, 1)
+    query, target = overhang_costs(hang, "start", rules, None, *cell)
     free = free_overhangs(rules, "start")
     return weight(query, target, cell[0], cell[1], free, rules, FORBIDDEN)[0]
-
-
-def _at(cost: jax.Array, cell: tuple[jax.Array, jax.Array], axis: int):
-    if cost.ndim == 2:
-        return cost[cell[0], cell[1]]
-    return cost[cell[axis]] if cost.ndim else cost
 
 
 def _best_of(branches: Branches, trail: Trail, path: Branches, rank: jax.Array, k: int):

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules, begun
-from jaxalign.similarity.band import allows, end_costs, start_costs
-from jaxalign.similarity.costs import CostTable, Weights, weight
+from jaxalign.similarity.band import allows, overhang_costs
+from jaxalign.similarity.costs import CostTable, Weights, cost_at, weight
 from jaxalign.similarity.soft.dp import free_energy, scan
 from jaxalign.similarity.soft.dp.scan import Banded, diagonals
 
@@ -53,10 +53,10 @@ def path_score(
     column = to[jnp.maximum(before, 0)]
     row = jnp.clip(after - 1, 0, rows - 1)
     opening, extending = weights.opening, weights.extending
-    cost_e = jnp.where(new_e, _at(opening.e, i, column, 0), 0)
-    cost_e += jnp.where(inside_e & ~new_e, _at(extending.e, i, column, 0), 0)
-    cost_f = jnp.where(new_f, _at(opening.f, row, j, 1), 0)
-    cost_f += jnp.where(inside_f & ~new_f, _at(extending.f, row, j, 1), 0)
+    cost_e = jnp.where(new_e, cost_at(opening.e, i, column, 0), 0)
+    cost_e += jnp.where(inside_e & ~new_e, cost_at(extending.e, i, column, 0), 0)
+    cost_f = jnp.where(new_f, cost_at(opening.f, row, j, 1), 0)
+    cost_f += jnp.where(inside_f & ~new_f, cost_at(extending.f, row, j, 1), 0)
     ends = _ends(weights, rules, first, last, to, band)
     total = jnp.sum(s) - jnp.sum(cost_e) - jnp.sum(cost_f) + ends
     beside = back[jnp.minimum(column + 1, columns - 1)] < 0
@@ -78,13 +78,6 @@ def _pairs(similarity: jax.Array | Factors, i: jax.Array, j: jax.Array):
     return similarity[i, j]
 
 
-def _at(cost: jax.Array, i: jax.Array, j: jax.Array, axis: int):
-    """The cost of residue i of the query (axis 0) or j of the target at that place."""
-    if cost.ndim == 0:
-        return cost
-    return cost[i, j] if cost.ndim == 2 else cost[(i, j)[axis]]
-
-
 def _ends(
     weights: Weights,
     rules: ModeRules,
@@ -96,15 +89,11 @@ def _ends(
     """Log weight of what hangs over before the first pair and after the last."""
     hang = weights.overhang
     k, l = first, to[first]
-    query, target = _at(hang.start_query, k, l, 0), _at(hang.start_target, k, l, 1)
-    if band is not None:
-        query, target = start_costs(band, rules, query, target, k, l)
+    query, target = overhang_costs(hang, "start", rules, band, k, l)
     free = rules.query_start, rules.target_start
     start = weight(query, target, k, l, free, rules, FORBIDDEN)[0]
     k, l = last + 1, to[last] + 1
-    query, target = _at(hang.end_query, k, l, 0), _at(hang.end_target, k, l, 1)
-    if band is not None:
-        query, target = end_costs(band, rules, query, target, k, l)
+    query, target = overhang_costs(hang, "end", rules, band, k, l)
     free = rules.query_end, rules.target_end
     left = rules.m - k, rules.n - l
     return start + weight(query, target, *left, free, rules, FORBIDDEN)[0]
@@ -179,18 +168,16 @@ def _walk(
         known = (lane >= 0) & (lane < table.rows)
         lane = jnp.clip(lane, 0, table.rows - 1)
         m, e, f = (jnp.where(known, x[d, lane], forbidden) for x in values[:3])
-        query, target = _at(hang.start_query, k, l, 0), _at(hang.start_target, k, l, 1)
-        if band is not None:
-            query, target = start_costs(band, table.rules, query, target, k, l)
+        query, target = overhang_costs(hang, "start", table.rules, band, k, l)
         free = table.rules.query_start, table.rules.target_start
         new = weight(query, target, k, l, free, table.rules, FORBIDDEN)[0]
         new = new - values.high[d] - values.low[d]
         a, b = jnp.maximum(i - 1, 0), jnp.maximum(j - 1, 0)
         open_e, more_e = (
-            _at(x.e, a, b, 0) for x in (weights.opening, weights.extending)
+            cost_at(x.e, a, b, 0) for x in (weights.opening, weights.extending)
         )
         open_f, more_f = (
-            _at(x.f, a, b, 1) for x in (weights.opening, weights.extending)
+            cost_at(x.f, a, b, 1) for x in (weights.opening, weights.extending)
         )
         into = jnp.stack([
             jnp.stack([m, e, f, new]),

@@ -34,6 +34,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, begun
+from jaxalign.similarity.costs import gap_of
 
 # log 2 in two parts; products of the first with whole numbers below 2^13 are exact.
 LN2_HIGH, LN2_LOW = 0.693115234375, 3.1946184945309417e-05
@@ -317,8 +318,8 @@ def overhangs(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
         k, l = jnp.maximum(k, 0), jnp.maximum(l, 0)
         both = free_query & free_target
         query_pays, target_pays = ~free_query, ~free_target
-        query = _gap(open_e, more_e, k)
-        target = _gap(open_f, more_f, l)
+        query = gap_of(open_e, more_e, k)
+        target = gap_of(open_f, more_f, l)
         query = jnp.where((query_pays | both)[:, None], query, 0)
         target = jnp.where((target_pays | both)[:, None], target, 0)
         weight = jnp.exp(-target)
@@ -329,11 +330,6 @@ def overhangs(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
         side(rows, columns, tables.query_start, tables.target_start),
         side(*after, tables.query_end, tables.target_end),
     )
-
-
-def _gap(opening: jax.Array, extending: jax.Array, k: jax.Array):
-    cost = opening + jnp.maximum(k - 1, 0).astype(opening.dtype) * extending
-    return jnp.where(k > 0, cost, 0)
 
 
 def counts(k: jax.Array, dtype: Any):
@@ -347,7 +343,7 @@ def empty_alignment(tables: RowTables, local: bool):
         nothing = jnp.zeros_like(tables.scores[:, 0, 0])
         return nothing, jnp.zeros((len(nothing), 4), nothing.dtype)
     open_e, more_e, open_f, more_f = tables.costs.T
-    costs = _gap(open_e, more_e, tables.m), _gap(open_f, more_f, tables.n)
+    costs = gap_of(open_e, more_e, tables.m), gap_of(open_f, more_f, tables.n)
     first, later = (
         [jnp.where(free, 0, 1) for free in frees]
         for frees in (
