@@ -3,12 +3,11 @@
 A window is a rectangle of the *pair matrix* (2011 gpu-pairalign paper): some queries
 against a block of targets in lanes. ``pairs.cpu.partition`` makes them.
 
-Windows over devices: longest processing time first, pulled by whichever is idle.
-
-The task manager of the 2011 gpu-pairalign paper. Windows stand in one queue, in order
-of estimated cells, heaviest first; a device that falls idle takes the next one. Were
-all devices alike and the estimates exact, the last device would end within (4/3 -
-1/(3m)) of the best of all schedules on m devices (Graham, 1969, theorem 2).
+Devices get windows as in the task manager of that paper, longest processing time first:
+windows stand in one queue, in order of estimated cells, heaviest first; a device that
+falls idle takes the next one. Were all devices alike and the estimates exact, the last
+device would end within (4/3 - 1/(3m)) of the best of all schedules on m devices
+(Graham, 1969, theorem 2).
 """
 
 from collections.abc import Sequence

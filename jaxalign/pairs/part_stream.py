@@ -4,18 +4,14 @@ A part in which most pairs may pass is a batch of its own. Of the others the few
 that may pass are aligned together with those of the parts that follow: a window needs
 pairs of like lengths, of which one part may have too few.
 
-The rows of all pairs of a set in parts: some queries against all that follow.
-
 A part is a band of the pair matrix, so its rows are consecutive rows of the result; of
 two sets, as of a search, it is some queries against all targets. Parts depend on the
 lengths alone, not on the machine: a run may go on elsewhere.
 
-Many machines: the parts of a job as tasks on Ray (``jaxalign[cluster]``).
-
-Each task is one part, computed by ``pairs.engine`` with the CPUs or the GPU it was
-given. Some more parts are handed out than there are workers, never all; a part whose
-worker or machine is lost is computed again. Rows come back in order, so the result is
-the same.
+On many machines parts are tasks on Ray (``jaxalign[cluster]``). Each task is one part,
+computed by ``pairs.engine`` with the CPUs or the GPU it was given. Some more parts are
+handed out than there are workers, never all; a part whose worker or machine is lost is
+computed again. Rows come back in order, so the result is the same.
 """
 
 import time

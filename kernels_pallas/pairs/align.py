@@ -93,7 +93,7 @@ def align(problem: Problem, queries, m, targets, n, tie=None, stacks=None, *,
         that are shared may be ``Letters`` instead, of ``letters`` with the same shape
     m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
     tie : bool (Q, N), or (N,) of a list: pairs computed with their two sides swapped
-    stacks : ``stacks.stack`` of the lengths of the queries, where the shape has such
+    stacks : ``config.stack`` of the lengths of the queries, where the shape has such
     shape : static, of ``config.choose`` or ``config.spread``; one with checkpoints is
         for paths. ``config.fits`` says whether the values stay in its range,
         ``config.safe_score`` which local int16 scores do

@@ -16,11 +16,10 @@ record        what a program stores of a step of a strip, for paths
 checkpoint    the values of all rows of a lane in one column, stored for paths
 tile          K rows of a lane by the columns between two checkpoints
 
-Queries that stand one below the other in the strips of a fill.
-
-A lane has K rows of one query. Local scores of several queries may share a strip: where
-a query begins, a lane takes nothing from the lane above. So at most K - 1 rows of a
-query are computed in vain, and not those of half a strip.
+Queries may stand one below the other in the strips of a fill. A lane has K rows of one
+query. Local scores of several queries may share a strip: where a query begins, a lane
+takes nothing from the lane above. So at most K - 1 rows of a query are computed in
+vain, and not those of half a strip.
 """
 
 import heapq

@@ -527,7 +527,7 @@ def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs
 
 
 class Nibbles(NamedTuple):
-    """Directions of a column, 8 rows a word, row 0 lowest (``tiles.refill``)."""
+    """Directions of a column, 8 rows a word, row 0 lowest (``refill``)."""
 
     count: int
 
@@ -546,7 +546,7 @@ def _nibbles(th, cells):
 
 
 class Heights(NamedTuple):
-    """H of a column without their tags (``tiles.refill``)."""
+    """H of a column without their tags (``refill``)."""
 
     count: int
 

@@ -3,10 +3,9 @@
 Sequences are sorted longest first, and the targets of a block packed into its lanes one
 after the other, so little of it is padding; results go back to input order.
 
-The contents of lanes: targets of any lengths one after the other, or a pair each.
-
-The arrays of a window are made in NumPy, targets in their lanes and queries in their
-slots; those on a device are written over by the next window of a thread.
+Lanes hold targets of any lengths one after the other, or a pair each. The arrays of a
+window are made in NumPy, targets in their lanes and queries in their slots; those on a
+device are written over by the next window of a thread.
 """
 
 from dataclasses import replace

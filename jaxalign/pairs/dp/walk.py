@@ -89,7 +89,7 @@ def sweep_end(
     local: bool,
     fused: bool,
 ):
-    """The end cell of every target of a ``sweep.Filled``; m and tie are (T,).
+    """The end cell of every target of a ``lane_fill.BlockFill``; m and tie are (T,).
 
     Targets before the query's first tile hold nothing of use, but a cell of their table
     all the same: from any such cell a walk ends.

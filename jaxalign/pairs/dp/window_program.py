@@ -1,7 +1,7 @@
 """A window on one device: queries against a block of targets, from codes to results.
 
-fill (``sweep``) -> end cells (``ends``) -> walk (``walk``), query by query, inside one
-compiled program; only scores, counts and steps leave it.
+fill (``sweep``) -> end cells and walk (``walk``), query by query, inside one compiled
+program; only scores, counts and steps leave it.
 """
 
 from functools import partial
@@ -61,7 +61,7 @@ def load_block(
 
     Parameters
     ----------
-    block : sweep.Block without scores
+    block : Block without scores
     local : bool scalar
     shared : whether all lanes meet the same letters of a query, so that a profile
         pays; not those of positions
@@ -105,7 +105,7 @@ def run_window(
 
     Parameters
     ----------
-    block : sweep.Block
+    block : Block
     queries : uint8 (Q, M, W), anything after the end; W = 1, or a query a lane
         (W = B)
     lengths : int32 (Q, W)
@@ -116,10 +116,10 @@ def run_window(
         least ceil(m / rows) * (rows / 2) * TILE * tiles * B
     local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
         there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
-        ``costs`` as in ``sweep.fill``
+        ``costs`` as in ``lane_fill.fill``
     opening : static, gap_open - gap_extend where a global table is filled by
-        differences (``sweep.difference_fill``), else None
-    base : static, as in ``sweep.difference_fill.fill``
+        differences (``difference_fill``), else None
+    base : static, as in ``difference_fill.fill``
     """
     shape = queries.shape[0], block.lane.shape[0]
     out = WindowResult(jnp.zeros(shape, problem.gaps.open.dtype))

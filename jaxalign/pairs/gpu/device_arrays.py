@@ -4,12 +4,11 @@ rows.
 A launch is one program (``launched``), from ids to rows. Nothing here waits but
 ``add``.
 
-The rows of a launch that go from a GPU to the host: those a filter may keep.
-
-A filter is decided twice: on the device in float32 with some slack, so that most of
-what it drops never crosses, then on the host exactly (``pairs.result``). Where only the
-nearest of each query are wanted (``pairs.plan.NearestOnly``), the identities of a
-launch are compared with each other exactly, as quotients of integers.
+Rows that a filter may keep go to the host. A filter is decided twice: on the device in
+float32 with some slack, so that most of what it drops never crosses, then on the host
+exactly (``pairs.result``). Where only the nearest of each query are wanted
+(``pairs.plan.NearestOnly``), the identities of a launch are compared with each other
+exactly, as quotients of integers.
 """
 
 from collections.abc import Callable, Sequence, Sized
@@ -106,7 +105,7 @@ class Form(NamedTuple):
 class LaunchArrays(NamedTuple):
     """The arrays that a launch reads, on the device.
 
-    queries, targets : ``device_sequences.DeviceSequences``; i, j : int32 (slots,),
+    queries, targets : ``device_job.DeviceSequences``; i, j : int32 (slots,),
     (places,), -1 where none is; pairs : int32, of the result; stacks : of the queries
     """
 

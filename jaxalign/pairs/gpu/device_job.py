@@ -5,17 +5,14 @@ what is put gives its memory away: a launch that fails must not take the rows of
 with it. Should memory be missing even so, the rows are ``Lost``, and their launches run
 again without it.
 
-Memory of GPUs: what a launch may take, and where the rows of a result are held.
-
 The bytes of a launch shape its arrays, and so its program. They are the same on every
 device of which JAX may have ``USUAL_BYTES`` or more, whatever is free of it, and a
 quarter of a smaller one.
 
-The sequences of a job on a device: flat codes, in arrays of a few sizes.
-
-Blocks of a database whose codes nobody can change stay on the device as long as they
-are on the host: a search of few queries takes less time than to copy them there. So do
-the codes of a job that runs in parts, as long as it runs.
+Sequences are flat codes, in arrays of a few sizes. Blocks of a database whose codes
+nobody can change stay on the device as long as they are on the host: a search of few
+queries takes less time than to copy them there. So do the codes of a job that runs in
+parts, as long as it runs.
 """
 
 from collections.abc import Iterable
@@ -295,7 +292,7 @@ class DeviceJob:
 
     task: Task
     kernels: Any
-    sides: tuple  # of ``device_sequences.DeviceSequences``
+    sides: tuple  # of ``DeviceSequences``
     order: Order
     problem: Any
     interpret: Any = None

@@ -8,15 +8,10 @@ What filters thin out or no device can hold goes to the host launch by launch
 (``pairs.gpu.device_arrays``).
 
 A launch for which a device has no memory runs again in halves; nothing of it is in the
-result before all of it is there.
+result before all of it is there. Errors name the job and the launch.
 
-The program of a launch: its arrays, its call, and compiling those of a whole job.
-
-Launches for which a device has no memory are run in smaller ones, and errors say as a
-user should read them which job it was, and which launch.
-
-The programs of launches, listed from lengths alone: nothing is computed, and no GPU is
-needed (``runtime.program_outline``).
+The programs of launches can be listed from lengths alone: nothing is computed, and no
+GPU is needed (``runtime.programs``).
 """
 
 from collections import deque

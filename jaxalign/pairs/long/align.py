@@ -4,12 +4,11 @@ The table of a very large pair is filled in *slabs*, some columns of all rows ea
 is known after a slab, its lines, is all that the next one and the path need, so a run
 that was interrupted goes on from there.
 
-The score of a long pair by two devices, which fill a half of its table each.
-
-The columns up to the middle one are filled from the start, and those behind it from the
-end: that is a fill from the start of both sequences turned round. The best path lies in
-one half, or crosses the middle column (docs/recurrences.md has the proof). Columns are
-divided, not rows, because every fill keeps H and F of its last column.
+Two devices may compute the score of a pair: each fills a half of its table. The columns
+up to the middle one are filled from the start, and those behind it from the end: that
+is a fill from the start of both sequences turned round. The best path lies in one half,
+or crosses the middle column (docs/recurrences.md has the proof). Columns are divided,
+not rows, because every fill keeps H and F of its last column.
 """
 
 import threading

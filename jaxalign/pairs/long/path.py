@@ -5,11 +5,10 @@ with a grid of its own, until it is small: then it is filled with directions, an
 walked. A walk that stops on the border of a block goes on in the next one, in the gap
 that it was in.
 
-The path through a part of a table that is near a diagonal, where that is proven.
-
-From a cell whose score is known, the path goes up through a band of lanes to a line of
-the grid. Whatever lies beside the band, or left of the block, is left out if no path of
-that score to the cell comes from there (docs/recurrences.md).
+Near a diagonal the path is found in bands, where that is proven. From a cell whose
+score is known, the path goes up through a band of lanes to a line of the grid. Whatever
+lies beside the band, or left of the block, is left out if no path of that score to the
+cell comes from there (docs/recurrences.md).
 
 *Lane* o has the cells (i, i + o) of a block, o = 1 ... W, below row 0, which is given.
 What lies beside the lanes is left out: a path that leaves them passes one of the outer

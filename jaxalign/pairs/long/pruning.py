@@ -1,10 +1,8 @@
 """Which parts of a table no best path enters (docs/recurrences.md has the proof).
 
-The score of a good path of a long pair, from words that both sequences share.
-
-Pruning needs the score of some path, the higher the better. Words that stand once
-in a sample of each sequence are chained; between them the path is a diagonal, or two
-with one gap at the best place between. It is scored letter by letter: where chance or a
+Pruning needs the score of some path, the higher the better. Words that stand once in a
+sample of each sequence are chained; between them the path is a diagonal, or two with
+one gap at the best place between. It is scored letter by letter: where chance or a
 clash of hashes puts a word into the chain, the score is lower, and as true.
 """
 

@@ -5,18 +5,13 @@ bound on the identical pairs, the longest common subsequence (LCS) as a bound on
 (``model.identity_bounds``). What two lengths prove is evaluated once for two lengths,
 not for every pair.
 
-The pairs of a job in blocks, and which pairs of a block may pass its filters.
+The pairs of a job come in blocks. A GPU counts common subsequences of some queries with
+many targets at once (``lcs_launches``), and says itself which are near the cut. On a
+CPU a block has the targets that lie in lanes, and the host compares all with the least
+count of their lengths.
 
-A GPU counts common subsequences of some queries with many targets at once
-(``lcs_launches``), and says itself which are near the cut. On a CPU a block has the
-targets that lie in lanes, and the host compares all with the least count of their
-lengths.
-
-The pairs of a job that may pass its filters; no other one is aligned.
-
-The pairs left are aligned one by one, and the rows are the
-same as without the proofs. Where most pairs are left, all are aligned: they share more
-work then.
+The surviving pairs are aligned one by one, and the rows are the same as without the
+proofs. Where most pairs survive, all are aligned: they share more work then.
 """
 
 from collections.abc import Callable, Iterator

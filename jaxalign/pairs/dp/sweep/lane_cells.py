@@ -16,10 +16,10 @@ One column of a strip of ``lane_fill``: some rows of a query against a column of
 lane, scores alone (``score_step``) or with directions (``path_step``); and the best
 cell of every tile, found on the way (``follow``, ``keep``).
 
-Of directions two rows of cells are one loop over the lanes (``together``),
-in which all that a direction compares stays in registers, and is as wide as the scores.
-Six arrays are written and at most 16 read, for which LLVM asks 111 times whether two
-overlap. A third row would ask more often than the 128 times it allows.
+Of directions two rows of cells are one loop over the lanes (``together``), in which all
+that a direction compares stays in registers, and is as wide as the scores. Six arrays
+are written and at most 16 read, for which LLVM asks 111 times whether two overlap. A
+third row would ask more often than the 128 times it allows.
 """
 
 from collections.abc import Callable, Sequence

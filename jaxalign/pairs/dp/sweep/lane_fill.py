@@ -44,7 +44,7 @@ class Query(NamedTuple):
 
 
 class BlockFill(NamedTuple):
-    """The end cells that ``ends`` chooses from, tile by tile, and the backtrack.
+    """The end cells that ``walk.sweep_end`` chooses from, by tile, and the backtrack.
 
     ``best`` is the best cell among the columns of a tile in local mode; else the best
     of its last column, of use where a target ends there.
@@ -268,7 +268,7 @@ def _tiles(
         h, f, diag, last_row, e_row, backtrack, track = inner
         filled = filled._replace(last_row=last_row, backtrack=backtrack)
         strip_best = (*track, None, None)[:3] if local else lane_cells.best_of_column(h)
-        # No dead code (pairs/dp/call.py): a score alone does not ask where it is.
+        # No dead code (``one_function``): a score alone does not ask where it is.
         corner = None if filled.row is None else (s * rows + 1, t * TILE)
         return (
             lane_cells.keep(filled, t, strip_best, corner, tie, fused),
