@@ -123,7 +123,7 @@ def differences_base(scoring: Scoring, dtype: str) -> int:
 
 def fits_bytes(scoring: Scoring, base: int) -> bool:
     """Whether a byte holds a score as a fill by differences takes it, plus 2 * open, or
-    with ``base`` above 1 that and a match (``pairs.dp.sweep.lane_scores``)."""
+    with ``base`` above 1 that and a match (``pairs.dp.sweep.lane_cells``)."""
     largest = max(int(scoring.scores.max(initial=0)), 0) + 2 * scoring.open
     return (largest if base == 1 else 2 * largest + 1) <= np.iinfo("uint8").max
 

@@ -11,7 +11,7 @@ from jaxalign import inputs
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.model.alignment import Alignment
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import stacked
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring
@@ -89,18 +89,24 @@ def align_profile(
         return list(table.alignments())
     result: list[Any] = [None] * len(sequences)
     ends = {"mode": mode, "free_ends": free_ends}
-    for index, wide in _batches(sequences.lengths, len(profile)):
-        # The two gap costs of a batch, as ``hard_alignment`` takes them.
+    m, widths = len(profile), -(-np.maximum(sequences.lengths, 1) // COLUMNS) * COLUMNS
+    batches: list[tuple[np.ndarray, int]] = []  # targets of like lengths
+    for wide in np.unique(widths).tolist():
+        index = np.flatnonzero(widths == wide)
+        size = max(CELLS // (wide * max(m, 1)), 1)
+        batches += [(index[k : k + size], wide) for k in range(0, len(index), size)]
+    for index, wide in batches:
         if profile.gap_open is None or profile.gap_extend is None:
             raise UsageError("a profile has both gap costs, or none")
         opening, extending = (
-            (skipped, np.broadcast_to(inserted[:, None], (len(profile), wide)))
+            (skipped, np.broadcast_to(inserted[:, None], (m, wide)))
             for skipped, inserted in (profile.gap_open, profile.gap_extend)
         )
-        codes, lengths = _padded(sequences, index, wide)
+        codes = stacked(sequences, index, shape=(len(index), wide)).astype(np.intp)
+        lengths = sequences.lengths[index].astype(np.int32)
         best = hard_alignment(
             profile.scores.astype(np.int16)[:, codes].swapaxes(0, 1),
-            (np.full(len(index), len(profile), np.int32), lengths),
+            (np.full(len(index), m, np.int32), lengths),
             gap_open=opening,
             gap_extend=extending,
             **ends,
@@ -110,22 +116,3 @@ def align_profile(
         for k, alignment in zip(index, written, strict=True):
             result[k] = alignment
     return result
-
-
-def _batches(lengths: np.ndarray, m: int):
-    """(indices, width) of targets of like lengths."""
-    widths = -(-np.maximum(lengths, 1) // COLUMNS) * COLUMNS
-    for wide in np.unique(widths):
-        index = np.flatnonzero(widths == wide)
-        size = int(max(1, CELLS // (int(wide) * max(m, 1))))
-        for start in range(0, len(index), size):
-            yield index[start : start + size], int(wide)
-
-
-def _padded(sequences: Sequences, index: np.ndarray, wide: int):
-    codes = np.zeros((len(index), wide), np.intp)
-    lengths = sequences.lengths[index].astype(np.int32)
-    for row, k in zip(codes, index, strict=True):
-        one = sequences[k]
-        row[: len(one)] = one
-    return codes, lengths

@@ -15,7 +15,7 @@ keep the differences of its column 0. ``model.bounds.fits_differences`` says whi
 scorings 8 bits hold, ``differences_base`` how many matches of an identity 16 bits hold
 in the low digits. Blocks of 2 x 2 cells and their loops are those of ``lane_cells``;
 Where each lane has a query of
-its own, ``lane_scores`` looks up the scores of a tile.
+its own, ``lane_cells`` looks up the scores of a tile.
 
 Global alignments by differences: the same cells with backtrack.
 
@@ -40,10 +40,11 @@ from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.directions import C_LEFT, C_UP, DIAGONAL, LEFT, UP
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import TILE, lane_scores
+from jaxalign.pairs.dp.sweep import TILE, lane_cells
 from jaxalign.pairs.dp.sweep.lane_cells import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
+    from_profile,
     halves,
     put_column,
     together,
@@ -58,7 +59,6 @@ from jaxalign.pairs.dp.sweep.lane_fill import (
     per_lane,
     unrolled,
 )
-from jaxalign.pairs.dp.sweep.lane_scores import from_profile
 
 if TYPE_CHECKING:
     from jaxalign.affine import Gaps
@@ -189,7 +189,7 @@ def fill(
     laid_out = in_pairs if backtrack is None else lambda columns: columns
     v, x = map(laid_out, (v, jnp.zeros_like(v)))
     if wide == lanes:
-        scores = lane_scores.bytes_of(block.scores, base), block.codes
+        scores = lane_cells.bytes_of(block.scores, base), block.codes
     else:
         scores = laid_out(block.scores)
     state = top, v, x, below, below, backtrack
@@ -252,7 +252,7 @@ def _strip(
     start = [lax.broadcast(row_of(start, k), (lanes,)) for k in range(rows)]
     looked_up, words = isinstance(scores, tuple), None
     if looked_up:
-        words = lane_scores.words_of(scores[0], letters.astype(jnp.uint8))
+        words = lane_cells.words_of(scores[0], letters.astype(jnp.uint8))
     letters = [row_of(letters, k) for k in range(rows)]
     add = one_function(_add)
 
@@ -263,10 +263,10 @@ def _strip(
         y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
         wide = BLOCK_COLUMNS
         if words is not None:
-            own = lane_scores.tile_of(words, scores[1], t)
+            own = lane_cells.tile_of(words, scores[1], t)
             places = [lax.full((1,), k, jnp.int32) for k in range(rows)]
             first = t * jnp.int32(TILE // BLOCK_COLUMNS)
-            widen = partial(lane_scores.widened, base=base, cell=v.dtype)
+            widen = partial(lane_cells.widened, base=base, cell=v.dtype)
             column = _columns(in_pairs(own), places, opening, first, widen)
         elif backtrack is None:
             column = _columns(scores, letters, opening)

@@ -26,8 +26,8 @@ from jaxalign.affine import Gaps, neg_inf
 from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import TILE, lane_cells, lane_scores
-from jaxalign.pairs.dp.sweep.lane_scores import Block
+from jaxalign.pairs.dp.sweep import TILE, lane_cells
+from jaxalign.pairs.dp.sweep.lane_cells import Block
 
 UNROLLED_STEPS = 2  # a turn of the loop takes
 CHUNK_CELLS = 2**17  # columns of a lane that a chunk has, all lanes together
@@ -199,7 +199,7 @@ def _strip(
     )
     filled, e_row, h, f, diag = sweep(
         (filled, e_row, h, f, diag), tiles, block, letters,
-        lane_scores.tables_of(block, here.letters), (opens, extends),
+        lane_cells.tables_of(block, here.letters), (opens, extends),
         (start, here.above), gaps, query, s,
     )  # fmt: skip
     after = (*(lax.concatenate([y[None] for y in x], 0) for x in (h, f)), diag)
@@ -231,13 +231,13 @@ def _tiles(
         tie = row_of(query.tie, t) if paths else None
         scores, wanted, begin = block.scores, letters, None
         if by_position:
-            scores = lane_scores.profile_of_tile(block, letters, t, fused)
+            scores = lane_cells.profile_of_tile(block, letters, t, fused)
             scores = scores if costs is None else in_pairs(scores)
             wanted = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
             begin = t * TILE
         if costs is None:
             read = partial(
-                lane_scores.scores_of, block._replace(scores=scores), wanted, tables,
+                lane_cells.scores_of, block._replace(scores=scores), wanted, tables,
                 begin, dtype=gaps.open.dtype, fused=fused,
             )  # fmt: skip
             # Costs down a column, by row: scalars where there is nothing to load
