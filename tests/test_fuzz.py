@@ -242,7 +242,7 @@ def test_embeddings(count, tmp_path):
 def test_manifests(count, tmp_path):
     def check(text, resume):
         (tmp_path / runs.DATASET_MANIFEST).write_bytes(text)
-        answered(runs.begin, str(tmp_path), MANIFEST, resume, False, False)
+        answered(runs.SavedRun(str(tmp_path), MANIFEST).begin, resume, False, False)
         answered(runs.complete, str(tmp_path))
         found = answered(runs.read_manifest, str(tmp_path))
         assert found is None or runs.digest(found)

@@ -37,7 +37,7 @@ from jaxalign.homology.purge import (
     purge_of,
 )
 from jaxalign.io import corpus_files, output
-from jaxalign.io.runs import Checkpoint, about_file
+from jaxalign.io.runs import SavedRun, about_file
 from jaxalign.io.source import STDIN, sha256
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
@@ -61,7 +61,7 @@ def checkpoint(
     chosen: "NearestOptions | PurgeOptions",
     files: tuple[str, ...],
     out: str | None,
-) -> Checkpoint | None:
+) -> SavedRun | None:
     """The file of the state of a run; None where it has none.
 
     chosen : options of the scan
@@ -78,7 +78,7 @@ def checkpoint(
         "shard": run.shard,
         "jaxalign": report.versions()["jaxalign"],
     }
-    return Checkpoint(str(out), manifest)
+    return SavedRun(str(out), manifest)
 
 
 def _plain(files: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ from jaxalign.cli.request import Request, resolve
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
-from jaxalign.io.runs import Checkpoint
+from jaxalign.io.runs import SavedRun
 from jaxalign.io.source import STDIN, sha256
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import Sequences
@@ -40,7 +40,7 @@ def check_resume(out: str | None, paths: tuple[str, ...]) -> None:
 
 def pair_checkpoint(
     request: Request, read: Inputs, strand: Strand | None
-) -> Checkpoint | None:
+) -> SavedRun | None:
     """The file of the state of a run; None where it has none."""
     out = request.out
     if out in (None, output.STDOUT) or not all(map(os.path.isfile, read.paths)):
@@ -62,16 +62,16 @@ def pair_checkpoint(
             "jaxalign": report.versions()["jaxalign"],
         }
 
-    return Checkpoint(str(out), manifest)
+    return SavedRun(str(out), manifest)
 
 
-def state_of(saved: Checkpoint | None, resume: bool, force: bool) -> SavedState | None:
+def state_of(saved: SavedRun | None, resume: bool, force: bool) -> SavedState | None:
     """The state of a run that was interrupted, or of one that begins.
 
     Raises
     ------
     UsageError
-        See ``Checkpoint.load``.
+        See ``SavedRun.load``.
     """
     if saved is None:
         return None

@@ -21,7 +21,8 @@ from jaxalign.cli.search_job import SearchRequest
 from jaxalign.cli.terminal import answer_json
 from jaxalign.database.api import hits_by_parts, in_memory, parts_search
 from jaxalign.errors import UsageError
-from jaxalign.io import formats, runs
+from jaxalign.io import formats
+from jaxalign.io.runs import SavedRun
 from jaxalign.io.source import sha256
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
@@ -45,7 +46,7 @@ class PartsFolder:
 
     Attributes
     ----------
-    request, manifest, shard : where and how its parts are written
+    request, run, shard : where and how its parts are written
     count : int
         Parts in all.
     mine : int
@@ -55,7 +56,7 @@ class PartsFolder:
     """
 
     request: Request
-    manifest: dict
+    run: SavedRun
     shard: tuple[int, int] | None
     count: int
     mine: int
@@ -193,16 +194,17 @@ def opened_folder(
     """
     path, joins = request.out or "", shard is not None
     force = options.output.force and not joins
-    runs.begin(path, manifest, folder.resume, force, joins)
+    run = SavedRun(path, manifest)
+    run.begin(folder.resume, force, joins)
     mine = jobs.share(parts, shard)
-    finished, lines = runs.finished(path, manifest, mine)
+    finished, lines = run.finished(mine)
     if finished and not folder.resume:
         raise UsageError(
             f"{path}: {len(finished):,} parts exist; use --resume to go on"
         )
     for line in lines:
         messages.warn(line)
-    return PartsFolder(request, manifest, shard, len(parts), len(mine), finished)
+    return PartsFolder(request, run, shard, len(parts), len(mine), finished)
 
 
 def shard_of(text: str | None) -> tuple[int, int] | None:
@@ -228,9 +230,8 @@ def written(
     also : figures that are taken from the parts beside sums
     """
     request = folder.request
-    about = folder.manifest, request.columns, request.identity
-    assert request.out is not None, "parts are written into a folder"
-    writing = runs.writing(request.out, jobs.WRITERS, *about)
+    about = request.columns, request.identity
+    writing = folder.run.writing(jobs.WRITERS, *about)
     with closing(stream), writing as write:
         return _passed_on(stream, write, chosen_rows, also)
 

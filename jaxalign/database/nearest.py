@@ -18,7 +18,7 @@ from jaxalign.database.options import check_nearest
 from jaxalign.database.pieces import Hits, Records
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
-from jaxalign.io.runs import Arrays, Checkpoint
+from jaxalign.io.runs import Arrays, SavedRun
 from jaxalign.keywords import NearestKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
@@ -98,7 +98,7 @@ def nearest_of(
     corpus: SetLike,
     scoring: ScoringLike,
     options: NearestOptions,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: SavedRun | None = None,
     arrays: Arrays | None = None,
 ) -> Nearest:
     """``nearest``, its options packed.
@@ -121,7 +121,7 @@ def scanned(
     source: Corpus,
     scoring: Scoring,
     options: NearestOptions,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: SavedRun | None = None,
     arrays: Arrays | None = None,
 ) -> NearestState:
     """The nearest of the whole corpus."""
@@ -144,7 +144,7 @@ def scanned(
     return state
 
 
-def _save_hits(checkpoint: Checkpoint, hits: Hits, first: Records) -> None:
+def _save_hits(checkpoint: SavedRun, hits: Hits, first: Records) -> None:
     checkpoint.save(partial(nearest_state.arrays_of_hits, hits, first))
 
 

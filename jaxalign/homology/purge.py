@@ -16,7 +16,7 @@ from jaxalign.homology.options import PurgeCut, cut_of
 from jaxalign.homology.purge_scan import Purge, PurgeState
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
-from jaxalign.io.runs import Arrays, Checkpoint
+from jaxalign.io.runs import Arrays, SavedRun
 from jaxalign.keywords import PurgeKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
@@ -83,7 +83,7 @@ def purge_of(
     scoring: ScoringLike,
     options: PurgeOptions,
     records: tuple[int, int | None] = (0, None),
-    checkpoint: Checkpoint | None = None,
+    checkpoint: SavedRun | None = None,
     arrays: Arrays | None = None,
 ) -> Purge:
     """``purge``, its options packed.

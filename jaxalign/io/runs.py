@@ -1,7 +1,16 @@
-"""The state of an interrupted run, in a file beside its output.
+"""Runs that can be completed after an interruption: a file of arrays, or a folder.
 
-The file has arrays, and a description of all that they depend on: who goes on with it
-has to describe the same.
+``SavedRun`` has a path and a description of all that its results depend on: a run is
+resumed only where the description is the same.
+
+Of a run with one output, the file ``OUT.partial`` holds arrays and the description.
+
+Of a run with parts, ``part-00000.parquet`` ... hold the rows in input order; a part is
+written beside its name, synchronised and renamed, so it is whole or not there.
+``_part-00000.json`` ... hold queries, rows and SHA-256 of each part: such an entry is
+there before its part, so a part that does not fit it was damaged later.
+``_manifest.json`` has the description; readers of Parquet folders skip names that begin
+with ``_`` or a dot.
 """
 
 import glob
@@ -26,91 +35,243 @@ from jaxalign.model.system import is_endless
 from jaxalign.model.table import Table
 
 SUFFIX = ".partial"
-EVERY = 60.0  # seconds
-ENDS = 2**20  # bytes of either end of a large file, by which it is known again
-MANIFEST = "manifest"
+EVERY = 60.0  # seconds between two states
+ENDS = 2**20  # bytes at either end of a large file that tell it from others
+MANIFEST, DATASET_MANIFEST = "manifest", "_manifest.json"
+PART = re.compile(r"part-(\d{5,18})\.parquet", re.ASCII)
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, AttributeError)
+UNREADABLE_JSON = (OSError, ValueError, RecursionError)
+FREE = ("versions",)  # entries that may differ: results do not depend on them
+ABSENT, WHOLE = "absent", "whole"
+UNCHECKED, DAMAGED = "without a checksum", "damaged"
+NAMED = 3  # parts of a message
 
 Arrays = dict[str, np.ndarray]
 
 
-class Checkpoint:
-    """A file of the state of a run, written about once a minute.
+class SavedRun:
+    """A run that a later one can complete.
 
     Parameters
     ----------
     path : str
-        Of the output; the file has this name and ``.partial``.
-    manifest : dict, or a function that returns it when it is needed first
-        Plain values, all that the state depends on.
+        The output: a file, beside which the state is a file with this name and
+        ``.partial``, or a folder of parts.
+    description : dict, or a function that returns it when it is needed first
+        Plain values, all that results depend on; of a folder with the number of
+        ``parts``, and those of ``FREE`` may differ.
     """
 
-    def __init__(self, path: str, manifest: dict | Callable[[], dict]):
-        self.path = path + SUFFIX
-        self._about = manifest
+    def __init__(self, path: str, description: dict | Callable[[], dict]):
+        self.path, self.state_path = path, path + SUFFIX
+        self._description = description
         self._written = time.monotonic()
         self._seconds = 0.0  # that the last state took to write
 
     @cached_property
-    def _manifest(self) -> str:
-        values = self._about() if callable(self._about) else self._about
-        return json.dumps(values, sort_keys=True)
+    def description(self) -> dict:
+        """All that the results depend on."""
+        about = self._description
+        return about() if callable(about) else about
+
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self.description, sort_keys=True)
 
     def load(self, resume: bool, force: bool = False) -> Arrays | None:
-        """The state of an interrupted run; None where there is none.
+        """Read the arrays of an interrupted run; None where there is none.
 
         Raises
         ------
         UsageError
-            There is one and nobody said that it should be completed, or it is of
-            another run or damaged.
+            There is one and it is not to be resumed, or it is of another run or
+            damaged.
         """
-        if not os.path.exists(self.path):
+        path = self.state_path
+        if not os.path.exists(path):
             return None
         if not resume:
             if force:
                 return None
             raise UsageError(
-                f"{self.path}: is of an interrupted run; use --resume to complete it, "
+                f"{path}: is of an interrupted run; use --resume to complete it, "
                 "or --force to begin anew"
             )
         try:
-            with open(self.path, "rb") as raw:
+            with open(path, "rb") as raw:
                 file = np.load(raw, allow_pickle=False)
                 arrays = {name: file[name] for name in file.files}
-            manifest = str(arrays.pop(MANIFEST))
+            description = str(arrays.pop(MANIFEST))
         except (*UNREADABLE, zipfile.BadZipFile) as error:
-            raise UsageError(f"{self.path}: is damaged; use --force") from error
-        if manifest != self._manifest:
-            raise UsageError(f"{self.path}: is of another run; use --force")
+            raise UsageError(f"{path}: is damaged; use --force") from error
+        if description != self._text:
+            raise UsageError(f"{path}: is of another run; use --force")
         return arrays
 
     def save(self, arrays: Callable[[], Arrays]) -> None:
-        """Write a state, if the last one is old. One that takes seconds is written as
-        many times less often."""
+        """Write the arrays of a state once a minute at most; a state that takes seconds
+        to write is written as many times less often."""
         began = time.monotonic()
         if began - self._written < EVERY * max(self._seconds, 1.0):
             return
 
         def fill(temporary: str) -> None:
-            _write(temporary, arrays() | {MANIFEST: np.array(self._manifest)})
+            # ``np.savez`` takes some names for options of its own.
+            values = arrays() | {MANIFEST: np.array(self._text)}
+            with zipfile.ZipFile(temporary, "w") as file:
+                for name, array in values.items():
+                    with file.open(f"{name}.npy", "w", force_zip64=True) as part:
+                        np.lib.format.write_array(part, array, allow_pickle=False)
 
-        output.write_file(self.path, fill)
+        output.write_file(self.state_path, fill)
         self._written = time.monotonic()
         self._seconds = self._written - began
 
     def remove(self) -> None:
-        """The run is complete."""
+        """Remove the state of a run that is complete."""
         with suppress(FileNotFoundError):
-            os.remove(self.path)
+            os.remove(self.state_path)
 
+    def begin(self, resume: bool, force: bool, join: bool) -> None:
+        """Make the folder, or check that it is of the same run.
 
-def _write(path: str, arrays: Arrays) -> None:
-    """An ``.npz`` file; ``np.savez`` takes some names for options of its own."""
-    with zipfile.ZipFile(path, "w") as file:
-        for name, array in arrays.items():
-            with file.open(f"{name}.npy", "w", force_zip64=True) as part:
-                np.lib.format.write_array(part, array, allow_pickle=False)
+        With ``resume`` there may be parts already, and with ``join`` others (shards)
+        write parts of the same run. ``force`` removes the parts and the description
+        that are there.
+
+        Raises
+        ------
+        UsageError
+            There are parts and neither ``resume``, ``force`` nor ``join`` is asked for;
+            the description is another one; the folder holds other things, or is none.
+        InputError
+            The description is damaged.
+        """
+        path = self.path
+        with output.naming(path):
+            # Names first: another shard writes the description before its parts.
+            names = _names(path)
+            exists = is_dataset(path)
+            if names and not exists:
+                raise UsageError(
+                    f"{path}: is a folder with other files; give a new one"
+                )
+            if exists and not force:
+                _check_same(path, self.description)
+                _check_names(path, names, self.description["parts"])
+                if not (resume or join):
+                    raise UsageError(
+                        f"{path}: exists; use --resume to complete it, or --force to "
+                        "begin anew"
+                    )
+                return
+            if exists:  # else another run may have begun meanwhile
+                for pattern in ("part-*.parquet", "_part-*.json"):
+                    for name in glob.glob(os.path.join(glob.escape(path), pattern)):
+                        os.remove(name)
+            write_json(os.path.join(path, DATASET_MANIFEST), self.description)
+
+    def finished(self, parts: Iterable[Any]) -> tuple[list[int], list[str]]:
+        """Find the parts that are there as they were written, by their SHA-256.
+
+        Returns
+        -------
+        (list of int, list of str)
+            Their indices, and lines for a user about parts that are there and have to
+            be computed again.
+
+        Raises
+        ------
+        UsageError
+            A part is of another run.
+        """
+        parts = list(parts)
+        with ThreadPoolExecutor() as pool:
+            states = list(pool.map(self._state, parts))
+        pairs = list(zip(parts, states, strict=True))
+        lines = [
+            _line(self.path, kind, [part.index for part, x in pairs if x == kind])
+            for kind in (UNCHECKED, DAMAGED)
+            if kind in states
+        ]
+        return [part.index for part, state in pairs if state == WHOLE], lines
+
+    def _state(self, part: Any) -> str:
+        """One of the four states of a part."""
+        name = part_path(self.path, part.index)
+        if not os.path.lexists(name):
+            return ABSENT
+        try:
+            entry = read_json(entry_path(self.path, part.index))
+            unchanged = source.sha256(name) == entry["sha256"] is not None
+        except FileNotFoundError:
+            return UNCHECKED
+        except (*UNREADABLE_JSON, KeyError):
+            return DAMAGED
+        expected = self._entry(part)
+        if unchanged and entry.get("run") != expected["run"]:
+            raise UsageError(f"{name}: is of another run; remove it or use --force")
+        return WHOLE if unchanged and entry | expected == entry else DAMAGED
+
+    def _entry(self, part: Any) -> dict:
+        """The entry of a part, as it is before the part is computed."""
+        return {
+            "run": digest(self.description),
+            "part": part.index,
+            "queries": [part.first, part.last],
+            "rows": [part.start, part.stop],
+        }
+
+    def write_part(
+        self, table: Table, part: Any, columns: Sequence[str] | None, identity: str
+    ) -> None:
+        """Write one part, a ``pairs.part_stream.Part``, and its entry; it has its name
+        when it is whole and on the disk.
+
+        Raises
+        ------
+        JaxalignError
+            It cannot be written, or the disk is full; parts that are finished stay.
+        """
+        name, entry = part_path(self.path, part.index), self._entry(part)
+        about = {"jaxalign.run": entry["run"]}
+        about |= {"jaxalign.rows": f"{part.start}:{part.stop}"}
+
+        def fill(temporary: str) -> None:
+            arrow.parquet(table, temporary, columns, identity, about)
+            synchronise(temporary)
+            known = {"kept": len(table), "sha256": source.sha256(temporary)}
+            write_json(entry_path(self.path, part.index), entry | known)
+
+        hint = "; what is finished stays, --resume goes on from there"
+        with output.naming(name, hint):
+            output.replace_file(name, fill)
+            synchronise(self.path)
+
+    @contextmanager
+    def writing(
+        self, writers: int, columns: Sequence[str] | None, identity: str
+    ) -> Iterator[Callable[[Table, Any], None]]:
+        """Yield a function (table, part) that lets threads write parts, so many at a
+        time.
+
+        Raises
+        ------
+        JaxalignError
+            A part cannot be written: at one of the next calls, or at the end.
+        """
+        waiting: deque = deque()
+        with ThreadPoolExecutor(writers) as pool:
+
+            def write(table: Table, part: Any) -> None:
+                while len(waiting) >= writers:
+                    waiting.popleft().result()
+                about = table, part, columns, identity
+                waiting.append(pool.submit(self.write_part, *about))
+
+            yield write
+            for future in waiting:
+                future.result()
 
 
 def about_file(path: str) -> dict:
@@ -124,191 +285,15 @@ def about_file(path: str) -> dict:
     return {"name": name, "bytes": size, "ends_sha256": digest.hexdigest()}
 
 
-# ------------------------------------------------------------------------------
-# The files of a folder of parts: their names, their checksums, how they are read.
-#
-# A part that does not fit its entry, ``_part-00000.json``, was damaged after it was
-# written, because the entry is there before the part.
-
-FREE = ("versions",)  # entries that may differ: results do not depend on them
-ABSENT, WHOLE = "absent", "whole"
-UNCHECKED, DAMAGED = "without a checksum", "damaged"
-UNREADABLE_JSON = (OSError, ValueError, RecursionError)  # of JSON
-NAMED = 3  # parts of a message
-
-
 def digest(manifest: dict) -> str:
     """SHA-256 of the entries that results depend on; each part carries it."""
     entries = {name: value for name, value in manifest.items() if name not in FREE}
     return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
-def finished(
-    path: str, manifest: dict, parts: Iterable[Any]
-) -> tuple[list[int], list[str]]:
-    """Which of some parts are there as they were written, by their SHA-256: their
-    indices, and lines for a user about those that are there and have to be computed
-    again.
-
-    Raises
-    ------
-    UsageError
-        A part is of another run.
-    """
-    parts = list(parts)
-    with ThreadPoolExecutor() as pool:
-        states = list(pool.map(lambda part: _state(path, manifest, part), parts))
-    pairs = list(zip(parts, states, strict=True))
-    lines = [
-        _line(path, kind, [part.index for part, state in pairs if state == kind])
-        for kind in (UNCHECKED, DAMAGED)
-        if kind in states
-    ]
-    return [part.index for part, state in pairs if state == WHOLE], lines
-
-
-def _state(path: str, manifest: dict, part: Any) -> str:
-    """One of the four states of a part."""
-    name = part_path(path, part.index)
-    if not os.path.lexists(name):
-        return ABSENT
-    try:
-        entry = read_json(entry_path(path, part.index))
-        unchanged = source.sha256(name) == entry["sha256"] is not None
-    except FileNotFoundError:
-        return UNCHECKED
-    except (*UNREADABLE_JSON, KeyError):
-        return DAMAGED
-    expected = entry_of(manifest, part)
-    if unchanged and entry.get("run") != expected["run"]:
-        raise UsageError(f"{name}: is of another run; remove it or use --force")
-    return WHOLE if unchanged and entry | expected == entry else DAMAGED
-
-
-def _line(path: str, state: str, indices: list[int]) -> str:
-    names = [os.path.basename(part_path(path, index)) for index in indices[:NAMED]]
-    names += ["…"] * (len(indices) > NAMED)
-    count = "1 part is" if len(indices) == 1 else f"{len(indices):,} parts are"
-    again = f"{count} {state} and computed again"
-    return f"{path}: {again}: {', '.join(names)}"
-
-
-def entry_of(manifest: dict, part: Any) -> dict:
-    """The entry of a part, as it is known before it is computed."""
-    return {
-        "run": digest(manifest),
-        "part": part.index,
-        "queries": [part.first, part.last],
-        "rows": [part.start, part.stop],
-    }
-
-
-def part_path(path: str, index: int) -> str:
-    """The file of a part."""
-    return os.path.join(path, f"part-{index:05}.parquet")
-
-
-def entry_path(path: str, index: int) -> str:
-    """The file that holds the checksum of a part."""
-    return os.path.join(path, f"_part-{index:05}.json")
-
-
-def read_json(path: str) -> dict:
-    """An object of JSON.
-
-    Raises
-    ------
-    OSError, ValueError, RecursionError
-    """
-    if is_endless(path):
-        raise ValueError("a device that has no end")
-    with open(path, encoding="utf-8") as handle:
-        content = json.load(handle)
-    if not isinstance(content, dict):
-        raise ValueError("no JSON object")
-    repr(content)  # a RecursionError here, and not in a message about it
-    return content
-
-
-def write_json(path: str, content: dict) -> None:
-    """Write an object of JSON, whole and on the disk or not at all."""
-
-    def fill(temporary: str) -> None:
-        with open(temporary, "w", encoding="utf-8") as handle:
-            handle.write(json.dumps(content, indent=2) + "\n")
-        synchronise(temporary)
-
-    output.replace_file(path, fill)
-
-
-def synchronise(path: str) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
-    handle = os.open(path or ".", os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-# ------------------------------------------------------------------------------
-# A result as a folder of Parquet parts and a manifest, that a later run can complete.
-#
-# ``part-00000.parquet`` ... hold the rows in input order, part after part; a part is
-# written beside its name, synchronised and renamed, so it is whole or not there.
-# ``_part-00000.json`` ... hold queries, rows and SHA-256 of each part; such an entry is
-# there before its part, so a part that does not fit its entry was damaged later.
-# ``_manifest.json`` says what the parts are parts of; readers of Parquet folders skip
-# names that begin with ``_`` or a dot.
-
-DATASET_MANIFEST = "_manifest.json"
-PART = re.compile(r"part-(\d{5,18})\.parquet", re.ASCII)
-
-
 def is_dataset(path: str) -> bool:
-    """Whether a folder holds a dataset, complete or not."""
+    """Whether a folder holds parts of a run, complete or not."""
     return os.path.isfile(os.path.join(path, DATASET_MANIFEST))
-
-
-def begin(path: str, manifest: dict, resume: bool, force: bool, join: bool) -> None:
-    """Make the folder, or check that it is of the same run.
-
-    ``manifest`` holds what the run depends on; its entries named in ``FREE`` may
-    differ. With ``resume`` there may be parts already, and with ``join`` others
-    (shards) write parts of the same run. ``force`` removes the parts and the manifest
-    that are there.
-
-    Raises
-    ------
-    UsageError
-        There is a dataset and neither ``resume``, ``force`` nor ``join`` is asked for;
-        its manifest is another one; the folder holds other things, or is none.
-    InputError
-        The manifest is damaged.
-    """
-    with output.naming(path):
-        # Names first: another shard writes its manifest before its parts.
-        names = _names(path)
-        there = is_dataset(path)
-        if names and not there:
-            raise UsageError(f"{path}: is a folder with other files; give a new one")
-        if there and not force:
-            _check_same(path, manifest)
-            _check_names(path, names, manifest["parts"])
-            if not (resume or join):
-                raise UsageError(
-                    f"{path}: exists; use --resume to complete it, or --force to begin "
-                    "anew"
-                )
-            return
-        if there:  # else another run may have begun meanwhile
-            _remove_parts(path)
-        write_json(os.path.join(path, DATASET_MANIFEST), manifest)
-
-
-def _remove_parts(path: str) -> None:
-    for pattern in ("part-*.parquet", "_part-*.json"):
-        for name in glob.glob(os.path.join(glob.escape(path), pattern)):
-            os.remove(name)
 
 
 def _names(path: str) -> list[str]:
@@ -378,56 +363,56 @@ def complete(path: str) -> tuple[int, int]:
     return sum(int(name[1]) < count for name in names if name), count
 
 
-def write_part(
-    table: Table,
-    path: str,
-    part: Any,
-    manifest: dict,
-    columns: Sequence[str] | None,
-    identity: str,
-) -> None:
-    """Write one part, a ``pairs.part_stream.Part``, and its entry; it has its
-    name when it is whole and on the disk.
+def _line(path: str, state: str, indices: list[int]) -> str:
+    names = [os.path.basename(part_path(path, index)) for index in indices[:NAMED]]
+    names += ["…"] * (len(indices) > NAMED)
+    count = "1 part is" if len(indices) == 1 else f"{len(indices):,} parts are"
+    again = f"{count} {state} and computed again"
+    return f"{path}: {again}: {', '.join(names)}"
+
+
+def part_path(path: str, index: int) -> str:
+    """The file of a part."""
+    return os.path.join(path, f"part-{index:05}.parquet")
+
+
+def entry_path(path: str, index: int) -> str:
+    """The file that holds the checksum of a part."""
+    return os.path.join(path, f"_part-{index:05}.json")
+
+
+def read_json(path: str) -> dict:
+    """An object of JSON.
 
     Raises
     ------
-    JaxalignError
-        It cannot be written, or the disk is full; parts that are finished stay.
+    OSError, ValueError, RecursionError
     """
-    name, entry = part_path(path, part.index), entry_of(manifest, part)
-    about = {"jaxalign.run": entry["run"], "jaxalign.rows": f"{part.start}:{part.stop}"}
+    if is_endless(path):
+        raise ValueError("a device that has no end")
+    with open(path, encoding="utf-8") as handle:
+        content = json.load(handle)
+    if not isinstance(content, dict):
+        raise ValueError("no JSON object")
+    repr(content)  # a RecursionError here, and not in a message about it
+    return content
+
+
+def write_json(path: str, content: dict) -> None:
+    """Write an object of JSON, whole and on the disk or not at all."""
 
     def fill(temporary: str) -> None:
-        arrow.parquet(table, temporary, columns, identity, about)
+        with open(temporary, "w", encoding="utf-8") as handle:
+            handle.write(json.dumps(content, indent=2) + "\n")
         synchronise(temporary)
-        known = {"kept": len(table), "sha256": source.sha256(temporary)}
-        write_json(entry_path(path, part.index), entry | known)
 
-    with output.naming(name, "; what is finished stays, --resume goes on from there"):
-        output.replace_file(name, fill)
-        synchronise(path)
+    output.replace_file(path, fill)
 
 
-@contextmanager
-def writing(
-    path: str, writers: int, *about: Any
-) -> Iterator[Callable[[Table, Any], None]]:
-    """A function (table, part) that lets threads write parts, so many at a time;
-    ``about`` is manifest, columns and identity, as of ``write_part``.
-
-    Raises
-    ------
-    JaxalignError
-        A part cannot be written: at one of the next calls, or at the end.
-    """
-    waiting: deque = deque()
-    with ThreadPoolExecutor(writers) as pool:
-
-        def write(table: Table, part: Any) -> None:
-            while len(waiting) >= writers:
-                waiting.popleft().result()
-            waiting.append(pool.submit(write_part, table, path, part, *about))
-
-        yield write
-        for future in waiting:
-            future.result()
+def synchronise(path: str) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -28,14 +28,14 @@ def folder(table, tmp_path):
 
 
 def fill(path, table, run=RUN):
-    runs.begin(path, run, False, False, False)
+    runs.SavedRun(path, run).begin(False, False, False)
     write(path, table, 0, run)
     write(path, table, 1, run)
 
 
 def write(path, table, index, run=RUN):
     rows = table[:2] if index == 0 else table[2:]
-    runs.write_part(rows, path, PARTS[index], run, None, "alignment")
+    runs.SavedRun(path, run).write_part(rows, PARTS[index], None, "alignment")
 
 
 def files(path, index):
@@ -51,19 +51,19 @@ def flip(path, place, mask=1):
 
 
 def test_whole_parts_are_known(folder):
-    assert runs.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert runs.SavedRun(folder, RUN).finished(PARTS) == ([0, 1], [])
     os.remove(files(folder, 0)[0])
-    assert runs.finished(folder, RUN, PARTS) == ([1], [])
+    assert runs.SavedRun(folder, RUN).finished(PARTS) == ([1], [])
 
 
 def test_every_flipped_bit_is_seen(folder):
     part, _ = files(folder, 0)
     for place in range(0, os.path.getsize(part), 13):
         flip(part, place, 1 << place % 8)
-        done, (line,) = runs.finished(folder, RUN, PARTS)
+        done, (line,) = runs.SavedRun(folder, RUN).finished(PARTS)
         assert done == [1] and "damaged" in line and "part-00000.parquet" in line
         flip(part, place, 1 << place % 8)
-    assert runs.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert runs.SavedRun(folder, RUN).finished(PARTS) == ([0, 1], [])
 
 
 def zero_body(path):
@@ -98,10 +98,10 @@ def dangling_link(path):
 )
 def test_a_bad_part_is_written_again(folder, table, damage, tmp_path):
     damage(folder)
-    done, (line,) = runs.finished(folder, RUN, PARTS)
+    done, (line,) = runs.SavedRun(folder, RUN).finished(PARTS)
     assert done == [0] and "1 part is damaged and computed again" in line
     write(folder, table, 1)
-    assert runs.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert runs.SavedRun(folder, RUN).finished(PARTS) == ([0, 1], [])
     assert not os.path.islink(files(folder, 1)[0])
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -109,7 +109,7 @@ def test_a_bad_part_is_written_again(folder, table, damage, tmp_path):
 def test_parts_without_checksums_are_computed_again(folder):
     for index in (0, 1):
         os.remove(files(folder, index)[1])
-    done, (line,) = runs.finished(folder, RUN, PARTS)
+    done, (line,) = runs.SavedRun(folder, RUN).finished(PARTS)
     assert done == [] and "2 parts are without a checksum" in line
 
 
@@ -119,14 +119,14 @@ def test_a_part_of_another_run_is_refused(folder, table, tmp_path):
     for source, copy in zip(files(other, 1), files(folder, 1), strict=True):
         shutil.copy(source, copy)
     with pytest.raises(UsageError, match="of another run"):
-        runs.finished(folder, RUN, PARTS)
+        runs.SavedRun(folder, RUN).finished(PARTS)
 
 
 @pytest.mark.parametrize("name", ["part-99999.parquet", "part-1.parquet", "x.parquet"])
 def test_an_unknown_part_is_refused(folder, name):
     shutil.copy(files(folder, 0)[0], os.path.join(folder, name))
     with pytest.raises(UsageError, match=f"{name}: is no part of this run"):
-        runs.begin(folder, RUN, True, False, False)
+        runs.SavedRun(folder, RUN).begin(True, False, False)
 
 
 def test_pages_have_checksums(folder):
@@ -151,7 +151,7 @@ def test_a_part_that_another_process_writes_is_left_alone(folder, table, monkeyp
 
     monkeypatch.setattr(arrow, "parquet", meet)
     write(folder, table, 0)
-    assert runs.finished(folder, RUN, PARTS) == ([0, 1], [])
+    assert runs.SavedRun(folder, RUN).finished(PARTS) == ([0, 1], [])
     assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
 
 
@@ -160,8 +160,8 @@ def test_two_runs_begin_one_folder(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(runs, "_names", lambda path: [])
         patch.setattr(runs, "is_dataset", lambda path: False)
-        runs.begin(folder, RUN, True, False, False)
-    assert runs.finished(folder, RUN, PARTS) == ([0, 1], [])
+        runs.SavedRun(folder, RUN).begin(True, False, False)
+    assert runs.SavedRun(folder, RUN).finished(PARTS) == ([0, 1], [])
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "[" * 100_000, "{", "\ud800"])
@@ -169,9 +169,9 @@ def test_damaged_manifests(folder, text):
     with open(os.path.join(folder, runs.DATASET_MANIFEST), "wb") as handle:
         handle.write(text.encode(errors="surrogatepass"))
     with pytest.raises(InputError, match=runs.DATASET_MANIFEST):
-        runs.begin(folder, RUN, True, False, False)
-    runs.begin(folder, RUN, False, True, False)
-    assert runs.finished(folder, RUN, PARTS) == ([], [])
+        runs.SavedRun(folder, RUN).begin(True, False, False)
+    runs.SavedRun(folder, RUN).begin(False, True, False)
+    assert runs.SavedRun(folder, RUN).finished(PARTS) == ([], [])
 
 
 def test_a_file_is_no_folder(tmp_path):
@@ -179,5 +179,5 @@ def test_a_file_is_no_folder(tmp_path):
     path.write_text("mine")
     for force in (False, True):
         with pytest.raises(UsageError, match="is no folder"):
-            runs.begin(str(path), RUN, True, force, False)
+            runs.SavedRun(str(path), RUN).begin(True, force, False)
     assert path.read_text() == "mine"

@@ -11,7 +11,6 @@ import pytest
 from cases import killed, parts_in, start, text_of
 
 import jaxalign
-from jaxalign.cli import parts_job
 from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io import output, runs
@@ -153,7 +152,7 @@ def test_another_run_is_refused(fasta, tmp_path, capsys, words, said, monkeypatc
 
 def _interrupt(monkeypatch, after):
     """Fail when so many parts are written."""
-    write = runs.write_part
+    write = runs.SavedRun.write_part
     number = itertools.count()  # of threads that write side by side
 
     def limited(*args):
@@ -161,7 +160,7 @@ def _interrupt(monkeypatch, after):
             raise RuntimeError("stopped")
         write(*args)
 
-    monkeypatch.setattr(parts_job.runs, "write_part", limited)
+    monkeypatch.setattr(runs.SavedRun, "write_part", limited)
 
 
 def test_other_inputs_are_refused(fasta, tmp_path, capsys, monkeypatch):

@@ -16,7 +16,7 @@ from long_cases import (
 
 import jaxalign
 from jaxalign.io import runs
-from jaxalign.io.runs import Checkpoint
+from jaxalign.io.runs import SavedRun
 from jaxalign.model.scoring import Scoring, as_scoring
 from jaxalign.options import PairOptions
 from jaxalign.pairs import jobs
@@ -96,7 +96,7 @@ def test_a_run_goes_on(tmp_path, monkeypatch, paths, last):
     pair = pair_of(*sequences("near", 3), as_scoring(Scoring()), "semiglobal")
     want = wanted(pair, "semiglobal", frozenset())
     for cells in (9000, 5000, 10**9):
-        file = Checkpoint(str(tmp_path / f"{cells}-{last}"), {"a": 1})
+        file = SavedRun(str(tmp_path / f"{cells}-{last}"), {"a": 1})
         saved = SavedState({}, file.save)
         with pytest.raises(Killed):
             fill = Counted(pair.m, last)
