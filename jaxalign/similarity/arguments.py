@@ -1,4 +1,9 @@
-"""Arguments -> arrays of one pair, and which of their axes is the batch."""
+"""Arguments -> arrays of one pair, and which of their axes is the batch.
+
+A gap cost is a number, an array of the batch shape, (..., m, n), or a pair (of
+the query's residues, of the target's) of numbers, vectors (..., m) and (..., n), or
+(..., m, n).
+"""
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -21,9 +26,6 @@ from jaxalign.similarity.arrays import (
     divided,
     map_batch,
 )
-
-# ------------------------------------------------------------------------------
-# The similarity that a caller gives -> an array of scores, or ``Factors``.
 
 # One array, or a tuple of those that it is made of.
 Similarity = jax.typing.ArrayLike | tuple[Any, ...]
@@ -165,13 +167,6 @@ def _check_codes(codes: Any, side: str, size: int, lengths: Any, k: int) -> None
     if wrong.size:
         raise UsageError(f"{side} code {wrong[0]}: the matrix has {size} of them")
 
-
-# ------------------------------------------------------------------------------
-# The options ``gap_open`` and ``gap_extend`` of a function of similarities, checked.
-#
-# A cost is a number, an array of the batch shape, (..., m, n), or a pair (of the
-# query's residues, of the target's) of numbers, vectors (..., m) and (..., n), or (...,
-# m, n).
 
 # A gap cost: one, or a pair (of the query's residues, of the target's).
 GapCost = jax.typing.ArrayLike | Sequence[Any]
@@ -317,9 +312,6 @@ def _check_numbers(opening: np.ndarray, extending: np.ndarray) -> None:
             f"{opening[wrong][0]:g}: extending may not cost more than opening"
         )
 
-
-# ------------------------------------------------------------------------------
-# The option ``band`` of a function of similarities, checked.
 
 # A half width, or (first columns, last columns) of the query's residues.
 Band = int | tuple[Any, Any] | None

@@ -235,7 +235,7 @@ class Weights(NamedTuple):
     """The numbers that score an alignment; arrays of one floating dtype.
 
     ``similarity`` (M, N); ``opening``, ``extending`` the gap costs; ``overhang`` the
-    costs at the ends (``similarity.overhang``).
+    costs at the ends.
     """
 
     similarity: Any  # or ``Factors``, or None in gradients

@@ -1,4 +1,4 @@
-"""One triple on the device: regions of its table as boxes (``triples.dp.boxes``), and
+"""One triple on the device: regions of its table as boxes (``dp.recurrence``), and
 their fills.
 
 Inside, the sequences are ordered by length, the longest last: planes lie over

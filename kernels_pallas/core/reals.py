@@ -59,19 +59,10 @@ def fragment_of(body: str, *values: jax.Array, alone: bool = True):
         operands = [_scalar(x) for x in arrays]
         kinds = ",".join(["=f"] + ["f"] * len(operands))
         out = llvm.inline_asm(f32, operands, body, kinds, has_side_effects=not alone)
-        return _number(mgpu, ir, vector, out)
+        number = vector.broadcast(ir.VectorType.get((1,), f32), out)
+        return fragment(mgpu, number, WORD_LAYOUT.to_mgpu(), signed=None)
 
     return run(*values)
-
-
-def _number(mgpu: Any, ir: Any, vector: Any, value: Any):
-    import numpy as np
-
-    registers = np.empty((1,), dtype=object)
-    kind = ir.VectorType.get((1,), ir.F32Type.get())
-    registers[0] = vector.broadcast(kind, value)
-    layout = WORD_LAYOUT.to_mgpu()
-    return mgpu.FragmentedArray(_registers=registers, _layout=layout, _is_signed=None)
 
 
 def _scalar(array: Any):

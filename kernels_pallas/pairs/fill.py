@@ -220,7 +220,7 @@ def fill_step(view, k, rows, t, carry):
 
 def _cells(th, table, values, s):
     """U and F of all rows, U and E of the last row, and the best, after the U columns
-    of a step (``core.fused``)."""
+    of a step (``core.reals``)."""
     # Letters of the 2011 paper; U = H - open is stored in place of H.
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])

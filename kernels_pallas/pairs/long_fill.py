@@ -535,7 +535,7 @@ def _below(view: LongView, out: tuple, packed) -> tuple:
 
 
 def _cells(th, table, values, s: LongFill, columns: int):
-    """Some columns of K rows (``core.fused``)."""
+    """Some columns of K rows (``core.reals``)."""
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])      skewed: extend is 0
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
     # H[i,j] = max(U[i-1,j-1] + (S + open), E[i,j], F[i,j])     local: and 0

@@ -264,7 +264,7 @@ def long_fits_packed(
 
 @dataclass(frozen=True)
 class LongArithmetic:
-    """Values as the cells of a step need them (``core.fused``)."""
+    """Values as the cells of a step need them (``core.reals``)."""
 
     th: Any  # Threads, or an Emitter
     s: LongFill
@@ -393,13 +393,13 @@ class LongNumberForm:
 
 
 def largest(th: Any, _: Any, words: tuple, s: LongFill):
-    """The largest of some values, of each lane (``core.fused``)."""
+    """The largest of some values, of each lane (``core.reals``)."""
     v = LongArithmetic(th, s)
     return th.words(reduce(th.maximum, map(v.read, words)))
 
 
 def shifted(th: Any, _: Any, values: Any):
-    """Values of another base (``core.fused``): U, gaps, and a word in which the highest
+    """Values of another base (``core.reals``): U, gaps, and a word in which the highest
     bits of halves say that a U was lost.
 
     values : U, gaps, and words of two numbers each: minus what was real, minus what is

@@ -198,7 +198,7 @@ def refill(view, k, g, x, last, keep, visit, state):
     """Fill a tile again, from its first column up to the padded column ``last``.
 
     ``keep(th, cells)`` makes a tuple of words of every column, of (H, E, F) of its K
-    rows with their tags, where ``th`` is that of a fused function (``core.fused``); it
+    rows with their tags, where ``th`` is that of a fused function (``core.reals``); it
     has ``keep.count`` words.
 
     ``visit(state, slot, column, kept, active)`` sees every column: its place in the

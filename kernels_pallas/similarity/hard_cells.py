@@ -259,7 +259,7 @@ def _signed(bits: int) -> int:
 
 
 # ------------------------------------------------------------------------------
-# The cells of a lane's row, as one primitive (``core.fused``).
+# The cells of a lane's row, as one primitive (``core.reals``).
 #
 # The recurrence and its ties are those of the plain form of
 # ``jaxalign.similarity.hard.dp.fill``.

@@ -1,5 +1,6 @@
 """The public functions that find the best alignments of a similarity, from a network,
-say."""
+say.
+"""
 
 from __future__ import annotations
 
@@ -225,9 +226,6 @@ def _narrow(x: jax.Array) -> jax.Array:
     """Numbers of 8 and 16 bits as they are: a fill reads them so."""
     return x if x.dtype.name in engine.DTYPES else arguments.floating(x)
 
-
-# ------------------------------------------------------------------------------
-# Two profiles -> the similarity of their positions.
 
 ProfileMethod = Literal["average", "log_average"]
 UNIT = float(np.log(2) / 2)  # of BLOSUM62 and of other matrices in half bits, in nats

@@ -1,4 +1,10 @@
-"""Alignments of scored pairs: one pair, and one program for a batch of them."""
+"""Alignments of scored pairs: one pair, and one program for a batch of them.
+
+**The hard kernels** are a JAX primitive. One function of a batch of tables, as the
+kernels of ``similarity.hard`` take them: scores (B, m, n), gap costs (B, 4), borders
+(B, m + 1) and (B, n + 1), rules (B, 3). ``vmap`` adds its axes to B. Devices without
+the kernels take ``hard.dp.fill``.
+"""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -23,13 +29,6 @@ from jaxalign.similarity.band import empty_fits, overhang_costs, without_band
 from jaxalign.similarity.costs import Overhang, Weights, cost_at, no_overhang, overhang
 from jaxalign.similarity.hard.dp import fill, several_best
 from jaxalign.similarity.hard.dp.several_best import SeveralPaths
-
-# ------------------------------------------------------------------------------
-# The hard kernels as a JAX primitive: what ``vmap`` and other devices do with it.
-#
-# One function of a batch of tables, as the kernels of ``similarity.hard`` take them:
-# scores (B, m, n), gap costs (B, 4), borders (B, m + 1) and (B, n + 1), rules (B, 3).
-# ``vmap`` adds its axes to B. Devices without the kernels take ``hard.dp.fill``.
 
 DTYPES = ("int8", "int16", "float16", "bfloat16", "float32")
 MAX_ROWS = 2**31 - 1  # of all tables of a batch together

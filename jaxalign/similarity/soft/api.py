@@ -349,10 +349,6 @@ def _model(
     return prepare(model["similarity"], lengths, SimilarityOptions(**numbers, **shared))
 
 
-# ------------------------------------------------------------------------------
-# The public function that makes one alignment of a posterior.
-
-
 @overload
 def mea_alignment(
     posterior: np.ndarray,

@@ -1,4 +1,22 @@
-"""The soft functions of one pair, and one program for a batch of them."""
+"""The soft functions of one pair, and one program for a batch of them.
+
+**Slopes** are derivatives of the score by a few numbers, or along one direction, with
+gradients of their own. The gradient of a slope u . dF/dx is the product of the Hessian
+with u, and the Hessian is symmetric: one forward-mode pass through the gradient finds
+it. That needs the memory of a gradient; reverse mode through a gradient would keep all
+that it computes.
+
+**Divergence.** With scores s_p, s_q of an alignment under two models,
+
+    KL(p, q) = (F_q / T_q - F_p / T_p) + E_p[s_p / T_p - s_q / T_q]
+
+A score is linear in the similarity and in the costs of gaps between pairs, so its
+expectation is a derivative of F_p along them. It is not linear in what hangs over where
+both starts, or both ends, are free: the smaller of two costs counts, and p and q may
+disagree about which that is. There the cost of every cell of the table is a variable of
+its own (``costs.by_cell``), and so is always the score of the alignment without
+pairs: in these the score is linear.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -33,15 +51,6 @@ from jaxalign.similarity.soft.options import (
     Settings,
     SoftPair,
 )
-
-# ------------------------------------------------------------------------------
-# Derivatives of the soft score by a few numbers, or along one direction, and their
-# gradients.
-#
-# The gradient of a slope u . dF/dx is the product of the Hessian with u, and the
-# Hessian is symmetric: one forward-mode pass through the gradient finds it. That needs
-# the memory of a gradient; reverse mode through a gradient would keep all that it
-# computes.
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -151,21 +160,6 @@ def _dot(gradient: dict, tangents: dict, like: jax.Array):
 
 def _leaves(tree: Any):
     return jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, SymbolicZero))
-
-
-# ------------------------------------------------------------------------------
-# How far two models of one pair are from each other.
-#
-# With scores s_p, s_q of an alignment under two models,
-#
-#     KL(p, q) = (F_q / T_q - F_p / T_p) + E_p[s_p / T_p - s_q / T_q]
-#
-# A score is linear in the similarity and in the costs of gaps between pairs, so its
-# expectation is a derivative of F_p along them. It is not linear in what hangs over
-# where both starts, or both ends, are free: the smaller of two costs counts, and p and
-# q may disagree about which that is. There the cost of every cell of the table is a
-# variable of its own (``overhang.by_cell``), and so is always the score of the
-# alignment without pairs: in these the score is linear.
 
 
 def model_divergence(

@@ -1,4 +1,5 @@
-"""Two sequences whose pairs are scored one by one: anti-diagonals and directions.
+"""Two sequences whose pairs are scored one by one: anti-diagonals, directions, and the
+walk back along them.
 
 ``wavefront`` reads a substitution matrix; here every pair of positions has a score of
 its own, and gap costs may depend on the place. Two forms fill the table:
@@ -12,7 +13,7 @@ have it, so a gap never opens anew where it could be extended:
 
 *Ordered*, for costs by cell and for ``adjacent_gaps=False``: the soft model
 (``soft.dp.scan``) with max in place of log-sum-exp. A path begins and ends with a pair,
-overhangs have a cost (``similarity.overhang``), and between two pairs the query's
+overhangs have a cost (``similarity.costs``), and between two pairs the query's
 residues come first, since costs by cell depend on the order:
 
     P[i,j] = s[i,j] + B[i-1,j-1]        E[i,j] = max(E[i-1,j] - ext,        P[i-1,j]  - open)
@@ -230,9 +231,6 @@ def _code(
     kind |= jnp.where(up_extends, GO_UP, 0) | jnp.where(left_extends, GO_LEFT, 0)
     return kind | jnp.where(to_pair, TO_PAIR, 0)
 
-
-# ------------------------------------------------------------------------------
-# From the directions of ``fill`` to partners: a walk back from the end cell.
 
 # What a path must do next, beside UP, LEFT and PAIR: as H says, or pair or other gap.
 FREELY, AFTER_GAP = 0, 4

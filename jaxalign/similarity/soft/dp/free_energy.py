@@ -9,6 +9,13 @@ The derivative is written out (``soft.dp.scan.reverse``): one more wavefront ins
 autodiff through the first, with shares that are normalised cell by cell. The rule is a
 ``custom_jvp``, linear in the tangents, so ``jvp``, ``vjp``, ``vmap`` and ``hessian``
 follow. Miyazawa 1995 and Mensch and Blondel 2018 give the mathematics.
+
+**The posterior** has derivatives in both modes. Its Jacobian is a part of the Hessian
+of the soft score, hence the transpose of another part: P moves with S, costs and
+temperature as their expectations move with S. Forward mode is one forward-mode pass
+through the gradient of the score, and reverse mode is the same pass along the
+cotangent. A JAX primitive says so, since autodiff would transpose the pass and keep all
+that it computes.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad
 
 from jaxalign.similarity.arrays import (
     COSTLY,
@@ -28,6 +35,7 @@ from jaxalign.similarity.arrays import (
     Gap,
     ModeRules,
     alike,
+    batch_primitive,
     unskew,
 )
 from jaxalign.similarity.band import BandTable
@@ -282,15 +290,6 @@ def from_names(named: dict) -> Weights:
     )
 
 
-# ------------------------------------------------------------------------------
-# The posterior of one pair, and its derivatives in both modes.
-#
-# Its Jacobian is a part of the Hessian of the soft score, hence the transpose of
-# another part: P moves with S, costs and temperature as their expectations move with S.
-# Forward mode is one forward-mode pass through the gradient of the score, and reverse
-# mode is the same pass along the cotangent. A JAX primitive says so, since autodiff
-# would transpose the pass and keep all that it computes.
-
 PAIRS = ("similarity",)
 
 
@@ -324,10 +323,6 @@ def _posterior_jvp(block: Block, primals: tuple[Any, ...], tangents: tuple[Any, 
         batches=0,
     )
     return p, change
-
-
-product = Primitive("soft_curvature")
-product.multiple_results = True
 
 
 def _product(
@@ -378,6 +373,7 @@ def _shapes(*arrays: Any, tree: Any, into: tuple[str, ...], **_: Any):
 
 
 def _batched(
+    primitive: Primitive,
     arrays: Sequence[jax.Array],
     axes: Sequence[int | None],
     *,
@@ -393,7 +389,7 @@ def _batched(
         else jnp.moveaxis(x, axis, 0)
         for x, axis in pairs
     ]
-    values = product.bind(*arrays, batches=batches + 1, **settings)
+    values = primitive.bind(*arrays, batches=batches + 1, **settings)
     return values, [0] * len(values)
 
 
@@ -434,11 +430,6 @@ def _transposed(
     return [None] * len(tables) + out
 
 
-product.def_impl(
-    lambda *arrays, **settings: jax.jit(partial(product.bind, **settings))(*arrays)
-)
-product.def_abstract_eval(_shapes)
-batching.primitive_batchers[product] = _batched
+product = batch_primitive("soft_curvature", _shapes, _product, _product, _batched)
 ad.primitive_jvps[product] = _jvp
 ad.primitive_transposes[product] = _transposed
-mlir.register_lowering(product, mlir.lower_fun(_product, multiple_results=True))

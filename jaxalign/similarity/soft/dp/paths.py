@@ -1,4 +1,5 @@
-"""Single alignments under the soft model: the score of one, and random ones.
+"""Single alignments under the soft model: the score of one, random ones, and the one of
+maximum expected accuracy.
 
 An alignment is the vector of *partners*: for each residue of the query the residue of
 the target it is paired with (from 0, rising), -1 for none.
@@ -192,13 +193,6 @@ def _walk(
     i, j, ended = begin
     state = begun((i, j, jnp.int32(MATCH), ended, partners), table.rules.m)
     return jax.lax.scan(step, state, noise)[0][4]
-
-
-# ------------------------------------------------------------------------------
-# The alignment of maximum expected accuracy, as a program.
-#
-# ``model.pairing.most_accurate`` with the same ties: a longest common subsequence with
-# weights, where gaps cost nothing.
 
 
 def most_accurate(gain: jax.Array, m: jax.Array, n: jax.Array):

@@ -6,6 +6,13 @@ stands against a gap; F, residue j of the target does. Between two pairs all E c
 before all F, so that a set of pairs is exactly one path. Everything is divided by the
 temperature, and the values of diagonal d are kept relative to a base, an integer near
 their largest: float32 then keeps its digits however long the sequences are.
+
+**In little memory** most diagonals are computed again in the reverse pass. The forward
+pass keeps the carry into every block of diagonals. The scores of a block are read from
+the table, and its posterior is added to one, so that neither is kept by diagonals.
+Where the similarity is given as vectors, the scores of a block are computed from them,
+and its posterior is multiplied with them at once: then no array has the size of the
+table.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,10 +36,6 @@ from jaxalign.similarity.arrays import (
 )
 from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.costs import Costs, CostTable, Weights
-
-# ------------------------------------------------------------------------------
-# Functions that stand in for the two passes of ``soft.dp.free_energy``: compiled for a
-# device.
 
 
 class Kernels(NamedTuple):
@@ -84,10 +87,6 @@ def _unit(temperature: jax.Array):
     exponent = jnp.floor(-jnp.log2(jax.lax.stop_gradient(temperature)))
     bits = (jnp.clip(exponent, 0, 100).astype(jnp.int32) + 127) << 23
     return jax.lax.bitcast_convert_type(bits, jnp.float32)
-
-
-# ------------------------------------------------------------------------------
-# One pair as the loops of ``soft.dp.scan`` see it: rows by diagonal.
 
 
 def diagonals(
@@ -365,16 +364,6 @@ def xlogx(p: jax.Array):
     """
     return p * jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny ** (1 / 3)))
 
-
-# ------------------------------------------------------------------------------
-# Soft alignment in little memory: most diagonals are computed again in the reverse
-# pass.
-#
-# The forward pass keeps the carry into every block of diagonals. The scores of a block
-# are read from the table, and its posterior is added to one, so that neither is kept by
-# diagonals. Where the similarity is given as vectors, the scores of a block are
-# computed from them, and its posterior is multiplied with them at once: then no array
-# has the size of the table.
 
 BLOCK_DIAGONALS = 64  # computed anew at a time
 VECTORS = ("query_vectors", "target_vectors")
