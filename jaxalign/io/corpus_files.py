@@ -1,7 +1,8 @@
 """A corpus of sequences in one or more files, read block by block, never whole.
 
 A corpus is a FASTA file, plain or compressed, an index that ``jaxalign index`` made, or
-a folder of such files, which are read in the order of their names.
+a folder of such files, which are read in the order of their names. ``pieces`` copies
+some records of a FASTA file as they stand there, headings whole.
 """
 
 import os
@@ -112,9 +113,6 @@ def _refuse_repeated(path: str, block: Sequences, known: NameHashes) -> None:
             "before it; names, the first word of each header, must differ"
         )
 
-
-# ------------------------------------------------------------------------------
-# Write some records of a FASTA file as they stand there, headings whole.
 
 WIDTH = 60
 

@@ -1,4 +1,8 @@
-"""One alignment of two sequences: spans, operations, counts, rescoring."""
+"""One alignment of two sequences: spans, operations, counts, rescoring.
+
+*Partners* of an alignment are another form: int32 (m,), for each residue of the query
+the residue of the target it is paired with (from 0, rising), -1 for none.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -259,13 +263,6 @@ def _biotite_sequence(text: str, scoring: Scoring):
     return seq.GeneralSequence(seq.LetterAlphabet(scoring.alphabet.letters), text)
 
 
-# ------------------------------------------------------------------------------
-# Alignments as pairs of positions: most accurate pairs of a posterior, operations.
-#
-# *Partners* of an alignment: int32 (m,), for each residue of the query the residue of
-# the target it is paired with (from 0, rising), -1 for none.
-
-
 def most_accurate(posterior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
     """The alignment with the largest sum of ``posterior - threshold`` over its pairs.
 
@@ -290,12 +287,7 @@ def most_accurate(posterior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
         row = np.maximum(best[i, 1:], best[i, :-1] + gain[i])
         np.maximum.accumulate(row, out=best[i + 1, 1:])
         np.maximum(best[i + 1, 1:], 0, out=best[i + 1, 1:])
-    return _trace(best, gain)
-
-
-def _trace(best: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    i, j = gain.shape
-    partners = np.full(i, -1, np.int32)
+    i, j, partners = m, n, np.full(m, -1, np.int32)
     while i and j:
         if best[i, j] == best[i - 1, j]:
             i -= 1

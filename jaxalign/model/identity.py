@@ -16,6 +16,24 @@ target      the target
 Of a filter there is one formula for the host (numpy, exact) and for a device
 (``xp=jax.numpy``, float32 with a slack, so that it drops only what the host would drop
 too).
+
+``IdentityBound`` proves that a pair cannot reach an identity, before it is aligned. The
+identical pairs of an alignment are a common subsequence of the two sequences, in every
+mode and with every scoring, so no alignment has more of them than the longest common
+subsequence (LCS), nor than the shorter length. Over the least denominator that the
+lengths m and n leave, that is the largest identity a pair can have. Quotients of
+float64 rise with the count and fall with the denominator, so what the bound has below
+the cut is below it in ``share`` too. The least denominators are
+
+==========================  =============================================
+shorter, longer, mean       itself
+query, target               itself
+full                        max(m, n): both sequences are in it, whole
+alignment                   what a side has in the alignment for certain:
+                            all of it where neither of its ends is free,
+                            or what a ``min_cov`` of that side asks for
+aligned                     nothing
+==========================  =============================================
 """
 
 from dataclasses import dataclass, replace
@@ -235,28 +253,6 @@ def check_coverage(min_cov: float | None, mode: str, free: frozenset) -> None:
         )
 
 
-# ------------------------------------------------------------------------------
-# A proof that a pair cannot reach an identity, before it is aligned.
-#
-# The identical pairs of an alignment are a common subsequence of the two sequences, in
-# every mode and with every scoring, so no alignment has more of them than the longest
-# common subsequence (LCS), nor than the shorter length. Over the least denominator that
-# the lengths m and n leave, that is the largest identity a pair can have. Quotients of
-# float64 rise with the count and fall with the denominator, so what is below the cut
-# here is below it in ``model.identity`` too.
-#
-# ==========================  =============================================
-# denominator                 the least it can be
-# ==========================  =============================================
-# shorter, longer, mean       itself
-# query, target               itself
-# full                        max(m, n): both sequences are in it, whole
-# alignment                   what a side has in the alignment for certain:
-#                             all of it where neither of its ends is free,
-#                             or what a ``min_cov`` of that side asks for
-# aligned                     nothing
-# ==========================  =============================================
-
 SIDES = ("query", "target")
 WORDS = {
     "shorter": "min(m, n)",
@@ -355,7 +351,9 @@ def identity_bound(
         return None
     if filters.identity != "alignment":
         return IdentityBound(filters.identity, filters.min_identity)
-    inside = [side for side in SIDES if _lies_whole(side, mode, free)]
+    # A side lies in the alignment from end to end where neither of its ends is free.
+    ends = {side: {f"{side}_start", f"{side}_end"} for side in SIDES}
+    inside = [side for side in SIDES if mode != "local" and not ends[side] & free]
     covered = []
     if filters.min_cov is not None:
         sides_to_cover = SIDES if filters.coverage == "both" else (filters.coverage,)
@@ -366,11 +364,6 @@ def identity_bound(
     return IdentityBound(
         "alignment", filters.min_identity, *sides, filters.min_cov or 0
     )
-
-
-def _lies_whole(side: str, mode: str, free: frozenset) -> bool:
-    """Whether every residue of a side has a column."""
-    return mode != "local" and not {f"{side}_start", f"{side}_end"} & free
 
 
 def why_none(filters: Filters) -> str:

@@ -6,7 +6,24 @@ simulation, for some matrices and gap costs (Altschul and Gish, Methods in Enzym
 1996, 266:460; the values are those of NCBI BLAST 2.12, ``blast_stat.c``). The effective
 lengths m', n' take off the expected length of an alignment (Altschul, Bundschuh, Olsen
 and Hwa, Nucleic Acids Research 2001, 29:351). Where nothing is published the answer is
-nan, never a guess.
+nan, never a guess. Then ``fit`` takes lambda and K from the scores of one query.
+
+Scores of unrelated sequences follow the distribution of extreme values,
+
+    P(S >= x) = 1 - exp(-K m n exp(-lambda x)),
+
+with a query of m and a sequence of n residues. Pearson (1998, J. Mol. Biol. 276:71)
+estimates both from the scores of a search, and takes out the high scores of related
+sequences. Here the estimate is that of maximum likelihood: with w = m n, K is N /
+sum(w exp(-lambda S)), and lambda solves
+
+    1 / lambda = mean(S) - sum(w S exp(-lambda S)) / sum(w exp(-lambda S)),
+
+of which the right side less the left rises with lambda. A score that fewer than
+``UNRELATED`` of so many unrelated sequences would reach is taken out, and the rest is
+fitted again. The first fit is by quartiles, which a quarter of related sequences does
+not move far. Whether most of the scores were of unrelated sequences is seen from
+those of random ones: ``is_trustworthy``.
 """
 
 from math import exp, isfinite, log
@@ -207,27 +224,6 @@ def length_adjustment(m: int, residues: int, count: int, karlin: Parameters) -> 
 def _even(score: np.ndarray, karlin: Parameters):
     return np.floor(score / karlin.step) * karlin.step
 
-
-# ------------------------------------------------------------------------------
-# Lambda and K of local scores, fitted to the scores of one query where no table has
-# them.
-#
-# Scores of unrelated sequences follow the distribution of extreme values,
-#
-#     P(S >= x) = 1 - exp(-K m n exp(-lambda x)),
-#
-# with a query of m and a sequence of n residues. Pearson (1998, J. Mol. Biol. 276:71)
-# estimates both from the scores of a search, and takes out the high scores of related
-# sequences. Here the estimate is that of maximum likelihood: with w = m n, K is N /
-# sum(w exp(-lambda S)), and lambda solves
-#
-#     1 / lambda = mean(S) - sum(w S exp(-lambda S)) / sum(w exp(-lambda S)),
-#
-# of which the right side less the left rises with lambda. A score that fewer than
-# ``UNRELATED`` of so many unrelated sequences would reach is taken out, and the rest is
-# fitted again. The first fit is by quartiles, which a quarter of related sequences does
-# not move far. Whether most of the scores were of unrelated sequences is seen from
-# those of random ones: ``is_trustworthy``.
 
 UNRELATED = 0.01
 LEAST_SCORES = 30  # fewer say too little

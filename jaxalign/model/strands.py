@@ -1,4 +1,10 @@
-"""The two strands of a nucleic acid: which are meant, and reverse complements."""
+"""The two strands of a nucleic acid, and whether letters look like nucleotides.
+
+Letters do where there are 20 or more, all of them IUPAC codes of nucleotides, nine
+tenths of them A, C, G, T, U or N, and three of the four bases among them. A third of a
+protein's residues are letters that stand for no nucleotide (E, F, I, L, P, Q), and only
+a quarter are A, C, G, T or N: chance makes no DNA of a protein of 20 residues.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -6,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.alphabet import DNA, Alphabet, Sequences
+from jaxalign.model.alphabet import DNA, Alphabet, Sequences, as_ascii
 from jaxalign.model.choices import Strand
 from jaxalign.model.scoring import Scoring, preset
 
@@ -90,15 +96,6 @@ def other_strand(text: str, alphabet: Alphabet) -> str:
     return alphabet.decode(codes[::-1])
 
 
-# ------------------------------------------------------------------------------
-# Do these letters look like nucleotides? For a word before they are scored as protein.
-#
-# They do where there are 20 letters or more, all of them IUPAC codes of nucleotides,
-# nine tenths of them A, C, G, T, U or N, and three of the four bases among them. A
-# third of a protein's residues are letters that stand for no nucleotide (E, F, I, L, P,
-# Q), and only a quarter are A, C, G, T or N: chance makes no DNA of a protein of 20
-# residues.
-
 LEAST_LETTERS = 20
 LEAST_BASES = 0.9  # the share of A, C, G, T, U and N
 BASES = ("A", "C", "G", "TU")
@@ -135,8 +132,9 @@ def look_nucleic(texts: Iterable[np.ndarray]) -> bool:
 
 def has_uracil(texts: Sequence[np.ndarray]) -> bool:
     """Whether there is a U and no T: RNA."""
-    uracil = [np.isin(text, _codes("U")).any() for text in texts]
-    return any(uracil) and not any(np.isin(text, _codes("T")).any() for text in texts)
+    uracil, thymine = as_ascii("Uu"), as_ascii("Tt")
+    u = any(np.isin(text, uracil).any() for text in texts)
+    return u and not any(np.isin(text, thymine).any() for text in texts)
 
 
 def letters_of(sequences: Sequences) -> Iterator[np.ndarray]:
@@ -146,13 +144,9 @@ def letters_of(sequences: Sequences) -> Iterator[np.ndarray]:
         yield letters[sequences.codes[start : start + BLOCK]]
 
 
-def _codes(letters: str) -> np.ndarray:
-    return np.frombuffer((letters + letters.lower()).encode(), np.uint8)
-
-
 def _marked(letters: str) -> np.ndarray:
     table = np.zeros(256, bool)
-    table[_codes(letters)] = True
+    table[as_ascii(letters + letters.lower())] = True
     return table
 
 

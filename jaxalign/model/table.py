@@ -1,10 +1,15 @@
-"""Many alignments as columns: numpy arrays, no object a pair."""
+"""Many alignments as columns: numpy arrays, no object a pair.
+
+``lettered`` makes a table of alignments by position, and ``by_strands`` and
+``along_plus`` are for both strands of queries: as sequences, and as rows that say
+their strand.
+"""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, get_args, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 
@@ -356,20 +361,12 @@ def join(tables: Iterable[Table], info: dict) -> Table:
     table = replace(tables[0], columns=columns, info=info, implementation=named)
     if table.operations is None:
         return table
-    runs, offsets = zip(*map(_paths, tables), strict=True)
-    counts = np.concatenate([np.diff(x) for x in offsets])
+    paths: list[Any] = [(t.operations, t.operation_offsets) for t in tables]
+    runs = np.concatenate([runs for runs, _ in paths])
+    counts = np.concatenate([np.diff(offsets) for _, offsets in paths])
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return replace(table, operations=np.concatenate(runs), operation_offsets=offsets)
+    return replace(table, operations=runs, operation_offsets=offsets)
 
-
-def _paths(table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """The runs of the paths of a table, and their offsets."""
-    assert table.operations is not None and table.operation_offsets is not None
-    return table.operations, table.operation_offsets
-
-
-# ------------------------------------------------------------------------------
-# Alignments by position, and the letters that stand there, as a table.
 
 COUNTS = ("identities", "columns", "gap_openings", "gaps")
 
@@ -420,10 +417,6 @@ def lettered(
         operations=np.concatenate([np.zeros(0, np.uint32), *runs]).astype(np.uint32),
         operation_offsets=offsets.astype(np.int64),
     )
-
-
-# ------------------------------------------------------------------------------
-# Both strands of queries as sequences, and rows of a table that say their strand.
 
 
 def by_strands(queries: Sequences, strands: tuple[int, ...]) -> Sequences:

@@ -12,6 +12,8 @@ maps, some 40 of one box of three sequences with JAX 0.12 and 180 with 0.10. Lin
 a process have 65,530 (``vm.max_map_count``), and XLA ends a process that is refused
 one. Programs of pairs come in few sizes; those of triples come in thousands, and are
 forgotten where maps run short (``programs``).
+
+Of a Ray cluster there are a connection, what one task gets, and results as they arrive.
 """
 
 import os
@@ -212,19 +214,16 @@ def parse_bytes(size: Any) -> int:
     UsageError
         Not a size of a byte or more.
     """
-    count: Any = _bytes_of(size) if isinstance(size, str) else size
+    count: Any = size
+    if isinstance(size, str):
+        match = SIZE.fullmatch(size.lower())
+        if not match:
+            raise UsageError(f"memory budget {size!r}: write it as 2GiB or 500MB")
+        count = float(match[1]) * BYTES_OF_PREFIX[match[2]]
     is_number = isinstance(count, NUMBERS) and not isinstance(count, bool)
     if not is_number or not 1 <= count < inf:
         raise UsageError(f"memory budget {size!r}: a size of 1 byte or more is needed")
     return int(count)
-
-
-def _bytes_of(text: str) -> float:
-    """The bytes of a number with a unit."""
-    match = SIZE.fullmatch(text.lower())
-    if not match:
-        raise UsageError(f"memory budget {text!r}: write it as 2GiB or 500MB")
-    return float(match[1]) * BYTES_OF_PREFIX[match[2]]
 
 
 def budget_of(size: Any = None) -> int:
@@ -267,10 +266,6 @@ def maps_run_short() -> bool:
     return MAPS.read_bytes().count(b"\n") > MAX_MEMORY_MAPS
 
 
-# ------------------------------------------------------------------------------
-# Lengths of sequences: in order, and rounded up so that few programs serve all.
-
-
 def by_length(lengths: np.ndarray) -> np.ndarray:
     """Indices, longest first, stable."""
     lengths = np.asarray(lengths)
@@ -287,9 +282,6 @@ def bucket(length: int, step: int = 2, size: int = 64) -> int:
         size *= step
     return size
 
-
-# ------------------------------------------------------------------------------
-# A Ray cluster: a connection, what one task gets, and results as they arrive.
 
 COPIED_VARIABLES = (  # of the environment, to every worker
     "JAXALIGN_CACHE_DIR",
