@@ -180,6 +180,15 @@ def test_any_letters(way):
     np.testing.assert_array_equal(graph, np.where(full <= 8, full, 0))
 
 
+@pytest.mark.parametrize("way", ["lanes"], indirect=True)
+@pytest.mark.parametrize("some", ["AC", "ACGT"])
+def test_the_letter_that_pads_is_none_of_a_full_alphabet(way, some):
+    texts = [text(n, some) for n in RNG.integers(1, 40, 40)]
+    queries, targets = [some, *texts[:20]], [some, *texts[20:]]
+    want = [by_rows(a, b) for a, b in zip(queries, targets, strict=True)]
+    assert jaxalign.edit_distance(queries, targets).tolist() == want
+
+
 @pytest.mark.parametrize("some", ["BCDEFGHI", "ACGTacgt", "AC\u4e00\u00e9", "A"])
 def test_codes_are_the_same_for_the_same_letter(some, monkeypatch):
     monkeypatch.setattr(alphabet, "FEW", 2)
