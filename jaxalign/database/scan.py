@@ -166,7 +166,7 @@ def _room(task: Task) -> int:
 
 
 def outlined(task: Task, block: Sequences, kernels: Any) -> None:
-    """The programs of a scan of a block on a GPU (``runtime.program_outline``)."""
+    """The programs of a scan of a block on a GPU (``runtime.programs.outline``)."""
     task = replace(task, targets=block, top=_places(task, len(block)))
     shape, dtype = (_room(task), task.top), _dtype(task, None)
     best = best_hits.BestHits._make(

@@ -181,7 +181,7 @@ def profile_of(
 
 def log_odds(letters: np.ndarray, pseudocounts: float) -> np.ndarray:
     """ln(Q / P) of the residues, (m, 20), as PSI-BLAST has them
-    (``model.profile_counts``); 0 at a position at which no row has one."""
+    (``model.profile``); 0 at a position at which no row has one."""
     share = profile.row_weights(letters, "henikoff")
     known = (letters >= 0).any(0)
     odds = np.zeros((letters.shape[1], RESIDUES))

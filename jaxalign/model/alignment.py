@@ -23,7 +23,7 @@ COUNTS = ("identities", "columns", "gap_openings", "gaps")
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """An alignment and its score, an ``AlignmentResult`` (``model.result``).
+    """An alignment and its score, an ``AlignmentResult`` (``model.frames``).
 
     ``operations`` (uint32 runs, ``length << 4 | operation``; M is 0, I 1 and D 2)
     cover the core, from start cell to end cell; residues that

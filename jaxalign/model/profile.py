@@ -94,7 +94,7 @@ def sequence(family: Family, k: int) -> np.ndarray:
 
 
 def partners(family: Family, i: int, j: int) -> np.ndarray:
-    """Partners of row ``i`` in row ``j`` (see ``model.pairing``), int32 (m,).
+    """Partners of row ``i`` in row ``j`` (see ``model.alignment``), int32 (m,).
 
     Examples
     --------

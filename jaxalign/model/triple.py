@@ -19,7 +19,7 @@ SIGNS = {"three": "*", "similar": ":", "two": ".", "none": " "}
 
 @dataclass(frozen=True, eq=False)
 class TripleAlignment:
-    """An alignment of a, b and c, an ``AlignmentResult`` (``model.result``).
+    """An alignment of a, b and c, an ``AlignmentResult`` (``model.frames``).
 
     ``gapped`` are the three gapped rows that ``rows`` gives, None where no traceback
     was asked for; ``spans`` half-open and zero-based. In local mode rows and spans

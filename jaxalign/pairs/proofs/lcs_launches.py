@@ -136,7 +136,7 @@ class LcsLaunches:
         rows, columns : indices of queries and targets, or ``swapped`` of targets and
             queries, of one launch at most; longest first
         met : (rows,), how many of the columns each row meets
-        bound : ``model.identity_bounds.IdentityBound``
+        bound : ``model.identity.IdentityBound``
         """
         device = device or jax.devices()[0]
         given = rows, columns, met, bound, device, swapped
@@ -233,7 +233,7 @@ def _near_of(
 
 def outlined(launches: LcsLaunches) -> None:
     """The programs of launches of queries of all lengths
-    (``runtime.program_outline``)."""
+    (``runtime.programs.outline``)."""
     task = launches.task
     bound = identity_bound(task.filters, task.mode, task.free)
     assert bound is not None

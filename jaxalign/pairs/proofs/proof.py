@@ -2,7 +2,7 @@
 
 Three of them, the cheapest first: the ratio of the lengths, the shorter length as a
 bound on the identical pairs, the longest common subsequence (LCS) as a bound on them
-(``model.identity_bounds``). What two lengths prove is evaluated once for two lengths,
+(``model.identity``). What two lengths prove is evaluated once for two lengths,
 not for every pair.
 
 The pairs of a job come in blocks. A GPU counts common subsequences of some queries with

@@ -232,7 +232,7 @@ def most_accurate(gain: jax.Array, m: jax.Array, n: jax.Array):
 def spans_of(
     partners: jax.Array, m: jax.Array, n: jax.Array, free: Sequence[bool], local: bool
 ):
-    """Spans int32 (4,) of an alignment: ``model.pairing.written`` as a program.
+    """Spans int32 (4,) of an alignment: ``model.alignment.packed_path`` as a program.
 
     ``free`` : bools of query_start, query_end, target_start, target_end (static).
     """
