@@ -186,9 +186,10 @@ def _subsequences(
     rows : static, room for the letters of a query; 0: there is one group
     """
     if not rows:
-        first = jnp.int32(0)
-        zeros, _ = _lcs_sweep(lambda i, w: match(first, i, w), letters, shape, dtype)
-        return zeros.astype(jnp.int16)
+        sweep = _lcs_sweep(
+            lambda i, w: match(jnp.int32(0), i, w), letters, shape, dtype
+        )
+        return sweep[0].astype(jnp.int16)
     lanes = shape[1]
 
     def group(k: jax.Array, state: tuple[jax.Array, jax.Array]):

@@ -128,8 +128,12 @@ def lcs_block(
         counts[pairs] = lcs_of_long(queries, few[0], targets, few[1], alphabet)
     short = rows[~long[0]], columns[~long[1]]
     if len(short[0]) and len(short[1]):
-        rest = _short_block(queries, short[0], targets, short[1], alphabet)
-        counts[np.ix_(~long[0], ~long[1])] = rest
+        codes = stacked(targets, short[1], alphabet.size)
+        match = match_words(codes, alphabet.size, alphabet.wildcard_code)
+        step = max(STEP_PAIRS // len(short[1]), 1)
+        runs = (short[0][at : at + step] for at in range(0, len(short[0]), step))
+        blocks = [lcs(stacked(queries, x), queries.lengths[x], match) for x in runs]
+        counts[np.ix_(~long[0], ~long[1])] = np.concatenate(blocks)
     return counts
 
 
@@ -147,24 +151,6 @@ def _seconds(m: np.ndarray, n: np.ndarray, most: int) -> float:
     shorter, longer = np.minimum(m[:, None], n[None]), np.maximum(m[:, None], n[None])
     each = shorter * (LETTER + LETTER_WORD / WORD_BITS * longer)
     return together + float(each[alone].sum())
-
-
-def _short_block(
-    queries: CodedSequences,
-    rows: np.ndarray,
-    targets: CodedSequences,
-    columns: np.ndarray,
-    alphabet: "Alphabet",
-) -> np.ndarray:
-    """``lcs_block`` of sequences none of which is long."""
-    codes = stacked(targets, columns, alphabet.size)
-    match = match_words(codes, alphabet.size, alphabet.wildcard_code)
-    step = max(STEP_PAIRS // max(len(columns), 1), 1)
-    blocks = [np.zeros((0, len(columns)), np.int32)]
-    for at in range(0, len(rows), step):
-        few = rows[at : at + step]
-        blocks.append(lcs(stacked(queries, few), queries.lengths[few], match))
-    return np.concatenate(blocks)
 
 
 def lcs_of_long(
@@ -186,11 +172,11 @@ def lcs_of_long(
     def columns_of(side: int, sequences: CodedSequences, index: int) -> list[int]:
         """For each letter the places that hold it, as bits."""
         if (side, index) not in tables:
-            codes = sequences[index]
-            tables[side, index] = [
-                0 if letter == wildcard else _bits(codes == letter)
-                for letter in range(alphabet.size)
-            ]
+            codes, columns = sequences[index], [0] * alphabet.size
+            for letter in {*range(alphabet.size)} - {wildcard}:
+                octets = np.packbits(codes == letter, bitorder="little")
+                columns[letter] = int.from_bytes(octets.tobytes(), "little")
+            tables[side, index] = columns
         return tables[side, index]
 
     def of_pair(i: int, j: int) -> int:
@@ -207,11 +193,6 @@ def lcs_of_long(
 
     pairs = zip(i.tolist(), j.tolist(), strict=True)
     return np.fromiter((of_pair(*pair) for pair in pairs), np.int32, len(i))
-
-
-def _bits(flags: np.ndarray) -> int:
-    """Bit k of an integer is flag k."""
-    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def edit_seconds(m: np.ndarray, words: int) -> float:
