@@ -80,13 +80,13 @@ def child() -> None:
 
 def _watch_steps(spent: dict) -> None:
     """Time the steps of the verbs that align."""
-    from jaxalign.cli import job, search_job
+    from jaxalign.cli import pairs, search
     from jaxalign.pairs import api
 
     steps = (
-        (job, "read_inputs", "read"), (search_job, "read_inputs", "read"),
+        (pairs, "read_inputs", "read"), (search, "read_inputs", "read"),
         (api, "plan_of", "plan"), (api, "run_plan", "compute"),
-        (search_job, "_search", "compute"), (job, "write", "write"),
+        (search, "_search", "compute"), (pairs, "write", "write"),
     )  # fmt: skip
     for place, name, step in steps:
         setattr(place, name, partial(_timed, getattr(place, name), step, spent))

@@ -519,7 +519,10 @@ class TripleOptions(WatchTriples, PlanThree):
     """Every option of a function of three sequences, with its default."""
 
 
-def shared(options: object, *parts: type) -> dict[str, Any]:
-    """The values of the fields of some parts, by name, to make another record of."""
-    names = (name for each in parts for name in field_types(each))
-    return {name: getattr(options, name) for name in names}
+def shared(options: object, *parts: type, **others: Any) -> dict[str, Any]:
+    """The values of the fields of some parts, by name, to make another record of.
+
+    others : values of fields that ``options`` lacks, or has in another form
+    """
+    names = {name for each in parts for name in field_types(each)} - others.keys()
+    return {name: getattr(options, name) for name in names} | others

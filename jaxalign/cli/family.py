@@ -1,33 +1,182 @@
-"""``jaxalign family QUERY DB``: the relatives of a protein, aligned to it."""
+"""The straight line of ``jaxalign family``."""
 
-from typing import Annotated
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 
-from cyclopts import Parameter
+from jaxalign.cli import inputs, report, terminal
+from jaxalign.cli.derive import Given
+from jaxalign.cli.pairs import Messages
+from jaxalign.cli.request import devices_of, scoring_of
+from jaxalign.cli.terminal import answer_json
+from jaxalign.errors import UsageError
+from jaxalign.family import api
+from jaxalign.family.api import FamilyAlignment
+from jaxalign.io import output
+from jaxalign.io.source import sha256
+from jaxalign.model.show import counted
+from jaxalign.options import FamilyOptions, shared
 
-from jaxalign.cli.options import FamilyVerbOptions, Fasta
+SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
+IN_NAMES = "_.-"  # beside letters and digits, as ColabFold's files have it
 
 
-def family(
-    query: Annotated[Fasta, Parameter(name="QUERY")],
-    database: Annotated[Fasta, Parameter(name="DB")],
-    /,
-    *,
-    options: FamilyVerbOptions = FamilyVerbOptions(),  # noqa: B008
-) -> int:
-    """Find the relatives of QUERY in DB by iterated search, and align them to it.
+def family(options: Given) -> int:
+    """``jaxalign family QUERY DB``."""
+    query, database = options.query, options.database
+    # 1 check options and outputs, 2 read queries, 3 search, 4 write, 5 describe
+    chosen, scoring = settings(options), scoring_of(options.scoring)
+    api.check(chosen)
+    _check_output(query, database, options)
+    messages = Messages(options.quiet)
+    about = options.scoring, options.json, messages.warn
+    read = inputs.read((query,), scoring, *about)
+    inputs.check(database)
+    queries = read.sequences[0]
+    paths = _paths(options, queries.names)
+    messages.say(f"{scoring}; {len(queries):,} queries against {database}")
+    with terminal.reporting(options.progress, options.quiet) as tell:
+        watched = replace(chosen, progress=tell)
+        families = api.families_of(queries, database, scoring, watched)
+    for relatives, path in zip(families, paths, strict=True):
+        if path is not None:
+            relatives.write(path, options.format, options.force)
+        _describe(relatives, chosen, messages)
+    _warn_of_letters(families, database, messages)
+    if options.json:
+        answer_json(_about(families, read, database, chosen, messages))
+    return 0
 
-    The first pass searches by the sequence, the next ones by a profile of the hits,
-    until no hit is new. Every score is computed, nothing is prefiltered. The a3m is
-    what AlphaFold 3, Boltz and ColabFold read. Without relatives it has one sequence.
 
-    Parameters
-    ----------
-    query
-        FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. Of several
-        records the output is a folder, with a file for each.
-    database
-        FASTA, read in blocks and never held whole, or what `jaxalign index` made.
+def settings(given: Given) -> FamilyOptions:
+    """The options of the search."""
+    unknown, devices = given.scoring.unknown, devices_of(given)
+    own = {"unknown": unknown, "devices": devices, "progress": None}
+    return FamilyOptions(**shared(given, FamilyOptions, **own))
+
+
+def _check_output(query: str, database: str, options: Given) -> None:
+    """Refuse what can be, before anything is read."""
+    wanted = options
+    if query == database == "-":
+        raise UsageError("'-' twice: standard input can be read once")
+    if wanted.json and wanted.out == output.STDOUT:
+        raise UsageError("--json takes standard output: the alignment needs -o FILE")
+    if wanted.out and not _is_folder(wanted.out):
+        api.format_of(wanted.out, wanted.format)
+        output.check(wanted.out, wanted.force)
+        output.check_inputs(wanted.out, (query, database, options.scoring.matrix))
+
+
+def _is_folder(out: str) -> bool:
+    return out.endswith("/") or os.path.isdir(out)
+
+
+def _paths(options: Given, names: Sequence[str]) -> Sequence[str | None]:
+    """Where the alignment of each query goes.
+
+    Raises
+    ------
+    UsageError
+        Several queries and no folder, or two of them with one file.
     """
-    from jaxalign.cli import family_job
+    wanted = options
+    if wanted.out is None and wanted.json:
+        return [None] * len(names)
+    out = wanted.out or output.STDOUT
+    if not _is_folder(out):
+        if len(names) != 1:
+            raise UsageError(f"{len(names)} queries need a folder of files: -o FOLDER/")
+        return [out]
+    os.makedirs(out, exist_ok=True)
+    suffix = SUFFIXES[wanted.format or "a3m"]
+    paths = [os.path.join(out, _file_name(name) + suffix) for name in names]
+    for path, name in zip(paths, names, strict=True):
+        if paths.count(path) > 1:
+            raise UsageError(f"{path}: the file of {name} and of another query")
+        output.check(path, wanted.force)
+    return paths
 
-    return family_job.run(query, database, options)
+
+def _file_name(name: str) -> str:
+    return "".join(x if x.isalnum() or x in IN_NAMES else "_" for x in name)
+
+
+def _describe(family: FamilyAlignment, chosen: FamilyOptions, messages: Messages):
+    """Lines about the passes, and what there is in the end."""
+    for number, one in enumerate(family.passes, 1):
+        messages.say(
+            f"{family.name}: pass {number}: {counted(one.hits, 'hit')}, "
+            f"{one.included:,} included, {one.new:,} of them new; {one.seconds:.1f} s"
+        )
+        if one.fitted_to != "database":
+            messages.warn(f"{family.name}, pass {number}: {FITS[one.fitted_to]}")
+    end = "converged" if family.converged else "may go on"
+    if len(family) == 1:
+        bound = f"{chosen.max_evalue:g}"
+        messages.say(
+            f"{family.name}: no relatives with E-values up to {bound}: the alignment "
+            "is the query alone"
+        )
+        return
+    messages.say(
+        f"{family.name}: {counted(len(family), 'row')}, the query's included; Neff "
+        f"{family.neff:.2f} (exponential of the mean entropy of columns); {end}"
+    )
+
+
+FITS = {
+    "shuffled": "too many sequences of the database are related to it: E-values are "
+    "fitted to sequences with their letters in random orders",
+    "none": "its scores fit no distribution, so there are no E-values and no hits",
+}
+
+
+def _warn_of_letters(
+    families: list[FamilyAlignment], database: str, messages: Messages
+) -> None:
+    count = max((x.table.info.get("substituted", 0) for x in families), default=0)
+    messages.warn_of_letters(database, count, "X")
+
+
+def _about(
+    families: list[FamilyAlignment],
+    read: inputs.Inputs,
+    database: str,
+    chosen: FamilyOptions,
+    messages: Messages,
+) -> dict:
+    """A run as plain values."""
+    info = families[0].table.info if families else {}
+    counts = {name: info.get(name) for name in ("sequences", "residues")}
+    return {
+        "versions": report.versions(),
+        "inputs": report.files(read),
+        "database": {"path": database, "sha256": sha256(database), **counts},
+        "scoring": report.scoring(read.scoring),
+        "max_evalue": chosen.max_evalue,
+        "include": chosen.include,
+        "families": [_family(family) for family in families],
+        "warnings": messages.warnings,
+    }
+
+
+def _family(family: FamilyAlignment) -> dict:
+    return {
+        "query": family.name,
+        "rows": len(family),
+        "neff": round(family.neff, 4),
+        "converged": family.converged,
+        "passes": [
+            {
+                "hits": one.hits,
+                "included": one.included,
+                "new": one.new,
+                "lambda": one.lambda_,
+                "K": one.k,
+                "fitted_to": one.fitted_to,
+                "seconds": round(one.seconds, 3),
+            }
+            for one in family.passes
+        ],
+    }

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli.options import ScoringOptions
+from jaxalign.cli.arguments import ScoringOptions
 from jaxalign.cli.request import scoring_of
 from jaxalign.errors import UsageError
 from jaxalign.io import fasta, source

@@ -1,13 +1,11 @@
-"""``jaxalign info``: what would run here, and what a job would need."""
+"""Verbs of this machine: info, warmup, selftest, index, matrices and demo."""
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter, validators
-
-from jaxalign.cli.options import FILE, FLAG, Options
+from jaxalign.cli.derive import Given
 from jaxalign.cli.terminal import answer, answer_json
 from jaxalign.errors import MemoryPlanError
 
@@ -17,42 +15,31 @@ if TYPE_CHECKING:
     from jaxalign.model.table import Table
 
 
-def info(
-    *,
-    plan: Annotated[str | None, FILE, Parameter(metavar="SEQS")] = None,
-    options: Options = Options(),  # noqa: B008
-) -> int:
-    """Show versions, devices, the implementation that would run, and memory.
-
-    Parameters
-    ----------
-    plan
-        Also print the memory plan of `jaxalign all SEQS` with these options.
-    """
-    facts = machine(options)
-    if plan is not None:
-        facts |= planned(plan, options)
-    if options.output.json:
+def info(given: Given) -> int:
+    """``jaxalign info``."""
+    facts = machine(given)
+    if given.plan is not None:
+        facts |= planned(given.plan, given)
+    if given.json:
         answer_json(facts)
     else:
         answer(_lines(facts))
     return 0
 
 
-def machine(options: Options) -> dict:
+def machine(options: Given) -> dict:
     """Versions, devices, implementation and memory."""
     from jaxalign import warmup
     from jaxalign.cli import report
     from jaxalign.pairs import api
 
-    devices = api.select_device(options.machine.device)
-    machine = options.machine
-    named = machine.implementation, machine.devices
+    devices = api.select_device(options.device)
+    named = options.implementation, options.devices
     large = api.PairOptions(implementation=named[0], devices=named[1])
     name, reason = api.implementation_of(large)
     tiny = api.plan(
-        ["A"], ["A"], implementation=name, threads=machine.threads,
-        memory_budget=machine.memory_budget, devices=machine.devices,
+        ["A"], ["A"], implementation=name, threads=options.threads,
+        memory_budget=options.memory_budget, devices=options.devices,
     )  # fmt: skip
     names = "devices", "threads", "budget_bytes"
     chosen = {"implementation": name, "reason": reason}
@@ -67,7 +54,7 @@ def machine(options: Options) -> dict:
     }
 
 
-def planned(path: str, options: Options) -> dict:
+def planned(path: str, options: Given) -> dict:
     """The memory plan of ``jaxalign all`` on a file: as one table in memory, and as a
     folder of parts.
 
@@ -76,11 +63,11 @@ def planned(path: str, options: Options) -> dict:
     MemoryPlanError
         Not even the folder can be written within the budget.
     """
-    from jaxalign.cli import inputs, job, request
+    from jaxalign.cli import inputs, pairs, request
     from jaxalign.pairs import api
 
     plain = request.resolve(options)
-    warn = job.Messages(options.messages.quiet).warn
+    warn = pairs.Messages(options.quiet).warn
     read = inputs.read((path,), plain.scoring, options.scoring, False, warn)
     scoring, chosen = read.scoring, plain.options
     about = {"scoring": str(scoring), "records": len(read.sequences[0])}
@@ -112,38 +99,14 @@ def _lines(facts: dict):
         yield from (f"  {line}" for line in report.plan_lines(values))
 
 
-# ------------------------------------------------------------------------------
-# ``jaxalign warmup``: compile what usual jobs need, before they need it.
-
-
-def warmup(
-    *,
-    device: Literal["auto", "cpu", "gpu"] = "auto",
-    target: str | None = None,
-    out: Annotated[str | None, Parameter(alias="-o")] = None,
-    quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False,
-) -> int:
-    """Compile the programs of usual jobs, and keep them for later processes.
-
-    Jobs of proteins in every mode and output, and a search: a minute on a CPU, a few on
-    a GPU. `jaxalign info` says where programs are kept, and how many there are.
-
-    Parameters
-    ----------
-    device
-        gpu fails where there is none.
-    target
-        Compile for GPUs that need not be here, such as h100 or h100,b200.
-    out
-        Folder of the programs for these: a pack, for JAXALIGN_PROGRAMS.
-    quiet
-        Only warnings and errors.
-    """
+def warmup(given: Given) -> int:
+    """``jaxalign warmup``."""
+    device, target, out = given.device, given.target, given.out
     from jaxalign import warmup
     from jaxalign.cli import terminal
     from jaxalign.errors import UsageError
 
-    say = (lambda _: None) if quiet else terminal.say
+    say = (lambda _: None) if given.quiet else terminal.say
     if (target is None) != (out is None):
         raise UsageError("--target and --out belong together")
     if target is not None and out is not None:
@@ -156,54 +119,25 @@ def warmup(
     return 0
 
 
-# ------------------------------------------------------------------------------
-# ``jaxalign selftest``: whether the GPU kernels are right on this card.
-
-
-def selftest(
-    *,
-    seconds: Annotated[float, Parameter(validator=validators.Number(gte=0))] = 36,
-) -> int:
-    """Compare the GPU kernels with NumPy on this card, and print a line to send.
-
-    Random jobs of every mode and output run by both until the time is over; the first
-    of each kind compiles. The kernels are measured on a few kinds of cards only
-    (`jaxalign info` says on which): a line from another one is welcome at the project's
-    issues. Ends with code 1 where a result differs, and with 5 where no kernels run.
-
-    Parameters
-    ----------
-    seconds
-        No job begins later. The whole command takes up to 20 seconds more: it starts
-        JAX, ends its last jobs, and measures the speed.
-    """
+def selftest(given: Given) -> int:
+    """``jaxalign selftest``."""
     from jaxalign import selftest
     from jaxalign.cli.terminal import answer, say
 
-    line, equal = selftest.selftest(seconds, say)
+    line, equal = selftest.selftest(given.seconds, say)
     answer([line])
     return 0 if equal else 1
 
 
-# ------------------------------------------------------------------------------
-# ``jaxalign matrices [NAME]``: the substitution matrices, in NCBI format.
-
-
-def matrices(name: str | None = None, /) -> int:
-    """List the bundled substitution matrices, or print one in NCBI format.
-
-    Parameters
-    ----------
-    name
-        A bundled matrix, or a matrix file to be read and checked.
-    """
+def matrices(given: Given) -> int:
+    """``jaxalign matrices``."""
     from jaxalign.cli.terminal import answer
     from jaxalign.model import scoring
 
-    if name is None:
+    if given.name is None:
         answer(scoring.matrix_names())
     else:
-        answer(ncbi_lines(name, *scoring.load_matrix(name)))
+        answer(ncbi_lines(given.name, *scoring.load_matrix(given.name)))
     return 0
 
 
@@ -217,13 +151,10 @@ def ncbi_lines(name: str, letters: str, scores: "np.ndarray") -> Iterator[str]:
         yield letter + "".join(cell.rjust(width) for cell in row)
 
 
-# ------------------------------------------------------------------------------
-# ``jaxalign demo``: the main job on a family of globins that ships with jaxalign.
-
 PAIR = "P69905", "P68871"  # human haemoglobin, alpha and beta
 
 
-def demo() -> int:
+def demo(_given: Given) -> int:
     """Align 16 globins, all against all; show a table and one alignment."""
     from importlib.resources import as_file, files
 
@@ -271,3 +202,38 @@ def _show(table: "Table", best: int = 10, least: int = 3) -> None:
 def _cells(row: dict, identity: float) -> list[str]:
     numbers = (row["score"], f"{identity:.1%}", row["columns"], row["gaps"])
     return [row["query"], row["target"], *map(str, numbers)]
+
+
+def index(options: Given) -> int:
+    """``jaxalign index DB``."""
+    from jaxalign.cli import terminal
+    from jaxalign.cli.inputs import opening, scoring_for
+    from jaxalign.cli.request import scoring_of
+    from jaxalign.database.api import index_database, open_database
+    from jaxalign.errors import UsageError
+    from jaxalign.io.encoded_database import SUFFIX, is_database
+
+    database, scoring = options.database, options.scoring
+    say = (lambda _: None) if options.quiet else terminal.say
+    if options.verify:
+        encoded = open_database(database, verify=True)
+        say(f"{database}: {len(encoded):,} sequences, checksums are right")
+        return 0
+    if is_database(database):
+        raise UsageError(f"{database}: is an index already; --verify checks it")
+    if options.out is None and database == "-":
+        raise UsageError("an index of standard input needs a name: -o OUT")
+    texts, warn = opening(database), lambda text: terminal.say(f"warning: {text}")
+    scored = scoring_for(texts, scoring_of(scoring), scoring, database, warn)
+    out = options.out or database + SUFFIX
+    about = index_database(
+        database, out, scored, unknown=scoring.unknown, force=options.force
+    )
+    if about["substituted"]:
+        letters = f"{about['substituted']} unknown letters are read as"
+        terminal.say(f"warning: {database}: {letters} {scored.alphabet.wildcard}")
+    say(
+        f"{out}: {about['records']:,} sequences, {about['residues']:,} residues, "
+        f"longest {about['longest']:,}, {scored.alphabet.kind} alphabet"
+    )
+    return 0

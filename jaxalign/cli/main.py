@@ -10,22 +10,29 @@ from cyclopts import App, CycloptsError, Group
 from jaxalign import __version__
 from jaxalign.cli import ahead, process, terminal
 from jaxalign.cli.ahead import VERBOSE
-from jaxalign.cli.align import align
-from jaxalign.cli.all_pairs import all_pairs
-from jaxalign.cli.audit import audit
-from jaxalign.cli.cluster import cluster
-from jaxalign.cli.dedup import dedup
-from jaxalign.cli.family import family
-from jaxalign.cli.index import index
-from jaxalign.cli.machine import demo, info, matrices, selftest, warmup
-from jaxalign.cli.nearest import nearest
-from jaxalign.cli.purge import purge
-from jaxalign.cli.repertoire import repertoire
-from jaxalign.cli.search import search
-from jaxalign.cli.soft import soft
-from jaxalign.cli.split import split
+from jaxalign.cli.derive import command
 from jaxalign.cli.terminal import spoken
-from jaxalign.cli.three import three
+from jaxalign.cli.verbs import (
+    align,
+    all_pairs,
+    audit,
+    cluster,
+    dedup,
+    demo,
+    family,
+    index,
+    info,
+    matrices,
+    nearest,
+    purge,
+    repertoire,
+    search,
+    selftest,
+    soft,
+    split,
+    three,
+    warmup,
+)
 from jaxalign.errors import (
     EXIT_CODES,
     JaxalignError,
@@ -50,8 +57,11 @@ HERE = Group.create_ordered("This program")
 NAMES = {all_pairs: "all"}
 
 
-def app() -> App:
-    """The verbs."""
+def app(verb: str | None = None) -> App:
+    """The verbs.
+
+    verb : the one whose options are wanted; all by default, which takes longer
+    """
     made = App(
         name="jaxalign",
         help="Exact biological sequence alignment.",
@@ -61,8 +71,10 @@ def app() -> App:
         suppress_keyboard_interrupt=False,
     )
     for purpose, verbs in VERBS.items():
-        for verb in verbs:
-            made.command(verb, name=NAMES.get(verb, verb.__name__), group=purpose)
+        for each in verbs:
+            name = NAMES.get(each, each.__name__)
+            body = command(each) if verb in (None, name) else each
+            made.command(body, name=name, group=purpose)
     made.register_install_completion_command(group=HERE)
     made["--help"].group = made["--version"].group = HERE
     return made
@@ -97,7 +109,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str]) -> int:
     """Run a command; its exit code."""
     try:
-        result = app()(argv, exit_on_error=False, print_error=False)
+        result = app(_verb(argv))(argv, exit_on_error=False, print_error=False)
         terminal.finish()
     except BrokenPipeError:  # the reader of a pipe has enough
         return FAILED
@@ -136,10 +148,14 @@ def _spoken(error: JaxalignError, argv: list[str]) -> str:
     return text + hint + spoken(advice, options)
 
 
+def _verb(argv: list[str]) -> str:
+    return next((word for word in argv if not word.startswith("-")), "")
+
+
 def _options(argv: list[str]) -> set[str]:
     """The options of the verb of a command line."""
-    verbs = app()
-    verb = next((word for word in argv if not word.startswith("-")), "")
+    verb = _verb(argv)
+    verbs = app(verb)
     if verb not in verbs:
         return set()
     arguments = verbs[verb].assemble_argument_collection()

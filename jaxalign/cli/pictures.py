@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxalign.cli.options import Options, Pictures
-from jaxalign.cli.request import Request
+from jaxalign.cli.derive import Given
+from jaxalign.cli.request import Pictures, Request
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import output, picture
@@ -43,13 +43,13 @@ def check(
 
 
 def prepare(
-    drawn: Pictures, request: Request, paths: tuple[str, ...], options: Options
+    drawn: Pictures, request: Request, paths: tuple[str, ...], options: Given
 ) -> Request:
     """Refuse pictures that cannot be; the request, with paths for a dot plot."""
     inputs = (*paths, options.scoring.matrix)
     others = [request.out]
     for path in filter(None, (drawn.histogram, drawn.dendrogram, drawn.dot_plot)):
-        check(path, options.output.force, inputs, others)
+        check(path, options.force, inputs, others)
         others.append(path)
     if drawn.dot_plot:
         return replace(request, options=replace(request.options, output="alignment"))

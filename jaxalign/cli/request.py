@@ -5,30 +5,29 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from jaxalign.cli.options import (
-    FolderOptions,
-    MachineOptions,
-    ModeOptions,
-    Options,
-    ScoringOptions,
-)
+from jaxalign.cli.arguments import ScoringOptions
+from jaxalign.cli.derive import Given
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output, runs
 from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
 from jaxalign.model.identity import BY_PATH, check_coverage, usual_identity
 from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
-from jaxalign.pairs.api import PairOptions
+from jaxalign.options import Execution, PairOptions, shared
 
-ENDS: dict[str, FreeEnd] = {
-    "q5": "query_start",
-    "q3": "query_end",
-    "t5": "target_start",
-    "t3": "target_end",
-}
 EDNAFULL = "EDNAFULL"  # needle's matrix for nucleotides
 THRESHOLDS = ("min_score", "min_identity", "min_cov", "min_length_ratio")
+FILTERS = (*THRESHOLDS, "coverage", "filter")
 WITH_PATHS = ("sam", "paf", "maf", "fasta", "pair")
 FOR_SPLITS = ("graphpart", "hestia", "datasail")
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Files of pictures, one at least; None for none."""
+
+    histogram: str | None = None
+    dendrogram: str | None = None
+    dot_plot: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +51,12 @@ class Request:
         return named and named | about
 
 
-def resolve(options: Options, mode: Mode = "global", folder: bool = False) -> Request:
+def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Request:
     """Check all that can be checked before an input is read.
 
     Parameters
     ----------
-    options : Options
+    options : Given
     mode : Mode
         That of the verb where no option says another.
     folder : bool
@@ -70,40 +69,33 @@ def resolve(options: Options, mode: Mode = "global", folder: bool = False) -> Re
     """
     scoring = scoring_of(options.scoring)
     mode, free_ends = mode_of(options, mode)
-    columns = _split(options.output.columns)
-    _check_filters(options.mode, mode, free_ends)
+    columns = options.columns
+    _check_filters(options, mode, free_ends)
     out, format = _folder(options) if folder else _destination(options)
     usual = usual_identity(mode, resolve_ends(mode, free_ends))
     level, identity = _level(options, format, columns, usual)
-    chosen, machine = options.mode, options.machine
+    chosen = shared(options, Execution, devices=devices_of(options))
+    filters = {name: getattr(options, name) for name in FILTERS}
     packed = PairOptions(
         mode=mode,
         free_ends=free_ends,
         output=level,
-        implementation=machine.implementation,
-        memory_budget=machine.memory_budget,
-        threads=machine.threads,
-        devices=devices_of(machine),
-        min_score=chosen.min_score,
-        min_identity=chosen.min_identity,
-        identity=None if chosen.min_identity is None else identity,
-        min_cov=chosen.min_cov,
-        coverage=chosen.coverage,
-        min_length_ratio=chosen.min_length_ratio,
-        filter=not chosen.no_filter,
+        identity=None if options.min_identity is None else identity,
+        **filters,
+        **chosen,
     )
     return Request(scoring, packed, identity, out, format, columns, folder)
 
 
-def wants_folder(options: Options, folder: FolderOptions) -> bool:
+def wants_folder(options: Given) -> bool:
     """Whether the result is to be a folder of parts."""
-    out = options.output.out or ""
-    named = folder.resume or folder.shard is not None or folder.part_rows is not None
+    out = options.out or ""
+    named = options.resume or (options.shard, options.part_rows) != (None, None)
     is_dataset = os.path.isdir(out) and runs.is_dataset(out)
     return named or out.endswith("/") or is_dataset
 
 
-def devices_of(machine: MachineOptions) -> str | None:
+def devices_of(machine: Given) -> str | None:
     """The devices that are named; of a GPU the first one, if no number is: a small job
     is computed there too then, not in NumPy."""
     return machine.devices or ("0" if machine.device == "gpu" else None)
@@ -125,26 +117,15 @@ def scoring_of(options: ScoringOptions) -> Scoring:
 
 
 def mode_of(
-    options: Options, usual: Mode = "global"
+    options: Given, usual: Mode = "global"
 ) -> tuple[Mode, tuple[FreeEnd, ...] | None]:
     """(mode, free ends); free ends without a mode mean mode global."""
-    mode, named = options.mode.mode, _split(options.mode.free_ends)
-    ends: tuple[FreeEnd, ...] | None = None
-    if named is not None:
-        ends = tuple(_end(name) for name in named)
+    mode, ends = options.mode, options.free_ends
     if mode is None and ends is None and options.scoring.preset:
         mode = preset(options.scoring.preset).mode
     mode = mode or ("global" if ends is not None else usual)
     resolve_ends(mode, ends)
     return mode, ends
-
-
-def _end(name: str) -> FreeEnd:
-    """Short or long name of an end -> the long one."""
-    for short, end in ENDS.items():
-        if name in (short, end):
-            return end
-    raise UsageError(f"--free-ends {name}: any of {', '.join(ENDS)} is needed")
 
 
 def _substitution(options: ScoringOptions, base: Any):
@@ -193,9 +174,9 @@ def _check_alphabet(name: str, scoring: Scoring) -> None:
         )
 
 
-def _destination(options: Options):
+def _destination(options: Given):
     """(out, format), both None where only JSON is printed."""
-    chosen = options.output
+    chosen = options
     if not chosen.json:
         out = "-" if chosen.out is None else chosen.out
     elif chosen.out == "-" or (
@@ -210,9 +191,9 @@ def _destination(options: Options):
     return out, formats.resolve_format(out, chosen.format)
 
 
-def _folder(options: Options):
+def _folder(options: Given):
     """(folder, "parquet")."""
-    out, format = options.output.out, options.output.format
+    out, format = options.out, options.format
     if out in (None, "-"):
         raise UsageError("parts of a result need a folder: -o FOLDER/")
     if format not in (None, "parquet"):
@@ -221,36 +202,36 @@ def _folder(options: Options):
 
 
 def _level(
-    options: Options,
+    options: Given,
     format: str | None,
     columns: tuple[str, ...] | None,
     usual: Identity,
 ) -> tuple[Output, Identity]:
     """(output, identity): enough for the format, the columns and the filter; ``usual``
     is the identity without a path where none is named."""
-    identity, level = _identity(options), options.output.output or "stats"
+    identity, level = _identity(options), options.output or "stats"
     if format in WITH_PATHS or "cigar" in (columns or ()):
         return "alignment", identity
-    if level in ("score", "identity") and options.mode.min_cov is not None:
+    if level in ("score", "identity") and options.min_cov is not None:
         return "stats", identity
     if format == "m8" and level != "alignment":
         return "stats", identity
-    if format in FOR_SPLITS and options.output.output is None:
+    if format in FOR_SPLITS and options.output is None:
         level = "stats" if identity in BY_PATH else "identity"
     if level == "score" and format in FOR_SPLITS:
         return ("stats" if identity in BY_PATH else "identity"), identity
-    if level == "score" and options.mode.min_identity is not None:
+    if level == "score" and options.min_identity is not None:
         return ("stats" if identity in BY_PATH else "identity"), identity
     if level == "identity":
-        return level, _without_path(options.mode.identity, usual)
+        return level, _without_path(options.identity, usual)
     return level, identity
 
 
-def _identity(options: Options) -> Identity:
+def _identity(options: Given) -> Identity:
     """The identity asked for, else the preset's, else over alignment columns."""
     name = options.scoring.preset
     usual = preset(name).identity if name else "alignment"
-    return options.mode.identity or usual
+    return options.identity or usual
 
 
 def _without_path(output: Identity | None, usual: Identity) -> Identity:
@@ -263,7 +244,7 @@ def _without_path(output: Identity | None, usual: Identity) -> Identity:
 
 
 def _check_filters(
-    options: ModeOptions, mode: str, free_ends: tuple[str, ...] | None
+    options: Given, mode: str, free_ends: tuple[str, ...] | None
 ) -> None:
     for name in ("min_identity", "min_cov", "min_length_ratio"):
         least = getattr(options, name)
@@ -275,9 +256,3 @@ def _check_filters(
     if options.coverage != "both" and options.min_cov is None:
         raise UsageError(f"--coverage {options.coverage}: there is no --min-cov")
     check_coverage(options.min_cov, mode, resolve_ends(mode, free_ends))
-
-
-def _split(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -1,84 +1,51 @@
-"""``jaxalign soft A B``: soft score, posterior, most accurate alignment of a pair."""
+"""``jaxalign soft``: the model of one pair, computed, printed and saved."""
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from cyclopts import Parameter
+import numpy as np
 
-from jaxalign.cli.options import (
-    FILE,
-    FLAG,
-    Fasta,
-    ModeOptions,
-    Options,
-    ScoringOptions,
-)
-from jaxalign.errors import InputError
-from jaxalign.model.choices import Mode
+from jaxalign.cli import inputs, terminal
+from jaxalign.cli.derive import Given
+from jaxalign.cli.pairs import Messages
+from jaxalign.cli.request import mode_of, scoring_of
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io import output, picture
+from jaxalign.model.alignment import Alignment
+from jaxalign.model.names import written
+from jaxalign.model.scoring import Scoring
+from jaxalign.similarity.soft import api
+from jaxalign.similarity.soft.api import mea_alignment
+
+LONGEST_PRINTED = 2000  # columns of an alignment; a longer one fills screens
+HEADING = "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
 
 
-def soft(
-    a: Fasta,
-    b: Fasta,
-    /,
-    *,
-    temperature: float = 1.0,
-    threshold: float = 0.0,
-    mode: Mode | None = None,
-    free_ends: Annotated[str | None, Parameter(metavar="q5,q3,t5,t3")] = None,
-    forbid_adjacent_gaps: Annotated[bool, FLAG] = False,
-    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.npz")] = None,
-    plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None,
-    force: Annotated[bool, FLAG] = False,
-    quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False,
-    verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False,
-    scoring: ScoringOptions = ScoringOptions(),  # noqa: B008
-) -> int:
-    """Probability of every pair of residues, over all alignments of two sequences.
+@dataclass(frozen=True, eq=False)
+class SoftReport:
+    """The model of one pair: names, (m, n) posterior, scores in the matrix's units, and
+    the alignment of maximum expected accuracy."""
 
-    Prints the soft score, the expected identities and the alignment of maximum
-    expected accuracy of the first record of A and the first of B.
+    names: tuple[str, str]
+    posterior: np.ndarray
+    score: float
+    identities: float
+    entropy: float
+    alignment: Alignment
 
-    Parameters
-    ----------
-    a
-        Query: FASTA, plain, gz, bz2, xz or zst; - is standard input.
-    b
-        Target.
-    temperature
-        Scores are divided by it; 2.89 takes half bits such as BLOSUM62's as they are.
-    threshold
-        Pairs below this probability never pay in the alignment.
-    mode
-        semiglobal frees all four end gaps. [global]
-    free_ends
-        Ends that may hang over free of cost, with mode global.
-    forbid_adjacent_gaps
-        No insertion next to a deletion, as in biotite.
-    out
-        npz file: posterior, score, entropy, names, and the alignment, which is not
-        printed where it has more than 2,000 columns.
-    plot
-        Picture of the posterior; its suffix is the format. Needs jaxalign[plot].
-    force
-        Replace existing output files.
-    quiet
-        Only warnings and errors.
-    verbose
-        A traceback with an error.
-    """
-    from jaxalign.cli import inputs, soft_report, terminal
-    from jaxalign.cli.job import Messages
-    from jaxalign.cli.request import mode_of, scoring_of
-    from jaxalign.io import output, picture
 
-    chosen = Options(scoring=scoring, mode=ModeOptions(mode=mode, free_ends=free_ends))
-    scored, (named, ends) = scoring_of(scoring), mode_of(chosen)
+def soft(given: Given) -> int:
+    """``jaxalign soft A B``."""
+    a, b, scoring, force = given.a, given.b, given.scoring, given.force
+    out, plot, temperature = given.out, given.plot, given.temperature
+    scored, (named, ends) = scoring_of(scoring), mode_of(given)
     for path in filter(None, (out, plot)):
         output.check(path, force)
         output.check_inputs(path, (a, b, scoring.matrix))
     if plot:
         picture.check(plot)
-    messages = Messages(quiet)
+    messages = Messages(given.quiet)
     read = inputs.read((a, b), scored, scoring, False, messages.warn)
     scored = read.scoring
     if not all(map(len, read.sequences)):
@@ -86,13 +53,86 @@ def soft(
     query, target = (sequences.take([0]) for sequences in read.sequences)
     model: dict[str, Any] = {"mode": named, "free_ends": ends}
     model["temperature"] = temperature
-    model["adjacent_gaps"] = not forbid_adjacent_gaps
-    report = soft_report.compute(query, target, scored, model, threshold)
+    model["adjacent_gaps"] = not given.forbid_adjacent_gaps
+    report = compute(query, target, scored, model, given.threshold)
     kind = f"{scored.alphabet.kind} alphabet"
     messages.say(f"{scored}; {named}; {kind}; temperature {temperature:g}")
     if out:
-        soft_report.save(out, report)
+        save(out, report)
     if plot:
-        soft_report.draw(plot, report)
-    terminal.answer(soft_report.lines(report))
+        draw(plot, report)
+    terminal.answer(lines(report))
     return 0
+
+
+def compute(
+    query: Any, target: Any, scoring: Scoring, model: dict[str, Any], threshold: float
+) -> SoftReport:
+    """Score, posterior, expected identities, entropy and alignment of two single
+    sequences.
+
+    Raises
+    ------
+    UsageError
+        Scores are too large for the temperature.
+    """
+    codes = query[0].astype(np.int32), target[0].astype(np.int32)
+    scores = np.asarray(scoring.scores / scoring.scale, np.float32)
+    model = model | {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    values = api.soft_summary((*codes, scores), **model)
+    score, posterior, entropy = map(np.asarray, values)
+    if np.isnan(score) or np.isnan(posterior).any():
+        temperature = model["temperature"]
+        raise UsageError(f"--temperature {temperature:g}: scores are too large for it")
+    texts = query.text(0), target.text(0)
+    ends = {name: model[name] for name in ("mode", "free_ends")}
+    return SoftReport(
+        (query.names[0], target.names[0]),
+        posterior,
+        float(score),
+        float(posterior[scoring.identical[np.ix_(*codes)]].sum()),
+        float(entropy),
+        mea_alignment(posterior, *texts, scoring, threshold=threshold, **ends),
+    )
+
+
+def lines(report: SoftReport) -> Iterator[str]:
+    """The lines for standard output: numbers, then the alignment of its core."""
+    yield HEADING
+    expected = report.posterior.sum(), report.identities
+    numbers = report.score, *expected, report.entropy
+    names = map(written, report.names)
+    yield "\t".join([*names, *(f"{number:.4f}" for number in numbers)])
+    yield ""
+    mea = report.alignment
+    pairs = f"{mea.score:.2f} pairs expected"
+    if mea.columns > LONGEST_PRINTED:
+        yield f"most accurate alignment: {mea.columns:,} columns, {pairs}"
+        yield "-o OUT.npz keeps it (rows)"
+    else:
+        yield f"most accurate alignment: {mea.cigar()}, {pairs}"
+        yield from mea.rows()
+
+
+def save(path: str, report: SoftReport) -> None:
+    """The npz file: ``posterior`` (m, n), ``score``, ``entropy``, ``names``, ``rows``
+    and ``cigar`` of the most accurate alignment."""
+
+    def fill(temporary: str):
+        with open(temporary, "wb") as handle:
+            np.savez_compressed(
+                handle,
+                posterior=report.posterior,
+                score=report.score,
+                entropy=report.entropy,
+                names=np.array(report.names),
+                rows=np.array(report.alignment.rows()),
+                cigar=np.array(report.alignment.cigar()),
+            )
+
+    output.write_file(path, fill)
+
+
+def draw(path: str, report: SoftReport) -> None:
+    """The picture of the posterior."""
+    picture.heat_map(path, report.posterior, *report.names)

@@ -1,128 +1,252 @@
-"""``jaxalign split SEQS``: parts without a pair at or above a cut across them."""
+"""``jaxalign split``: of sequences, at one cut or several, or of pairs."""
 
-from typing import Annotated, Literal
+import os
+from collections.abc import Iterable
+from dataclasses import replace
 
-from cyclopts import Parameter
-
-from jaxalign.cli.options import (
-    FILE,
-    AuditOptions,
-    Cold,
-    Fasta,
-    ListOptions,
-    PairTable,
-    Second,
-    VerbOptions,
-)
+from jaxalign.cli import audit, links
+from jaxalign.cli.audit import PART_COLUMNS
+from jaxalign.cli.derive import Given
+from jaxalign.cli.links import LinkJob
 from jaxalign.errors import UsageError
+from jaxalign.homology import api
+from jaxalign.io import corpus_files, delimited, output
+from jaxalign.model.show import counted
+from jaxalign.options import HomologyOptions
 
 
-def split(
-    sequences: Annotated[Fasta, Parameter(name="SEQS")],
-    /,
-    *,
-    max_identity: Annotated[float | None, Parameter(metavar="F")] = None,
-    cuts: Annotated[str | None, Parameter(metavar="F,F,F")] = None,
-    parts: Annotated[str | None, Parameter(metavar="train=0.8,test=0.2")] = None,
-    folds: Annotated[int | None, Parameter(metavar="K")] = None,
-    labels: Annotated[
-        str | None, FILE, Parameter(alias="--stratify", metavar="LABELS.tsv")
-    ] = None,
-    unlabelled: Literal["error", "label", "remove"] = "error",
-    fixed: Annotated[str | None, FILE, Parameter(metavar="PARTS.tsv")] = None,
-    priority: Annotated[str | None, FILE, Parameter(metavar="TABLE.tsv")] = None,
-    pairs: PairTable = None,
-    cold: Cold = "both",
-    second: Second = "proteins",
-    seed: int = 0,
-    too_large: Literal["error", "keep", "remove"] = "error",
-    fasta: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
-    certificate: Annotated[str | None, FILE, Parameter(metavar="OUT.json")] = None,
-    audit: AuditOptions = AuditOptions(),  # noqa: B008
-    output: ListOptions = ListOptions(),  # noqa: B008
-    options: VerbOptions = VerbOptions(),  # noqa: B008
-) -> int:
-    """Split the records of SEQS so that no two of different parts are alike.
+def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
+    """The cuts of ``--max-identity`` or of ``--cuts``.
 
-    Alike are two whose identity is --max-identity or more. Sequences that are connected
-    by such pairs stay together. The list has a row a sequence: its name, part and
-    component.
-
-    Parameters
-    ----------
-    sequences
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
-    max_identity
-        The cut, 0 to 1: a pair across parts at exactly this identity is a leak.
-    cuts
-        In place of --max-identity: a split at each of these cuts, by one comparison of
-        all pairs. The list has a column for each, as part_0.3.
-    parts
-        Names of the parts and their shares, which sum to 1.
-    folds
-        In place of --parts: so many equal parts, fold1 and so on.
-    labels
-        A table of names and labels; every part gets its share of each label, and the
-        shares are printed.
-    unlabelled
-        Sequences that the table lacks: refuse, give them a label of their own, or leave
-        them out.
-    fixed
-        A table of names and parts, an existing split that is repaired: as few
-        sequences as can be move, or with --too-large remove are moved or taken out.
-        Sequences that it lacks are placed. Shares are its own, unless --parts says
-        others.
-    priority
-        With --too-large remove: a table of names and whole numbers from 1 on, in the
-        column priority or the second. What has more stays. Others have 1.
-    seed
-        Another seed may give another split.
-    too_large
-        Where a component fits into no part: refuse, let shares differ, or take out
-        sequences, which the list calls removed.
-    fasta
-        A folder for the FASTA of each part, headings whole: train.fasta and so on.
-    certificate
-        Audit the split, and write what was compared and found.
-    pairs
-        A table of two names a row, as interactions, which are split in place of the
-        sequences: the list has a row a pair. --cold says what pairs of different parts
-        may share.
-    cold
-        both (C3): no protein of a pair is near one of another part; pairs between parts
-        are removed. one (C2): a pair has a protein that no earlier part is near to, or
-        with --second groups its protein is near none of any other part. none (C1): no
-        pair is in two parts.
-    second
-        The second column of --pairs: names of sequences too, or groups, as ligands.
+    Raises
+    ------
+    UsageError
     """
-    from jaxalign.cli import split_job
+    if cut is not None and cuts is None:
+        return (cut,)
+    if cut is not None or cuts is None:
+        raise UsageError("--max-identity or --cuts is needed, and not both")
+    try:
+        values = tuple(float(word) for word in cuts.split(","))
+    except ValueError:
+        raise UsageError(f"--cuts {cuts}: fractions are needed, as 0.3,0.5") from None
+    api.check_cuts("--cuts", values)
+    return values
 
-    if pairs is not None:
-        from jaxalign.cli import split_job
-        from jaxalign.homology.api import PairChoices
 
-        own = (cuts, labels, fixed, priority, fasta, certificate)
-        split_job.check_pairs(own, audit, max_identity, too_large, unlabelled)
-        shares = split_job.shares_of(parts)
-        choices = PairChoices(shares, folds, cold, second, seed)
-        about = split_job.PairsRequest(pairs, cold, second)
-        how = max_identity, choices, output, options
-        return split_job.split_pairs(sequences, about, *how)
-    if (cold, second) != ("both", "proteins"):
+def shares_of(text: str | None) -> dict[str, float] | None:
+    """ "train=0.8,test=0.2" -> names and shares.
+
+    Raises
+    ------
+    UsageError
+    """
+    if text is None:
+        return None
+    shares: dict[str, float] = {}
+    for word in text.split(","):
+        name, _, share = word.partition("=")
+        try:
+            value = float(share)
+        except ValueError:
+            raise UsageError(
+                f"--parts {text}: names and shares are needed, as train=0.8,test=0.2"
+            ) from None
+        if name.strip() in shares:
+            raise UsageError(f"--parts {text}: {name.strip()} comes twice")
+        shares[name.strip()] = value
+    return shares
+
+
+def split(given: Given) -> int:
+    """``jaxalign split SEQS``."""
+    if given.pairs is not None:
+        return split_pairs(given)
+    if (given.cold, given.second) != ("both", "proteins"):
         raise UsageError("--cold and --second are about the table of --pairs")
-    request = split_job.SplitRequest(
-        cuts=split_job.cuts_of(max_identity, cuts),
-        series=cuts is not None,
-        parts=split_job.shares_of(parts),
-        folds=folds,
-        labels=labels,
-        unlabelled=unlabelled,
-        fixed=fixed,
-        priority=priority,
-        seed=seed,
-        too_large=too_large,
-        fasta=fasta,
-        certificate=certificate,
+    # 1 check and read, 2 say what will be done, 3 split, 4 write, 5 audit
+    path, cuts = given.sequences, cuts_of(given.max_identity, given.cuts)
+    shares, of_series = shares_of(given.parts), given.cuts is not None
+    outs = (given.out, given.certificate, given.report, given.leaks)
+    audited = bool(given.certificate or given.report or given.plot or given.leaks)
+    _check(given, audited)
+    beside = (given.labels, given.fixed, given.priority)
+    links.check_plot(given.plot, given.force, (path, *beside), outs)
+    job = links.prepare((path,), given, outs, beside, audited)
+    (data,) = job.read.sequences
+    definition = api.define(job.read.scoring, job.options, "--max-identity", min(cuts))
+    choices = choices_of(job, shares)
+    names = api.check_choices(choices, data).shares
+    files = _files(path, given.fasta, names, given.force)
+    job.messages.say(f"{len(data):,} sequences; linked: {definition}")
+    job.messages.say(definition.question())
+    with job.watched() as chosen:
+        seen = replace(definition, options=chosen)
+        series = api.series_of(data, seen, choices, cuts)
+    job.messages.say(links.pairs_line(series[0].info))
+    for result in series:
+        _say(result, job, of_series)
+    columns = _columns(series) if of_series else series[0].columns()
+    links.write_table(given.out, columns, given)
+    for number, file in enumerate(files):
+        members = series[0].part == number
+        output.write_text(file, corpus_files.pieces(path, data, members))
+    if audited:
+        audit.audit_split((path, given.out, given.certificate), job, series[0])
+    about = _about(series, of_series) | {"seed": given.seed, "audited": audited}
+    links.say_json(job, definition, series[0].info, about)
+    return 0
+
+
+def _check_pairs(given: Given) -> None:
+    """Refuse options of sequences beside --pairs.
+
+    Raises
+    ------
+    UsageError
+    """
+    tables = (given.cuts, given.labels, given.fixed, given.priority, given.fasta)
+    files = (given.certificate, given.report, given.plot, given.leaks)
+    usual = HomologyOptions()
+    unusual = (
+        any(x is not None for x in tables + files)
+        or (given.too_large, given.unlabelled) != ("error", "error")
+        or (given.worst, given.full_histogram) != (usual.worst, usual.full_histogram)
+        or given.across_only
     )
-    return split_job.run(sequences, request, audit, output, options)
+    if unusual or given.max_identity is None:
+        raise UsageError(
+            "--pairs goes with --max-identity, --parts, --folds, --cold, --second and "
+            "--seed; other options of split are about sequences, and jaxalign audit "
+            "--pairs checks the list"
+        )
+
+
+def _check(given: Given, audited: bool) -> None:
+    """Refuse options that do not go together."""
+    if given.certificate and given.out is None:
+        raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
+    if given.cuts is not None and (audited or given.fasta or given.fixed):
+        raise UsageError(
+            "--fasta, --fixed, --certificate, --report and --plot are of one split, "
+            "with --max-identity; jaxalign audit --split LIST --column part_0.3 audits "
+            "one of --cuts"
+        )
+    delimited.check_list_format(given.out)
+
+
+def choices_of(job: LinkJob, shares: dict[str, float] | None) -> api.SplitChoices:
+    """The choices of a split, its tables read."""
+    given = job.verb
+    known = links.known_names(given.sequences, job.read)
+    columns = {
+        "labels": ("label", "class"),
+        "fixed": PART_COLUMNS,
+        "priority": ("priority",),
+    }
+    tables = {
+        name: None if file is None else delimited.read_names(file, known, columns[name])
+        for name in columns
+        for file in [getattr(given, name)]
+    }
+    return api.SplitChoices(
+        parts=shares,
+        folds=given.folds,
+        seed=given.seed,
+        too_large=given.too_large,
+        unlabelled=given.unlabelled,
+        **tables,
+    )
+
+
+def _say(result: api.Split, job: LinkJob, of_series: bool) -> None:
+    """Say how a split came out."""
+    components = counted(int(result.groups.max(initial=-1)) + 1, "component")
+    text = f"{components}; {result.heading()}; {result.nearness()}"
+    cut = f"cut {result.definition.cut:g}: " if of_series else ""
+    job.messages.say("\n".join((cut + text, *result.notes())))
+
+
+def _columns(series: list[api.Split]) -> dict:
+    """A row a sequence: its name, and its part at each cut."""
+    columns = {"name": series[0].columns()["name"]}
+    parts = {f"part_{x.definition.cut:.15g}": x.columns()["part"] for x in series}
+    return columns | parts
+
+
+def _about(series: list[api.Split], of_series: bool) -> dict:
+    """A split as plain values; of a series under its cut."""
+    rows = [
+        {
+            "parts": dict(zip(result.names, result.sizes.tolist(), strict=True)),
+            "removed": len(result.removed),
+            "components": len(set(result.groups.tolist())),
+            "share_error": result.share_error,
+            "label_error": result.label_error,
+            "bounds": {
+                name: result.info[name]
+                for name in ("least_share_error", "fewest_removed", "changes")
+                if name in result.info
+            },
+        }
+        for result in series
+    ]
+    if not of_series:
+        return rows[0]
+    cuts = (f"{result.definition.cut:.15g}" for result in series)
+    return {"cuts": dict(zip(cuts, rows, strict=True))}
+
+
+def _files(
+    path: str, folder: str | None, names: Iterable[str], force: bool
+) -> list[str]:
+    """The FASTA of every part in a folder, which is made.
+
+    Raises
+    ------
+    UsageError
+        It is no folder, or a file is there.
+    """
+    if folder is None:
+        return []
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"--fasta {folder}: is no folder")
+    with output.naming(folder):
+        os.makedirs(folder, exist_ok=True)
+    files = [os.path.join(folder, f"{name}.fasta") for name in names]
+    for file in files:
+        output.check(file, force)
+        output.check_inputs(file, (path,))
+    return files
+
+
+def split_pairs(given: Given) -> int:
+    """``jaxalign split SEQS --pairs PAIRS.tsv``."""
+    # 1 check and read, 2 say what will be done, 3 split, 4 write
+    _check_pairs(given)
+    shares = shares_of(given.parts)
+    how = given.folds, given.cold, given.second, given.seed
+    choices = api.PairChoices(shares, *how)
+    delimited.check_list_format(given.out)
+    api.check_pair_choices(choices)
+    job, table = audit.read_pairs(given.sequences, given, (given.out,), False)
+    (data,), scoring = job.read.sequences, job.read.scoring
+    pairs = api.named_pairs(table.pairs, data.names, given.second, table.where)
+    definition = api.define(scoring, job.options, "--max-identity", given.max_identity)
+    said = f"{len(table.pairs):,} pairs of {len(data):,} sequences"
+    job.messages.say(f"{said}; near: {definition}")
+    with job.watched() as chosen:
+        seen = replace(definition, options=chosen)
+        result = api.split_pairs_of(data, seen, pairs, choices)
+    job.messages.say(links.pairs_line(result.info))
+    job.messages.say(str(result).rsplit("\n", 1)[0])
+    links.write_table(given.out, result.columns(), given)
+    about = {
+        "parts": dict(zip(result.names, result.sizes.tolist(), strict=True)),
+        "removed": len(result.removed),
+        "most_kept": result.info.get("most_kept", len(table.pairs)),
+        "cold": result.cold,
+        "seed": choices.seed,
+    }
+    links.say_json(job, definition, result.info, about)
+    return 0

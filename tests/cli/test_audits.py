@@ -13,12 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jaxalign.cli import audit_job
-from jaxalign.cli.audit_job import AuditRequest
+from jaxalign.cli import audit
+from jaxalign.cli.arguments import ScoringOptions
+from jaxalign.cli.derive import Given
+from jaxalign.cli.derive import changed as given_with
 from jaxalign.cli.main import main
-from jaxalign.cli.options import AuditOptions, MessageOptions, VerbOptions
 from jaxalign.errors import InputError, JaxalignError, LeakError, VerificationError
 from jaxalign.model.names import written
+from jaxalign.options import HomologyOptions
 
 INPUT, LEAK, FORGED = (
     error.exit_code for error in (InputError, LeakError, VerificationError)
@@ -237,13 +239,25 @@ def certified(kind: str) -> tuple[int, dict]:
     return code, json.loads(Path("c.json").read_text())
 
 
+# The values of ``audit --certificate c.json --partial --quiet``.
+NOT_GIVEN = "max_identity split out column leaks plot report link mode identity"
+USUAL = Given(
+    **vars(HomologyOptions()) | dict.fromkeys(NOT_GIVEN.split()) | {"progress": "none"},
+    scoring=ScoringOptions(),
+    device="auto",
+    partial=True,
+    quiet=True,
+    force=False,
+    json=False,
+    across_only=False,
+)
+
+
 def verify(parts=()) -> int:
     """The code of ``audit PARTS --certificate c.json --partial``, without reading
     words."""
-    asked = AuditRequest(parts, None, None, None, True, False)
-    options = VerbOptions(messages=MessageOptions(quiet=True))
     try:
-        return audit_job.verify("c.json", asked, AuditOptions(), options)
+        return audit.verify("c.json", given_with(USUAL, parts=parts))
     except JaxalignError as error:
         return error.exit_code
 

@@ -13,24 +13,26 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
 import jax  # before main(), which else turns on a compilation cache in the home folder
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
+from cyclopts import Parameter
 
-from jaxalign.cli import options
+from jaxalign.cli import arguments
 from jaxalign.cli.main import App
 from jaxalign.cli.request import scoring_of
 from jaxalign.cli.terminal import progress_text, reporting, time
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io.formats import FORMATS
-from jaxalign.model import scoring
+from jaxalign.model import choices, scoring
 from jaxalign.model.alphabet import UNKNOWN_POLICIES
 from jaxalign.model.identity import IDENTITIES
 from jaxalign.model.scoring import Scoring, load_matrix, matrix_names
 from jaxalign.model.table import OUTPUTS
+from jaxalign.options import Implementation
 from jaxalign.pairs import jobs, part_stream
 from jaxalign.pairs.options import IMPLEMENTATIONS
 
@@ -243,7 +245,10 @@ def made(*words):
     return app(list(words), exit_on_error=False, print_error=False)
 
 
-def _scoring_verb(*, chosen: options.ScoringOptions = options.ScoringOptions()):  # noqa: B008
+FLAT, USUAL = Parameter(name="*"), arguments.ScoringOptions()
+
+
+def _scoring_verb(*, chosen: Annotated[arguments.ScoringOptions, FLAT] = USUAL):
     return scoring_of(chosen)
 
 
@@ -371,16 +376,16 @@ def test_unknown_letters_when_asked_are_counted(run, folder):
 
 def test_choices_are_those_of_the_code():
     pairs = [
-        (options.Mode, scoring.MODES),
-        (options.PresetName, scoring.PRESET_NAMES),
-        (options.Output, OUTPUTS),
-        (options.Format, FORMATS),
-        (options.Identity, IDENTITIES),
-        (options.Implementation, IMPLEMENTATIONS),
-        (options.ScoringOptions.__annotations__["unknown"], UNKNOWN_POLICIES),
+        (choices.Mode, scoring.MODES),
+        (arguments.PresetName, scoring.PRESET_NAMES),
+        (choices.Output, OUTPUTS),
+        (arguments.Format, FORMATS),
+        (choices.Identity, IDENTITIES),
+        (Implementation, IMPLEMENTATIONS),
+        (arguments.ScoringOptions.__annotations__["unknown"], UNKNOWN_POLICIES),
     ]
-    for choices, known in pairs:
-        assert set(get_args(choices)) == set(known)
+    for words, known in pairs:
+        assert set(get_args(words)) == set(known)
 
 
 def test_coverage_says_whose_share_is_meant(run, folder):
@@ -631,7 +636,7 @@ def test_soft_prints_and_saves(run, folder):
 
 def test_soft_does_not_print_a_long_alignment(run, folder, monkeypatch):
     """It says how to have it."""
-    monkeypatch.setattr("jaxalign.cli.soft_report.LONGEST_PRINTED", 12)
+    monkeypatch.setattr("jaxalign.cli.soft.LONGEST_PRINTED", 12)
     code, out, _ = run("soft", "a.fa", "b.fa", "-o", "p.npz")
     assert code == DONE and "-o OUT.npz" in out and "MKTAYIA" not in out
     assert "most accurate alignment: 13 columns" in out

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from jaxalign.cli import inputs, report, terminal
+from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
-from jaxalign.cli.options import Options, Pictures
-from jaxalign.cli.request import Request, resolve
+from jaxalign.cli.request import Pictures, Request, resolve
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
@@ -103,38 +103,41 @@ class Messages:
             self.warn(f"{path}: {count} unknown letters are read as {wildcard}")
 
 
-def pairs(
-    a: str,
-    b: str,
-    options: Options,
-    drawn: Pictures | None,
-    profile: bool = False,
-    strand: Strand | None = None,
-    resume: bool = False,
-) -> int:
+def align(given: Given) -> int:
     """``jaxalign align A B``."""
-    return _run((a, b), options, drawn, profile, resume, strand=strand)
+    if given.profile and given.embeddings:
+        raise UsageError("--profile and --embeddings: A is either")
+    if given.sequences is not None and not given.embeddings:
+        raise UsageError("--sequences goes with --embeddings")
+    if given.embeddings:
+        if given.plot:
+            raise UsageError("--plot is of letters, not of --embeddings")
+        if given.strand is not None:
+            raise UsageError("--strand is of nucleotides, not of --embeddings")
+        if given.resume:
+            raise UsageError("--resume is of letters, not of --embeddings")
+        from jaxalign.cli import embeddings
+
+        return embeddings.align(given)
+    drawn = Pictures(dot_plot=given.plot) if given.plot else None
+    how = given.profile, given.resume
+    return _run((given.a, given.b), given, drawn, *how, strand=given.strand)
 
 
-def all_pairs(
-    path: str,
-    options: Options,
-    include_self: bool,
-    cluster: str | None,
-    drawn: Pictures | None,
-    in_parts: Callable[..., int],
-) -> int:
-    """``jaxalign all SEQS``.
+def all_pairs(given: Given, in_parts: Callable[..., int]) -> int:
+    """``jaxalign all SEQS`` into one file.
 
     in_parts : computes and writes a large file of Parquet
     """
-    which = {"include_self": include_self, "cluster": cluster}
-    return _run((path,), options, drawn, in_parts=in_parts, **which)
+    plot, dendrogram = given.plot, given.dendrogram
+    drawn = Pictures(plot, dendrogram) if plot or dendrogram else None
+    which = {"include_self": given.include_self, "cluster": given.cluster}
+    return _run((given.sequences,), given, drawn, in_parts=in_parts, **which)
 
 
 def _run(
     paths: tuple[str, ...],
-    options: Options,
+    options: Given,
     drawn: Pictures | None,
     profile: bool = False,
     resume: bool | None = None,
@@ -149,8 +152,8 @@ def _run(
         from jaxalign.cli import pictures
 
         request = pictures.prepare(drawn, request, paths, options)
-    messages = Messages(options.messages.quiet)
-    hashed = options.output.json
+    messages = Messages(options.quiet)
+    hashed = options.json
     request, read = read_inputs(paths, request, options, hashed, messages, profile)
     _check_counts(read)
     if drawn:
@@ -161,17 +164,17 @@ def _run(
     devices = select_device(options)
     chosen = replace(request.options, **which)
     if chosen.cluster:  # which chooses by itself
-        chosen = replace(chosen, devices=options.machine.devices)
+        chosen = replace(chosen, devices=options.devices)
     if in_parts is not None and not drawn and _is_streamed(request, read, chosen):
         return in_parts(request, read, chosen, options, devices, messages)
     plan = api.plan_sets(*read.sequences, scoring=request.scoring, options=chosen)
     saved = state = None
     if resume is not None:
         saved = pair_checkpoint(request, read, chosen.strand)
-        state = state_of(saved, resume, options.output.force)
+        state = state_of(saved, resume, options.force)
     introduce(request, plan, options, messages)
     table = _align(plan, options, chosen, state)
-    write(table, request, options.output.force)
+    write(table, request, options.force)
     if drawn:
         pictures.draw(drawn, table, request, messages.warn)
     rows = {"kept": len(table), "max_score": best_score(table)}
@@ -195,7 +198,7 @@ def _is_streamed(
 def read_inputs(
     paths: tuple[str, ...],
     request: Request,
-    options: Options,
+    options: Given,
     hashed: bool,
     messages: Messages,
     profile: bool = False,
@@ -209,11 +212,11 @@ def read_inputs(
 
 
 def introduce(
-    request: Request, plan: Mapping, options: Options, messages: Messages
+    request: Request, plan: Mapping, options: Given, messages: Messages
 ) -> None:
     """Say what will be done, before it is."""
     messages.say(report.heading(request, plan))
-    if options.messages.verbose:
+    if options.verbose:
         for line in report.plan_lines(plan):
             messages.say(line)
 
@@ -251,12 +254,11 @@ def rehearse(request: Request, sequences: Sequence[Sequences]) -> None:
 
 def _align(
     plan: api.Plan,
-    options: Options,
+    options: Given,
     chosen: api.PairOptions,
     saved: api.SavedState | None,
 ) -> Table:
-    messages = options.messages
-    with terminal.reporting(messages.progress, messages.quiet) as tell:
+    with terminal.reporting(options.progress, options.quiet) as tell:
         return api.run_plan(plan, watched(chosen, tell), saved)
 
 
@@ -277,22 +279,22 @@ def finish(
     read: inputs.Inputs,
     info: Any,
     rows: dict,
-    options: Options,
+    options: Given,
     devices: list,
     messages: Messages,
 ) -> None:
     """Say what has been done."""
     filters = str(api.filters_of(request.options))
     messages.say(report.summary(info, rows["kept"], filters))
-    if options.output.json:
+    if options.json:
         about = (device_of(info, devices), messages.warnings)
         answer_json(report.about_run(request, read, info, rows, *about))
 
 
-def select_device(options: Options) -> list:
+def select_device(options: Given) -> list:
     """The devices of the platform that is named; none where it is left open, since a
     small job needs no JAX to look for them."""
-    named = options.machine.device
+    named = options.device
     return [] if named == "auto" else api.select_device(named)
 
 

@@ -1,4 +1,4 @@
-"""The verbs of linked sequences share these: options, inputs, messages, tables."""
+"""``jaxalign cluster`` and ``dedup``, and steps that all verbs of links share."""
 
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -7,24 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, job, report, terminal
+from jaxalign.cli import inputs, pairs, report, terminal
+from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
-from jaxalign.cli.options import (
-    LinkOptions,
-    ListOptions,
-    ModeOptions,
-    Options,
-    VerbOptions,
-)
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
 from jaxalign.cli.terminal import answer_json
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
-from jaxalign.homology.api import Definition, HomologyOptions
+from jaxalign.homology.api import Definition
 from jaxalign.io import corpus_files, delimited, output
 from jaxalign.io.delimited import KnownNames
+from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
+from jaxalign.options import (
+    AlignedEnds,
+    Execution,
+    HomologyOptions,
+    LengthIdentity,
+    Measure,
+    shared,
+)
+
+# Why pairs are neither aligned nor excluded by proof
+WHY_NOT = {
+    "components": "other links connect the two",
+    "greedy": "one of them has a representative",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +42,13 @@ class LinkJob:
 
     read: Inputs
     options: HomologyOptions
-    verb: VerbOptions
-    messages: job.Messages
+    verb: Given
+    messages: pairs.Messages
 
     @contextmanager
     def watched(self):
         """Yield the options with somebody who is told of progress."""
-        wanted = self.verb.messages
-        with terminal.reporting(wanted.progress, wanted.quiet) as tell:
+        with terminal.reporting(self.verb.progress, self.verb.quiet) as tell:
             if tell is None:
                 yield self.options
             else:
@@ -49,9 +57,8 @@ class LinkJob:
 
 def prepare(
     paths: tuple[str, ...],
-    verb: VerbOptions,
+    verb: Given,
     outs: Iterable[str | None],
-    force: bool,
     beside: Iterable[str | None] = (),
     hashed: bool = False,
     known: Scoring | None = None,
@@ -71,39 +78,39 @@ def prepare(
     ------
     UsageError, InputError
     """
-    links = linked_as(verb.links)
-    ends = ModeOptions(mode=links.mode, free_ends=links.free_ends)
-    chosen = Options(scoring=verb.scoring, mode=ends, machine=verb.machine)
+    linked, identity = linked_as(verb)
+    chosen = Given(**vars(verb) | {"mode": linked})
     scoring, (mode, free) = known or scoring_of(verb.scoring), mode_of(chosen)
     outs = [path for path in outs if path is not None]
-    if verb.summary.json and output.STDOUT in outs:
+    if verb.json and output.STDOUT in outs:
         raise UsageError("--json takes standard output: a list needs -o FILE")
     if len(set(outs)) < len(outs):
         raise UsageError(f"two outputs are one: {', '.join(outs)}")
     for path in outs:
-        output.check(path, force)
+        output.check(path, verb.force)
         output.check_inputs(path, (*paths, *beside, verb.scoring.matrix))
-    messages = job.Messages(verb.messages.quiet)
-    hashed = hashed or verb.summary.json
+    messages = pairs.Messages(verb.quiet)
+    hashed = hashed or verb.json
     about = scoring, verb.scoring, hashed, messages.warn
     read = inputs.read(paths, *about, letters)
-    job.select_device(chosen)
-    options = HomologyOptions(
-        mode=mode,
-        free_ends=free,
-        identity=links.identity or "longer",
-        min_length_ratio=links.min_length_ratio,
-        filter=not links.no_filter,
-        implementation=verb.machine.implementation,
-        memory_budget=verb.machine.memory_budget,
-        threads=verb.machine.threads,
-        devices=devices_of(verb.machine),
-    )
-    return LinkJob(read, options, verb, messages)
+    pairs.select_device(chosen)
+    ends = {"mode": mode, "free_ends": free, "identity": identity}
+    given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends)
+    return LinkJob(read, HomologyOptions(**given), verb, messages)
 
 
-def linked_as(links: LinkOptions) -> LinkOptions:
-    """Link options with the mode and the length that ``--link`` stands for.
+def scan_options(job: LinkJob, record: type, **changes: Any) -> Any:
+    """The options of a scan of a corpus, from those of its links.
+
+    record : class of the options
+    """
+    links = shared(job.options, AlignedEnds, Measure, Execution)
+    unknown = job.verb.scoring.unknown
+    return record(**links | {"unknown": unknown} | changes)
+
+
+def linked_as(links: Given) -> tuple[Mode | None, LengthIdentity]:
+    """The mode, None where another option says it, and the length of a link.
 
     Raises
     ------
@@ -111,15 +118,14 @@ def linked_as(links: LinkOptions) -> LinkOptions:
         Another option says otherwise.
     """
     if links.link is None:
-        return links
+        return links.mode, links.identity or "longer"
     if links.mode or links.identity or links.free_ends:
         raise UsageError(
             f"--link {links.link} says the mode and the length: leave out --mode, "
             "--identity and --free-ends"
         )
     local = links.link == "local"
-    mode, identity = ("local", "shorter") if local else ("global", "longer")
-    return replace(links, mode=mode, identity=identity)
+    return ("local", "shorter") if local else ("global", "longer")
 
 
 def check_plot(
@@ -135,10 +141,10 @@ def check_plot(
         pictures.check(path, force, inputs, outs)
 
 
-def write_table(path: str | None, columns: dict, verb: VerbOptions) -> None:
+def write_table(path: str | None, columns: dict, verb: Given) -> None:
     """Write columns in the format of a suffix; None is standard output, which JSON may
     have."""
-    if path is None and verb.summary.json:
+    if path is None and verb.json:
         return
     delimited.write_list(path or output.STDOUT, columns, delimited.text_field)
 
@@ -150,7 +156,7 @@ def known_names(path: str, read: Inputs) -> KnownNames:
 
 def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> None:
     """Print one JSON object about a run, where it was asked for."""
-    if not job.verb.summary.json:
+    if not job.verb.json:
         return
     names = ("all", "aligned", "excluded", "at_or_above_cut")
     about_run = {
@@ -191,82 +197,48 @@ __all__ = [
     "write_table",
 ]
 
-# ------------------------------------------------------------------------------
-# The straight lines of ``jaxalign cluster`` and ``jaxalign dedup``.
 
-# Why pairs are neither aligned nor excluded by proof
-WHY_NOT = {
-    "components": "other links connect the two",
-    "greedy": "one of them has a representative",
-}
-
-
-@dataclass(frozen=True)
-class ClusterRequest:
-    """The options of a clustering of its own; ``fasta`` is where representatives go."""
-
-    min_identity: float
-    method: str
-    fasta: str | None
-    plot: str | None = None
-
-
-def cluster(
-    path: str, request: ClusterRequest, listed: ListOptions, options: VerbOptions
-) -> int:
+def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
-    outs = (listed.out, request.fasta)
-    delimited.check_list_format(listed.out)
-    check_plot(request.plot, listed.force, (path,), outs)
-    result = _clusters(path, request, outs, listed.force, options)
-    write_table(listed.out, result.columns(), options)
-    if request.fasta:
-        _write_representatives(path, request.fasta, result)
-    if request.plot:
+    path, out, fasta = given.sequences, given.out, given.representatives
+    delimited.check_list_format(out)
+    check_plot(given.plot, given.force, (path,), (out, fasta))
+    result = _clusters(given, given.method, (out, fasta))
+    write_table(out, result.columns(), given)
+    if fasta:
+        _write_representatives(path, fasta, result)
+    if given.plot:
         from jaxalign.cli import pictures
 
-        pictures.clusters(request.plot, result)
+        pictures.clusters(given.plot, result)
     return 0
 
 
-def dedup(
-    path: str,
-    request: ClusterRequest,
-    listed: str | None,
-    force: bool,
-    options: VerbOptions,
-) -> int:
+def dedup(given: Given) -> int:
     """``jaxalign dedup SEQS``."""
-    delimited.check_list_format(listed)
-    result = _clusters(path, request, (request.fasta, listed), force, options)
-    if request.fasta or not options.summary.json:
-        _write_representatives(path, request.fasta or output.STDOUT, result)
-    if listed:
-        write_table(listed, result.columns(), options)
+    delimited.check_list_format(given.list_out)
+    result = _clusters(given, "greedy", (given.out, given.list_out))
+    if given.out or not given.json:
+        _write_representatives(given.sequences, given.out or output.STDOUT, result)
+    if given.list_out:
+        write_table(given.list_out, result.columns(), given)
     return 0
 
 
-def _clusters(
-    path: str,
-    request: ClusterRequest,
-    outs: tuple[str | None, ...],
-    force: bool,
-    options: VerbOptions,
-) -> api.Clusters:
+def _clusters(given: Given, method: str, outs: tuple[str | None, ...]) -> api.Clusters:
     # 1 check and read, 2 say what will be done, 3 cluster, 4 say what was done
-    job = prepare((path,), options, outs, force)
-    cut, scoring = request.min_identity, job.read.scoring
-    (data,) = job.read.sequences
-    definition = api.define(scoring, job.options, "--min-identity", cut)
+    job = prepare((given.sequences,), given, outs)
+    (data,), scoring = job.read.sequences, job.read.scoring
+    definition = api.define(scoring, job.options, "--min-identity", given.min_identity)
     job.messages.say(f"{len(data):,} sequences; linked: {definition}")
     with job.watched() as chosen:
         seen = replace(definition, options=chosen)
-        every_link = options.summary.json  # which has their number
-        result = api.clusters_of(data, seen, request.method, every_link)
-    job.messages.say(pairs_line(result.info, WHY_NOT.get(request.method)))
+        every_link = given.json  # which has their number
+        result = api.clusters_of(data, seen, method, every_link)
+    job.messages.say(pairs_line(result.info, WHY_NOT.get(method)))
     alone = int((result.sizes == 1).sum())
-    job.messages.say(f"{result.heading()}; {alone:,} alone ({request.method})")
-    about = {"method": request.method, "clusters": len(result)}
+    job.messages.say(f"{result.heading()}; {alone:,} alone ({method})")
+    about = {"method": method, "clusters": len(result)}
     about |= {"largest": int(result.sizes.max(initial=0)), "alone": alone}
     say_json(job, definition, result.info, about)
     return result

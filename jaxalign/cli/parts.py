@@ -5,7 +5,6 @@ file of Parquet is written part by part, too, while the next ones are computed.
 """
 
 import os
-import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -13,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, job, report, search_job, terminal
+from jaxalign.cli import inputs, pairs, report, search, terminal
+from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
-from jaxalign.cli.options import FolderOptions, Options
-from jaxalign.cli.request import Request, resolve
-from jaxalign.cli.search_job import SearchRequest
+from jaxalign.cli.request import Request, resolve, wants_folder
 from jaxalign.cli.terminal import answer_json
 from jaxalign.database.api import hits_by_parts, in_memory, parts_search
 from jaxalign.errors import UsageError
@@ -67,39 +65,37 @@ class PartsFolder:
         return f"{self.mine:,} of {self.count:,} parts, {finished}"
 
 
-def all_pairs(
-    path: str,
-    options: Options,
-    folder: FolderOptions,
-    include_self: bool,
-    cluster: str | None,
-) -> int:
-    """``jaxalign all SEQS -o FOLDER/``."""
+def all_pairs(options: Given) -> int:
+    """``jaxalign all SEQS``, into a folder or one file."""
+    if not wants_folder(options):
+        return pairs.all_pairs(options, one_file)
+    if options.plot or options.dendrogram:
+        raise UsageError("a picture is of a result in one piece, not of a folder")
     # 1 check options, 2 read, 3 open the folder, 4 plan, 5 align and write by parts
     request = resolve(options, folder=True)
-    shard = shard_of(folder.shard)
-    messages = job.Messages(options.messages.quiet)
-    request, read = job.read_inputs((path,), request, options, True, messages)
-    job.rehearse(request, read.sequences)
-    devices = job.select_device(options)
-    which = {"include_self": include_self, "part_rows": folder.part_rows}
+    include_self, shard = options.include_self, options.shard
+    messages, path = pairs.Messages(options.quiet), options.sequences
+    request, read = pairs.read_inputs((path,), request, options, True, messages)
+    pairs.rehearse(request, read.sequences)
+    devices = pairs.select_device(options)
+    which = {"include_self": include_self, "part_rows": options.part_rows}
     parts = jobs.parts_all(read.sequences[0], **which)
     manifest = manifest_of_pairs(request, read, include_self, parts)
-    opened = opened_folder(request, manifest, parts, shard, folder, options, messages)
+    opened = opened_folder(request, manifest, parts, options, messages)
     chosen = replace(request.options, **which)
-    if cluster:  # which chooses by itself
-        chosen = replace(chosen, devices=options.machine.devices)
+    if options.cluster:  # which chooses by itself
+        chosen = replace(chosen, devices=options.devices)
     plan = api.plan_of(
         read.sequences[0], None, request.scoring, replace(chosen, parts=True)
     )
-    job.introduce(request, plan, options, messages)
+    pairs.introduce(request, plan, options, messages)
     messages.say(str(opened))
-    chosen = replace(chosen, skip=opened.skip, shard=shard, cluster=cluster)
-    with terminal.reporting(options.messages.progress, options.messages.quiet) as tell:
-        chosen = job.watched(chosen, tell)
+    chosen = replace(chosen, skip=opened.skip, shard=shard, cluster=options.cluster)
+    with terminal.reporting(options.progress, options.quiet) as tell:
+        chosen = pairs.watched(chosen, tell)
         stream = jobs.stream_parts(plan.task, plan.parts, chosen)
         info, rows = written(stream, opened)
-    job.finish(request, read, plan | info, rows, options, devices, messages)
+    pairs.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
 
 
@@ -107,22 +103,21 @@ def one_file(
     request: Request,
     read: Inputs,
     chosen: api.PairOptions,
-    options: Options,
+    options: Given,
     devices: list,
-    messages: job.Messages,
+    messages: pairs.Messages,
 ) -> int:
     """``jaxalign all SEQS -o FILE.parquet``, planned and written part by part."""
     (sequences,) = read.sequences
     rows_of_part = jobs.rows_at_once(len(sequences))
     in_parts = replace(chosen, parts=True, part_rows=rows_of_part)
     plan = api.plan_sets(sequences, scoring=request.scoring, options=in_parts)
-    job.introduce(request, plan, options, messages)
+    pairs.introduce(request, plan, options, messages)
     info, rows = {}, {}
 
     def compute(write: Callable[[Table], None]) -> None:
-        shown = options.messages
-        with terminal.reporting(shown.progress, shown.quiet) as tell:
-            watched = job.watched(chosen, tell)
+        with terminal.reporting(options.progress, options.quiet) as tell:
+            watched = pairs.watched(chosen, tell)
             stream: Any = jobs.stream_parts(plan.task, plan.parts, watched)
             with closing(stream):
                 new = _passed_on(stream, lambda table, _part: write(table))
@@ -130,46 +125,47 @@ def one_file(
         rows.update(new[1])
 
     assert request.out is not None, "standard output is no Parquet"
-    about = request.columns, request.identity, options.output.force
+    about = request.columns, request.identity, options.force
     formats.write_while(request.out, *about, compute)
-    job.finish(request, read, plan | info, rows, options, devices, messages)
+    pairs.finish(request, read, plan | info, rows, options, devices, messages)
     return 0
 
 
-def search(search: SearchRequest, options: Options, folder: FolderOptions) -> int:
-    """``jaxalign search QUERY DB -o FOLDER/``."""
+def search_database(options: Given) -> int:
+    """``jaxalign search QUERY DB``, into a folder or one file."""
+    if not wants_folder(options):
+        return search.search(options)
     # 1 check options, 2 read queries, 3 open the folder, 4 search and write by parts
-    request, database = resolve(options, mode="local", folder=True), search.database
-    search_job.check(request, search)
+    request, database = resolve(options, mode="local", folder=True), options.database
+    search.check(request, options)
     _check_file(database)
-    shard = shard_of(folder.shard)
-    messages = job.Messages(options.messages.quiet)
-    request, read = search_job.read_inputs(search, request, options, True, messages)
-    devices = job.select_device(options)
+    messages = pairs.Messages(options.quiet)
+    request, read = search.read_inputs(request, options, True, messages)
+    devices = pairs.select_device(options)
     queries, index = read.sequences[0], in_memory(database, request.scoring)
-    size = search.top, folder.part_rows
+    size = options.top, options.part_rows
     parts = parts_search(queries, index, database, *size)
-    manifest = manifest_of_search(request, read, search, options, parts)
-    opened = opened_folder(request, manifest, parts, shard, folder, options, messages)
-    chosen = search_job.settings(search, request, options)
-    messages.say(search_job.heading(request, len(queries), database))
+    manifest = manifest_of_search(request, read, options, parts)
+    opened = opened_folder(request, manifest, parts, options, messages)
+    chosen = search.settings(request, options)
+    messages.say(search.heading(request, len(queries), database))
     messages.say(str(opened))
-    chosen = replace(chosen, part_rows=size[1], skip=opened.skip, shard=shard)
-    with terminal.reporting(options.messages.progress, options.messages.quiet) as tell:
+    chosen = replace(chosen, part_rows=size[1], skip=opened.skip, shard=options.shard)
+    with terminal.reporting(options.progress, options.quiet) as tell:
         chosen = replace(chosen, progress=tell)
         source = database if index is None else index
         sides = queries, source, request.scoring
         stream = hits_by_parts(*sides, chosen)
-        chosen_rows = search_job.filter_of(search, request)
+        chosen_rows = search.filter_of(options, request)
         info, rows = written(stream, opened, chosen_rows, OF_A_SEARCH)
     info = NO_HIT | info
-    search_job.warn_of_letters(info, database, request, messages)
-    search_job.warn_of_fits(info, messages)
+    search.warn_of_letters(info, database, request, messages)
+    search.warn_of_fits(info, messages)
     hits = {"found": rows["found"], "kept": rows["kept"]}
-    messages.say(search_job.summary(info, hits))
-    if options.output.json:
-        device = job.device_of(info, devices)
-        about = search_job.as_dict(request, read, search, info, device)
+    messages.say(search.summary(info, hits))
+    if options.json:
+        device = pairs.device_of(info, devices)
+        about = search.as_dict(request, read, options, info, device)
         about |= {"hits": hits, "warnings": messages.warnings}
         answer_json(about)
     return 0
@@ -179,10 +175,8 @@ def opened_folder(
     request: Request,
     manifest: dict,
     parts: list[Part],
-    shard: tuple[int, int] | None,
-    folder: FolderOptions,
-    options: Options,
-    messages: job.Messages,
+    options: Given,
+    messages: pairs.Messages,
 ) -> PartsFolder:
     """Begin a folder, or go on with one.
 
@@ -192,29 +186,20 @@ def opened_folder(
         Parts are there, and nobody said that they should be completed; or the folder
         is of another run.
     """
-    path, joins = request.out or "", shard is not None
-    force = options.output.force and not joins
+    path, shard = request.out or "", options.shard
+    joins = shard is not None
+    force = options.force and not joins
     run = SavedRun(path, manifest)
-    run.begin(folder.resume, force, joins)
+    run.begin(options.resume, force, joins)
     mine = jobs.share(parts, shard)
     finished, lines = run.finished(mine)
-    if finished and not folder.resume:
+    if finished and not options.resume:
         raise UsageError(
             f"{path}: {len(finished):,} parts exist; use --resume to go on"
         )
     for line in lines:
         messages.warn(line)
     return PartsFolder(request, run, shard, len(parts), len(mine), finished)
-
-
-def shard_of(text: str | None) -> tuple[int, int] | None:
-    """ "2/16" -> (2, 16)."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d{1,99})/(\d{1,99})", text)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise UsageError(f"--shard {text}: K/N with K from 1 to N is needed")
-    return int(match[1]), int(match[2])
 
 
 def written(
@@ -273,7 +258,7 @@ def _joined(before: Any, value: Any) -> Any:
 
 def _more_rows(rows: dict, table: Table, output: Table) -> dict:
     """Rows found and written and the best score, a part later."""
-    best = (rows["max_score"], job.best_score(output))
+    best = (rows["max_score"], pairs.best_score(output))
     return {
         "found": rows["found"] + len(table),
         "kept": rows["kept"] + len(output),
@@ -300,21 +285,20 @@ def manifest_of_pairs(
 def manifest_of_search(
     request: Request,
     read: Inputs,
-    search: SearchRequest,
-    options: Options,
+    options: Given,
     parts: list[Part],
 ) -> dict:
     """All that the rows of a search depend on."""
     about = {
         "format": "jaxalign search parts, 1",
-        "database": {"sha256": sha256(search.database)},
+        "database": {"sha256": sha256(options.database)},
         "unknown": options.scoring.unknown,
-        "top": search.top,
-        "max_evalue": search.max_evalue,
+        "top": options.top,
+        "max_evalue": options.max_evalue,
         "parts_sha256": report.digest([part.last for part in parts]),
     }
     about |= _manifest(request, read, parts)
-    return about | {"strand": search.strand, "statistics": search.statistics}
+    return about | {"strand": options.strand, "statistics": options.statistics}
 
 
 def _manifest(request: Request, read: Inputs, parts: list[Part]) -> dict:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli.options import ModeOptions, Options, OutputOptions, ScoringOptions
+from jaxalign.cli.arguments import ScoringOptions
+from jaxalign.cli.derive import Given
 from jaxalign.cli.request import mode_of
 from jaxalign.cli.terminal import say
 from jaxalign.errors import InputError, UsageError
@@ -18,20 +19,26 @@ from jaxalign.model.table import lettered
 from jaxalign.similarity.hard.api import hard_alignment
 from jaxalign.similarity.soft.buckets import bucket_lengths
 
+# Options of pairs of letters, None where nobody names them.
+OF_LETTERS = ("output", "identity", "min_identity", "min_score", "min_cov")
+OF_LETTERS += ("min_length_ratio", "memory_budget", "threads", "implementation")
+OF_LETTERS += ("devices",)
+OF_FORMATS = ("format", "columns")  # that have letters
 # For letters and identities alone: embeddings have no matrix, nor its statistics.
 SCORING = Scoring((PROTEIN, np.zeros((len(PROTEIN), len(PROTEIN)))))
 CELLS_AT_A_TIME = 2**24  # padded cells of a batch
 MAX_TOTAL = 1e29  # of an alignment: larger numbers forbid a pair or a gap
 
 
-def align(a: str, b: str, options: Options, sequences: str | None = None) -> int:
+def align(options: Given) -> int:
     """Pairs of two files: first with first, or a single array with all."""
+    a, b, sequences = options.a, options.b, options.sequences
     _check(options, sequences is not None)
     mode, free_ends = mode_of(options)
-    path = options.output.out or output.STDOUT
-    output.check(path, options.output.force)
+    path = options.out or output.STDOUT
+    output.check(path, options.force)
     files = (a, b) if sequences is None else (a, b, sequences)
-    output.check_inputs(options.output.out, files)
+    output.check_inputs(options.out, files)
     queries, targets = embeddings.read(a), embeddings.read(b)
     letters = None if sequences is None else _letters(sequences, queries, targets)
     pairs = _zipped(a, b, queries, targets)
@@ -45,13 +52,12 @@ def align(a: str, b: str, options: Options, sequences: str | None = None) -> int
         lines = embeddings.tsv(*zip(*results, strict=True)) if results else []
         output.write_text(path, lines)
     else:
-        out = options.output
         table = lettered(
             [alignment for alignment, _ in results], *letters, SCORING, mode
         )
-        columns = out.columns.split(",") if out.columns else None
-        formats.write(table, path, out.format, columns, force=out.force)
-    if not options.messages.quiet:
+        columns = options.columns or None
+        formats.write(table, path, options.format, columns, force=options.force)
+    if not options.quiet:
         say(f"{len(results):,} pairs of embeddings, {mode}")
     return 0
 
@@ -73,29 +79,21 @@ def _letters(
     return known.take(first), known.take(second)
 
 
-def _check(options: Options, letters: bool) -> None:
+def _check(options: Given, letters: bool) -> None:
     """Refuse options that mean nothing without letters."""
-    scoring, mode, out = options.scoring, options.mode, options.output
+    scoring = options.scoring
     if scoring.gap_open is None or scoring.gap_extend is None:
         raise UsageError("--embeddings needs --gap-open and --gap-extend")
     for number in (scoring.gap_open, scoring.gap_extend):
         if not isfinite(number):
             raise UsageError(f"{number}: a gap cost is a finite number")
-    known = Options(
-        scoring=ScoringOptions(
-            gap_open=scoring.gap_open, gap_extend=scoring.gap_extend
-        ),
-        mode=ModeOptions(mode=mode.mode, free_ends=mode.free_ends),
-        output=OutputOptions(
-            out=out.out,
-            force=out.force,
-            format=out.format if letters else None,
-            columns=out.columns if letters else None,
-        ),
-        machine=replace(Options().machine, no_cache=options.machine.no_cache),
-        messages=options.messages,
-    )
-    if known != options:
+    gaps = {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    usual = {name: getattr(options, name) for name in OF_LETTERS}
+    usual |= {} if letters else {name: getattr(options, name) for name in OF_FORMATS}
+    filtered = (options.filter, options.coverage) != (True, "both")
+    placed = options.device != "auto" or options.json or filtered
+    named = any(value is not None for value in usual.values())
+    if placed or named or scoring != ScoringOptions(**gaps):
         raise UsageError(
             "--embeddings takes --gap-open, --gap-extend, --mode, --free-ends, -o, "
             "--force and -q: other options are about letters or their fills"

@@ -1,0 +1,271 @@
+"""``jaxalign nearest`` and ``purge``, which read a corpus block by block."""
+
+import os
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from jaxalign.cli import audit, inputs, links, report
+from jaxalign.cli.derive import Given, changed
+from jaxalign.cli.links import LinkJob
+from jaxalign.cli.terminal import answer_json, as_json
+from jaxalign.database.nearest import (
+    Nearest,
+    check_nearest,
+    files_of,
+    histogram,
+    html,
+    nearest_of,
+)
+from jaxalign.errors import JaxalignError, UsageError
+from jaxalign.homology.api import define
+from jaxalign.homology.purge import (
+    Corpus,
+    Purge,
+    cut_of,
+    purge_of,
+)
+from jaxalign.io import corpus_files, output
+from jaxalign.io.runs import SavedRun, about_file
+from jaxalign.io.source import STDIN, sha256
+from jaxalign.options import HomologyOptions, NearestOptions, PurgeOptions
+
+FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
+
+
+def check_run(given: Given, corpus: str) -> None:
+    """Raise early if this run cannot be resumed.
+
+    Raises
+    ------
+    UsageError
+    """
+    if given.resume and (given.out in (None, output.STDOUT) or corpus == STDIN):
+        raise UsageError("--resume needs -o FILE, and a corpus that can be read again")
+
+
+def checkpoint(
+    job: LinkJob, chosen: NearestOptions | PurgeOptions, files: tuple[str, ...]
+) -> SavedRun | None:
+    """The file of the state of a run; None where it has none.
+
+    chosen : options of the scan
+    """
+    out, shard = job.verb.out, job.verb.shard
+    if out in (None, output.STDOUT) or files == (STDIN,) or not _plain(files):
+        return None
+    options = {name: x for name, x in asdict(chosen).items() if name not in FREE}
+    manifest = {
+        "inputs": report.files(job.read),
+        "corpus": [about_file(path) for path in files],
+        "scoring": report.scoring(job.read.scoring)
+        | {"scores_sha256": report.digest(job.read.scoring.scores)},
+        "options": {name: repr(x) for name, x in options.items()},
+        "shard": None if shard is None else "{}/{}".format(*shard),
+        "jaxalign": report.versions()["jaxalign"],
+    }
+    return SavedRun(str(out), manifest)
+
+
+def _plain(files: tuple[str, ...]) -> bool:
+    """Whether all are files, and no pipes."""
+    return all(map(os.path.isfile, files))
+
+
+def share(count: int, shard: tuple[int, int] | None) -> tuple[int, int]:
+    """The first of some rows, and one beyond the last, of a share."""
+    if shard is None:
+        return 0, count
+    k, n = shard
+    return count * (k - 1) // n, count * k // n
+
+
+def nearest(given: Given) -> int:
+    """``jaxalign nearest TEST CORPUS``."""
+    # 1 check and read the tests, 2 scan the corpus, 3 say and write
+    path, corpus = given.tests, given.corpus
+    check_run(given, corpus)
+    files = files_of(corpus)
+    if path == corpus == "-":
+        raise UsageError("'-' twice: standard input can be read once")
+    outs = (given.out, given.report)
+    links.check_plot(given.plot, given.force, (path, *files), outs)
+    letters = inputs.opening(files[0])
+    job = links.prepare((path,), given, outs, files, True, letters=letters)
+    own = {"by": given.by, "top": given.top, "bands": given.bands}
+    chosen = links.scan_options(job, NearestOptions, **own)
+    check_nearest(chosen, job.read.scoring)
+    (tests,), scoring = job.read.sequences, job.read.scoring
+    tests = tests.between(*share(len(tests), given.shard))
+    saved = checkpoint(job, chosen, files)
+    arrays = saved and saved.load(given.resume, given.force)
+    job.messages.say(f"{len(tests):,} test sequences against {corpus}")
+    with job.watched() as watched:
+        seen = replace(chosen, progress=watched.progress)
+        near = nearest_of(tests, corpus, scoring, seen, saved, arrays)
+    _finish_nearest(job, near, files)
+    if saved is not None:
+        saved.remove()
+    return 0
+
+
+def _finish_nearest(job: LinkJob, near: Nearest, files: tuple[str, ...]) -> None:
+    """Write the nearest, and say how many are in each band."""
+    given = job.verb
+    count, wildcard = near.info["substituted"], near.tests.alphabet.wildcard
+    job.messages.warn_of_letters(given.corpus, count, wildcard)
+    links.write_table(given.out, near.columns(), given)
+    if given.report is not None:
+        output.write_text(given.report, [html(near)])
+    if given.plot is not None:
+        _plot(given.plot, near)
+    job.messages.say("\n".join((near.heading(), near.definition, *near.band_lines())))
+    job.messages.say(f"{near.comparisons()}; {near.info['seconds']:.1f} s")
+    if given.json:
+        answer_json(about_nearest(job, near, files))
+
+
+def about_nearest(job: LinkJob, near: Nearest, files: tuple[str, ...]) -> dict:
+    """A run, as plain values."""
+    bands = zip(near.band_names, near.band_counts.tolist(), strict=True)
+    return {
+        "versions": report.versions(),
+        "definition": near.definition,
+        "by": near.by,
+        "inputs": report.files(job.read),
+        "corpus": {
+            "files": [{"path": path, "sha256": sha256(path)} for path in files],
+            "records": near.info["sequences"],
+            "residues": near.info["residues"],
+            "substituted": near.info["substituted"],
+        },
+        "bands": dict(bands),
+        "pairs": {name: near.info[name] for name in ("compared", "aligned")},
+        "implementation": near.info["implementation"],
+        "seconds": near.info["seconds"],
+        "warnings": job.messages.warnings,
+    }
+
+
+def _plot(path: str, near: Nearest) -> None:
+    from jaxalign.io import picture
+
+    counts, edges = histogram(near)
+    axis = f"{near.definition.partition(';')[0]} of the nearest"
+    picture.histogram(path, counts, edges, axis, near.heading(), unit="test sequences")
+
+
+CUTS = ("max_identity", "score", "max_evalue", "min_cov")
+
+
+def purge(given: Given) -> int:
+    """``jaxalign purge TRAIN --against TEST``."""
+    # 1 check and read the tests, 2 scan the training set, 3 write, 4 audit, 5 say
+    _check_purge(given)
+    files = files_of(given.train)
+    outs = (given.out, given.removed, given.certificate)
+    letters = inputs.opening(files[0])
+    job = links.prepare((given.against,), given, outs, files, True, letters=letters)
+    own = {name: getattr(given, name) for name in CUTS}
+    if given.max_identity is None:  # local alignments have a mode of their own
+        own["mode"] = given.mode
+    chosen, (tests,) = links.scan_options(job, PurgeOptions, **own), job.read.sequences
+    scoring = job.read.scoring
+    cut = cut_of(chosen, scoring)
+    records = 0, None
+    if given.shard is not None:  # for which the training set is read once more
+        count, _ = Corpus(given.train, scoring, given.scoring.unknown).size()
+        records = share(count, given.shard)
+    saved = checkpoint(job, chosen, files)
+    arrays = saved and saved.load(given.resume, given.force)
+    job.messages.say(f"{given.train} against {len(tests):,}; near: {cut}")
+    with job.watched() as watched:
+        seen = replace(chosen, progress=watched.progress)
+        result = purge_of(given.train, tests, scoring, seen, records, saved, arrays)
+    _write_purge(job, result, files, records[0])
+    if saved is not None:
+        saved.remove()
+    job.messages.say(result.heading())
+    if given.certificate is not None:
+        _audit_purge(given)
+    if given.json:
+        answer_json(about_purge(job, result, files))
+    return 0
+
+
+def _check_purge(given: Given) -> None:
+    check_run(given, given.train)
+    if given.shard is not None and given.certificate is not None:
+        raise UsageError("--certificate is of all that stays: leave out --shard")
+    if given.train == STDIN:
+        raise UsageError("TRAIN is read again to write what stays: give a file")
+    if given.certificate is None:
+        return
+    if given.out is None:
+        raise UsageError("--certificate is about the file that -o names")
+    if given.max_identity is None or given.min_cov is not None:
+        raise UsageError("--certificate is of --max-identity alone, without --min-cov")
+    if given.against == STDIN:
+        raise UsageError("--certificate names the file of --against")
+
+
+def _write_purge(
+    job: LinkJob, result: Purge, files: tuple[str, ...], first: int
+) -> None:
+    """Write what stays, and who goes; the records before ``first`` are in another
+    share, and so are those behind."""
+    given = job.verb
+    count, wildcard = result.info["substituted"], result.tests.alphabet.wildcard
+    job.messages.warn_of_letters(given.train, count, wildcard)
+    alphabet = job.read.scoring.alphabet
+    wanted = np.concatenate([np.zeros(first, bool), result.kept])
+    pieces = corpus_files.corpus_pieces(files, alphabet, wanted)
+    if given.out is not None or not given.json:
+        output.write_text(given.out or output.STDOUT, pieces)
+    if given.removed is not None:
+        links.write_table(given.removed, result.columns(), given)
+
+
+def _audit_purge(given: Given) -> None:
+    """Audit what stays against the test sequences, and write the certificate.
+
+    Raises
+    ------
+    JaxalignError
+        There is a pair at the cut.
+    """
+    paths, usual = (str(given.out), given.against), HomologyOptions()
+    nothing = dict.fromkeys(("split", "out", "report", "plot", "leaks"))
+    shown = {"worst": usual.worst, "full_histogram": usual.full_histogram}
+    audited = changed(given, parts=paths, force=True, quiet=True, **nothing, **shown)
+    job = audit.prepare(audited, ())
+    chosen, scoring = audit.wanted(job.options, audited), job.read.scoring
+    definition = define(scoring, chosen, "--max-identity", given.max_identity)
+    parts = audit.read_parts(paths, None, job, False)
+    checked = audit.compare(job, parts, definition)
+    if not checked.holds:
+        raise JaxalignError(f"{given.out}: {checked.heading()}: this is a bug")
+    about = checked.certificate(audit.audited_files(paths, job), None)
+    output.write_text(str(given.certificate), [as_json(about) + "\n"])
+
+
+def about_purge(job: LinkJob, result: Purge, files: tuple[str, ...]) -> dict:
+    """A run, as plain values."""
+    info = result.info
+    return {
+        "versions": report.versions(),
+        "near": str(result.cut),
+        "inputs": report.files(job.read),
+        "train": {
+            "files": [{"path": path, "sha256": sha256(path)} for path in files],
+            "records": info["sequences"],
+            "residues": info["residues"],
+            "substituted": info["substituted"],
+        },
+        "removed": len(result),
+        "stay": result.size - len(result),
+        "pairs": {name: info[name] for name in ("compared", "aligned")},
+        "implementation": info["implementation"],
+        "seconds": info["seconds"],
+        "warnings": job.messages.warnings,
+    }

@@ -1,0 +1,297 @@
+"""The arguments of a command, from the records that declare its options.
+
+A record of ``jaxalign.options`` has the options of a public function: their names,
+types, defaults and texts. The tables of this file say what a shell needs beside them:
+how a value is written, which group of ``--help`` it stands in, and which options the
+command line decides by itself. Values arrive in a ``Given``, by their names in Python,
+but for the scoring, which is a record.
+"""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from importlib import import_module
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Annotated, Any, get_args, get_type_hints
+
+from cyclopts import Parameter
+
+from jaxalign import options
+from jaxalign.cli import arguments
+from jaxalign.errors import UsageError
+from jaxalign.model.choices import FreeEnd
+
+Verb = Callable[..., None]
+Given = SimpleNamespace  # the value of each option of a command, by its name
+
+# Options of functions that the command line decides.
+HIDDEN = {
+    "progress", "busy",  # --progress draws them
+    "mesh", "window",  # of programs that hold a mesh, and of tests
+    "skip",  # the parts that --resume finds
+    "align_top",  # --output
+    "unknown",  # stands with the scoring, for verbs of one set too
+}  # fmt: skip
+# Flags that say False: what is usual needs no flag.
+NEGATED = {
+    "filter": "no_filter",
+    "correct_composition": "no_composition",
+    "fixed_gap": "sliding_gap",
+}
+# Values that are written as one word, as it looks in --help.
+WORDS = {
+    "free_ends": "q5,q3,t5,t3",
+    "memory_budget": "2GiB",
+    "devices": "0,1",
+    "bands": "F,F",
+    "shard": "K/N",
+    "cluster": "ADDRESS",
+}
+FILES = {"v_distances": "GENES.tsv", "v_loops": "GENES.tsv"}
+# None until a preset, --link or --max-evalue has spoken.
+OPEN = {"mode", "identity", "output", "statistics"}
+NUMBERS = {int: "N", float: "F"}
+MACHINE, LONG = arguments.MACHINE, arguments.LONG
+GROUPS = {
+    options.AlignedEnds: arguments.ALIGNMENT,
+    options.Measure: arguments.ALIGNMENT,
+    options.Tabular: arguments.ALIGNMENT,
+    options.TripleModel: arguments.ALIGNMENT,
+    options.Host: MACHINE,
+    options.Execution: MACHINE,
+    options.Parts: LONG,
+}
+GROUPS_BY_NAME = {"output": arguments.OUTPUT, "cluster": LONG, "part_rows": LONG}
+GROUPS_BY_NAME |= {"memory_budget": MACHINE, "implementation": MACHINE}
+ENDS: dict[str, FreeEnd] = {
+    "q5": "query_start",
+    "q3": "query_end",
+    "t5": "target_start",
+    "t3": "target_end",
+}
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a verb spells an option, where that differs."""
+
+    name: str | None = None
+    alias: str | None = None
+    metavar: str | None = None
+    type: Any = None
+
+
+def takes(
+    body: str, *records: type, hidden: Collection[str] = (), **spelled: Spelling
+) -> Callable[[Verb], Verb]:
+    """Give a verb its body, and the options of some records beside its own.
+
+    Parameters
+    ----------
+    body : str
+        "module:function", which is imported when the verb runs.
+    records : dataclasses
+        Of an option that comes twice the first one counts.
+    hidden : names of options that this verb decides
+    spelled : options that this verb spells in a way of its own
+    """
+
+    def note(verb: Verb) -> Verb:
+        vars(verb)["taken"] = body, records, HIDDEN | {*hidden}, spelled
+        return verb
+
+    return note
+
+
+def command(verb: Verb) -> Callable[..., int]:
+    """Make the function that cyclopts calls: with every option in its signature.
+
+    Parameters
+    ----------
+    verb : function that ``takes`` has marked
+        Its signature has the files and the options of its own; its docstring their
+        texts, and those of others that differ.
+    """
+    body, records, hidden, spelled = vars(verb)["taken"]
+    shown = {x.name: x for x in inspect.signature(verb).parameters.values()}
+    texts = inspect.getdoc(verb) or ""
+    derived: dict[str, _Argument] = {}
+    for record in records:
+        for owner, name in _options(record):
+            decided = name in hidden and record.__module__ == options.__name__
+            if decided or name in derived or name in shown:
+                continue
+            described = re.search(rf"^{name}$", texts, re.MULTILINE) is not None
+            spelling = spelled.get(name, Spelling())
+            derived[name] = _argument(record, owner, name, spelling, described)
+    flags = {x.name: x.shown for x in derived.values()}
+
+    def call(*files: Any, **words: Any) -> int:
+        bound = signature.bind_partial(*files, **words)
+        bound.apply_defaults()
+        values = bound.arguments
+        for name, argument in derived.items():
+            values[name] = argument.read(values.pop(argument.name))
+        if arguments.ScoringOptions in records:
+            names = (x.name for x in fields(arguments.ScoringOptions))
+            scoring = {name: values.pop(name) for name in names}
+            values["scoring"] = arguments.ScoringOptions(**scoring)
+        module, _, function = body.partition(":")
+        return getattr(import_module(module), function)(Given(**values))
+
+    signature = inspect.Signature([*shown.values(), *flags.values()])
+    vars(call).update(__signature__=signature, __doc__=verb.__doc__)
+    call.__name__ = verb.__name__
+    return call
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An option as it is written, and how its word is read."""
+
+    name: str
+    shown: inspect.Parameter
+    read: Callable[[Any], Any]
+
+
+def _argument(
+    record: type, owner: type, name: str, spelling: Spelling, described: bool
+) -> _Argument:
+    """The argument of a field of a record.
+
+    owner : the class that declares it
+    described : whether the verb's docstring has a text of the option
+    """
+    default = getattr(record, name)
+    hint = spelling.type or _hints(record)[name]
+    flag, metavar = spelling.name or NEGATED.get(name, name), spelling.metavar
+    group = GROUPS_BY_NAME.get(name) or GROUPS.get(owner) or arguments.GROUPS.get(owner)
+    read, kinds = READ.get(name, _as_it_is), (hint, *get_args(hint))
+    text = next(filter(None, (_text(x, name) for x in record.__mro__)), "")
+    if name in OPEN and default is not None:
+        default, hint, text = None, hint | None, f"{text} [{default}]"
+    if name in NEGATED:
+        read, default, hint = partial(_negated, default), False, arguments.Flag
+    elif name in FILES:
+        hint, metavar = Annotated[str | None, arguments.FILE], FILES[name]
+    elif name in WORDS or metavar:
+        default, metavar = _word(default), metavar or WORDS[name]
+        hint = str if default else str | None
+    elif hint is bool:
+        hint = arguments.Flag
+    else:
+        metavar = next((NUMBERS[x] for x in kinds if x in NUMBERS), None)
+    settings = {"metavar": metavar, "alias": spelling.alias, "group": group}
+    settings["help"] = None if described else text
+    given = Parameter(**{key: value for key, value in settings.items() if value})
+    shown = inspect.Parameter(
+        flag,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[hint, given],
+    )
+    return _Argument(flag, shown, read)
+
+
+def _text(record: type, name: str) -> str:
+    """The text of a field in the class of a record itself; empty if it inherits it."""
+    if "__annotations__" not in vars(record):
+        return ""
+    return _texts(record.__module__).get((record.__name__, name), "")
+
+
+def _options(record: type) -> Iterator[tuple[type, str]]:
+    """The fields of a record, each with the class that declares it first."""
+    owners: dict[str, type] = {}
+    for owner in reversed(record.__mro__):
+        for name in vars(owner).get("__annotations__", ()):
+            owners.setdefault(name, owner)
+    yield from ((owner, name) for name, owner in owners.items())
+
+
+@cache
+def _hints(record: type) -> dict[str, Any]:
+    return get_type_hints(record, include_extras=True)
+
+
+@cache
+def _texts(module: str) -> dict[tuple[str, str], str]:
+    """The string below each field of the records of a module, by (class, field)."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    texts = {}
+    for record in (x for x in tree.body if isinstance(x, ast.ClassDef)):
+        for field, below in pairwise(record.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = inspect.cleandoc(ast.literal_eval(below.value))
+                texts[record.name, ast.unparse(field.target)] = text
+    return texts
+
+
+def changed(given: Given, **others: Any) -> Given:
+    """The options of a command with others in the place of some."""
+    return Given(**vars(given) | others)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _negated(usual: Any, flag: bool) -> Any:
+    """The value of an option whose flag says False."""
+    return False if flag else usual
+
+
+def _word(value: Any) -> Any:
+    """A default as it is written."""
+    return ",".join(f"{x:g}" for x in value) if isinstance(value, tuple) else value
+
+
+def split_words(text: str | None) -> tuple[str, ...] | None:
+    """The words between commas; None for None."""
+    if text is None:
+        return None
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _ends(text: str | None) -> tuple[FreeEnd, ...] | None:
+    """ "q5,t3" -> the ends by their long names."""
+    names = split_words(text)
+    if names is None:
+        return None
+    long: dict[str, FreeEnd] = dict(ENDS)
+    long.update((end, end) for end in ENDS.values())
+    for name in names:
+        if name not in long:
+            raise UsageError(f"--free-ends {name}: any of {', '.join(ENDS)} is needed")
+    return tuple(long[name] for name in names)
+
+
+def _bands(text: str) -> tuple[float, ...]:
+    """ "0.3,0.5" -> numbers."""
+    try:
+        return tuple(float(word) for word in text.split(","))
+    except ValueError as error:
+        raise UsageError(f"--bands {text}: numbers are needed") from error
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    """ "2/16" -> (2, 16)."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,99})/(\d{1,99})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(f"--shard {text}: K/N with K from 1 to N is needed")
+    return int(match[1]), int(match[2])
+
+
+READ: dict[str, Callable[[Any], Any]] = {
+    "free_ends": _ends,
+    "bands": _bands,
+    "shard": _shard,
+    "columns": split_words,
+}

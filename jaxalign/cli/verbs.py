@@ -1,0 +1,689 @@
+"""The verbs of the command line: files, options of their own, and what each does.
+
+The body of a verb is in the module that ``takes`` names; it gets the value of every
+option in a ``Given``. Options that a function of Python has too come from its record.
+"""
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter, validators
+
+from jaxalign import options
+from jaxalign.cli.arguments import (
+    COMMON,
+    FILE,
+    LONG,
+    OUTPUT,
+    AuditOptions,
+    CacheOptions,
+    Cold,
+    ColumnOptions,
+    CorpusRunOptions,
+    Device,
+    Fasta,
+    FileOptions,
+    Flag,
+    Fraction,
+    HitOptions,
+    LinkOptions,
+    ListOptions,
+    Out,
+    Picture,
+    QuietOptions,
+    ResumeOptions,
+    ScoringOptions,
+    Second,
+    Sheet,
+    SummaryOptions,
+    ThreeFormat,
+)
+from jaxalign.cli.derive import Spelling, takes
+
+Seqs = Annotated[Fasta, Parameter(name="SEQS")]
+Query = Annotated[Fasta, Parameter(name="QUERY")]
+Database = Annotated[Fasta, Parameter(name="DB")]
+Receptors = Annotated[Fasta, Parameter(name="CELLS")]
+OutFasta = Annotated[str | None, FILE, Parameter(metavar="OUT.fasta")]
+OutJson = Annotated[str | None, FILE, Parameter(metavar="OUT.json")]
+OutTable = Annotated[str | None, FILE, Parameter(metavar="OUT.tsv")]
+LINKED = (options.Linked, LinkOptions, SummaryOptions, *COMMON)
+
+
+@takes("jaxalign.cli.pairs:align", options.Pairs, ColumnOptions, *COMMON)
+def align(
+    a: Fasta,
+    b: Fasta,
+    /,
+    *,
+    embeddings: Flag = False,
+    sequences: Annotated[str | None, FILE] = None,
+    plot: Picture = None,
+    profile: Flag = False,
+    resume: Annotated[Flag, Parameter(group=LONG)] = False,
+) -> None:
+    """Align the records of A with those of B: first with first, second with second.
+
+    Where one file has a single record, it is aligned with every record of the other.
+
+    Parameters
+    ----------
+    a
+        Queries: FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    b
+        Targets.
+    embeddings
+        A and B are npz files with an array (residues, k) for each name; a pair of
+        residues scores the product of their vectors. Writes a tsv with CIGAR and
+        partners; needs --gap-open and --gap-extend.
+    sequences
+        FASTA of proteins with every name of both npz files, for the formats of -o and
+        --format that have letters.
+    plot
+        Dot plot of a single pair with its path; the suffix, png, svg or pdf, is the
+        format. Computes paths. Needs jaxalign[plot].
+    profile
+        A is a family of proteins: a HMMER3 model, or an alignment as a3m, Stockholm
+        or FASTA. Its positions have scores of their own, and gaps the costs of
+        --gap-open and --gap-extend.
+    resume
+        Complete an interrupted run: the state of very large pairs is in a file beside
+        -o.
+    """
+
+
+@takes(
+    "jaxalign.cli.parts:all_pairs",
+    options.Stream,
+    ColumnOptions,
+    ResumeOptions,
+    *COMMON,
+)
+def all_pairs(
+    sequences: Seqs, /, *, plot: Picture = None, dendrogram: Picture = None
+) -> None:
+    """Align all pairs of the records of SEQS, each pair once.
+
+    With -o FOLDER/ the result is a folder of parquet parts, which --resume completes
+    after an interruption, and which several --shard runs may fill together.
+
+    Parameters
+    ----------
+    sequences
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    plot
+        Histogram of the identities; the suffix, png, svg or pdf, is the format. Needs
+        jaxalign[plot].
+    dendrogram
+        Tree of the set by 1 - identity and average linkage (UPGMA).
+    """
+
+
+@takes(
+    "jaxalign.cli.parts:search_database",
+    options.SearchOptions,
+    HitOptions,
+    options.Tabular,
+    ResumeOptions,
+    *COMMON,
+)
+def search(
+    query: Query,
+    database: Database,
+    /,
+    *,
+    max_evalue: Annotated[float | None, Parameter(metavar="E")] = None,
+    profile: Flag = False,
+) -> None:
+    """Align every record of QUERY with every record of DB, and show the best.
+
+    Every score is computed, none is estimated; hits are aligned again with their path.
+    The mode is local unless another is asked for, and --output score leaves the paths
+    out. m8 is BLAST's 12 columns. With -o FOLDER/ the result is a folder of parquet
+    parts, some queries each, which --resume completes after an interruption.
+
+    Parameters
+    ----------
+    query
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    database
+        FASTA, read in blocks and never held whole, or what `jaxalign index` made.
+    max_evalue
+        Keep hits of at most this E-value, by published statistics, or where the
+        scoring has none by fitted ones.
+    strand
+        Of nucleotides: which strands of the queries are aligned. The usual one is
+        plus, and with the scoring of --preset blastn both.
+    profile
+        QUERY is a family of proteins: a HMMER3 model, or an alignment as a3m,
+        Stockholm or FASTA. Its positions have scores of their own, and gaps the
+        costs of --gap-open and --gap-extend.
+    """
+
+
+@takes(
+    "jaxalign.cli.corpus:nearest",
+    options.NearestOptions,
+    LinkOptions,
+    ListOptions,
+    SummaryOptions,
+    CorpusRunOptions,
+    *COMMON,
+)
+def nearest(
+    tests: Annotated[Fasta, Parameter(name="TEST")],
+    corpus: Annotated[Fasta, Parameter(name="CORPUS")],
+    /,
+    *,
+    plot: Picture = None,
+    report: Annotated[
+        str | None, FILE, Parameter(metavar="OUT.html", group=OUTPUT)
+    ] = None,
+) -> None:
+    """Find the sequence of CORPUS that is nearest to each sequence of TEST, exactly.
+
+    The list has a row for every test sequence, however far its nearest is: name,
+    nearest, identity, band, and score, E-value and coverages of the best local
+    alignment of the two. Of equals the first of CORPUS is named. How many test
+    sequences are in each band of identity is printed.
+
+    Parameters
+    ----------
+    tests
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    corpus
+        FASTA, what `jaxalign index` made, or a folder of such files; read in blocks,
+        never held whole.
+    plot
+        Histogram of the identities of the nearest; needs jaxalign[plot].
+    report
+        A page for people: bands, identities. One file, which needs no network.
+    """
+
+
+@takes(
+    "jaxalign.cli.family:family",
+    options.FamilyOptions,
+    SummaryOptions,
+    *COMMON,
+    min_coverage=Spelling("min_cov", "-cov"),
+    min_query_identity=Spelling(alias="-qid"),
+    max_identity=Spelling(alias="-id"),
+)
+def family(
+    query: Query,
+    database: Database,
+    /,
+    *,
+    out: Annotated[Out, Parameter(group=OUTPUT)] = None,
+    format: Annotated[
+        Literal["a3m", "stockholm", "hmm", "pssm"] | None, Parameter(group=OUTPUT)
+    ] = None,
+    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
+) -> None:
+    """Find the relatives of QUERY in DB by iterated search, and align them to it.
+
+    The first pass searches by the sequence, the next ones by a profile of the hits,
+    until no hit is new. Every score is computed, nothing is prefiltered. The a3m is
+    what AlphaFold 3, Boltz and ColabFold read. Without relatives it has one sequence.
+
+    Parameters
+    ----------
+    query
+        FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. Of several
+        records the output is a folder, with a file for each.
+    database
+        FASTA, read in blocks and never held whole, or what `jaxalign index` made.
+    out
+        Output file, or a folder/ of files; its suffix is the format. Standard output is
+        a3m.
+    format
+        In place of the suffix. hmm and pssm are the profile of the last pass.
+    force
+        Replace existing output files.
+    """
+
+
+@takes("jaxalign.cli.machine:index", ScoringOptions, QuietOptions)
+def index(
+    database: Database,
+    /,
+    *,
+    out: Annotated[Out, Parameter(group=OUTPUT)] = None,
+    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
+    verify: Annotated[Flag, Parameter(group=OUTPUT)] = False,
+) -> None:
+    """Encode the records of DB into a file that opens in milliseconds.
+
+    Search and all take the index in place of the FASTA file. Of the scoring options
+    only the alphabet counts, and what becomes of unknown letters.
+
+    Parameters
+    ----------
+    database
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    out
+        The index. [DB.jaxdb]
+    force
+        Replace an existing file.
+    verify
+        Read an index, DB, and compare its checksums; write nothing.
+    """
+
+
+@takes("jaxalign.cli.links:cluster", ListOptions, *LINKED)
+def cluster(
+    sequences: Seqs,
+    /,
+    *,
+    min_identity: Annotated[float, Parameter(metavar="F")],
+    method: Literal["components", "greedy", "complete", "average"] = "components",
+    representatives: OutFasta = None,
+    plot: Picture = None,
+) -> None:
+    """Cluster the records of SEQS by exact identities.
+
+    Two sequences are linked where their identity is at least --min-identity. The list
+    has a row a sequence: its name, cluster and representative.
+
+    Parameters
+    ----------
+    sequences
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    min_identity
+        The cut, 0 to 1.
+    method
+        components: connected by links. greedy: longest first, each joins the first
+        representative that it is linked to, as CD-HIT means it. complete: all pairs of
+        a cluster are linked. average: UPGMA.
+    representatives
+        FASTA of one sequence a cluster.
+    plot
+        The sizes of clusters as bars, png, svg or pdf. Needs jaxalign[plot].
+    """
+
+
+@takes("jaxalign.cli.links:dedup", *LINKED)
+def dedup(
+    sequences: Seqs,
+    /,
+    *,
+    min_identity: Annotated[float, Parameter(metavar="F")] = 0.9,
+    out: Annotated[OutFasta, Parameter(alias="-o")] = None,
+    list_out: Annotated[OutTable, Parameter(name="--list")] = None,
+    force: Flag = False,
+) -> None:
+    """Keep one sequence of those whose identity is at least --min-identity.
+
+    Sequences are taken from the longest to the shortest. One that is linked to a
+    sequence that was kept is left out, any other one is kept. So no two that stay are
+    linked, and each that goes is linked to the one that stands for it.
+
+    Parameters
+    ----------
+    sequences
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    min_identity
+        The cut, 0 to 1.
+    out
+        FASTA of what stays, headings whole. [standard output]
+    list_out
+        Who stands for whom: name, cluster, representative, identity.
+    force
+        Replace existing output files.
+    """
+
+
+@takes(
+    "jaxalign.cli.split:split",
+    ListOptions,
+    options.HomologyOptions,
+    AuditOptions,
+    *LINKED,
+)
+def split(
+    sequences: Seqs,
+    /,
+    *,
+    max_identity: Fraction = None,
+    cuts: Annotated[str | None, Parameter(metavar="F,F,F")] = None,
+    parts: Annotated[str | None, Parameter(metavar="train=0.8,test=0.2")] = None,
+    folds: Annotated[int | None, Parameter(metavar="K")] = None,
+    labels: Annotated[Sheet, Parameter(alias="--stratify")] = None,
+    unlabelled: Literal["error", "label", "remove"] = "error",
+    fixed: Sheet = None,
+    priority: Sheet = None,
+    pairs: Sheet = None,
+    cold: Cold = "both",
+    second: Second = "proteins",
+    seed: int = 0,
+    too_large: Literal["error", "keep", "remove"] = "error",
+    fasta: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
+    certificate: OutJson = None,
+) -> None:
+    """Split the records of SEQS so that no two of different parts are alike.
+
+    Alike are two whose identity is --max-identity or more. Sequences that are connected
+    by such pairs stay together. The list has a row a sequence: its name, part and
+    component.
+
+    Parameters
+    ----------
+    sequences
+        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    max_identity
+        The cut, 0 to 1: a pair across parts at exactly this identity is a leak.
+    cuts
+        In place of --max-identity: a split at each of these cuts, by one comparison of
+        all pairs. The list has a column for each, as part_0.3.
+    parts
+        Names of the parts and their shares, which sum to 1.
+    folds
+        In place of --parts: so many equal parts, fold1 and so on.
+    labels
+        A table of names and labels; every part gets its share of each label, and the
+        shares are printed.
+    unlabelled
+        Sequences that the table lacks: refuse, give them a label of their own, or leave
+        them out.
+    fixed
+        A table of names and parts, an existing split that is repaired: as few
+        sequences as can be move, or with --too-large remove are moved or taken out.
+        Sequences that it lacks are placed. Shares are its own, unless --parts says
+        others.
+    priority
+        With --too-large remove: a table of names and whole numbers from 1 on, in the
+        column priority or the second. What has more stays. Others have 1.
+    pairs
+        A table of two names a row, as interactions, which are split in place of the
+        sequences: the list has a row a pair. --cold says what pairs of different parts
+        may share.
+    cold
+        both (C3): no protein of a pair is near one of another part; pairs between parts
+        are removed. one (C2): a pair has a protein that no earlier part is near to, or
+        with --second groups its protein is near none of any other part. none (C1): no
+        pair is in two parts.
+    second
+        The second column of --pairs: names of sequences too, or groups, as ligands.
+    seed
+        Another seed may give another split.
+    too_large
+        Where a component fits into no part: refuse, let shares differ, or take out
+        sequences, which the list calls removed.
+    fasta
+        A folder for the FASTA of each part, headings whole: train.fasta and so on.
+    certificate
+        Audit the split, and write what was compared and found.
+    """
+
+
+@takes("jaxalign.cli.audit:audit", options.HomologyOptions, AuditOptions, *LINKED)
+def audit(
+    *parts: Annotated[Fasta, Parameter(name="PARTS")],
+    max_identity: Fraction = None,
+    split: Sheet = None,
+    pairs: Sheet = None,
+    cold: Cold = "both",
+    second: Second = "proteins",
+    column: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    certificate: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
+    out: Annotated[OutJson, Parameter(alias="-o")] = None,
+    partial: Flag = False,
+    force: Flag = False,
+) -> None:
+    """Compare every pair of sequences of different PARTS, exactly.
+
+    The exit code is 0 where no pair is at --max-identity or above, 6 where one is, and
+    7 where a certificate is not what it says. Every record is compared, unless
+    --partial allows to leave some out. The worst pairs are printed with their
+    alignments; they are exact below the cut too. With --json the certificate is
+    printed in their place.
+
+    Parameters
+    ----------
+    parts
+        FASTA of each part, two or more; with --split one file that holds all.
+    max_identity
+        The cut, 0 to 1: a pair at exactly this identity is a leak.
+    split
+        A table of names and parts, as jaxalign split and GraphPart write it. It has to
+        put every sequence into a part.
+    pairs
+        A table of two names and a part a row, as split --pairs writes it: its rule is
+        checked, of --cold, in one file of sequences.
+    cold
+        What pairs of different parts may share, as of split.
+    second
+        The second column of --pairs: names of sequences too, or groups, as ligands.
+    column
+        The column of the table that has the parts, as part_0.3 of split --cuts.
+    certificate
+        Verify a certificate: do its audit again and compare. PARTS are the files that
+        it names, unless others are given.
+    out
+        Write a certificate of this audit.
+    partial
+        Leave out sequences that the table calls removed, or does not have: the messages
+        and the certificate say how many.
+    force
+        Replace existing output files.
+    """
+
+
+@takes(
+    "jaxalign.cli.corpus:purge",
+    options.PurgeOptions,
+    LinkOptions,
+    SummaryOptions,
+    CorpusRunOptions,
+    *COMMON,
+)
+def purge(
+    train: Annotated[Fasta, Parameter(name="TRAIN")],
+    /,
+    *,
+    against: Annotated[str, FILE, Parameter(metavar="TEST")],
+    out: Annotated[OutFasta, Parameter(alias="-o")] = None,
+    removed: OutTable = None,
+    certificate: OutJson = None,
+    force: Flag = False,
+) -> None:
+    """Take out of TRAIN each sequence that is near to any sequence of TEST.
+
+    Every pair is compared, exactly: none that stays is at the cut or beyond. The cut is
+    one of --max-identity, --score and --max-evalue.
+
+    Parameters
+    ----------
+    train
+        FASTA, what `jaxalign index` made, or a folder of such files; read in blocks,
+        never held whole.
+    against
+        FASTA of the test sequences; - is standard input.
+    out
+        FASTA of what stays, headings whole. [standard output, unless --json takes it]
+    removed
+        Who goes: name, the nearest test sequence, identity, score or E-value.
+    certificate
+        Audit what stays against TEST, and write what was compared and found; jaxalign
+        audit --certificate verifies it. Of a cut by --max-identity.
+    force
+        Replace existing output files.
+    """
+
+
+@takes(
+    "jaxalign.cli.repertoire:repertoire",
+    options.RepertoireOptions,
+    FileOptions,
+    SummaryOptions,
+    CacheOptions,
+    QuietOptions,
+    hidden={"offset", "cap", "devices"},
+    scoring=Spelling("matrix", metavar="NAME"),
+)
+def repertoire(
+    receptors: Receptors,
+    /,
+    *,
+    reference: Annotated[str | None, FILE, Parameter(metavar="CELLS")] = None,
+    list_out: Annotated[OutTable, Parameter(name="--list", group=OUTPUT)] = None,
+    block_rows: Annotated[int, Parameter(metavar="ROWS")] = 2**17,
+) -> None:
+    """All pairs of receptors within a distance: TCRdist, Hamming, Levenshtein, NW.
+
+    Equal receptors are compared once. An edge has the names of the first rows of both,
+    and the distance; each pair stands once.
+
+    Parameters
+    ----------
+    receptors
+        An AIRR table (tsv with junction_aa; v_call, locus and cell_id where they are
+        needed) or FASTA of CDR3, plain, gz, bz2, xz or zst; - is standard input.
+    reference
+        Compare with these receptors instead of with each other.
+    out
+        Edges as .tsv or .parquet, or the matrix as .npz. [standard output, a tsv]
+    list_out
+        Each row's name, receptor, count and clonotype cluster.
+    block_rows
+        Receptors whose edges are found, and written, together.
+    """
+
+
+@takes(
+    "jaxalign.cli.three:three",
+    options.TripleOptions,
+    FileOptions,
+    *COMMON,
+    traceback=Spelling(type=Literal[options.Traceback, "none"]),
+)
+def three(
+    sequences: Annotated[Fasta, Parameter(name="ABC")],
+    /,
+    *,
+    format: Annotated[ThreeFormat, Parameter(group=OUTPUT)] = "pretty",
+) -> None:
+    """Align the three records of ABC with each other, exactly.
+
+    Parameters
+    ----------
+    sequences
+        FASTA with three records, plain, gz, bz2, xz or zst; - is standard input.
+    format
+        pretty: three rows and their consensus, in blocks.
+    """
+
+
+@takes("jaxalign.cli.soft:soft", options.AlignedEnds, ScoringOptions, QuietOptions)
+def soft(
+    a: Fasta,
+    b: Fasta,
+    /,
+    *,
+    temperature: float = 1.0,
+    threshold: float = 0.0,
+    forbid_adjacent_gaps: Flag = False,
+    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.npz")] = None,
+    plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None,
+    force: Flag = False,
+) -> None:
+    """Probability of every pair of residues, over all alignments of two sequences.
+
+    Prints the soft score, the expected identities and the alignment of maximum
+    expected accuracy of the first record of A and the first of B.
+
+    Parameters
+    ----------
+    a
+        Query: FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    b
+        Target.
+    temperature
+        Scores are divided by it; 2.89 takes half bits such as BLOSUM62's as they are.
+    threshold
+        Pairs below this probability never pay in the alignment.
+    forbid_adjacent_gaps
+        No insertion next to a deletion, as in biotite.
+    out
+        npz file: posterior, score, entropy, names, and the alignment, which is not
+        printed where it has more than 2,000 columns.
+    plot
+        Picture of the posterior; its suffix is the format. Needs jaxalign[plot].
+    force
+        Replace existing output files.
+    """
+
+
+@takes("jaxalign.cli.machine:info", options.Tabular, ColumnOptions, *COMMON)
+def info(
+    *, plan: Annotated[str | None, FILE, Parameter(metavar="SEQS")] = None
+) -> None:
+    """Show versions, devices, the implementation that would run, and memory.
+
+    Parameters
+    ----------
+    plan
+        Also print the memory plan of `jaxalign all SEQS` with these options.
+    """
+
+
+@takes("jaxalign.cli.machine:warmup")
+def warmup(
+    *,
+    device: Device = "auto",
+    target: str | None = None,
+    out: Annotated[str | None, Parameter(alias="-o")] = None,
+    quiet: Annotated[Flag, Parameter(alias="-q")] = False,
+) -> None:
+    """Compile the programs of usual jobs, and keep them for later processes.
+
+    Jobs of proteins in every mode and output, and a search: a minute on a CPU, a few on
+    a GPU. `jaxalign info` says where programs are kept, and how many there are.
+
+    Parameters
+    ----------
+    device
+        gpu fails where there is none.
+    target
+        Compile for GPUs that need not be here, such as h100 or h100,b200.
+    out
+        Folder of the programs for these: a pack, for JAXALIGN_PROGRAMS.
+    quiet
+        Only warnings and errors.
+    """
+
+
+@takes("jaxalign.cli.machine:selftest")
+def selftest(
+    *,
+    seconds: Annotated[float, Parameter(validator=validators.Number(gte=0))] = 36,
+) -> None:
+    """Compare the GPU kernels with NumPy on this card, and print a line to send.
+
+    Random jobs of every mode and output run by both until the time is over; the first
+    of each kind compiles. The kernels are measured on a few kinds of cards only
+    (`jaxalign info` says on which): a line from another one is welcome at the project's
+    issues. Ends with code 1 where a result differs, and with 5 where no kernels run.
+
+    Parameters
+    ----------
+    seconds
+        No job begins later. The whole command takes up to 20 seconds more: it starts
+        JAX, ends its last jobs, and measures the speed.
+    """
+
+
+@takes("jaxalign.cli.machine:matrices")
+def matrices(name: str | None = None, /) -> None:
+    """List the bundled substitution matrices, or print one in NCBI format.
+
+    Parameters
+    ----------
+    name
+        A bundled matrix, or a matrix file to be read and checked.
+    """
+
+
+@takes("jaxalign.cli.machine:demo")
+def demo() -> None:
+    """Align 16 globins, all against all; show a table and one alignment."""
