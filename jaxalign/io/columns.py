@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,10 +109,10 @@ def _column(table: Table, name: str, identity: str) -> Column:
     if name.startswith("identity_") and name[9:] in IDENTITIES:
         return _identity(table, name, name[9:], "%.4f", 1)
     if name in ("query", "target"):
-        return _names(name)
+        return Column(name, "%s", partial(_names, name), names=name)
     if name == "cigar":
         require(table, "alignment", "column 'cigar'")
-        return Column(name, "%s", _cigars)
+        return Column(name, "%s", lambda t: t.cigar())
     if name in _DERIVED:
         needs, template, values = _DERIVED[name]
         if needs:
@@ -129,12 +130,9 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
     return Column(name, template, lambda t: factor * t.identity(kind))
 
 
-def _names(side: str) -> Column:
-    def values(table: Table) -> list[str]:
-        names = (table.queries if side == "query" else table.targets).names
-        return [names[i] for i in table.columns[side].tolist()]
-
-    return Column(side, "%s", values, names=side)
+def _names(side: str, table: Table) -> list[str]:
+    names = (table.queries if side == "query" else table.targets).names
+    return [names[i] for i in table.columns[side].tolist()]
 
 
 def _stored(table: Table, name: str) -> Column:
@@ -158,17 +156,12 @@ def known(table: Table) -> tuple[str, ...]:
 
 def texts(columns: Sequence[Column], table: Table) -> list[Sequence[Any]]:
     """The values of columns, names as text files hold them."""
-    return [_texts(column, table) for column in columns]
-
-
-def _texts(column: Column, table: Table) -> Sequence[Any]:
-    values: Any = column.values(table)
-    values = values if isinstance(values, list) else values.tolist()
-    return all_written(values) if column.names else values
-
-
-def _cigars(table: Table) -> list[str]:
-    return [table.cigar(i) for i in range(len(table))]
+    lists: list[Sequence[Any]] = []
+    for column in columns:
+        values: Any = column.values(table)
+        values = values if isinstance(values, list) else values.tolist()
+        lists.append(all_written(values) if column.names else values)
+    return lists
 
 
 def _lengths(side: str) -> Callable[[Table], np.ndarray]:

@@ -20,7 +20,7 @@ SUFFIXES = {
     ".srspair": "pair",
     ".parquet": "parquet",
 }
-SPLITS = {
+SPLITS: dict[str, Callable[..., Iterator[str]]] = {
     "graphpart": text_formats.graphpart,
     "hestia": text_formats.hestia,
     "datasail": text_formats.datasail,
@@ -50,7 +50,9 @@ def write(
     if chosen == "parquet":
         output.write_file(path, lambda p: arrow.parquet(table, p, columns, identity))
     else:
-        output.write_text(path, _pieces(table, chosen, columns, identity))
+        writers = TEXTS | SPLITS
+        about = {"tsv": (columns, identity)} | dict.fromkeys(SPLITS, (identity,))
+        output.write_text(path, writers[chosen](table, *about.get(chosen, ())))
 
 
 def write_while(
@@ -99,16 +101,6 @@ def resolve_format(path: str, format: str | None = None) -> str:
     return format
 
 
-def _pieces(
-    table: Table, format: str, columns: Sequence[str] | None, identity: str
-) -> Iterator[str]:
-    if format == "tsv":
-        return tsv(table, columns, identity)
-    if format in SPLITS:
-        return SPLITS[format](table, identity)
-    return _TEXT[format](table)
-
-
 def tsv(table: Table, columns: Sequence[str] | None, identity: str) -> Iterator[str]:
     """Yield a heading and one tab-separated line per row, in pieces of text."""
     chosen = resolve(table, columns, identity)
@@ -128,7 +120,8 @@ def _lines(table: Table, chosen: Sequence[Column]) -> Iterator[str]:
         yield "".join(map(template.__mod__, zip(*texts(chosen, part), strict=True)))
 
 
-_TEXT = {
+TEXTS: dict[str, Callable[..., Iterator[str]]] = {
+    "tsv": tsv,
     "m8": m8,
     "sam": text_formats.sam,
     "paf": text_formats.paf,

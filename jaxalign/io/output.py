@@ -96,7 +96,12 @@ def write_text(path: str, pieces: Iterable[str]) -> None:
         with naming(STANDARD_OUTPUT):
             stream.writelines(pieces)
         return
-    write_file(path, lambda temporary: _fill(temporary, pieces))
+
+    def fill(temporary: str) -> None:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as handle:
+            handle.writelines(pieces)
+
+    write_file(path, fill)
 
 
 def standard_output() -> TextIO:
@@ -135,21 +140,15 @@ def replace_file(path: str, fill: Callable[[str], None]) -> None:
     """As ``write_file``, but a symbolic link is replaced, and the system's errors come
     as they are."""
     _remove_abandoned(path)
-    mode = _mode_of(path)
+    mode = None
+    with suppress(OSError):  # the file that is replaced keeps its mode
+        state = os.lstat(path)
+        mode = stat.S_IMODE(state.st_mode) if stat.S_ISREG(state.st_mode) else None
     with _temporary(path, mode) as temporary:
         fill(temporary)
         if mode is not None:
             os.chmod(temporary, mode)
         os.replace(temporary, path)
-
-
-def _mode_of(path: str) -> int | None:
-    """The mode of a file that is there, which the one in its place keeps."""
-    with suppress(OSError):
-        state = os.lstat(path)
-        if stat.S_ISREG(state.st_mode):
-            return stat.S_IMODE(state.st_mode)
-    return None
 
 
 def remove_temporaries() -> None:
@@ -212,8 +211,3 @@ def _remove_abandoned(path: str) -> None:
                     os.remove(name)
             finally:
                 os.close(handle)
-
-
-def _fill(path: str, pieces: Iterable[str]) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as handle:
-        handle.writelines(pieces)
