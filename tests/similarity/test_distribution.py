@@ -26,9 +26,8 @@ def same(one, other):
 @pytest.mark.parametrize(
     "options",
     [
-        {"mode": "semiglobal", "temperature": 0.7},
         {"mode": "local", "band": CORRIDOR},
-        {"free_ends": ["query_end"], "adjacent_gaps": False},
+        {"free_ends": ["query_end"], "adjacent_gaps": False, "temperature": 0.7},
     ],
 )
 def test_methods_are_the_functions(options):
