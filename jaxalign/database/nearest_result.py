@@ -265,8 +265,10 @@ def result(
     sizes = state.residues, state.sequences
     known = statistics.parameters(scoring, LOCAL)
     none = nearest < 0
-    if options.by == "identity":
-        _verify(state.identity[test, rank][~none], paired["identity"][~none])
+    if options.by == "identity" and not np.array_equal(
+        state.identity[test, rank][~none], paired["identity"][~none]
+    ):
+        raise JaxalignError("a pair's identity is not that of its scan: this is a bug")
     score = np.where(none, np.nan, paired["score"])
     positive = np.where(score > 0, score, np.nan)  # else there is no alignment
     return Nearest(
@@ -305,11 +307,6 @@ def _rows_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
     wanted[:, 0] = True
     tests, ranks = np.nonzero(wanted)
     return tests, ranks
-
-
-def _verify(scanned: np.ndarray, aligned: np.ndarray) -> None:
-    if not np.array_equal(scanned, aligned):
-        raise JaxalignError("a pair's identity is not that of its scan: this is a bug")
 
 
 def _aligned(

@@ -139,21 +139,11 @@ def _pieces(
         for start in range(0, len(block), step):
             stop = min(start + step, len(block))
             some = block.between(start, stop)
-            task = _task(queries, some, scoring, options, whole)
+            about = scoring, identity_options(options)
+            task = make_task("cross", queries, some, *about)
+            task = replace(task, filters=nearest_filters(options), whole_codes=whole)
             whole_block = block if stop == len(block) else None
             yield BlockPiece(some, whole_block, (task, _bounds(task, options)))
-
-
-def _task(
-    queries: Sequences,
-    piece: Sequences,
-    scoring: Scoring,
-    options: NearestOptions,
-    whole: tuple[WholeCodes, WholeCodes],
-) -> Task:
-    chosen = identity_options(options)
-    task = make_task("cross", queries, piece, scoring, chosen)
-    return replace(task, filters=nearest_filters(options), whole_codes=whole)
 
 
 def _bounds(task: Task, options: NearestOptions) -> Any:

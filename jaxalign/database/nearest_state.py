@@ -119,17 +119,17 @@ def align(
     jobs : read in a thread, ``ahead`` of those that are joined
     """
     waiting: deque[PairJob] = deque()
-    for run in engine.compute(_runs(jobs, waiting), task, 0, None, None, ahead):
+
+    def runs() -> Iterator[Run]:
+        for job in jobs:
+            waiting.append(job)
+            yield engine.start(engine.plan(job.task))
+
+    for run in engine.compute(runs(), task, 0, None, None, ahead):
         rows, _ = run.output.finish()
         job = waiting.popleft()
         i, j = job.queries[rows["query"]], job.targets[rows["target"]]
         join_pairs(task, i, j, rows["max_identities"], engine.summary(run), state)
-
-
-def _runs(jobs: Iterable[PairJob], waiting: deque[PairJob]) -> Iterator[Run]:
-    for job in jobs:
-        waiting.append(job)
-        yield engine.start(engine.plan(job.task))
 
 
 def whole_of(task: Task) -> WholeJob:

@@ -58,14 +58,10 @@ def lost_score(hits: Columns, scores: np.ndarray, unit: float) -> np.ndarray:
     inserted = hits.inserted.sum(1)
     total = aligned.sum(1) + inserted
     emitted = (aligned @ odds + inserted[:, None]) / np.maximum(total, 1)[:, None]
-    counts = hits.inserted[:, :RESIDUES] + _counts(hits.codes)
+    counts = np.stack([(hits.codes == k).sum(1) for k in range(RESIDUES)], 1)
+    counts = hits.inserted[:, :RESIDUES] + counts
     bias = (counts * np.log(np.maximum(emitted, 1e-300))).sum(1)
     return np.logaddexp(0, np.log(PRIOR) + bias) / unit
-
-
-def _counts(codes: np.ndarray) -> np.ndarray:
-    """How often each residue stands in each row, (rows, 20)."""
-    return np.stack([(codes == k).sum(1) for k in range(RESIDUES)], 1)
 
 
 def unit_of(matrix: np.ndarray) -> float:
@@ -406,7 +402,9 @@ def _advance(
     seconds: float,
 ) -> None:
     """Take the hits of a pass, and make the profile of the next one."""
-    which = _included(hits, options)
+    covered = (hits.columns.codes != GAP).mean(1)
+    fits = hits.table["evalue"] <= options.include
+    which = np.flatnonzero(fits & (covered >= options.include_coverage))
     rows = hits.table["target"][which].tolist()
     names = frozenset(hits.table.targets.names[k] for k in rows)
     search.converged = names == search.included
@@ -421,13 +419,6 @@ def _advance(
     search.profile = profile_of(*about)
     sequences, scored = as_query(search.profile, scoring)
     search.query = ScoredQuery(sequences, scored, unit)
-
-
-def _included(hits: PassHits, options: FamilyOptions) -> np.ndarray:
-    """Rows of the hits that the next profile is made of."""
-    covered = (hits.columns.codes != GAP).mean(1)
-    fits = hits.table["evalue"] <= options.include
-    return np.flatnonzero(fits & (covered >= options.include_coverage))
 
 
 def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAlignment:

@@ -393,9 +393,11 @@ def with_alignments(
 ) -> Audit:
     """The audit of a comparison; the worst pairs are aligned with their paths."""
     worst, kind = across.worst, definition.options.identity
-    queries = [sets[a].between(i, i + 1) for a, i in zip(worst.a, worst.i, strict=True)]
-    targets = [sets[b].between(j, j + 1) for b, j in zip(worst.b, worst.j, strict=True)]
-    sides = [_joined(side, sets[0]) for side in (queries, targets)]
+    sides = []
+    for which, index in ((worst.a, worst.i), (worst.b, worst.j)):
+        pairs = list(zip(which.tolist(), index.tolist(), strict=True))
+        ids = [sets[a].names[i] for a, i in pairs]
+        sides.append(from_parts(ids, [sets[a][i] for a, i in pairs], sets[0].alphabet))
     chosen = replace(
         pair_options(definition, 0.0),
         output="alignment",
@@ -429,9 +431,3 @@ def with_alignments(
         left_out=left_out,
         nearest=across.nearest,
     )
-
-
-def _joined(singles: list[Sequences], like: Sequences) -> Sequences:
-    """Sets of one, as a set."""
-    names = [single.names[0] for single in singles]
-    return from_parts(names, [single[0] for single in singles], like.alphabet)

@@ -45,7 +45,6 @@ from jaxalign.homology.result import Clusters
 from jaxalign.model.alphabet import Sequences, renumbered
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.numbers import check_whole
-from jaxalign.model.table import Table
 from jaxalign.pairs import engine, jobs, part_stream
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
@@ -94,7 +93,9 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
         chosen = _without(state, band)
         state.representative[chosen] = chosen
         chosen = band[state.representative[band] == band]
-        for piece in _pieces(chosen, max(len(later), 1), rows):
+        step = max(rows // max(len(later), 1), 1)
+        for first in range(0, len(chosen), step):
+            piece = chosen[first : first + step]
             _join_representatives(state, piece, later, sequences, definition, counts)
             later = _without(state, later)
         wide = len(chosen) * 2 > len(band)
@@ -104,12 +105,6 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
             tell((letters - int(lengths[later].sum())) * letters, letters * letters)
     counts.pairs += n * (n - 1) // 2
     return state
-
-
-def _pieces(chosen: np.ndarray, targets: int, rows: int):
-    """Queries whose pairs are ``rows`` at most."""
-    width = max(rows // targets, 1)
-    return [chosen[first : first + width] for first in range(0, len(chosen), width)]
 
 
 def _without(state: Greedy, gone: np.ndarray) -> np.ndarray:
@@ -141,16 +136,12 @@ def _join_representatives(
     shares, before = identities(table, definition), counts.pairs
     counts.add(table.info, shares, definition)
     counts.pairs = before  # pairs with a member count as settled, not as aligned
-    for i, j, share in _rows(queries, targets, table, shares):
+    sides = queries[table["query"]].tolist(), targets[table["target"]].tolist()
+    for i, j, share in zip(*sides, shares.tolist(), strict=True):
         # Rows are in the order of queries: what comes first is the first to be joined.
         if state.representative[i] in (-1, i) and state.representative[j] < 0:
             state.representative[i] = i
             state.representative[j], state.identity[j] = i, share
-
-
-def _rows(queries: np.ndarray, targets: np.ndarray, table: Table, shares: np.ndarray):
-    i, j = queries[table["query"]].tolist(), targets[table["target"]].tolist()
-    return zip(i, j, shares.tolist(), strict=True)
 
 
 # ------------------------------------------------------------------------------

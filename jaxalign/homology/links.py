@@ -29,10 +29,6 @@ BINS = 50
 EDGES = np.arange(BINS + 1) / BINS
 
 
-def _no_bars() -> np.ndarray:
-    return np.zeros(BINS, np.int64)
-
-
 @dataclass
 class PairCounts:
     """How many pairs were aligned or excluded so far: it changes while a job runs.
@@ -47,7 +43,7 @@ class PairCounts:
     excluded: dict = field(default_factory=dict)
     seconds: float = 0.0
     implementation: str = ""
-    histogram: np.ndarray = field(default_factory=_no_bars)
+    histogram: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
 
     def add(self, info: dict, shares: np.ndarray, definition: Definition) -> None:
         """Count what a table says of its pairs, and the identities of its rows."""
@@ -88,6 +84,10 @@ class Links:
 
     def __len__(self) -> int:
         return len(self.i)
+
+    def some(self, which: np.ndarray) -> "Links":
+        """Some of the links."""
+        return Links(self.i[which], self.j[which], self.identity[which])
 
 
 def stream_links(
@@ -182,8 +182,7 @@ def all_links(
     empty = Links(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
     sides = ((part.i, part.j, part.identity) for part in [empty, *parts])
     i, j, identity = (np.concatenate(side) for side in zip(*sides, strict=True))
-    order = np.lexsort((j, i))
-    return Links(i[order], j[order], identity[order])
+    return Links(i, j, identity).some(np.lexsort((j, i)))
 
 
 def components(

@@ -219,7 +219,12 @@ def _join(best: _Best, table: Table, cut: PurgeCut, size: tuple[int, int]) -> No
     """Join the rows of a table; of equally near ones the first test sequence counts."""
     value = _values(table, cut, size)
     rank = -value if cut.column == "evalue" else value
-    near = np.flatnonzero(_is_near(value, cut))
+    options = cut.options
+    if cut.column == "evalue":
+        near = np.flatnonzero(value <= options.max_evalue)
+    else:
+        least = options.score if cut.definition is None else options.max_identity
+        near = np.flatnonzero(value >= least)
     query, target = (table[side][near].astype(np.int64) for side in ("query", "target"))
     tables = best.test[:, None], best.rank[:, None], best.value[:, None]
     join_best(
@@ -244,13 +249,6 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
         return identities(table, cut.definition)
     below = denominator(cut.options.identity, table.columns, *table.lengths())
     return ratio(table["identities"], below)
-
-
-def _is_near(value: np.ndarray, cut: PurgeCut) -> np.ndarray:
-    options = cut.options
-    if cut.column == "evalue":
-        return value <= options.max_evalue
-    return value >= (options.score if cut.definition is None else options.max_identity)
 
 
 def _options(tests: Sequences, cut: PurgeCut, size: tuple[int, int]) -> PairOptions:

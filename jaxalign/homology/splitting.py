@@ -234,7 +234,7 @@ def series_of(
     task, counts = check_choices(choices, data), PairCounts()
     if choices.too_large == "remove":
         links = all_links(task.data, definition, counts)
-        above = [_above(links, cut) for cut in cuts]
+        above = [links.some(links.identity >= cut) for cut in cuts]
         groups = [components(len(task.data), [(x.i, x.j)]) for x in above]
         linked = [len(x) for x in above]
     else:
@@ -253,12 +253,6 @@ def series_of(
         )
         for cut, group, links, count in zip(cuts, groups, above, linked, strict=True)
     ]
-
-
-def _above(links: Links, cut: float) -> Links:
-    """Links at or above a cut."""
-    some = links.identity >= cut
-    return Links(links.i[some], links.j[some], links.identity[some])
 
 
 def _split(
@@ -286,13 +280,17 @@ def _split(
         part, changes = repaired(groups, links, known.part, weight, *about_parts)
         check_parts(part, shares, sizes[:, None], choices.too_large)
         about |= {"changes": changes}
+    labels = task.labels
+    if labels is not None:  # those that are left out are in no part to count in
+        numbers = _of_all(labels.numbers, task, len(data), 0)
+        labels = Labels(labels.names, numbers)
     return Split(
         sequences=data,
         names=tuple(shares),
         part=_of_all(part, task, len(data), -1),
         groups=_of_all(groups, task, len(data)),
         shares=ratios,
-        labels=_labels_of_all(task, len(data)),
+        labels=labels,
         definition=definition,
         info=about | {"unlabelled": len(data) - len(task.members)},
     )
@@ -315,13 +313,6 @@ def _of_all(values: np.ndarray, task: SplitTask, count: int, other: int | None =
     result = fresh if other is None else np.full(count, other)
     result[task.members] = values
     return result.astype(np.int32)
-
-
-def _labels_of_all(task: SplitTask, count: int) -> Labels | None:
-    """Labels of all sequences; those that are left out are in no part to count in."""
-    if task.labels is None:
-        return None
-    return Labels(task.labels.names, _of_all(task.labels.numbers, task, count, 0))
 
 
 def place(
