@@ -1,7 +1,7 @@
 """A small job of every verb of the command line, read from the verbs themselves.
 
 A new verb joins by itself: its files are its positional arguments, and what it needs
-besides stands in ``NEEDED`` by the name of the parameter.
+besides stands in ``NEEDED``.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,14 @@ from typing import Any
 
 from jaxalign.cli.main import app
 
-NEEDED = {"max_identity": "0.5", "min_identity": "0.5", "folds": "3"}
+CUT = ("--max-identity", "0.5")
+NEEDED = {
+    "cluster": ("--min-identity", "0.5"),
+    "dedup": ("--min-identity", "0.5"),
+    "split": (*CUT, "--folds", "3"),
+    "audit": CUT,
+    "purge": CUT,
+}
 FIRST = ("MKTAYIAKQRQISFVKSHFSRQ", "HEAGAWGHEEPAWHEAEWWCC", "LLVVTTSSNNGGFFYYPPDDKK")
 OTHERS = ("MKKLLPTAAAGLLLLAAQPAM", "GSHMASMTGGQQMGRGSDDDK", "EEEDDRRKKHHQQNNPPCCSS")
 RECORDS = ("a", "b", "c")
@@ -44,9 +51,7 @@ def words(verb: str, files: list[str], *more: str) -> list[str]:
             given += files
         elif parameter.kind is Parameter.POSITIONAL_ONLY and _is_needed(parameter):
             given.append(files[len(given) % 2])
-    for name, value in NEEDED.items():
-        if name in parameters:
-            given += ["--" + name.replace("_", "-"), value]
+    given += NEEDED.get(verb, ())
     if "against" in parameters:
         given += ["--against", files[1]]
     return [verb, *given, *more]
