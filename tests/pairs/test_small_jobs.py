@@ -108,16 +108,18 @@ def test_scores_beyond_32_bits_have_64():
         assert table.info["dtypes"] == [dtype]
 
 
-def test_rows_in_16_bits_do_not_wrap():
-    """Up to the last lengths that 16 bits are proved for, and beyond."""
-    scoring, dtypes = Scoring(match=30, mismatch=-30, gap_open=20, gap_extend=20), []
+@pytest.mark.parametrize("match, mismatch, gap", [(30, -30, 20), (60, -15, 10)])
+def test_rows_in_16_bits_do_not_wrap(match, mismatch, gap):
+    """Up to the last lengths that 16 bits are proved for, and beyond: low and high."""
+    scoring = Scoring(match=match, mismatch=mismatch, gap_open=gap, gap_extend=gap)
+    dtypes = []
     for length in range(380, 480, 9):
         texts = ["A" * length, "A" * (length - 1), "C" * length]
         table = jaxalign.align_all(
             texts, scoring, implementation="rows", output="alignment"
         )
-        paired = 30 * (length - 1)
-        assert table["score"].tolist() == [paired - 20, -30 * length, -paired - 20]
+        a, b = match * (length - 1) - gap, mismatch * (length - 1) - gap
+        assert table["score"].tolist() == [a, mismatch * length, b]
         assert table.cigar(0) == f"1I{length - 1}M"
         dtypes += table.info["dtypes"]
     assert {"int16", "int32"} == {*dtypes}
