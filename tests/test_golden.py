@@ -38,9 +38,9 @@ def test_group_by_rows(k, known):
     assert golden_jobs.entry(GROUPS[k]) == known[GROUPS[k].name]
 
 
-# One group of each verb and implementation, mode and output; the first ones are quick.
-# The rest of a digest's work is done by rows, and the fills are those of rows by tests
-# of their own (``pairs/test_dp.py``, ``pairs/test_windows.py``).
+# One group of each verb and implementation; the first ones are quick. The rest of a
+# digest's work is done by rows, and the fills are those of rows by tests of their own
+# (``pairs/test_dp.py``, ``pairs/test_windows.py``). Three sequences have no rows.
 COMPILED = (
     "align_pairs: affine free_ends=none",
     "align_pairs: affine min_score=20 output=identity",
@@ -48,37 +48,20 @@ COMPILED = (
     "commands: refusals",
 )
 COMPILED_SLOWLY = (
-    "align_pairs: ties mode=local",
-    "align_pairs: linear free_ends=t5",
     "align_pairs: large mode=global",
-    "align_pairs: skew memory_budget=6MB",
     "align_pairs: affine window=7 devices=all",
-    "align_pairs: ties implementation=wavefront output=stats",
     "align_pairs: half implementation=wavefront mode=local",
-    "align_pairs: half mode=semiglobal min_cov",
     "align_pairs: half output=alignment mode=local 6 to 3000",
     "align: affine+linear+half+ties mode=semiglobal",
     "align_all: skew output=alignment free_ends=q5+t5",
-    "align_all: ties output=identity include_self=True",
     "stream_all: skew",
     "scores_matrix: skew mode=local",
     "distance_matrix: dna",
     "search: half",
     "search: affine top=8 implementation=wavefront",
-    "search: affine top=10 window=16",
     "stream_search: ties",
     "commands: formats",
-    "commands: search",
-    # Three sequences have no rows.
-    "align_triples",
-    "align_three: affine gap_model=quasi-natural schedule=sloped",
-    "align_three: linear gap_model=linear schedule=layered",
-    "align_three: dna gap_model=natural",
-    "align_three: linear gap_model=linear traceback=split",
-    "align_three: linear gap_model=linear traceback=bt2",
-    "align_three: affine traceback=bt1",
-    "align_three: dna traceback=bt3",
-    "commands: three",
+    *OF_THREE,
 )
 
 
