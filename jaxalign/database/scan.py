@@ -132,7 +132,7 @@ def _take(state: _Scores, worker: Worker, part: PieceScores) -> None:
     part.score.block_until_ready()  # or ``take`` waits, and others for it
     state.take(part.queries, part.targets, part.score)
     m = task.queries.lengths[part.queries]
-    worker.tell(int(m.sum()) * int(task.targets.lengths[part.targets].sum()))
+    worker.report_progress(int(m.sum()) * int(task.targets.lengths[part.targets].sum()))
     if worker.byte_limit == 0 or part.beyond is None:
         return
     if pairs := state.overflow.add(*part.beyond):

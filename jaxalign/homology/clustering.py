@@ -267,11 +267,11 @@ def _pairs_of(state: Joining, part: Part) -> OpenPairs:
 
 def _bounded(state: Joining, passing: Survivors, part: Part) -> OpenPairs:
     """The pairs that proofs leave of a part, with bounds on identities."""
-    assert passing.most is not None
+    assert passing.max_identities is not None
     i, j = proof.shifted(state.task, passing, part.first)
     lengths = state.task.queries.lengths
     kind = state.definition.options.identity
-    bound = ratio(passing.most, denominator(kind, {}, lengths[i], lengths[j]))
+    bound = ratio(passing.max_identities, denominator(kind, {}, lengths[i], lengths[j]))
     return OpenPairs(i, j, np.nan_to_num(bound))
 
 

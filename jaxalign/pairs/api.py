@@ -77,17 +77,17 @@ def scores_matrix(
     """
     scoring = as_scoring(scoring)
     sets = (queries,) if targets is None else (queries, targets)
-    queries, *rest = inputs.sets(scoring, *sets)
-    chosen = PairOptions(**options, output="score")
-    if not rest and symmetric(scoring, chosen):
-        table = all_table(queries, scoring, replace(chosen, include_self=True))
+    queries, *target_sets = inputs.sets(scoring, *sets)
+    pair_options = PairOptions(**options, output="score")
+    if not target_sets and symmetric(scoring, pair_options):
+        table = all_table(queries, scoring, replace(pair_options, include_self=True))
         n = len(table.queries)
         matrix = np.zeros((n, n), table["score"].dtype)
         matrix[table["query"], table["target"]] = table["score"]
         matrix[table["target"], table["query"]] = table["score"]
         return matrix
-    targets = rest[0] if rest else queries
-    table = run("cross", queries, targets, scoring, chosen)
+    targets = target_sets[0] if target_sets else queries
+    table = run("cross", queries, targets, scoring, pair_options)
     return table["score"].reshape(len(queries), len(targets))
 
 
@@ -114,15 +114,15 @@ def distance_matrix(
     (n, n) float64, 1 where the denominator is 0
     """
     scoring = as_scoring(scoring)
-    chosen = PairOptions(**options, output="identity")
+    pair_options = PairOptions(**options, output="identity")
     if identity is None:
-        free = resolve_ends(chosen.mode, chosen.free_ends)
-        identity = usual_identity(chosen.mode, free)
+        free = resolve_ends(pair_options.mode, pair_options.free_ends)
+        identity = usual_identity(pair_options.mode, free)
     if identity not in get_args(SymmetricIdentity):
         raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
-    if not symmetric(scoring, chosen):
+    if not symmetric(scoring, pair_options):
         raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
-    table = all_table(sequences, scoring, chosen)
+    table = all_table(sequences, scoring, pair_options)
     below = denominator(identity, table.columns, *table.lengths())
     distance = np.zeros((len(table.queries),) * 2)
     values = 1 - np.nan_to_num(ratio(table["max_identities"], below))
@@ -203,7 +203,8 @@ def _one_pair(
     """Codes, scoring, mode and free ends of one pair."""
     scoring, options = as_scoring(scoring), PairOptions(**ends)
     free = resolve_ends(options.mode, options.free_ends)
-    a, b = (one[0] for one in inputs.singles(scoring, query=query, target=target))
+    sides = inputs.singles(scoring, query=query, target=target)
+    a, b = (sequences[0] for sequences in sides)
     return a, b, scoring, options.mode, free
 
 
@@ -268,22 +269,23 @@ def align(
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
     scoring = as_scoring(scoring)
-    wanted: Any = query
-    if isinstance(wanted, Profile):
-        wanted, scoring = as_query(wanted, scoring)
+    query_input: Any = query
+    if isinstance(query_input, Profile):
+        query_input, scoring = as_query(query_input, scoring)
     if return_directions and scoring.by_position:
         raise UsageError("return_directions is for two sequences, not for a profile")
-    chosen = PairOptions(**options, output="alignment")
-    a, b = inputs.singles(scoring, query=wanted, target=target)
+    pair_options = PairOptions(**options, output="alignment")
+    a, b = inputs.singles(scoring, query=query_input, target=target)
     alignment = None
-    if chosen.leaves_open_who_computes:
-        alignment = by_rows.aligned(a, b, scoring, chosen.mode, check(chosen))
+    if pair_options.leaves_open_who_computes:
+        free = check(pair_options)
+        alignment = by_rows.aligned(a, b, scoring, pair_options.mode, free)
     if alignment is None:
-        alignment = pairs_table(a, b, scoring, chosen).alignment(0)
+        alignment = pairs_table(a, b, scoring, pair_options).alignment(0)
     if not return_directions:
         return alignment
     a = reverse_complement(a) if alignment.strand == MINUS else a
-    ends: EndKeywords = {"mode": chosen.mode, "free_ends": chosen.free_ends}
+    ends: EndKeywords = {"mode": pair_options.mode, "free_ends": pair_options.free_ends}
     return alignment, directions(a, b, scoring, **ends)
 
 

@@ -105,14 +105,15 @@ def alignment(
 
 def score_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
     """The narrowest dtype that holds all scores; rows are held with their extend."""
-    known = _range(m, n, scoring, mode)
-    return next((d for d in DTYPES if bounds.fits(known, d)), DTYPES[-1])
+    value_range = _range(m, n, scoring, mode)
+    return next((d for d in DTYPES if bounds.fits(value_range, d)), DTYPES[-1])
 
 
 def _range(m: int, n: int, scoring: Scoring, mode: str) -> bounds.Range:
-    known = bounds.score_range(m, n, scoring, mode)
+    value_range = bounds.score_range(m, n, scoring, mode)
     columns = n + rows.STRIPES  # those that there is room for
-    return replace(known, high=known.high + (m + columns + 2) * scoring.extend)
+    high = value_range.high + (m + columns + 2) * scoring.extend
+    return replace(value_range, high=high)
 
 
 def problem_of(
@@ -172,26 +173,28 @@ def partition(
     windows = []
     by_position = task.scoring.by_position  # which are columns: they have a profile
     for swapped in (False, True):
-        rest = np.flatnonzero(((m > n) | by_position) == swapped)
+        remaining = np.flatnonzero(((m > n) | by_position) == swapped)
         short, long = (n, m) if swapped else (m, n)
-        rest = rest[np.argsort(-long[rest], kind="stable")]
-        while len(rest):
+        remaining = remaining[np.argsort(-long[remaining], kind="stable")]
+        while len(remaining):
             # As many of the next pairs as fit
-            most = max(ROW_CELLS // (int(long[rest[0]]) + 1), 1)
-            count = min(len(rest), most, task.window or len(rest))
+            max_pairs = max(ROW_CELLS // (int(long[remaining[0]]) + 1), 1)
+            count = min(len(remaining), max_pairs, task.window or len(remaining))
             while count:
-                some = rest[:count]
-                some = some[np.argsort(-short[some], kind="stable")]
-                sides = short[some], long[some]
+                subset = remaining[:count]
+                subset = subset[np.argsort(-short[subset], kind="stable")]
+                sides = short[subset], long[subset]
                 dtype = _dtype(task, int(sides[0][0]), int(sides[1].max()))
-                window = RowsWindow(query[some], target[some], *sides, swapped, dtype)
+                window = RowsWindow(
+                    query[subset], target[subset], *sides, swapped, dtype
+                )
                 if window_bytes(task, window) <= budget:
                     break
                 count //= 2
             else:
                 return None
             windows.append(window)
-            rest = rest[count:]
+            remaining = remaining[count:]
     return windows
 
 
@@ -227,7 +230,7 @@ def compute(run: Run, worker: Worker, piece: Piece) -> None:
     """Compute a window, and put its rows into the result of the run."""
     rows_of_window = rows_of(piece.task, piece.content)
     run.output.put(rows_of_window)
-    worker.tell(rows_of_window.cells)
+    worker.report_progress(rows_of_window.cells)
 
 
 def rows_of(task: Task, window: RowsWindow) -> Rows:
@@ -350,12 +353,16 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
         small |= m * n <= LONE_CELLS
         if is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
             small[:] = True
-    few = [pair for pair, is_small in zip(pairs, small, strict=True) if is_small]
-    windows = partition(task, task.window_budget, few) if few else []
+    small_pairs = [
+        pair for pair, is_small in zip(pairs, small, strict=True) if is_small
+    ]
+    windows = partition(task, task.window_budget, small_pairs) if small_pairs else []
     if not windows:
         return [], pairs
-    others = [pair for pair, is_small in zip(pairs, small, strict=True) if not is_small]
-    return pieces_of(task, windows), others
+    large_pairs = [
+        pair for pair, is_small in zip(pairs, small, strict=True) if not is_small
+    ]
+    return pieces_of(task, windows), large_pairs
 
 
 def _seconds(cells: float, rows: float, paths: bool) -> float:

@@ -76,9 +76,9 @@ def plan_compiled(task: Task) -> Plan:
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
     if name == "pallas" and not launches.takes(task) and not task.implementation:
-        letters, most = task.scoring.alphabet.size, launches.MAX_LETTERS
-        why = f"{letters} letters; the GPU kernels take {most}"
-        if letters <= most:
+        letters, max_letters = task.scoring.alphabet.size, launches.MAX_LETTERS
+        why = f"{letters} letters; the GPU kernels take {max_letters}"
+        if letters <= max_letters:
             why = "a profile; the GPU kernels have its scores, no paths or single pairs"
         name = "sweep"
     if task.mesh is not None:
@@ -88,7 +88,7 @@ def plan_compiled(task: Task) -> Plan:
         refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
         needed = [_long_bytes(task, pair) for pair in long]
         figures = describe(task, 0, len(long), needed, {"int32"})
-        blocks, split, others = [], Partition([], long), "long pairs"
+        blocks, split, remainder = [], Partition([], long), "long pairs"
     elif name == "pallas":
         limit, kernels = device_job.budget(task), kernels_pallas
         refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
@@ -105,33 +105,35 @@ def plan_compiled(task: Task) -> Plan:
         figures = describe(task, *sizes, needed, dtypes)
         figures["threads"] = min(task.threads, launches.THREADS_OF_A_DEVICE)
         blocks = dispatch.pieces_of(task, split.blocks)
-        others = "pairs beyond the kernels"
+        remainder = "pairs beyond the kernels"
     else:
         figures, split = _plan_windows(task)
         blocks = execute.pieces_of(task, split.blocks)
-        others = "pairs too long, or too few, for a window" if name == "sweep" else None
+        lengths = "pairs too long, or too few, for a window"
+        remainder = lengths if name == "sweep" else None
     # 3. The other pairs: by rows, block by block, or in strips
-    by_rows, alone = [], split.pairs
-    if alone and task.implementation is None:
-        by_rows, alone = lone_pairs(task, alone)
-    by_blocks, alone = _by_blocks(task, alone, name == "pallas")
+    by_rows, single_pairs = [], split.pairs
+    if single_pairs and task.implementation is None:
+        by_rows, single_pairs = lone_pairs(task, single_pairs)
+    by_blocks, single_pairs = _by_blocks(task, single_pairs, name == "pallas")
     tiles = bool(by_blocks) and name != "pallas"
     ways = {
         name: bool(blocks) or (bool(by_blocks) and not tiles),
         "rows": bool(by_rows),
-        "wavefront": bool(alone) or tiles,
+        "wavefront": bool(single_pairs) or tiles,
     }
-    if split.pairs and others:
+    if split.pairs and remainder:
         used = [way for way, is_used in ways.items() if is_used]
         how = " and ".join(used[bool(blocks) :])
-        others = f"{others} by {how}" + (", in strips" if alone else "")
+        remainder = f"{remainder} by {how}" + (", in strips" if single_pairs else "")
         halved = len({piece.content for piece in by_blocks}) < len(by_blocks)
-        others += ", in blocks" * bool(by_blocks)
-        others += ", a half on each of two devices" * halved
-        why = f"{why}; {others}" if blocks else others
+        remainder += ", in blocks" * bool(by_blocks)
+        remainder += ", a half on each of two devices" * halved
+        why = f"{why}; {remainder}" if blocks else remainder
         name = ", ".join(used)
     # 4. Order the pieces, and say how devices share them.
-    pieces = [*blocks, *by_rows, *by_blocks, *execute.pair_pieces_of(task, alone)]
+    in_strips = execute.pair_pieces_of(task, single_pairs)
+    pieces = [*blocks, *by_rows, *by_blocks, *in_strips]
     pieces = [pieces[k] for k in pair_matrix.heaviest_first([x.cells for x in pieces])]
     named = task.devices if task.mesh is None else task.mesh.devices.flat
     devices = [f"{x.platform}:{x.id}" for x in list(named) or jax.devices()[:1]]
@@ -142,11 +144,11 @@ def plan_compiled(task: Task) -> Plan:
     # some devices, but one for a part of a job. A search looks at each launch.
     together = [piece for piece in pieces if piece.group == dispatch.GROUP]
     if together and task.mesh is None and task.top is None:
-        rest = [piece for piece in pieces if piece.group != dispatch.GROUP]
+        single_pieces = [piece for piece in pieces if piece.group != dispatch.GROUP]
         several = len(task.devices) > 1 and task.reserved is None
         count = len(task.devices)
         lists = pair_matrix.lists(together, count) if several else [together]
-        pieces = [*map(dispatch.join, lists), *rest]
+        pieces = [*map(dispatch.join, lists), *single_pieces]
     return Plan(task, tuple(pieces), figures)
 
 
@@ -161,9 +163,9 @@ def _by_blocks(task: Task, pairs: list, on_gpu: bool) -> tuple[list[Piece], list
     if not are_long.any():
         return [], pairs
     long = list(compress(pairs, are_long))
-    others = list(compress(pairs, ~are_long))
+    short_pairs = list(compress(pairs, ~are_long))
     kernels = kernels_pallas if on_gpu else None
-    return align.pieces_of(task, long, kernels), others
+    return align.pieces_of(task, long, kernels), short_pairs
 
 
 def _are_long(task: Task, pairs: list, on_gpu: bool = False):

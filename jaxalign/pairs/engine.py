@@ -52,10 +52,10 @@ def _compiled():
 
 def plan_rows(task: Task, computed: list[Task]) -> Plan:
     """The plan of the rows of a task that some tasks compute."""
-    plans = [plan(one) for one in computed]
-    figures = merge([one.figures for one in plans])
+    plans = [plan(part) for part in computed]
+    figures = merge([part.figures for part in plans])
     figures |= {"pairs": task.job.pairs, "cells": task.job.cells}
-    return Plan(task, tuple(piece for one in plans for piece in one.pieces), figures)
+    return Plan(task, tuple(piece for part in plans for piece in part.pieces), figures)
 
 
 def start(plan: Plan, saved: SavedState | None = None) -> Run:
@@ -68,15 +68,15 @@ def run(
     plan: Plan,
     progress: Progress = None,
     busy: Progress = None,
-    began: float | None = None,
+    start_time: float | None = None,
     saved: SavedState | None = None,
 ) -> Table:
     """Run a plan: its rows in input order, with its figures and ``seconds``.
 
-    began : when the job did, by ``time.perf_counter``; by default now
+    start_time : when the job did, by ``time.perf_counter``; by default now
     saved : the state of a run that was interrupted, or may be
     """
-    began = time.perf_counter() if began is None else began
+    start_time = time.perf_counter() if start_time is None else start_time
     task, current = plan.task, start(plan, saved)
     if task.mesh is None:
         for _ in compute([current], task, task.job.cells, progress, busy):
@@ -84,9 +84,9 @@ def run(
         if current.device_jobs:
             _compiled().collect(current)
     else:
-        worker = Worker(tell=teller(progress, task.job.cells))
+        worker = Worker(report_progress=teller(progress, task.job.cells))
         _compiled().run_mesh(current, worker)
-    current.seconds = time.perf_counter() - began
+    current.seconds = time.perf_counter() - start_time
     columns, paths = current.output.finish()
     return table_of(task, columns, paths, summary(current))
 
@@ -107,13 +107,13 @@ def compute(
     cells: int,
     progress: Progress,
     busy: Progress,
-    ahead: int = pipeline.PARTS_AHEAD,
+    runs_ahead: int = pipeline.PARTS_AHEAD,
 ) -> Iterator[Run]:
-    """Runs, ``ahead`` of them at a time, of a task on its devices; yields each when all
+    """Run a task on its devices, ``runs_ahead`` runs at a time; yield each run when all
     its pieces are done."""
     ending, runs, report = threading.Event(), iter(runs), teller(progress, cells)
 
-    def tell(cells: int) -> None:
+    def report_progress(cells: int) -> None:
         """Tell of a launch or a window; after Ctrl-C no other one is issued."""
         if ending.is_set():
             raise pipeline.Stopped
@@ -122,34 +122,37 @@ def compute(
     first = list(islice(runs, 1))
     if all(run.plan.by_rows for run in first):
         # Calls of NumPy are too short for threads: they would wait for Python's lock.
-        devices, ahead = [None], 0
+        devices, runs_ahead = [None], 0
     else:
         devices = _compiled().places(task)
-    watch = watcher(busy, len(task.devices) or 1)
-    workers = _workers(devices, tell, watch)
+    report_busy = watcher(busy, len(task.devices) or 1)
+    workers = _workers(devices, report_progress, report_busy)
     works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))
-    for work in pipeline.run(works, workers, ahead, ending):
+    for work in pipeline.run(works, workers, runs_ahead, ending):
         run = work.content
         if run.beyond:  # their cells were told before
             if run.device_jobs:  # what devices hold of them is not to be their row
                 _compiled().collect(run)
-            again = pipeline.Work(run, _compiled().pieces_beyond(run))
-            list(pipeline.run([again], _workers(devices, teller(None, 0), watch)))
+            overflow = pipeline.Work(run, _compiled().pieces_beyond(run))
+            workers_beyond = _workers(devices, teller(None, 0), report_busy)
+            list(pipeline.run([overflow], workers_beyond))
         yield run
 
 
-def _workers(devices: list, tell: Callable, watch: Callable) -> list[Callable]:
+def _workers(
+    devices: list, report_progress: Callable, report_busy: Callable
+) -> list[Callable]:
     """A thread's function (work, piece) for each place in a list of devices."""
     only = len(devices) == len(set(devices))
 
     def worker_on(device: Any) -> Callable:
-        worker = Worker(device, tell, only)
+        worker = Worker(device, report_progress, only)
 
         def compute_one(work: pipeline.Work, piece: Piece) -> None:
-            watch(device, 1)
+            report_busy(device, 1)
             with _compiled().on_device(device) if device else nullcontext():
                 piece.compute(work.content, worker, piece)
-            watch(device, -1)
+            report_busy(device, -1)
 
         return compute_one
 

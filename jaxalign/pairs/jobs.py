@@ -38,23 +38,25 @@ from jaxalign.signatures import with_options
 RunPlan = Callable[[Plan, PairOptions, SavedState | None], Table]
 
 
-def plan_strands(one: Plan, strands: QueryStrands) -> Plan:
+def plan_strands(plan: Plan, strands: QueryStrands) -> Plan:
     """The plan of some strands of the queries.
 
     Parameters
     ----------
-    one : of the rows of one strand, that which is aligned or the plus strand of both
+    plan : of the rows of one strand, that which is aligned or the plus strand of both
     """
-    one = replace(one, strands=strands)
+    plan = replace(plan, strands=strands)
     if len(strands.signs) == 1:
-        return one
-    task, both = one.task, by_strands(strands.queries, strands.signs)
+        return plan
+    task, strand_queries = plan.task, by_strands(strands.queries, strands.signs)
     targets = task.targets
     if task.kind == "zip":
         targets = views(targets, np.tile(np.arange(len(targets)), 2))
     about = {"output": "score", "filters": Filters(), "single_target": None}
-    scores = engine.plan(replace(task, queries=both, targets=targets, **about))
-    return replace(one, figures=_of_both(scores, one, task), scores=scores)
+    scores = engine.plan(
+        replace(task, queries=strand_queries, targets=targets, **about)
+    )
+    return replace(plan, figures=_of_both(scores, plan, task), scores=scores)
 
 
 def _of_both(
@@ -124,8 +126,8 @@ def _better_strands(
         return table.filter(passing), signs[passing]
     query = pair + is_minus * len(pair) if zipped else is_minus.astype(int)
     queries = views(scores_plan.task.queries, query)
-    one = engine.plan(replace(task, kind="zip", queries=queries))
-    table = run_one(one, _told_after(options, cells, total), second)
+    plan = engine.plan(replace(task, kind="zip", queries=queries))
+    table = run_one(plan, _told_after(options, cells, total), second)
     info = _of_both(scores.info, table.info, task)
     pair = table["query"]
     columns = table.columns | {"query": pair if zipped else 0 * pair}
@@ -137,10 +139,10 @@ def _told_after(options: PairOptions, cells: int, total: int) -> PairOptions:
     if (progress := options.progress) is None:
         return options
 
-    def tell(more: int, _all: int) -> None:
-        progress(cells + more, total)
+    def report_progress(cells_done: int, _all: int) -> None:
+        progress(cells + cells_done, total)
 
-    return replace(options, progress=tell)
+    return replace(options, progress=report_progress)
 
 
 WRITERS = pipeline.WRITERS  # parts that a caller of ``stream_all`` may write at a time
@@ -179,10 +181,10 @@ def run(
 
     whole : what they are a part of; such parts share their programs
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     task = make_task(kind, queries, targets, scoring, options)
     plan = proof.plan_survivors(replace(task, whole=whole))
-    return engine.run(plan, options.progress, options.busy, began)
+    return engine.run(plan, options.progress, options.busy, start_time)
 
 
 def beside(options: PairOptions, cells: int) -> PairOptions:
@@ -223,10 +225,10 @@ def run_plan(
 
 
 def _run(plan: Plan, options: PairOptions, saved: SavedState | None) -> Table:
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     if plan.task.filtered:
         plan = proof.plan_survivors(plan.task, plan)
-    return engine.run(plan, options.progress, options.busy, began, saved)
+    return engine.run(plan, options.progress, options.busy, start_time, saved)
 
 
 def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:

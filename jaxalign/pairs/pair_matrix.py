@@ -81,7 +81,7 @@ class WindowPairs(NamedTuple):
 
     query: np.ndarray
     target: np.ndarray
-    wanted: np.ndarray
+    mask: np.ndarray
     swapped: np.ndarray
 
 
@@ -174,11 +174,11 @@ class PairMatrix:
             return np.divmod(row, max(t, 1))
         i = np.arange(len(self.query_lengths), dtype=np.int64)
         first = i + (0 if self.include_self else 1)
-        begin = self.position(i, first)
-        i = np.searchsorted(begin, row, "right") - 1
+        starts = self.position(i, first)
+        i = np.searchsorted(starts, row, "right") - 1
         # A last query that meets nobody begins where the one before it ends.
         i = np.minimum(i, max(t - 2 + self.include_self, 0))
-        return i, row - begin[i] + first[i]
+        return i, row - starts[i] + first[i]
 
     def index(self):
         """(query, target) index of every row, int32."""
@@ -192,8 +192,8 @@ class PairMatrix:
         columns, ends = columns.astype(np.int32), np.cumsum(t - first)
         query, target = (np.empty(self.pairs, np.int32) for _ in range(2))
 
-        def fill(begin: int):
-            for i in range(begin, min(begin + INDEX_QUERIES, n)):
+        def fill(start: int):
+            for i in range(start, min(start + INDEX_QUERIES, n)):
                 rows = slice(ends[i] - (t - first[i]), ends[i])
                 query[rows], target[rows] = i, columns[first[i] :]
 
@@ -211,8 +211,8 @@ class PairMatrix:
         if self.kind == "cross":
             return WindowPairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
         if not self.once:
-            wanted = (i <= j) if self.include_self else (i < j)
-            return WindowPairs(i, j, wanted, np.zeros(i.shape, bool))
+            mask = (i <= j) if self.include_self else (i < j)
+            return WindowPairs(i, j, mask, np.zeros(i.shape, bool))
         # Each unordered pair once, longer as query: order of length, then of input.
         before = self.rank[i] < self.rank[j]
         return WindowPairs(
@@ -247,8 +247,8 @@ class PairMatrix:
 
 def pairs(job: PairMatrix, block: PairBlock) -> list[tuple[int, int]]:
     """The single pairs (i, j) of a window or a launch, in input orientation."""
-    i, j, wanted, flip = job.meets(block)
-    first, last = np.where(flip, j, i)[wanted], np.where(flip, i, j)[wanted]
+    i, j, mask, flip = job.meets(block)
+    first, last = np.where(flip, j, i)[mask], np.where(flip, i, j)[mask]
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
@@ -261,13 +261,13 @@ def cells(job: PairMatrix, piece: PairBlock) -> int:
         return int(m.sum()) * int(n.sum())
     if not job.once:
         pairs_met = job.meets(piece)
-        return int((pairs_met.wanted * (m[:, None] * n[None, :])).sum())
+        return int((pairs_met.mask * (m[:, None] * n[None, :])).sum())
     # Targets come in the order of rank: a query meets those that follow it.
     rank = job.rank[piece.targets]
     side = "left" if job.include_self else "right"
     first = np.searchsorted(rank, job.rank[piece.queries], side)
-    rest = np.append(np.cumsum(n[::-1])[::-1], 0)
-    return int((m * rest[first]).sum())
+    tails = np.append(np.cumsum(n[::-1])[::-1], 0)
+    return int((m * tails[first]).sum())
 
 
 MAX_HALVINGS = 6  # of the lists that devices take
@@ -362,11 +362,11 @@ def lists(pieces: list, devices: int) -> list[list]:
     parts = 2 ** min(MAX_HALVINGS, max(len(shares[-1]), 1).bit_length() - 1)
     ends = [0, *(parts - parts // 2**k for k in range(1, parts.bit_length())), parts]
     lists_of = [
-        [one for k, one in enumerate(share) if begin <= k % parts < end]
-        for begin, end in pairwise(ends)
+        [piece for k, piece in enumerate(share) if start <= k % parts < end]
+        for start, end in pairwise(ends)
         for share in shares
     ]
-    return [some for some in lists_of if some]
+    return [group for group in lists_of if group]
 
 
 def estimate(job: PairMatrix, block: PairBlock) -> int:

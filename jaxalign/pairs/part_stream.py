@@ -16,7 +16,7 @@ computed again. Rows come back in order, so the result is the same.
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -148,10 +148,10 @@ def cut_search(
 
 
 def _bands(
-    row: np.ndarray, cell: np.ndarray, rows: int, cells: int, most: float = 1
+    row: np.ndarray, cell: np.ndarray, rows: int, cells: int, share: float = 1
 ) -> list[Part]:
     """Some queries a part; ``row`` and ``cell`` count those of all queries before; the
-    last is up to ``most`` parts."""
+    last is up to ``share`` parts."""
     bands, first, n = [], 0, len(row) - 1
     totals = (row, rows), (cell, cells)
     while row[first] < row[n] or not bands:
@@ -160,7 +160,7 @@ def _bands(
             (int(np.searchsorted(total, total[first] + limit, "right")) - 1)
             for total, limit in totals
         )
-        if all(total[n] - total[first] <= most * limit for total, limit in totals):
+        if all(total[n] - total[first] <= share * limit for total, limit in totals):
             last = n
         last = max(last, min(first + 1, n))
         if last < n and last - first > QUERIES_STEP:
@@ -244,8 +244,8 @@ def tasks_of_part(task: Task, part: Part, reserved: int) -> tuple[Task, list[Tas
     corner = replace(same, queries=band, targets=band, size=n - part.first)
     if part.last == n:
         return replace(corner, size=None), [corner]
-    rest = task.queries.between(part.last, n)
-    square = replace(corner, kind="cross", targets=rest, shift=len(band))
+    later_queries = task.queries.between(part.last, n)
+    square = replace(corner, kind="cross", targets=later_queries, shift=len(band))
     return rows, [square, corner]
 
 
@@ -292,7 +292,7 @@ class _Looked(NamedTuple):
 
 def stream(
     task: Task,
-    some: list[Part],
+    parts: list[Part],
     progress: Progress = None,
     busy: Progress = None,
 ):
@@ -306,19 +306,19 @@ def stream(
         ``seconds`` is the time since the part before.
     """
     task = replace(task, whole_codes=_whole_codes(task))
-    ahead, reserved = _room(task, some)
+    runs_ahead, reserved = _room(task, parts)
     batches: deque[Batch] = deque()
 
     def runs():
-        for batch in planned(task, some, reserved):
+        for batch in planned(task, parts, reserved):
             batches.append(batch)
             yield engine.start(batch.plan)
 
-    cells, began = sum(part.cells for part in some), time.perf_counter()
+    cells, start_time = sum(part.cells for part in parts), time.perf_counter()
     whole = replace(task, reserved=reserved)
-    for run in engine.compute(runs(), whole, cells, progress, busy, ahead):
-        now = time.perf_counter()
-        run.seconds, began = now - began, now
+    for run in engine.compute(runs(), whole, cells, progress, busy, runs_ahead):
+        stop_time = time.perf_counter()
+        run.seconds, start_time = stop_time - start_time, stop_time
         yield from parts_of(batches.popleft(), run)
 
 
@@ -328,72 +328,74 @@ def _whole_codes(task: Task) -> tuple[WholeCodes, ...]:
     return tuple(map(WholeCodes, sides[:1] if sides[0] is sides[1] else sides))
 
 
-def _room(task: Task, some: list[Part]) -> tuple[int, int]:
+def _room(task: Task, parts: list[Part]) -> tuple[int, int]:
     """How many parts are planned or at work ahead, and the bytes of those in memory."""
     count = parts_held(len(task.devices))
-    ahead = count - pipeline.WRITERS
-    return ahead, reserved_bytes(task, some, count)
+    runs_ahead = count - pipeline.WRITERS
+    return runs_ahead, reserved_bytes(task, parts, count)
 
 
-def tasks_of(task: Task, some: list[Part]) -> Iterator[Task]:
+def tasks_of(task: Task, parts: list[Part]) -> Iterator[Task]:
     """The tasks that compute some parts, as ``stream`` has them."""
     task = replace(task, whole_codes=_whole_codes(task))
-    _, reserved = _room(task, some)
-    for part in some:
+    _, reserved = _room(task, parts)
+    for part in parts:
         yield from tasks_of_part(task, part, reserved)[1]
 
 
-def plan_parts(task: Task, some: list[Part]) -> Plan:
+def plan_parts(task: Task, parts: list[Part]) -> Plan:
     """The plan of a streamed run: that of its heaviest part, and how many there are."""
-    _, reserved = _room(task, some)
-    heaviest = max(some, key=lambda part: part.cells)
+    _, reserved = _room(task, parts)
+    heaviest = max(parts, key=lambda part: part.cells)
     figures = engine.plan_rows(*tasks_of_part(task, heaviest, reserved)).figures
-    whole = {"pairs": sum(part.stop - part.start for part in some)}
-    whole |= {"cells": sum(part.cells for part in some), "parts": len(some)}
+    whole = {"pairs": sum(part.stop - part.start for part in parts)}
+    whole |= {"cells": sum(part.cells for part in parts), "parts": len(parts)}
     whole |= proof.bound_figures(task)
-    return Plan(task, (), figures | whole, tuple(some))
+    return Plan(task, (), figures | whole, tuple(parts))
 
 
-def planned(task: Task, some: list[Part], reserved: int) -> Iterator[Batch]:
+def planned(task: Task, all_parts: list[Part], reserved: int) -> Iterator[Batch]:
     """The batches of some parts of a task, in order."""
     limits = ON_GPU if proof.on_gpu(task, prepare=True) else ON_CPU
 
     def look(parts: list[Part]) -> list[tuple]:
         """(part, its tasks, its pairs that may pass or None: all are to be aligned)."""
         tasks = [tasks_of_part(task, part, reserved) for part in parts]
-        own = [one for one, _ in tasks]
+        rows_tasks = [entry for entry, _ in tasks]
         if len(parts) > 1:
             band, _ = tasks_of_part(task, _band(parts), reserved)
             starts = [part.first - parts[0].first for part in parts]
-            passing = proof.look_at_parts(band, own, starts)
+            passing = proof.look_at_parts(band, rows_tasks, starts)
         else:
-            passing = map(proof.look, own)
+            passing = map(proof.look, rows_tasks)
         return list(zip(parts, tasks, passing, strict=True))
 
-    groups, ahead = _groups(some, limits), limits.groups_ahead
-    looked = pipeline.in_advance(look, groups, ahead) if ahead else map(look, groups)
+    groups, groups_ahead = _groups(all_parts, limits), limits.groups_ahead
+    looked: Iterable[list[tuple]] = map(look, groups)
+    if groups_ahead:
+        looked = pipeline.in_advance(look, groups, groups_ahead)
     waiting: list[_Looked] = []
-    for part, (own, computed), passing in chain.from_iterable(looked):
+    for part, (rows_task, computed), passing in chain.from_iterable(looked):
         if waiting:
-            pairs = sum(len(one.passing.i) for one in waiting)
+            pairs = sum(len(entry.passing.i) for entry in waiting)
             full = pairs >= limits.pairs or len(waiting) >= limits.parts
             if full or passing is None or waiting[-1].part.last != part.first:
                 yield _batch(task, waiting, reserved)
                 waiting = []
         if passing is not None:
-            waiting.append(_Looked(part, own, passing))
+            waiting.append(_Looked(part, rows_task, passing))
             continue
-        plan = engine.plan_rows(own, computed)
-        figures = plan.figures | proof.figures_of(own, None)
+        plan = engine.plan_rows(rows_task, computed)
+        figures = plan.figures | proof.figures_of(rows_task, None)
         yield Batch([part], replace(plan, figures=figures), [{}])
     if waiting:
         yield _batch(task, waiting, reserved)
 
 
-def _groups(some: list[Part], limits: Limits) -> Iterator[list[Part]]:
+def _groups(parts: list[Part], limits: Limits) -> Iterator[list[Part]]:
     """Consecutive parts that are looked at together."""
     group: list[Part] = []
-    for part in some:
+    for part in parts:
         pairs = part.stop - group[0].start if group else 0
         if group and (group[-1].last != part.first or pairs > limits.looked_at):
             yield group
@@ -411,16 +413,16 @@ def _band(parts: list[Part]) -> Part:
 
 def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
     """One plan of the pairs of some parts."""
-    parts = [one.part for one in looked]
-    own, _ = tasks_of_part(task, _band(parts), reserved)
-    some = [
-        proof.shifted(task, one.passing, one.part.first - parts[0].first)
-        for one in looked
+    parts = [entry.part for entry in looked]
+    rows_task, _ = tasks_of_part(task, _band(parts), reserved)
+    sides = [
+        proof.shifted(task, entry.passing, entry.part.first - parts[0].first)
+        for entry in looked
     ]
-    i, j = (np.concatenate(side) for side in zip(*some, strict=True))
-    excluded = reduce(added, (one.passing.excluded for one in looked))
-    plan = proof.plan_of_survivors(own, Survivors(i, j, excluded))
-    each = [proof.figures_of(one.task, one.passing) for one in looked]
+    i, j = (np.concatenate(side) for side in zip(*sides, strict=True))
+    excluded = reduce(added, (entry.passing.excluded for entry in looked))
+    plan = proof.plan_of_survivors(rows_task, Survivors(i, j, excluded))
+    each = [proof.figures_of(entry.task, entry.passing) for entry in looked]
     return Batch(parts, plan, each)
 
 
@@ -440,9 +442,9 @@ def parts_of(batch: Batch, run: Run) -> Iterator[tuple]:
     start = 0
     for part, stop, figures in zip(batch.parts, ends, batch.figures, strict=True):
         rows = np.arange(start, stop)
-        some = {name: values[start:stop] for name, values in columns.items()}
+        part_columns = {name: values[start:stop] for name, values in columns.items()}
         runs = None if paths is None else gather_runs(paths[0], paths[1], rows)
-        yield part, some, runs, info | figures
+        yield part, part_columns, runs, info | figures
         info = info | {name: 0 for name in SUMMED if name in info}
         info["device_cells"] = [0] * len(info["device_cells"])
         start = stop
@@ -454,7 +456,7 @@ PARTS_PER_WORKER = 2  # parts handed out for each worker; those beyond one wait
 
 def stream_on_cluster(
     task: Task,
-    some: list[Part],
+    parts: list[Part],
     address: str,
     progress: Progress = None,
     busy: Progress = None,
@@ -480,8 +482,8 @@ def stream_on_cluster(
     work = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_retries=MAX_RETRIES)
     work = work(_compute)
     whole = ray.put(task)
-    ready = Arrivals(ray, sum(part.cells for part in some), progress, busy, share)
-    todo, pending = iter(some), []
+    ready = Arrivals(ray, sum(part.cells for part in parts), progress, busy, share)
+    todo, pending = iter(parts), []
     try:
         while True:
             while len(pending) < PARTS_PER_WORKER * share.workers:

@@ -204,8 +204,8 @@ class Plan(Mapping):
     def __len__(self) -> int:
         return len(self.figures)
 
-    def __or__(self, other: Mapping) -> dict:
-        return {**self.figures, **other}
+    def __or__(self, figures: Mapping) -> dict:
+        return {**self.figures, **figures}
 
     def __repr__(self) -> str:
         pairs, cells = self.figures["pairs"], self.figures["cells"]
@@ -232,14 +232,18 @@ def _shown(value: Any) -> str:
 
 
 def describe(
-    task: Task, windows: int, alone: int, needed: Iterable[int], dtypes: Iterable[str]
+    task: Task,
+    windows: int,
+    single_pairs: int,
+    needed: Iterable[int],
+    dtypes: Iterable[str],
 ) -> dict:
     """A plan as a user sees it: counts, bytes of the largest piece, score types."""
     return {
         "pairs": task.job.pairs,
         "cells": task.job.cells,
         "windows": windows,
-        "checkpointed_pairs": alone,
+        "checkpointed_pairs": single_pairs,
         "threads": task.threads,
         "result_bytes": task.result_bytes,
         "window_bytes": max(needed, default=0),
@@ -261,28 +265,26 @@ MAX_FIGURES = ("window_bytes", "result_bytes", "threads")
 
 
 def merge(plans: list[dict]) -> dict:
-    """The plans of parts of a job -> one of all."""
+    """Merge the plans of the parts of a job."""
     merged = dict(plans[0])
-    for other in plans[1:]:
-        merged |= {
-            name: merged[name] + other[name] for name in SUMMED if name in merged
-        }
-        merged |= {name: max(merged[name], other[name]) for name in MAX_FIGURES}
-        loads = zip(merged["device_cells"], other["device_cells"], strict=True)
+    for plan in plans[1:]:
+        merged |= {name: merged[name] + plan[name] for name in SUMMED if name in merged}
+        merged |= {name: max(merged[name], plan[name]) for name in MAX_FIGURES}
+        loads = zip(merged["device_cells"], plan["device_cells"], strict=True)
         merged["device_cells"] = [sum(pair) for pair in loads]
-        merged["dtypes"] = sorted({*merged["dtypes"], *other["dtypes"]})
-        names = (merged["implementation"] + ", " + other["implementation"]).split(", ")
+        merged["dtypes"] = sorted({*merged["dtypes"], *plan["dtypes"]})
+        names = (merged["implementation"] + ", " + plan["implementation"]).split(", ")
         merged["implementation"] = ", ".join(dict.fromkeys(names))
-        if len(other["reason"]) > len(merged["reason"]):  # it also names what is beyond
-            merged["reason"] = other["reason"]
-        if "excluded" in other:
-            merged["excluded"] = added(merged["excluded"], other["excluded"])
+        if len(plan["reason"]) > len(merged["reason"]):  # it also names what is beyond
+            merged["reason"] = plan["reason"]
+        if "excluded" in plan:
+            merged["excluded"] = added(merged["excluded"], plan["excluded"])
     return merged
 
 
-def added(counts: dict, more: dict) -> dict:
-    """Counts by name, added up."""
-    return {name: counts.get(name, 0) + more.get(name, 0) for name in counts | more}
+def added(counts: dict, extra: dict) -> dict:
+    """Add up counts by name."""
+    return {name: counts.get(name, 0) + extra.get(name, 0) for name in counts | extra}
 
 
 def zipped(task: Task, queries: np.ndarray, targets: np.ndarray) -> Task:
@@ -296,8 +298,8 @@ def zipped(task: Task, queries: np.ndarray, targets: np.ndarray) -> Task:
     )
     # What is aligned of the whole: of a part as large a share as of itself.
     cells = int((job.query_lengths[queries] * job.target_lengths[targets]).sum())
-    left = round(whole.cells * cells / max(job.cells, 1))
-    whole = whole._replace(cells=left)
+    part_cells = round(whole.cells * cells / max(job.cells, 1))
+    whole = whole._replace(cells=part_cells)
     return replace(
         task,
         kind="zip",

@@ -84,8 +84,8 @@ def align_profile(
     if gap_open is not None and gap_extend is not None:
         costs = Scoring(gap_open=gap_open, gap_extend=gap_extend)
         query, by_position = as_query(profile, costs)
-        chosen = PairOptions(mode=mode, free_ends=free_ends, output="alignment")
-        table = run("cross", query, sequences, by_position, chosen)
+        pair_options = PairOptions(mode=mode, free_ends=free_ends, output="alignment")
+        table = run("cross", query, sequences, by_position, pair_options)
         return list(table.alignments())
     result: list[Any] = [None] * len(sequences)
     ends = {"mode": mode, "free_ends": free_ends}

@@ -33,7 +33,7 @@ class Rows(NamedTuple):
 
 def collect(task: Task, result: Any, met: "WindowPairs") -> Rows:
     """A window's device result -> the pairs wanted, sides swapped back."""
-    q, t = np.nonzero(met.wanted)
+    q, t = np.nonzero(met.mask)
     i, j, flip = (x[q, t] for x in (met.query, met.target, met.swapped))
     at = task.job.position(np.where(flip, j, i), np.where(flip, i, j))
     score, walked, cells = result.score[q, t], result.walked, cells_of(task, met)
@@ -41,8 +41,9 @@ def collect(task: Task, result: Any, met: "WindowPairs") -> Rows:
     if not task.paths:
         return Rows(at, columns, None, cells)
     spans = [x[q, t] for x in (walked.i, result.end_i, walked.j, result.end_j)]
-    for name, own, other in zip(SPANS, spans, spans[2:] + spans[:2], strict=True):
-        columns[name] = np.where(flip, other, own)
+    turned = spans[2:] + spans[:2]
+    for name, span, swapped_span in zip(SPANS, spans, turned, strict=True):
+        columns[name] = np.where(flip, swapped_span, span)
     columns |= {name: getattr(walked, name)[q, t] for name in PATH_COUNTS}
     if walked.steps is None:
         return Rows(at, columns, None, cells)
@@ -60,8 +61,8 @@ def collect(task: Task, result: Any, met: "WindowPairs") -> Rows:
 
 def cells_of(task: Task, met: "WindowPairs") -> int:
     """Cells of the pairs wanted."""
-    m = task.queries.lengths[met.query[met.wanted]]
-    return int((m * task.targets.lengths[met.target[met.wanted]]).sum())
+    m = task.queries.lengths[met.query[met.mask]]
+    return int((m * task.targets.lengths[met.target[met.mask]]).sum())
 
 
 def of_pair(

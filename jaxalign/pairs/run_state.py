@@ -40,15 +40,15 @@ class SavedState:
     def all(self) -> Arrays:
         """The arrays of this part, by their names in it."""
         with self._lock:
-            some = [x for x in self.arrays.items() if x[0].startswith(self.prefix)]
-        return {name.removeprefix(self.prefix): array for name, array in some}
+            entries = [x for x in self.arrays.items() if x[0].startswith(self.prefix)]
+        return {name.removeprefix(self.prefix): array for name, array in entries}
 
-    def put(self, more: Arrays, without: Iterable[str] = ()) -> None:
+    def put(self, arrays: Arrays, without: Iterable[str] = ()) -> None:
         """Arrays of this part, after some that are not needed any more are dropped."""
         with self._lock:
             for name in without:
                 self.arrays.pop(self.prefix + name, None)
-            self.arrays.update({self.prefix + name: x for name, x in more.items()})
+            self.arrays.update({self.prefix + name: x for name, x in arrays.items()})
             self.save(lambda: dict(self.arrays))
 
 
@@ -78,7 +78,7 @@ class Worker:
     """A host thread of a run, its device, and what it leaves to its next piece."""
 
     device: Any = None  # None: JAX chooses
-    tell: Callable = lambda _cells: None  # of cells that are done
+    report_progress: Callable = lambda _cells: None  # of cells that are done
     only: bool = True  # no other thread has this device
     backtrack: "jax.Array | None" = None  # the buffer of the last window
     profile: "jax.Array | None" = None  # and its database profile

@@ -274,11 +274,11 @@ def bucket(length: int) -> int:
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
            paths: bool = False, plain: bool = False, linear: bool = False,
-           few: bool = False, target: Target | None = None) -> Fill:  # fmt: skip
+           few_pairs: bool = False, target: Target | None = None) -> Fill:  # fmt: skip
     """The shape for queries of at most ``longest`` letters, for scores or paths.
 
     target : the GPU, that of JAX's first device by default
-    few : the pairs of a list leave most of a GPU idle, so each has a whole warp
+    few_pairs : the pairs of a list leave most of a GPU idle, so each has a whole warp
     linear : opening a gap costs what extending it does; then scores need no E and F
     """
     target = target or this_target()
@@ -288,7 +288,7 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
         if local and not paths:
             heights = LOCAL_SHAPES if target.tall_lanes else LOW_LOCAL_SHAPES
         rows, lanes = _fitted(heights, longest, target)
-    elif few and longest > LIST_SHAPES[-1][0]:
+    elif few_pairs and longest > LIST_SHAPES[-1][0]:
         rows, lanes = LONG_QUERY_SHAPES[0]
     elif paths and not short:
         rows, lanes = BORDER_SHAPES[0]
@@ -379,10 +379,10 @@ def soonest(strips, steps, s: Fill) -> float:
     largest, every, programs = steps
     later = s.lanes - 1  # of the last lane
     cells = s.rows * s.columns
-    idle, beside = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
-    beside = beside * s.target.cores / HOPPER.cores
+    idle, cell_rate = STACKED_STEP_CELLS if s.stacks else BUSY_STEP_CELLS
+    cell_rate = cell_rate * s.target.cores / HOPPER.cores
     longest = strips.max(initial=0) * (largest + later) * (cells + LONE_STEP_CELLS)
-    shared = strips.sum() * (every + programs * later) * (cells + idle) / beside
+    shared = strips.sum() * (every + programs * later) * (cells + idle) / cell_rate
     shared *= 1 if s.lanes >= CONFLICT_FREE_LANES else BANK_CONFLICTS
     return float(max(longest * NOT_ALONE, shared))
 

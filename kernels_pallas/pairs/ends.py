@@ -162,9 +162,9 @@ def _first_best(h, i, axes):
     """The largest h over some axes, and the smallest i among equals."""
 
     def better(x, y):
-        (h, i), (other, j) = x, y
-        first = (h > other) | ((h == other) & (i < j))
-        return jnp.where(first, h, other), jnp.where(first, i, j)
+        (h, i), (g, j) = x, y
+        first = (h > g) | ((h == g) & (i < j))
+        return jnp.where(first, h, g), jnp.where(first, i, j)
 
     none = jnp.int32(-(2**31)), jnp.int32(2**31 - 1)
     return lax.reduce((h, jnp.broadcast_to(i, h.shape)), none, better, axes)
@@ -249,11 +249,11 @@ def end_tiles(
     exists = first < NO_TILE
     line = jnp.where(exists, key * s.lanes + lane, NO_TILE)
     # A tile begins at step x * tile - lane of its lane.
-    begin = jnp.where(exists, key * s.tile - lane, NO_TILE)
-    by_column = begin < begin.min(-1, keepdims=True) + s.tile
-    here = exists & jnp.where(tie, by_column, line == line.min(-1, keepdims=True))
-    first = jnp.where(here, first, NO_TILE).min(-1)
-    return first, jnp.where(here, last, -1).max(-1)
+    start = jnp.where(exists, key * s.tile - lane, NO_TILE)
+    by_column = start < start.min(-1, keepdims=True) + s.tile
+    mask = exists & jnp.where(tie, by_column, line == line.min(-1, keepdims=True))
+    first = jnp.where(mask, first, NO_TILE).min(-1)
+    return first, jnp.where(mask, last, -1).max(-1)
 
 
 def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks, out,
@@ -286,8 +286,8 @@ def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks
             key, first, last = state[3 * c : 3 * c + 3]
             place = where(swap != 0, by_column, by_row)
             line_key = where(swap != 0, th.splat(x), th.splat(k))
-            here = _best(th, word, c, s) == goal
-            better, same = here & (line_key < key), here & (line_key == key)
+            is_goal = _best(th, word, c, s) == goal
+            better, same = is_goal & (line_key < key), is_goal & (line_key == key)
             first = where(better, place, first)
             last = where(better | same, place, last)
             after += [where(better, line_key, key), first, last]

@@ -177,36 +177,36 @@ def store_words(th, ref, at, words, base, stride, where=None):
 def fill_step(view, k, rows, t, carry):
     """The carry after step ``t`` of strip ``k``: U more columns in every lane."""
     s, th, v, n = view.s, view.th, view.v, view.n
-    u_rows, f_rows, corner, out, ahead, track = carry
+    u_rows, f_rows, corner, out, prefetch, track = carry
     first = view.lane == th.splat(0)
 
     # Lane 0 has its row above and its letters from memory, others from the lane before.
     def handed_down(words):
-        pairs = zip(ahead[words], out[words], strict=True)
+        pairs = zip(prefetch[words], out[words], strict=True)
         return tuple(jnp.where(first, a, th.shift_up(b, s.lanes)) for a, b in pairs)
 
     def values(words):
-        given = handed_down(words)
+        entering = handed_down(words)
         if s.stacks:  # where a query begins, the values of row 0
-            given = (word & view.mask for word in given)
+            entering = (word & view.mask for word in entering)
             if s.joined:
-                given = (word | (v.word(n.corner) & ~view.mask) for word in given)
-        return tuple(map(v.read, given))
+                entering = (word | (v.word(n.corner) & ~view.mask) for word in entering)
+        return tuple(map(v.read, entering))
 
     (letters,) = handed_down(slice(-1, None))
     above = values(slice(0, -1, 2))
     e = above if s.linear else values(slice(1, -1, 2))
-    ahead = load_above(view, k, t + 1)
+    prefetch = load_above(view, k, t + 1)
     # Both halves in one 32-bit addition: neither borrows, see ``ScoreArithmetic.add``.
     cost = th.splat(-n.cost * (65537 if s.packed else 1))
     constants = (v.of(n.floor), v.joined(-n.extend)) if s.local else ()
     lines = u_rows, f_rows, above, e
     where = letters, view.lane, rows or ()
     best = track[:1] if s.local else ()
-    given = lines, corner, best, cost, constants, where
+    inputs = lines, corner, best, cost, constants, where
     like = *lines, best
     cells = partial(_cells, s=s)
-    u_rows, f_rows, up, e, best = fused(th, cells, view.table, given, like)
+    u_rows, f_rows, up, e, best = fused(th, cells, view.table, inputs, like)
     words = [th.words(x) for pair in zip(up, e, strict=True) for x in pair]
     store_below(view, k, t, words)
     if s.local:
@@ -215,7 +215,7 @@ def fill_step(view, k, rows, t, carry):
         last_column(view, k, t, u_rows)
         track = last_row(view, k, t, up, track)
     out = (*words, letters)
-    return u_rows, f_rows, above[-1], out, ahead, track
+    return u_rows, f_rows, above[-1], out, prefetch, track
 
 
 def _cells(th, table, values, s):
@@ -302,8 +302,8 @@ def _scores_of(th, table, where, s):
         if c not in loaded:
             loaded[c] = letter(c) * s.strip + lane * 4
         if (c, r // 4) not in loaded:
-            more = (r // 4) * (4 * s.lanes)
-            loaded[c, r // 4] = th.load(table, loaded[c], 4, more=more)
+            offset = (r // 4) * (4 * s.lanes)
+            loaded[c, r // 4] = th.load(table, loaded[c], 4, more=offset)
         return loaded[c, r // 4][r % 4]
 
     def by_table(c, r):
@@ -341,11 +341,11 @@ def last_column(view, k, t, rows):
 
     def store():
         for table, end in enumerate(view.ends[: 1 if s.shared else s.tables]):
-            here = (th.splat(t) - view.lane == end - 1).astype(jnp.int32)
+            mask = (th.splat(t) - view.lane == end - 1).astype(jnp.int32)
             for c in range(0, s.rows, 4):
                 at = (view.thread + table * THREADS) * s.rows + c
                 room = s.slots * THREADS * s.rows
-                th.store(view.out["column"], at, words[c : c + 4], base, room, here)
+                th.store(view.out["column"], at, words[c : c + 4], base, room, mask)
 
     pl.when(t >= view.tail)(store)
 
@@ -409,56 +409,56 @@ def _fill_program(*refs, s: Fill, names, sizes):
     """One query (or two) against the targets of one block."""
     blocks, strip_room, room = sizes
     count = len(FillInputs._fields)
-    given, refs = FillInputs(*refs[:count]), refs[count:]
+    inputs, refs = FillInputs(*refs[:count]), refs[count:]
     out = dict(zip(names, refs, strict=False))
     table, *barrier = refs[len(names) :]
     th = s.threads
-    given = given._replace(
-        **{name: th.read_only(getattr(given, name)) for name in READ_BY_THREADS}
+    inputs = inputs._replace(
+        **{name: th.read_only(getattr(inputs, name)) for name in READ_BY_THREADS}
     )
     query, block = lax.axis_index("query"), lax.axis_index("block")
     item = query * blocks + block
     thread = th.index()
     lane = thread & (s.lanes - 1)
     group = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
-    n = Numbers(*(given.numbers[k] for k in range(len(Numbers._fields))))
+    n = Numbers(*(inputs.numbers[k] for k in range(len(Numbers._fields))))
     v = ScoreArithmetic(th, s)
     place = block * s.groups + group
     at = th.splat(2 * query) if s.shared else 2 * place
-    m = th.load(given.query_lengths, at, 2)
-    columns = th.load(given.target_lengths, 2 * place, 2)
+    m = th.load(inputs.query_lengths, at, 2)
+    columns = th.load(inputs.target_lengths, 2 * place, 2)
     # Targets end in the last column of a step: ``lead`` columns come before them.
     bits = s.columns.bit_length() - 1
     ends = [
         lax.shift_right_logical(x + (s.columns - 1), th.splat(bits)) for x in columns
     ]
     lead = [x * s.columns - y for x, y in zip(ends, columns, strict=True)]
-    tail, total = given.steps[2 * block], given.steps[2 * block + 1]
-    count = jnp.where(total > 0, given.strips[query if s.shared else block], 0)
+    tail, total = inputs.steps[2 * block], inputs.steps[2 * block + 1]
+    count = jnp.where(total > 0, inputs.strips[query if s.shared else block], 0)
     pad = [count * s.strip - x for x in m]
     view = FillView(
         th=th, s=s, n=n, v=v, item=item, block=block, thread=thread, lane=lane,
         group=group, columns=columns, ends=ends, lead=lead, pad=pad, count=count,
-        tail=tail, total=total, start=given.starts[block],
-        room=query * room if s.shared else 0, targets=given.targets, table=table,
-        out=out, strip_room=strip_room, first_record=given.first_record[item],
-        strip_records=given.strip_records[block],
+        tail=tail, total=total, start=inputs.starts[block],
+        room=query * room if s.shared else 0, targets=inputs.targets, table=table,
+        out=out, strip_room=strip_room, first_record=inputs.first_record[item],
+        strip_records=inputs.strip_records[block],
     )  # fmt: skip
 
     def strip(k, track):
         if s.shared:
-            _load_table(th, given.scores, query * strip_room + k, table, barrier)
-        rows = _own_rows(view, given.row_offsets, k) if not s.shared else None
+            _load_table(th, inputs.scores, query * strip_room + k, table, barrier)
+        rows = _own_rows(view, inputs.row_offsets, k) if not s.shared else None
         strip_view = view._replace(table=th.read_only(table))
         if not s.stacks:
             return _strip(strip_view, k, rows, track)
-        (mask,) = th.load(given.masks, lane, 1, query * strip_room + k, s.lanes)
+        (mask,) = th.load(inputs.masks, lane, 1, query * strip_room + k, s.lanes)
         (best,) = _strip(strip_view._replace(mask=mask), k, rows, track)
         th.store(out["best"], thread, (th.words(best),), item * strip_room + k, THREADS)
         return track
 
     if not s.shared:
-        _load_table(th, given.scores, 0, table, barrier)
+        _load_table(th, inputs.scores, 0, table, barrier)
     track = lax.fori_loop(jnp.int32(0), count, strip, _start(view, m))
     if s.stacks:
         return
@@ -500,8 +500,8 @@ def _strip(view, k, rows, track):
     e = v.join(*(where(x <= -s.rows, view.n.corner, below) for x in top))
     out = (th.words(u[-1]), th.words(e)) * s.columns
     before = th.splat(BEFORE_BYTES)
-    ahead = load_above(view, k, jnp.int32(0))
-    carry = (u, u, column_zero(view, top), out + (before,), ahead, track)
+    prefetch = load_above(view, k, jnp.int32(0))
+    carry = (u, u, column_zero(view, top), out + (before,), prefetch, track)
     step = partial(fill_step, view, k, rows)
     if not s.tile:
         return lax.fori_loop(jnp.int32(0), view.total, step, carry)[-1]

@@ -347,7 +347,7 @@ def list_inputs(
     """
     table = extended_scores(problem, s)
     low = _low_half(table, s) if s.packed else table
-    both = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
+    score_tables = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
     per_block = m.reshape(-1, s.block)
     strips = strips_of(per_block.max(1), s)
     rows = _rows(queries, m, jnp.repeat(strips, per_block.shape[1]), strip_room, s)
@@ -373,7 +373,7 @@ def list_inputs(
         twice[0],
         twice[1],
         joined.transpose(0, 2, 1).reshape(-1),
-        _table_rows(jnp.concatenate(both)[None]),
+        _table_rows(jnp.concatenate(score_tables)[None]),
         word.reshape(-1),
         *_records(strips, blocks, s),
         _nothing(),

@@ -171,16 +171,16 @@ class PackedState(NamedTuple):
 def _long_program(*refs, s: LongFill, segments: int):
     """Four bands."""
     th, count = s.threads, len(LongInputs._fields)
-    given, refs = LongInputs(*refs[:count]), refs[count:]
+    inputs, refs = LongInputs(*refs[:count]), refs[count:]
     rows, units, progress, columns, best, last_row, computed, lost, table, word = refs
     thread = th.index()
     lane, warp = thread & (WARP - 1), lax.shift_right_logical(thread, th.splat(5))
     number = ticket(th, progress, word, lax.axis_index("program"))
     band = number * WARPS + warp
-    scalars = LongNumbers(*(given.numbers[k] for k in range(len(LongNumbers._fields))))
+    scalars = LongNumbers(*(inputs.numbers[k] for k in range(len(LongNumbers._fields))))
     numbers = LongNumbers(*map(th.splat, scalars))
     names = "profile", "target", "left", "corners", "slots"
-    reading = {name: th.read_only(getattr(given, name)) for name in names}
+    reading = {name: th.read_only(getattr(inputs, name)) for name in names}
     place = warp * (s.letters * s.letter_words) + lane * s.quad
     _copy_profile(th, s, reading["profile"], table, band, lane, place)
     slots = [th.load(reading["slots"], band + k)[0] for k in range(2)]
@@ -270,15 +270,17 @@ def _chunk(view: LongView, segments: int, x, carry):
     c = jnp.minimum(jnp.maximum(c, th.splat(0)), n.chunks - 1)
     least = jnp.minimum(c + LAG, n.chunks) * inside
     seen = await_number(th, view.out["progress"], view.band + 1, least, seen)
-    here, ahead = (
+    units, next_units = (
         fetch(th, view.out["units"], th.splat(0), jnp.minimum(c + k, n.chunks - 1), 4)
         for k in range(2)
     )
-    above, rest = _Above(c, here[0], ahead[0]), _rest(view, c)
-    alive = (_highest(view, above, state) + rest >= n.bound).astype(jnp.int32) * inside
+    above, rest_bound = _Above(c, units[0], next_units[0]), _rest(view, c)
+    alive = (_highest(view, above, state) + rest_bound >= n.bound).astype(
+        jnp.int32
+    ) * inside
     special = _is_special(view, c)
     if s.packed:
-        state = _moved(view, above, state, rest, alive)
+        state = _moved(view, above, state, rest_bound, alive)
     state = state._replace(highest=view.form.minus_infinity)
     for careful, going in ((True, alive * special), (False, alive * (1 - special))):
         steps = th.any(going) * s.steps
@@ -287,7 +289,7 @@ def _chunk(view: LongView, segments: int, x, carry):
         state, _ = lax.fori_loop(jnp.int32(0), steps, step, (state, first))
     state = _pruned(view, state, inside * (1 - alive))
     if s.packed:
-        state = _checked(view, above, state, rest, alive)
+        state = _checked(view, above, state, rest_bound, alive)
     announcing = inside * view.last
     (*_, highest) = _numbers(view, state, state.highest)
     highest = jnp.where(alive != 0, highest, th.splat(MINUS_INFINITY))
@@ -302,8 +304,8 @@ class _Above(NamedTuple):
     """The row above a chunk: its number, and the best of the units it is in."""
 
     chunk: jax.Array
-    here: jax.Array
-    ahead: jax.Array
+    unit: jax.Array
+    next_unit: jax.Array
 
 
 def _rest(view: LongView, c):
@@ -312,22 +314,22 @@ def _rest(view: LongView, c):
     # Rows and columns that are left, at most and at least, from cells of the border.
     zero, rows = th.splat(0), n.rest_rows - view.band * s.band
     columns = n.rest_columns - c * (s.steps * COLUMNS)
-    most = rows, jnp.minimum(columns + s.lanes * COLUMNS, n.rest_columns)
+    limits = rows, jnp.minimum(columns + s.lanes * COLUMNS, n.rest_columns)
     fewest = (
         jnp.maximum(rows - s.band, zero),
         jnp.maximum(columns - s.steps * COLUMNS, zero),
     )
     # Of every letter beyond the shorter side the pair pays for a gap.
-    paired = jnp.minimum(*most)
-    cost = n.query_extend * jnp.maximum(fewest[0] - most[1], zero)
-    cost += n.target_extend * jnp.maximum(fewest[1] - most[0], zero)
+    paired = jnp.minimum(*limits)
+    cost = n.query_extend * jnp.maximum(fewest[0] - limits[1], zero)
+    cost += n.target_extend * jnp.maximum(fewest[1] - limits[0], zero)
     return n.step_score * jnp.maximum(paired, zero) - cost
 
 
 def _highest(view: LongView, above: _Above, state: LongState):
     """H of the border of a chunk, at most, the same in all threads of a warp."""
     th, s, n = view.th, view.s, view.n
-    high = jnp.maximum(above.here, above.ahead)
+    high = jnp.maximum(above.unit, above.next_unit)
     high -= _skew(view, above.chunk, th.splat(s.lanes - 1), 0)
     values = _largest(view, state)
     for half, number in enumerate(_numbers(view, state, values)):
@@ -364,13 +366,15 @@ def _numbers(view: LongView, state: LongState, word) -> list:
     return [form.number(value, base) for value in form.lanes(word)]
 
 
-def _moved(view: LongView, above: _Above, state: LongState, rest, alive) -> LongState:
+def _moved(
+    view: LongView, above: _Above, state: LongState, rest_bound, alive
+) -> LongState:
     """A base for a chunk, and values less that base."""
     th, s, form = view.th, view.s, view.form
     old = state.packed.base
     values = _numbers(view, state, _largest(view, state))
-    high = warp_max(th, reduce(jnp.maximum, values, above.here))
-    base = form.base_of(jnp.maximum(high, above.ahead), old)
+    high = warp_max(th, reduce(jnp.maximum, values, above.unit))
+    base = form.base_of(jnp.maximum(high, above.next_unit), old)
     base = jnp.where(alive != 0, base, old)  # units of other bands tell nothing
     rise, real = base - old, form.least_real(old)
     limit = jnp.maximum(real, form.least_entering(base) + rise)
@@ -381,27 +385,27 @@ def _moved(view: LongView, above: _Above, state: LongState, rest, alive) -> Long
     like = heads, gaps, rise
     heads, gaps, lost = fused(th, shifted, view.scores, values, like)
     k, lost = s.rows, warp_max(th, th.shift_right(lost, 15) & 0x10001)
-    lost = lost * alive * _matters(view, above, base, rest)
+    lost = lost * alive * _matters(view, above, base, rest_bound)
     out = tuple(x for pair in zip(heads[k + 1 :], gaps[k:], strict=True) for x in pair)
     best = (form.minus_infinity, *state.best[1:]) if s.local else ()
     packed = PackedState(base, state.packed.lost | lost, th.splat(2**31 - 1))
     return LongState(heads[:k], gaps[:k], heads[k], out, best, state.highest, packed)
 
 
-def _matters(view: LongView, above: _Above, base, rest):
+def _matters(view: LongView, above: _Above, base, rest_bound):
     """Whether paths through values below the least may reach the bound."""
     n, form = view.n, view.form
     skew = _skew(view, above.chunk, view.th.splat(view.s.lanes - 1), 0)
-    most = base + form.range.least + n.open - skew
-    return (most + rest >= n.bound).astype(jnp.int32)
+    upper = base + form.range.least + n.open - skew
+    return (upper + rest_bound >= n.bound).astype(jnp.int32)
 
 
-def _checked(view: LongView, above: _Above, state: LongState, rest, alive):
+def _checked(view: LongView, above: _Above, state: LongState, rest_bound, alive):
     """Tell of what was read from the row above and is below the least."""
     base, lost, lowest = state.packed
     least = view.form.height(view.form.least_entering(base) + base)
     below = (lowest < least).astype(jnp.int32) * alive
-    lost = lost | below * _matters(view, above, base, rest)
+    lost = lost | below * _matters(view, above, base, rest_bound)
     return state._replace(packed=PackedState(base, lost, lowest))
 
 
@@ -456,7 +460,7 @@ def _load_above(view: LongView, above: _Above, t):
         for half in range(s.halves)
     )
     unit_end = (above.chunk + 1) * s.steps - (s.lanes - 1)
-    best = jnp.where(t < unit_end, above.here, above.ahead)
+    best = jnp.where(t < unit_end, above.unit, above.next_unit)
     base = view.read_slot * s.width + t
     base = jnp.where(best > MINUS_INFINITY, base, th.splat(s.slots * s.width))
     words = ()
@@ -471,21 +475,21 @@ def _step(view: LongView, above: _Above, careful: bool, going, x, carry):
     th, s, n, form = view.th, view.s, view.n, view.form
     state, (loaded, letters) = carry
     t = above.chunk * s.steps + x
-    ahead = _load_above(view, above, t + 1)
+    prefetch = _load_above(view, above, t + 1)
     packed = state.packed
     if s.packed:
         lowest = reduce(jnp.minimum, map(form.height, loaded[::2]), packed.lowest)
         packed = packed._replace(lowest=jnp.where(going != 0, lowest, packed.lowest))
         loaded = tuple(form.value(number, packed.base) for number in loaded)
-    given = tuple(
+    row_above = tuple(
         before(th, view.lane, b, a, s) for a, b in zip(loaded, state.out, strict=True)
     )
-    up, e = given[::2], given[1::2]
+    up, e = row_above[::2], row_above[1::2]
     # Of each lane, in steps.
     columns = [t - view.lane - half * WARP for half in range(s.halves)]
-    begun = [going] * s.halves
+    active = [going] * s.halves
     if careful:
-        begun = [going * (column >= 0).astype(jnp.int32) for column in columns]
+        active = [going * (column >= 0).astype(jnp.int32) for column in columns]
     u, f, corner, best, highest = (
         state.u, state.f, state.corner, state.best[:1], state.highest
     )  # fmt: skip
@@ -503,18 +507,20 @@ def _step(view: LongView, above: _Above, careful: bool, going, x, carry):
         corner = up[k + width - 1]
         last_up, last_e = last_up + below, last_e + e_below
         if careful:
-            for half, (column, flag) in enumerate(zip(columns, begun, strict=True)):
+            for half, (column, flag) in enumerate(zip(columns, active, strict=True)):
                 _capture(view, half, column * COLUMNS + (k + 1), flag, u, f, packed)
     out = tuple(x for pair in zip(last_up, last_e, strict=True) for x in pair)
     best = best + state.best[1:]
-    new = LongState(u, f, corner, out, best, highest, packed)
+    next_state = LongState(u, f, corner, out, best, highest, packed)
     if careful or th.plain:  # of the twin some warps may be in another loop
-        mask = form.mask(begun)
+        mask = form.mask(active)
         values = jax.tree.map(
-            lambda a, b: (a & mask) | (b & ~mask), new[:-1], state[:-1]
+            lambda a, b: (a & mask) | (b & ~mask), next_state[:-1], state[:-1]
         )
-        new = new._replace(**dict(zip(new._fields[:-1], values, strict=True)))
-    storing = view.last * begun[-1] if careful or th.plain else view.last
+        next_state = next_state._replace(
+            **dict(zip(next_state._fields[:-1], values, strict=True))
+        )
+    storing = view.last * active[-1] if careful or th.plain else view.last
     base = view.write_slot * s.width + (t - (s.lanes - 1))
     if careful or th.plain:
         base = jnp.maximum(base, th.splat(0))
@@ -522,7 +528,7 @@ def _step(view: LongView, above: _Above, careful: bool, going, x, carry):
     for k in range(0, BLOCK_WORDS, 4):
         words = numbers[k : k + 4]
         th.store(view.out["rows"], th.splat(k), words, base, BLOCK_WORDS, storing)
-    return new, ahead
+    return next_state, prefetch
 
 
 def _below(view: LongView, out: tuple, packed) -> tuple:
@@ -551,8 +557,8 @@ def _cells(th, table, values, s: LongFill, columns: int):
         if (c, half) not in profile:
             letter = th.shift_right(letters[half], 8 * c) if c else letters[half]
             profile[c, half] = (letter & 255) * s.letter_words + place
-        more = (half * s.groups + group) * WARP * s.quad
-        return th.load(table, profile[c, half], s.quad, more=more)
+        offset = (half * s.groups + group) * WARP * s.quad
+        return th.load(table, profile[c, half], s.quad, more=offset)
 
     def score(c, r):
         group = r // (4 * s.quad)
@@ -586,8 +592,8 @@ def _capture(view: LongView, half: int, j, going, u, f, packed) -> None:
     th, s, n, form = view.th, view.s, view.n, view.form
     number = lax.div(jnp.maximum(j - 1, th.splat(0)), n.capture)
     whole = lax.div(j, n.capture) * n.capture
-    wanted = ((j == whole) & (j <= n.n)) | (j == n.n)
-    wanted = wanted.astype(jnp.int32) * going
+    mask = ((j == whole) & (j <= n.n)) | (j == n.n)
+    mask = mask.astype(jnp.int32) * going
     band = number * s.bands + view.band
     lane = view.lane + half * WARP
 
@@ -600,9 +606,9 @@ def _capture(view: LongView, half: int, j, going, u, f, packed) -> None:
         for k in range(0, len(words), 4):
             at = lane * (2 * s.rows) + k
             th.store(view.out["columns"], at, tuple(words[k : k + 4]), band,
-                     2 * s.band, wanted)  # fmt: skip
+                     2 * s.band, mask)  # fmt: skip
 
-    pl.when(th.any(wanted) != 0)(store)
+    pl.when(th.any(mask) != 0)(store)
     if s.last_row:
         _capture_row(view, lane, j, going, u, of_lane)
 
@@ -611,13 +617,13 @@ def _capture_row(view: LongView, lane, j, going, u, of_lane) -> None:
     """Store U of row m."""
     th, s, n = view.th, view.s, view.n
     row = n.m - 1 - view.band * s.band - lane * s.rows
-    here = (row >= 0) & (row < s.rows) & (j >= 1) & (j <= n.n)
-    here = here.astype(jnp.int32) * going
+    mask = (row >= 0) & (row < s.rows) & (j >= 1) & (j <= n.n)
+    mask = mask.astype(jnp.int32) * going
     word = u[0]
     for k in range(1, s.rows):
         word = jnp.where(row == k, u[k], word)
     at = jnp.minimum(jnp.maximum(j - 1, th.splat(0)), th.splat(COLUMNS * s.width - 1))
-    th.store(view.out["last_row"], at, (of_lane(word),), where=here)
+    th.store(view.out["last_row"], at, (of_lane(word),), where=mask)
 
 
 class LongBlock(NamedTuple):

@@ -337,8 +337,8 @@ class LongNumberForm:
 
     def base_of(self, high: jax.Array, base: jax.Array) -> jax.Array:
         """The base where ``high`` is the highest number, or as before if none is."""
-        new = jnp.where(high > NO_VALUE, high - self.range.top, base)
-        return jnp.maximum(new, self.first_base) if self.s.local else new
+        next_base = jnp.where(high > NO_VALUE, high - self.range.top, base)
+        return jnp.maximum(next_base, self.first_base) if self.s.local else next_base
 
     def least_real(self, base: jax.Array) -> jax.Array:
         """The least value that is not minus infinity."""

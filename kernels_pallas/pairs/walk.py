@@ -128,8 +128,8 @@ def shift(th, value, divisor):
 def value_of(view, word):
     """The pair's own half of a fill's word, scaled."""
     if view.s.packed:
-        other = (1 - view.which) * 16
-        word = lax.shift_right_arithmetic(word << other, view.th.splat(16))
+        shift = (1 - view.which) * 16
+        word = lax.shift_right_arithmetic(word << shift, view.th.splat(16))
     return word * TILE_SCALE
 
 
@@ -236,16 +236,16 @@ def refill(view, k, g, x, last, keep, visit, state):
         _, slot, u, f, corner, (up, e, letter), state = carry
         at = start + 1 + slot
         active = at <= last
-        ahead = above_and_letter(at + 1)  # arrives while this column is filled
+        next_letters = above_and_letter(at + 1)  # arrives while this column is filled
         values = u, f, corner, up, e | first, constants, costs, offsets, letter
         next_corner = up
         u, f, directions = fused(th, cells, view.table, values, like)
         state = visit(state, slot, at, directions, active)
-        more = th.any((at < last).astype(jnp.int32))
-        return more, slot + 1, u, f, next_corner, ahead, state
+        pending = th.any((at < last).astype(jnp.int32))
+        return pending, slot + 1, u, f, next_corner, next_letters, state
 
-    begin = th.any((start < last).astype(jnp.int32))
-    carry = (begin, th.splat(0), u, f, corner, above_and_letter(start + 1), state)
+    pending = th.any((start < last).astype(jnp.int32))
+    carry = (pending, th.splat(0), u, f, corner, above_and_letter(start + 1), state)
     return lax.while_loop(lambda carry: carry[0] != 0, column, carry)[-1]
 
 
@@ -351,8 +351,8 @@ def identical(view, i, j):
 
 def add_run(view, state, op, went, length, real, out, runs):
     """Add ``length`` columns of ``op`` to the path, as part of its run or a new one."""
-    new = went & ((op != state.last) | (state.columns == 0))
-    closed = new & (state.columns > 0)
+    is_new = went & ((op != state.last) | (state.columns == 0))
+    closed = is_new & (state.columns > 0)
     store_run(view, state, closed, real, out, runs)
     length = where(went, length, 0)
     gap = went & (op != M)
@@ -360,10 +360,10 @@ def add_run(view, state, op, went, length, real, out, runs):
     return state._replace(
         last=where(went, op, state.last),
         columns=state.columns + length,
-        openings=state.openings + add(new & gap),
+        openings=state.openings + add(is_new & gap),
         gaps=state.gaps + where(gap, length, 0),
         count=state.count + add(closed),
-        length=where(new, 0, state.length) + length,
+        length=where(is_new, 0, state.length) + length,
     )
 
 
@@ -452,7 +452,7 @@ def find(
     return _launch(_find_program, inputs, output, pairs, s, shapes, 128, interpret)
 
 
-def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **more):
+def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **options):
     total = pairs.i.shape[0]
     names = ("numbers", "strips", "starts", "steps", "query_lengths", "target_lengths",
              "targets", "first_record", "strip_records")  # fmt: skip
@@ -464,7 +464,12 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **more):
     warpgroups = _warpgroups(s, scratch * 4 + TABLE_BYTES)
     run = kernel(
         partial(
-            body, names=tuple(arrays), s=s, sizes=sizes, warpgroups=warpgroups, **more
+            body,
+            names=tuple(arrays),
+            s=s,
+            sizes=sizes,
+            warpgroups=warpgroups,
+            **options,
         ),
         [jax.ShapeDtypeStruct((math.prod(x),), jnp.int32) for x in shapes],
         [
@@ -574,22 +579,22 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
     the padded column ``start``."""
     th = view.th
 
-    def here(state):
+    def is_inside(state):
         inside = (state.i >= top) & (state.j + view.lead > start)
         return state.going * (inside & (state.i > 0) & (state.j > 0)).astype(jnp.int32)
 
     def step(carry):
         _, state = carry
-        active = here(state) != 0
+        active = is_inside(state) != 0
         row = where(active, state.i - top, 0)
         slot = where(active, state.j + view.lead - start - 1, 0)
         at = _nibble_place(view, slot, shift(th, row, 8))
         (word,) = th.load(view.nibbles, at)
         nibble = lax.shift_right_logical(word, 4 * (row & 7)) & 15
         state = take_step(view, state, nibble, tags, active, real, out, runs)
-        return th.any(here(state)), state
+        return th.any(is_inside(state)), state
 
-    carry = (th.any(here(state)), state)
+    carry = (th.any(is_inside(state)), state)
     return lax.while_loop(lambda carry: carry[0] != 0, step, carry)[1]
 
 
@@ -600,7 +605,7 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
     view, real = load_pair(inputs, table, nibbles, barrier, s, sizes, warpgroups)
     th = view.th
     (score,) = th.load(view.refs["score"], view.pair)
-    (begin,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")
+    (first_visit,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")
     none = th.splat(2**30)
     best = (score + view.n.floor) * TILE_SCALE
 
@@ -609,8 +614,8 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
         _, at = carry
         k, g, x = _tile_at(view, at, at <= end)
         # Strips that the pair does not need hold anything.
-        here = (_peak(view, k, g, x) == best) & (k * s.strip < view.pad + view.m)
-        on = ((at <= end) & ~here).astype(jnp.int32)
+        hit = (_peak(view, k, g, x) == best) & (k * s.strip < view.pad + view.m)
+        on = ((at <= end) & ~hit).astype(jnp.int32)
         return th.any(on), at + on
 
     def tile(carry):
@@ -626,16 +631,16 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
         hits = refill(view, k, g, x, last, Heights(s.rows), visit, (none,) * s.rows)
         top = k * s.strip + g * s.rows + 1 - view.pad
         for r, column in enumerate(hits):
-            row, here = top + r, column - view.lead
-            by_row = (row < i) | ((row == i) & (here < j))
-            by_column = (here < j) | ((here == j) & (row < i))
+            row, place = top + r, column - view.lead
+            by_row = (row < i) | ((row == i) & (place < j))
+            by_column = (place < j) | ((place == j) & (row < i))
             earlier = (by_row & (view.tie == 0)) | (by_column & (view.tie != 0))
             better = earlier & (column < none)
-            i, j = where(better, row, i), where(better, here, j)
+            i, j = where(better, row, i), where(better, place, j)
         at = at + 1
         return th.any((at <= end).astype(jnp.int32)), at, i, j
 
-    carry = (th.any((begin <= end).astype(jnp.int32)), begin, none, none)
+    carry = (th.any((first_visit <= end).astype(jnp.int32)), first_visit, none, none)
     _, _, i, j = lax.while_loop(lambda carry: carry[0] != 0, tile, carry)
     for ref, value in zip(out, (i, j), strict=True):
         value = where(value < none, value, 0)
@@ -669,6 +674,6 @@ def _first_hits(view, score, hits, slot, column, heights, active):
     goal = score + view.n.floor * TILE_SCALE
     first = []
     for hit, h in zip(hits, heights, strict=True):
-        here = active & (h == goal) & (column < hit)
-        first.append(where(here, column, hit))
+        is_hit = active & (h == goal) & (column < hit)
+        first.append(where(is_hit, column, hit))
     return tuple(first)

@@ -26,7 +26,7 @@ def codes_of(directions, p, m, n):
     """The directions of the cells of a pair, without row 0 and column 0."""
     i, j = np.arange(1, m + 1)[:, None], np.arange(1, n + 1)
     at = (j % directions.stripes) * directions.pairs[i] + p
-    at = directions.begin[i] + at * directions.blocks + j // directions.stripes
+    at = directions.starts[i] + at * directions.blocks + j // directions.stripes
     return directions.cells[at]
 
 

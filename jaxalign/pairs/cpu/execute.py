@@ -102,10 +102,10 @@ def eight_bit_differences(task: Task, window: Window) -> Differences | None:
     in 16. None where its tables are filled as they are."""
     ends = {"query_end", "target_end"} & set(task.free)
     identity = task.output == "identity"
-    other = task.scoring.by_position or task.mesh is not None
+    excluded = task.scoring.by_position or task.mesh is not None
     # What lanes look up takes longer than the cells of short sequences.
-    other |= window.zipped and (task.paths or window.lanes == SHORT_PAIRS)
-    if task.mode == "local" or ends or other:
+    excluded |= window.zipped and (task.paths or window.lanes == SHORT_PAIRS)
+    if task.mode == "local" or ends or excluded:
         return None
     if not (_large_on_cpu(task) or (identity and _on_cpu(task))):
         return None
@@ -126,7 +126,7 @@ def dtypes_of(task: Task, blocks: list[Window]) -> set[str]:
     """The narrow types in which some windows are filled."""
     tried = {"int8"} if blocks and eight_bit_limit(task) else set()
     each = (eight_bit_differences(task, window) for window in blocks)
-    return tried | {one.cell for one in each if one is not None}
+    return tried | {differences.cell for differences in each if differences is not None}
 
 
 def to_be_tried(worker: Worker) -> bool:
@@ -189,10 +189,12 @@ def pieces_beyond(run: Run) -> list[Piece]:
     beyond, run.beyond = run.beyond, []
     pieces: list[Piece] = []
     for task in dict.fromkeys(task for task, _ in beyond):
-        sides = zip(*(pairs for one, pairs in beyond if one is task), strict=True)
-        some = zipped(task, *(np.concatenate(side) for side in sides))
-        split = partition.cut(some.job, some.window_budget, few=True)
-        pieces += _heaviest_first(some, split)
+        sides = zip(*(pairs for owner, pairs in beyond if owner is task), strict=True)
+        pairs_task = zipped(task, *(np.concatenate(side) for side in sides))
+        split = partition.cut(
+            pairs_task.job, pairs_task.window_budget, few_programs=True
+        )
+        pieces += _heaviest_first(pairs_task, split)
     return pieces
 
 
@@ -227,7 +229,7 @@ def compute_pair(run: Run, worker: Worker, piece: Piece) -> None:
 
 def _put(run: Run, worker: Worker, rows: Rows) -> None:
     run.output.put(rows)
-    worker.tell(rows.cells)
+    worker.report_progress(rows.cells)
 
 
 def scores_of_window(_run: Run, worker: Worker, piece: Piece) -> Iterator[PieceScores]:
@@ -282,12 +284,12 @@ def _narrow_rows(task: Task, w: Window, worker: Worker, high: int):
     with precision("int8"):
         result, met = _on_device(task, w, worker, "int8")
         result = jax.tree.map(np.asarray, result)
-    shape = met.wanted.shape
-    over = met.wanted & (result.score[: shape[0], : shape[1]] > high)
-    if too_many(worker, over.sum(), met.wanted.sum()):
+    shape = met.mask.shape
+    over = met.mask & (result.score[: shape[0], : shape[1]] > high)
+    if too_many(worker, over.sum(), met.mask.sum()):
         return None, None
     i, j, flip = (x[over] for x in (met.query, met.target, met.swapped))
-    rows = collect(task, result, met._replace(wanted=met.wanted & ~over))
+    rows = collect(task, result, met._replace(mask=met.mask & ~over))
     rows = rows._replace(cells=cells_of(task, met))
     return rows, (np.where(flip, j, i), np.where(flip, i, j))
 
@@ -339,10 +341,10 @@ def window_inputs(task: Task, w: Window, met: WindowPairs) -> WindowInputs:
     """The inputs of a window whose pairs are ``met``."""
     queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)
-    start[: len(met.wanted)] = met.wanted.argmax(axis=1)
+    start[: len(met.mask)] = met.mask.argmax(axis=1)
     tie = np.zeros((w.slots, w.places), bool)
     tie[: len(met.swapped), : met.swapped.shape[1]] = met.swapped
-    count = np.int32(len(met.wanted))
+    count = np.int32(len(met.mask))
     return WindowInputs(block_of(task, w), queries, m, start, count, tie)
 
 
@@ -473,8 +475,8 @@ def run_mesh(run: Run, worker: Worker) -> None:
                 )
             stacked_results = jax.tree.map(np.asarray, stacked_results)
             for k, of_window in enumerate(met):
-                one = jax.tree.map(lambda x, k=k: x[k], stacked_results)
-                _put(run, worker, collect(task, one, of_window))
+                window_result = jax.tree.map(lambda x, k=k: x[k], stacked_results)
+                _put(run, worker, collect(task, window_result, of_window))
 
 
 @partial(
@@ -504,12 +506,12 @@ def _spmd(
         check_vma=False,
     )
     def each(stacked: WindowInputs, problem: window_program.WindowProblem):
-        block, *own = jax.tree.map(lambda values: values[0], stacked)
+        block, *query_inputs = jax.tree.map(lambda values: values[0], stacked)
         block = unwrap(window_program.load_block)(block, problem, local, shared)
         backtrack = None if capacity is None else jnp.zeros(capacity, jnp.uint8)
         window_results, _ = unwrap(window_program.run_window)(
             block,
-            *own,
+            *query_inputs,
             problem,
             backtrack,
             local=local,

@@ -136,8 +136,8 @@ def align_long(
         checkpoints.append(top)
         part, real = _rows(query, above, rows)
         args = (part, padded, real, n, above, top, problem)
-        many = real + n + 1 if fused else None
-        fill = fill_strip(*args, many, local=local, fused=fused)
+        diagonals = real + n + 1 if fused else None
+        fill = fill_strip(*args, diagonals, local=local, fused=fused)
         columns.append(np.asarray(fill.last_column)[above > 0 : real + 1])
         best = np.asarray(fill.row_best)[: real + 1]
         i = int(best.argmax())
@@ -163,8 +163,8 @@ def align_long(
         above = strip * rows
         part, real = _rows(query, above, rows)
         args = (part, padded, real, n, above, checkpoints[strip], problem)
-        many = int(walked.i[0]) - above + int(walked.j[0]) + 1 if fused else None
-        codes = fill_strip(*args, many, codes, local=local, fused=fused).codes
+        diagonals = int(walked.i[0]) - above + int(walked.j[0]) + 1 if fused else None
+        codes = fill_strip(*args, diagonals, codes, local=local, fused=fused).codes
         before = int(walked.columns[0])
         walked = _walk_strip(walked, codes, part, padded, above, problem, local)
         walked = jax.tree.map(np.asarray, walked)

@@ -62,12 +62,12 @@ def pack(lengths: np.ndarray, lanes: int, limit: int | None = None):
         for length, columns in zip(
             lengths.tolist(), tiled(lengths).tolist(), strict=True
         ):
-            used, here = heap[0]
+            used, number = heap[0]
             end = used + columns
             if limit and end > limit and lane:
                 break
-            heapreplace(heap, (end, here))
-            lane.append(here)
+            heapreplace(heap, (end, number))
+            lane.append(number)
             last.append(end)
             area, top = area + length, end if end > top else top
             if area >= 0.97 * best * top:
@@ -106,8 +106,8 @@ def alike(m: np.ndarray, n: np.ndarray, lanes: int) -> np.ndarray:
 
     def filled(order: np.ndarray):
         starts = np.arange(0, len(order), lanes)
-        most = (np.maximum.reduceat(x[order], starts) for x in (m, n))
-        return int(np.prod([*most], axis=0).sum()) if len(order) else 0
+        largest = (np.maximum.reduceat(x[order], starts) for x in (m, n))
+        return int(np.prod([*largest], axis=0).sum()) if len(order) else 0
 
     return min(orders, key=filled)
 
@@ -127,10 +127,10 @@ def block_of(task: "Task", w: "Window") -> Block:
     lane[:count], length[:count] = w.lane, task.job.target_lengths[w.targets]
     first[:] = TILE  # places that stay empty: a target of no residues in tile 0
     first[:count] = w.last - length[:count]
-    begin = np.minimum(first[:count], w.last - 1) // TILE
-    begins[w.lane, begin] = True
-    tiles = w.last // TILE - begin
-    at = w.lane * target.shape[1] + begin - (np.cumsum(tiles) - tiles)
+    first_tile = np.minimum(first[:count], w.last - 1) // TILE
+    begins[w.lane, first_tile] = True
+    tiles = w.last // TILE - first_tile
+    at = w.lane * target.shape[1] + first_tile - (np.cumsum(tiles) - tiles)
     at = np.repeat(at, tiles) + np.arange(tiles.sum())
     target.reshape(-1)[at] = np.repeat(np.arange(count), tiles)
     letters, flat = task.targets.codes, codes.reshape(-1)
@@ -231,17 +231,17 @@ def least_bytes(job: PairMatrix, i: int, j: int) -> int:
     return window_bytes(_shape(job, q, t, LANES[-1]), 4, job.steps)
 
 
-def cut(job: PairMatrix, budget: int, few: bool = False) -> Partition:
+def cut(job: PairMatrix, budget: int, few_programs: bool = False) -> Partition:
     """Windows that need at most ``budget`` bytes each, heaviest first.
 
     A pair whose backtrack alone exceeds the budget is to be aligned by checkpoints.
 
-    few : zipped pairs, some of another job: all with one program
+    few_programs : zipped pairs, some of another job: all with one program
     """
     split = Partition([], [])
     if job.kind == "zip":
-        _cut_zip(job, split, budget, few)
-        return _same_backtrack(job, split, budget) if few else split
+        _cut_zip(job, split, budget, few_programs)
+        return _same_backtrack(job, split, budget) if few_programs else split
     order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
     # The number of lanes that needs the least time, were all rows alike. In a
     # triangle the fewer lanes, the less in vain.
@@ -282,11 +282,12 @@ def regroup(
     queries, targets = queries[order], targets[order]
     ends = np.flatnonzero(np.diff(queries, append=-1)) + 1
     for start, end in pairwise([0, *ends.tolist()]):
-        query, some = queries[start : start + 1], targets[start:end]
-        while len(some):
-            count = _next_block(job, some, LANES[1])
-            _narrow(job, split, query, some[:count], LANES[1], budget, few=True)
-            some = some[count:]
+        query, remaining = queries[start : start + 1], targets[start:end]
+        while len(remaining):
+            count = _next_block(job, remaining, LANES[1])
+            part = remaining[:count]
+            _narrow(job, split, query, part, LANES[1], budget, few_programs=True)
+            remaining = remaining[count:]
     return _same_backtrack(job, split, budget)
 
 
@@ -296,8 +297,8 @@ def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:
         return job.window
     lengths = job.target_lengths[order]
     room = max(WINDOW_COLUMNS, 3 * int(lengths[0]) // 2 + TILE)
-    most = int(np.searchsorted(np.cumsum(tiled(lengths)), lanes * room)) + 1
-    return len(pack(lengths[:most], lanes, room)[0])
+    max_targets = int(np.searchsorted(np.cumsum(tiled(lengths)), lanes * room)) + 1
+    return len(pack(lengths[:max_targets], lanes, room)[0])
 
 
 def _capacity(
@@ -322,8 +323,8 @@ def _backtrack(m: int, used: int, lanes: int) -> int:
 def _same_backtrack(job: PairMatrix, split: Partition, budget: int) -> Partition:
     """The same windows with one size of backtrack, the largest, where it fits: each
     size is a program, and threads use theirs again for the next window."""
-    most = max((window.capacity for window in split.blocks), default=0)
-    large = (replace(window, capacity=most) for window in split.blocks)
+    capacity = max((window.capacity for window in split.blocks), default=0)
+    large = (replace(window, capacity=capacity) for window in split.blocks)
     blocks = [
         same if window_bytes(same, 4, job.steps) <= _limit(same, budget) else window
         for window, same in zip(split.blocks, large, strict=True)
@@ -347,22 +348,22 @@ def _fitted(job: PairMatrix, window: Window, budget: int) -> Window | None:
 
 def _narrow(
     job: PairMatrix, split: Partition, queries: np.ndarray, block: np.ndarray,
-    lanes: int, budget: int, few: bool = False,
+    lanes: int, budget: int, few_programs: bool = False,
 ):  # fmt: skip
     """Fewer lanes or targets until the window fits; then single pairs."""
-    window = _shape(job, queries, block, lanes, few)
+    window = _shape(job, queries, block, lanes, few_programs)
     if (fitted := _fitted(job, window, budget)) is not None:
         split.blocks.append(fitted)
     elif lanes > LANES[-1]:
         fewer = next(x for x in LANES if x < lanes)
         while len(block):
             count = _next_block(job, block, fewer)
-            _narrow(job, split, queries, block[:count], fewer, budget, few)
+            _narrow(job, split, queries, block[:count], fewer, budget, few_programs)
             block = block[count:]
     elif len(block) > lanes:
         for start in range(0, len(block), lanes):
             part = block[start : start + lanes]
-            _narrow(job, split, queries, part, lanes, budget, few)
+            _narrow(job, split, queries, part, lanes, budget, few_programs)
     else:
         split.pairs.extend(pairs(job, window))
 
@@ -372,20 +373,20 @@ def _shape(
     queries: np.ndarray,
     block: np.ndarray,
     lanes: int,
-    few: bool = False,
+    few_programs: bool = False,
 ) -> Window:
     """The window of some queries and targets: coarse buckets for a small job, and for
-    ``few`` programs."""
+    ``few_programs`` programs."""
     # Few length buckets: a compilation costs more than padding saves, and without
     # operations padding costs next to nothing.
-    coarse = (not job.steps or job.cells < 2 * 10**10) or few
+    coarse = (not job.steps or job.cells < 2 * 10**10) or few_programs
     lane, last = pack(job.target_lengths[block], lanes)
     used = int(last.max(initial=TILE))
     m = int(job.query_lengths[queries].max(initial=0))
     n = int(job.target_lengths[block].max(initial=0))
     rows, longest = map(bucket, job.most if coarse else (m, n))
     columns = max(bucket(used, 4 if coarse else 2), longest)
-    if few and not job.paths:  # nothing else asks how long a target is
+    if few_programs and not job.paths:  # nothing else asks how long a target is
         columns = longest = bucket(used, 16)
     slots = min(job.window or WINDOW_QUERIES, WINDOW_QUERIES)
     common = job.whole and lanes > LANES[-1]  # split: one size for most of them
@@ -412,7 +413,9 @@ def _shape(
     )
 
 
-def _cut_zip(job: PairMatrix, split: Partition, budget: int, few: bool) -> None:
+def _cut_zip(
+    job: PairMatrix, split: Partition, budget: int, few_programs: bool
+) -> None:
     """Query k with target k: those of like sizes, a query a lane."""
     lanes = LANES[1] if job.pairs > LANES[-1] else LANES[-1]
     if max(job.most) <= SHORT and not job.paths and job.pairs > LANES[0]:
@@ -420,16 +423,18 @@ def _cut_zip(job: PairMatrix, split: Partition, budget: int, few: bool) -> None:
     lanes = job.window or lanes
     order = alike(job.query_lengths, job.target_lengths, lanes)
     for start in range(0, len(order), lanes):
-        _narrow_zip(job, split, order[start : start + lanes], lanes, budget, few)
+        _narrow_zip(
+            job, split, order[start : start + lanes], lanes, budget, few_programs
+        )
 
 
 def _zip_shape(
-    job: PairMatrix, part: np.ndarray, lanes: int, few: bool = False
+    job: PairMatrix, part: np.ndarray, lanes: int, few_programs: bool = False
 ) -> Window:
     m = int(job.query_lengths[part].max(initial=0))
     n = int(job.target_lengths[part].max(initial=0))
     used = int(tiled(n))
-    size = bucket(int(tiled(max(job.most))) if few else max(m, used))
+    size = bucket(int(tiled(max(job.most))) if few_programs else max(m, used))
     if not job.paths and size > SHORT_ROOM:  # room costs little, and a program seconds
         size = bucket(size, 4, MIN_ROOM)
     capacity = _capacity(job, m, used, size, size, lanes)
@@ -459,9 +464,9 @@ def _narrow_zip(
     part: np.ndarray,
     lanes: int,
     budget: int,
-    few: bool = False,
+    few_programs: bool = False,
 ):
-    window = _zip_shape(job, part, lanes, few)
+    window = _zip_shape(job, part, lanes, few_programs)
     if (fitted := _fitted(job, window, budget)) is not None:
         split.blocks.append(fitted)
     elif lanes <= LANES[-1]:
@@ -469,4 +474,6 @@ def _narrow_zip(
     else:
         fewer = next(x for x in LANES if x < lanes)
         for start in range(0, len(part), fewer):
-            _narrow_zip(job, split, part[start : start + fewer], fewer, budget, few)
+            _narrow_zip(
+                job, split, part[start : start + fewer], fewer, budget, few_programs
+            )

@@ -105,12 +105,12 @@ def database_profile_in(
     count, lanes = targets.shape
     together = PROFILE_COLUMNS if count % PROFILE_COLUMNS == 0 else 1
 
-    def some(k: jax.Array, profile: jax.Array):
+    def fill_columns(k: jax.Array, profile: jax.Array):
         codes = lax.dynamic_slice_in_dim(targets, k * together, together)
         start = jnp.int32(0), k * together, jnp.int32(0)
         return lax.dynamic_update_slice(profile, _profile(scores, codes), start)
 
-    return lax.fori_loop(jnp.int32(0), -(-columns // together), some, room)
+    return lax.fori_loop(jnp.int32(0), -(-columns // together), fill_columns, room)
 
 
 def _profile(scores: jax.Array, targets: jax.Array):

@@ -69,11 +69,11 @@ def compared(
     return Cell(h, e, f, h == d, lax.ge(e_first, f), up_extends, left_extends)
 
 
-def gap(longer: jax.Array, new: jax.Array, gaps: Gaps):
+def gap(longer: jax.Array, h: jax.Array, gaps: Gaps):
     """E of the E and H above, F of the F and H on the left."""
     # E[i,j] = max(E[i-1,j] - ext, H[i-1,j] - open)
     # F[i,j] = max(F[i,j-1] - ext, H[i,j-1] - open)
-    return lax.max(longer - gaps.extend, new - gaps.open)
+    return lax.max(longer - gaps.extend, h - gaps.open)
 
 
 def best(

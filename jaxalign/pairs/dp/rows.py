@@ -49,10 +49,10 @@ class RowsProblem(NamedTuple):
 
 class Directions(NamedTuple):
     """The directions of all cells, uint8, row after row: those of cell (i, j) of pair p
-    are at begin[i] + ((j % stripes) * pairs[i] + p) * blocks + j // stripes."""
+    are at starts[i] + ((j % stripes) * pairs[i] + p) * blocks + j // stripes."""
 
     cells: np.ndarray
-    begin: np.ndarray  # int64 (M + 1,)
+    starts: np.ndarray  # int64 (M + 1,)
     pairs: np.ndarray  # int64 (M + 1,): how many a row has room for
     stripes: int
     blocks: int
@@ -131,16 +131,16 @@ class _RowBuffers:
         padded = np.pad(scores, ((0, 0), (0, 1)), constant_values=least)
         padded = (padded + self.problem.extend).astype(dtype)
         letters = np.full((pairs, self.stripes * self.blocks), scores.shape[1])
-        some = np.arange(targets.shape[1]) < self.n[:, None]
-        letters[:, 1 : targets.shape[1] + 1][some] = targets[some]
+        mask = np.arange(targets.shape[1]) < self.n[:, None]
+        letters[:, 1 : targets.shape[1] + 1][mask] = targets[mask]
         letters = self.ordered(letters).swapaxes(0, 1)  # (stripes, P, blocks)
         profile = padded.take(letters, axis=1)
         profile[:, 0, :, 0] = 0
         return profile.reshape(-1, self.blocks)
 
-    def by_column(self, row: np.ndarray, some: slice | np.ndarray) -> np.ndarray:
+    def by_column(self, row: np.ndarray, subset: slice | np.ndarray) -> np.ndarray:
         """(some pairs, columns) of a row."""
-        every = row.reshape(self.stripes, self.pairs, self.blocks)[:, some]
+        every = row.reshape(self.stripes, self.pairs, self.blocks)[:, subset]
         return every.transpose(1, 2, 0).reshape(every.shape[1], -1)
 
 
@@ -191,8 +191,8 @@ def fill(
     directions = None
     if paths:  # those of row 0, and room for the others
         stops = np.cumsum(room) * (rows.stripes * rows.blocks)
-        cells, begin = np.empty(int(stops[-1]), np.uint8), np.append(0, stops[:-1])
-        directions = Directions(cells, begin, room, rows.stripes, rows.blocks)
+        cells, starts = np.empty(int(stops[-1]), np.uint8), np.append(0, stops[:-1])
+        directions = Directions(cells, starts, room, rows.stripes, rows.blocks)
         first = row_of(directions, 0)
         free = problem.local or "target_start" in problem.free
         first[:] = END if free else LEFT_BORDER
@@ -214,8 +214,8 @@ def fill(
 def row_of(directions: Directions, i: int) -> np.ndarray:
     """The directions of row i, (stripes, pairs * blocks)."""
     size = int(directions.pairs[i]) * directions.blocks
-    begin, stripes = int(directions.begin[i]), directions.stripes
-    return directions.cells[begin : begin + stripes * size].reshape(stripes, size)
+    start, stripes = int(directions.starts[i]), directions.stripes
+    return directions.cells[start : start + stripes * size].reshape(stripes, size)
 
 
 def _row(
@@ -299,22 +299,22 @@ class _LocalEnds:
         if i:
             best += rows.problem.extend
         of_block = np.maximum.reduce(rows.h, axis=0).reshape(rows.pairs, -1)
-        most = np.maximum.reduce(of_block, axis=1)[:count]
+        largest = np.maximum.reduce(of_block, axis=1)[:count]
         if not self.paths:
-            np.maximum(best, most, out=best)
+            np.maximum(best, largest, out=best)
             return
         tie = rows.problem.tie
-        is_better = (most >= best) & (most > floor) if tie else most > best
-        some = is_better.nonzero()[0]
-        if len(some) == 0:
+        is_better = (largest >= best) & (largest > floor) if tie else largest > best
+        pairs = is_better.nonzero()[0]
+        if len(pairs) == 0:
             return
-        block = of_block[some].argmax(axis=1)
-        stripe = rows.h[:, some * rows.blocks + block].argmax(axis=0)
+        block = of_block[pairs].argmax(axis=1)
+        stripe = rows.h[:, pairs * rows.blocks + block].argmax(axis=0)
         columns = block * rows.stripes + stripe
         if tie:
-            better = (most[some] > best[some]) | (columns < self.j[some])
-            some, columns = some[better], columns[better]
-        best[some], self.i[some], self.j[some] = most[some], i, columns
+            better = (largest[pairs] > best[pairs]) | (columns < self.j[pairs])
+            pairs, columns = pairs[better], columns[better]
+        best[pairs], self.i[pairs], self.j[pairs] = largest[pairs], i, columns
 
     def of_pairs(self):
         score = self.best.astype(np.int64) - self.rows.problem.extend * self.rows.m
@@ -328,7 +328,9 @@ class _BorderEnds:
         self.rows, pairs = rows, len(rows.m)
         self.wide = rows.stripes * rows.blocks
         self.last = np.empty((pairs, self.wide), rows.h.dtype)
-        self.begin = np.searchsorted(-rows.m, -np.arange(int(rows.m.max()) + 1), "left")
+        self.starts = np.searchsorted(
+            -rows.m, -np.arange(int(rows.m.max()) + 1), "left"
+        )
         self.block, self.stripe = np.divmod(rows.n, rows.stripes)
         self.block += np.arange(pairs) * rows.blocks
         self.column = None
@@ -337,12 +339,12 @@ class _BorderEnds:
             self.column = np.zeros(size, rows.h.dtype)
 
     def see(self, i: int, count: int) -> None:
-        rows, begin = self.rows, self.begin[i]
+        rows, start = self.rows, self.starts[i]
         if self.column is not None:
             corner = rows.h[self.stripe[:count], self.block[:count]]
             self.column[i, :count] = corner
-        if begin < count:
-            self.last[begin:count] = rows.by_column(rows.h, slice(begin, count))
+        if start < count:
+            self.last[start:count] = rows.by_column(rows.h, slice(start, count))
 
     def of_pairs(self):
         rows, problem = self.rows, self.rows.problem
@@ -431,8 +433,8 @@ def walk(
     pair = np.arange(steps.shape[1])
     start = (i[-1], j[-1]) if len(steps) else (filled.i, filled.j)
     t, p = np.nonzero(steps == M)
-    one, other = queries[p, i[t, p]], targets[p, j[t, p]]
-    same = (one == other) & (one != wildcard)
+    query_codes, target_codes = queries[p, i[t, p]], targets[p, j[t, p]]
+    same = (query_codes == target_codes) & (query_codes != wildcard)
     before = np.vstack([np.full((1, len(pair)), DONE, np.uint8), steps[:-1]])[
         : len(steps)
     ]
@@ -473,7 +475,7 @@ def _steps(filled: RowsFilled) -> np.ndarray:
     move = np.zeros(pairs, np.intp)
     for t in range(longest):
         if not plain:
-            at = table.begin.take(i) + stripe.take(j) * row_wide.take(i)
+            at = table.starts.take(i) + stripe.take(j) * row_wide.take(i)
             at += of_pair + block.take(j)
         key = table.cells.take(at) + move
         OPERATION.take(key, out=steps[t], mode="clip")
@@ -485,5 +487,5 @@ def _steps(filled: RowsFilled) -> np.ndarray:
         move = NEXT_MOVE.take(key)
         if t % STEPS_BETWEEN_LOOKS == 0 and (steps[t] == DONE).all():
             break
-    left = (steps != DONE).any(axis=1)
-    return steps[: int(left.sum())]
+    active = (steps != DONE).any(axis=1)
+    return steps[: int(active.sum())]

@@ -55,8 +55,8 @@ def border_end(
     by_column = free["query_end"] & (column.i < corner.i)
     by_row = free["target_end"] & (row.j < corner.j)
     row_first = (row.score > column.score) | ((row.score == column.score) & (tie > 0))
-    rest = _choose(by_row, row, corner)
-    return _choose(by_column & ~(by_row & row_first), column, rest)
+    row_or_corner = _choose(by_row, row, corner)
+    return _choose(by_column & ~(by_row & row_first), column, row_or_corner)
 
 
 def host_end(row: Any, column: Any, free: Mapping[str, Any]) -> EndCell:
@@ -136,12 +136,13 @@ def _running(tiles_best: EndCell, block: lane_fill.Block, tie: jax.Array, fused:
     ):
         def tile(t: jax.Array, state: tuple[EndCell, EndCell]):
             best, out = state
-            new = jax.tree.map(lambda x: row_of(x, t), tiles_best)
-            better = row_of(begins, t) | lax.gt(new.score, best.score)
-            if new.i is not None:
-                equal = lax.eq(new.score, best.score) & lax.lt(new.i, best.i)
+            tile_best = jax.tree.map(lambda x: row_of(x, t), tiles_best)
+            better = row_of(begins, t) | lax.gt(tile_best.score, best.score)
+            if tile_best.i is not None:
+                equal = lax.eq(tile_best.score, best.score)
+                equal &= lax.lt(tile_best.i, best.i)
                 better |= equal & row_of(rows_first, t)
-            best = jax.tree.map(lambda x, y: lax.select(better, x, y), new, best)
+            best = jax.tree.map(lambda x, y: lax.select(better, x, y), tile_best, best)
             return best, jax.tree.map(lambda x, y: put_row(x, y, t), out, best)
 
         zero = jax.tree.map(lambda x: row_of(x, 0), tiles_best)
@@ -189,7 +190,7 @@ def start(end_i: Any, end_j: Any, steps: jax.Array | None = None) -> PathCounts:
 
 
 def walk(
-    begin: PathCounts,
+    initial: PathCounts,
     nibble_at: Callable[[jax.Array, jax.Array], jax.Array],
     same_at: Callable[[jax.Array, jax.Array], jax.Array],
     rules: WalkBorders,
@@ -198,7 +199,7 @@ def walk(
 
     Parameters
     ----------
-    begin : Walked
+    initial : Walked
         ``start(...)``, or where a walk was left at a ``floor``.
     nibble_at : (i, j) -> uint8 (B,)
         Direction nibble of cell (i, j), asked for i, j >= 1 only; elsewhere its
@@ -236,7 +237,8 @@ def walk(
         )
         return walked, _done(walked, op, rules), t + 1
 
-    begin_state = (begin, _done(begin, jnp.zeros_like(begin.i), rules), jnp.int32(0))
+    at_end = _done(initial, jnp.zeros_like(initial.i), rules)
+    begin_state = initial, at_end, jnp.int32(0)
     return lax.while_loop(unfinished, step, begin_state)[0]
 
 

@@ -164,7 +164,7 @@ def strip(
     i = i.astype(index)
     query = matrix_rows.score_rows(scores, query, above)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
-    given = _Given(
+    inputs = _StripInputs(
         i, column, edge_gap, minus, top, gaps,
         jnp.asarray(m, index), jnp.asarray(n, index),
         scores[letters].T if fused else scores,
@@ -178,7 +178,7 @@ def strip(
     skewed = (jnp.zeros((whole, rows + 1), column.dtype),) * 3 if tables else None
     count = whole if diagonals is None else diagonals
     run = one_function(partial(_diagonals, local=local, fused=fused), fused)
-    carry, (codes, skewed) = run(start, (codes, skewed), given, count)
+    carry, (codes, skewed) = run(start, (codes, skewed), inputs, count)
     best, best_j, (last, last_gap), bottom = carry[4:]
     bottom = Top(*(x[: columns + 1] for x in bottom))
     if tables:
@@ -189,7 +189,7 @@ def strip(
     return Strip(bottom, last, best, best_j, codes, skewed, last_gap)
 
 
-class _Given(NamedTuple):
+class _StripInputs(NamedTuple):
     """Arrays of all diagonals: (M + 1,) by row, where row 0 is the row above."""
 
     i: jax.Array
@@ -211,14 +211,14 @@ def _reversed(target: jax.Array, rows: int):
 
 
 def _diagonals(
-    start: tuple, skewed: tuple, given: _Given, count: jax.Array | int, *, local: bool,
-    fused: bool,
+    start: tuple, skewed: tuple, inputs: _StripInputs, count: jax.Array | int, *,
+    local: bool, fused: bool,
 ):  # fmt: skip
     """The loop over the diagonals. Each array of a step is a function of its own, so
     that it is computed once."""
-    i, left, left_gap, minus, top, gaps, m, n, *_ = given
+    i, left, left_gap, minus, top, gaps, m, n, *_ = inputs
     columns, row = jnp.int32(top.h.shape[0] - 1), m.astype(jnp.int32)
-    alone = partial(one_function, enabled=fused)
+    as_function = partial(one_function, enabled=fused)
     gaps = Gaps(*(lax.broadcast(g, i.shape) for g in gaps))
 
     # Row 0 and column 0 are given. What lies left of column 0 or beyond the last may
@@ -259,7 +259,7 @@ def _diagonals(
         return directions.nibble(recurrence.compared(*cell), local, jnp.uint8)
 
     down, scores_of, e_of, f_of, h_of, wins_of, code_of = map(
-        alone, (_down, _scores_of, vertical, horizontal, highest, better, code)
+        as_function, (_down, _scores_of, vertical, horizontal, highest, better, code)
     )
 
     def diagonal(d: jax.Array, state: tuple):
@@ -267,7 +267,7 @@ def _diagonals(
         h1, h2, e1, f1, best, best_j, last, bottom = carry  # diagonals d-1, d-2
         d = d.astype(jnp.int32)  # int64 in the mode of int64 scores
         j = d.astype(i.dtype) - i
-        s = scores_of(given.scores, given.letters, given.target, d, minus)
+        s = scores_of(inputs.scores, inputs.letters, inputs.target, d, minus)
         above = [lax.select(d <= columns, _at(x, lax.min(d, columns)), minus[0])
                  for x in (top.h, top.e)]  # fmt: skip
         diag, e_up = down(h2), down(e1)

@@ -131,7 +131,7 @@ def run_window(
         walked = walk.PathCounts._make([*[zero] * 8, operations])
         out = WindowResult(out.score, zero, zero, walked)
 
-    def one(q: jax.Array, state: tuple):
+    def run_query(q: jax.Array, state: tuple):
         out, backtrack = state
         result, backtrack = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, backtrack,
@@ -140,7 +140,7 @@ def run_window(
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), backtrack
 
-    result, backtrack = lax.fori_loop(0, count, one, (out, backtrack))
+    result, backtrack = lax.fori_loop(0, count, run_query, (out, backtrack))
     if costs is not None and costs.zero:
         score = result.score.astype(jnp.int16) - costs.zero
         result = result._replace(score=score)
@@ -166,7 +166,7 @@ def _one_query(
     codes = codes.astype(jnp.int32)
     rows_of = matrix_rows.score_rows(problem.scores, codes)
     codes, rows_of = (jnp.where(row >= m[None, :], size, x) for x in (codes, rows_of))
-    own = jnp.zeros_like(block.lane) if codes.shape[1] == 1 else block.lane
+    query_index = jnp.zeros_like(block.lane) if codes.shape[1] == 1 else block.lane
     query = lane_fill.Query(
         rows_of,
         m,
@@ -181,7 +181,7 @@ def _one_query(
             block, query, gaps, free, backtrack,
             opening=opening, base=base, rows=rows, fused=fused,
         )  # fmt: skip
-        end = walk.corner(cells, block, m[own])
+        end = walk.corner(cells, block, m[query_index])
     else:
         filled = lane_fill.fill(
             block, query, gaps, free, backtrack,
@@ -189,17 +189,19 @@ def _one_query(
         )  # fmt: skip
         tie = tie.astype(jnp.int32)
         end = walk.sweep_end(
-            filled, block, m[own], gaps, free, tie, local=local, fused=fused
+            filled, block, m[query_index], gaps, free, tie, local=local, fused=fused
         )
         backtrack = filled.backtrack
     if not paths or backtrack is None:
         return WindowResult(end.score), None
-    walked = _walk_all(block, codes, own, start, end, backtrack, problem, **static)
+    walked = _walk_all(
+        block, codes, query_index, start, end, backtrack, problem, **static
+    )
     return WindowResult(end.score, end.i, end.j, walked), backtrack
 
 
 def _walk_all(
-    block: lane_fill.Block, codes: jax.Array, own: jax.Array, start: jax.Array,
+    block: lane_fill.Block, codes: jax.Array, query_index: jax.Array, start: jax.Array,
     end: walk.EndCell, backtrack: jax.Array, problem: WindowProblem, *, local: bool,
     steps: bool, longest: int, **_: Any,
 ):  # fmt: skip
@@ -207,7 +209,7 @@ def _walk_all(
     have similar lengths, and a walk takes as long as its longest path. Nibbles lie in
     ``backtrack`` as ``sweep`` stored them.
 
-    own : which of the W queries each target meets
+    query_index : which of the W queries each target meets
     """
     count, lanes = end.i.shape[0], block.codes.shape[1]
     together = min(TOGETHER, count)
@@ -223,10 +225,10 @@ def _walk_all(
     )
 
     def part(k: jax.Array, walked: walk.PathCounts):
-        def some(x: jax.Array):
+        def part_of(x: jax.Array):
             return lax.dynamic_slice_in_dim(x, k * together, together)
 
-        lane, first, query = some(block.lane), some(block.first), some(own)
+        lane, first, query = map(part_of, (block.lane, block.first, query_index))
         columns = block.tiles * TILE
 
         def nibble_at(i: jax.Array, j: jax.Array):
@@ -240,13 +242,13 @@ def _walk_all(
             b = b.astype(jnp.int32)
             return (a == b) & (a != problem.wildcard)
 
-        def put(whole: jax.Array, new: jax.Array):
+        def put(whole: jax.Array, values: jax.Array):
             axis = whole.ndim - 1
-            return lax.dynamic_update_slice_in_dim(whole, new, k * together, axis)
+            return lax.dynamic_update_slice_in_dim(whole, values, k * together, axis)
 
         room = None if operations is None else operations[:, :together]
-        begin = walk.start(some(end.i), some(end.j), room)
-        paths = walk.walk(begin, nibble_at, same_at, rules)
+        initial = walk.start(part_of(end.i), part_of(end.j), room)
+        paths = walk.walk(initial, nibble_at, same_at, rules)
         return jax.tree.map(put, walked, paths)
 
     parts = -(-block.targets // together)

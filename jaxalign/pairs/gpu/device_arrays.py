@@ -56,7 +56,7 @@ class RequestedPairs(NamedTuple):
     """The pairs of a launch and their rows, (Q, T) or (N,)."""
 
     row: jax.Array  # of the result, beyond its last for pairs that are not asked for
-    wanted: jax.Array
+    mask: jax.Array
     swapped: jax.Array  # computed with their sides swapped
 
 
@@ -65,8 +65,8 @@ class LaunchResult(NamedTuple):
 
     columns: dict
     row: jax.Array  # as of ``RequestedPairs``
-    wanted: jax.Array  # … but without those of ``again``
-    again: jax.Array | None  # pairs whose score may have left int16
+    mask: jax.Array  # of ``RequestedPairs``, without ``overflow``
+    overflow: jax.Array | None  # pairs whose score may have left int16
     runs: jax.Array | None  # joined, one path after the other, start to end
     totals: jax.Array  # (3,): pairs to run again, runs of the longest path, all runs
 
@@ -138,8 +138,8 @@ def launched_scores(arrays: LaunchArrays, *, form: Form):
 
 def _aligned(arrays: LaunchArrays, sides: tuple, form: Form):
     """The kernels' ``Result``."""
-    more = {} if arrays.stacks is None else {"stacks": arrays.stacks}
-    return form.align(arrays.problem, *sides, **more, **dict(form.options))
+    extra = {} if arrays.stacks is None else {"stacks": arrays.stacks}
+    return form.align(arrays.problem, *sides, **extra, **dict(form.options))
 
 
 def gather(arrays: LaunchArrays, form: Form):
@@ -155,17 +155,17 @@ def gather(arrays: LaunchArrays, form: Form):
         t = lay(targets.codes, targets.start[jnp.maximum(j, 0)], n, **dict(options))
     if not zipped:
         i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
-    wanted = (i >= 0) & (j >= 0)
+    mask = (i >= 0) & (j >= 0)
     if kind == "all":
         before = order.rank[i] < order.rank[j]
-        wanted &= before | (i == j) if inclusive else before
+        mask &= before | (i == j) if inclusive else before
     # Pairs whose sides are not to be swapped are wanted with i <= j alone.
-    swapped = i > j if kind == "all" else jnp.zeros_like(wanted)
+    swapped = i > j if kind == "all" else jnp.zeros_like(mask)
     first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
-    beyond = jnp.arange(wanted.size, dtype=jnp.int32).reshape(wanted.shape) + pairs
-    row = jnp.where(wanted, order.base[first] + last, beyond)
+    beyond = jnp.arange(mask.size, dtype=jnp.int32).reshape(mask.shape) + pairs
+    row = jnp.where(mask, order.base[first] + last, beyond)
     sides = q, m, t, n, swapped if kind == "all" and tied else None
-    return sides, RequestedPairs(row, wanted, swapped)
+    return sides, RequestedPairs(row, mask, swapped)
 
 
 def _padded(side: Any, ids: jax.Array, size: int):
@@ -183,7 +183,7 @@ def launch_result(
     result: Any, pairs: RequestedPairs, *, split: Callable | None, capacity: int
 ) -> LaunchResult:
     """``kernels.Result`` of a launch -> ``LaunchResult``."""
-    row, wanted, swapped = pairs
+    row, mask, swapped = pairs
     if split is not None:
         score, matches = split(result.score)
         columns = {"score": score, "max_identities": matches}
@@ -191,36 +191,37 @@ def launch_result(
         columns = {"score": result.score}
         if result.columns is not None:
             spans = result.start_i, result.end_i, result.start_j, result.end_j
-            others = spans[2:] + spans[:2]
-            for name, own, other in zip(SPANS, spans, others, strict=True):
-                columns[name] = jnp.where(swapped, other, own)
+            turned = spans[2:] + spans[:2]
+            for name, span, swapped_span in zip(SPANS, spans, turned, strict=True):
+                columns[name] = jnp.where(swapped, swapped_span, span)
             columns |= {name: getattr(result, name) for name in PATH_COUNTS}
-    again = None if result.overflow is None else result.overflow & wanted
+    overflow = None if result.overflow is None else result.overflow & mask
     zero = jnp.int32(0)
-    repeat = zero if again is None else again.sum(dtype=jnp.int32)
-    right = wanted if again is None else wanted & ~again
+    repeat = zero if overflow is None else overflow.sum(dtype=jnp.int32)
+    right = mask if overflow is None else mask & ~overflow
     if not capacity:
         totals = jnp.stack([repeat, zero, zero])
-        return LaunchResult(columns, row, right, again, None, totals)
+        return LaunchResult(columns, row, right, overflow, None, totals)
     count = jnp.where(right, result.count, 0)
-    runs, begin = _join(result.runs, count, swapped, capacity)
-    columns |= {"count": count, "first": begin}
+    runs, starts = _join(result.runs, count, swapped, capacity)
+    columns |= {"count": count, "first": starts}
     totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
-    return LaunchResult(columns, row, right, again, runs, totals)
+    return LaunchResult(columns, row, right, overflow, runs, totals)
 
 
 def _join(runs: jax.Array, count: jax.Array, swapped: jax.Array, capacity: int):
     """Runs (R, ...), end to start -> (one path after the other, start to end, uint32
     (capacity,); where each begins). I and D (1 and 2) change places with the sides."""
     pairs, length = count.size, count.reshape(-1)
-    begin = jnp.cumsum(length) - length
+    starts = jnp.cumsum(length) - length
     # The pair of every place: what is read is as long as the paths, not as R of each.
     pair = jnp.arange(pairs, dtype=jnp.int32)
     pair = jnp.repeat(pair, length, total_repeat_length=capacity)
-    r = (begin + length - 1)[pair] - jnp.arange(capacity, dtype=jnp.int32)
+    r = (starts + length - 1)[pair] - jnp.arange(capacity, dtype=jnp.int32)
     joined = runs.reshape(-1, pairs).at[r, pair].get(mode="clip").astype(jnp.uint32)
     turned = swapped.reshape(-1)[pair] & ((joined & 15) != 0)
-    return jnp.where(turned, joined ^ jnp.uint32(3), joined), begin.reshape(count.shape)
+    joined = jnp.where(turned, joined ^ jnp.uint32(3), joined)
+    return joined, starts.reshape(count.shape)
 
 
 def columns(names: Sequence[str], rows: int) -> dict[str, jax.Array]:
@@ -264,8 +265,8 @@ def grow(runs: jax.Array, *, size: int):
 @program(("size",))
 def in_order(runs: jax.Array, count: jax.Array, first: jax.Array, *, size: int):
     """Joined runs of all launches in the order of the rows: (size,)."""
-    begin = jnp.cumsum(count) - count
-    shift = jnp.repeat(first - begin, count, total_repeat_length=size)
+    starts = jnp.cumsum(count) - count
+    shift = jnp.repeat(first - starts, count, total_repeat_length=size)
     places = jnp.arange(size, dtype=jnp.int32)
     return runs.at[places + shift].get(mode="clip")
 
@@ -353,7 +354,7 @@ def to_host(
     if numbered and RUN * len(at) >= np.size(result.row):
         rows = np.asarray(result.row).reshape(-1)[at].astype(np.int64)
     else:  # few: numbered sooner on the host than those of all places come there
-        q, t = (at, at) if launch.zipped else np.unravel_index(at, result.wanted.shape)
+        q, t = (at, at) if launch.zipped else np.unravel_index(at, result.mask.shape)
         i, j = launch.queries[q], launch.targets[t]
         if pairs.kind == "all" and pairs.once:
             i, j = np.minimum(i, j), np.maximum(i, j)
@@ -399,7 +400,7 @@ def columns_to_host(
     """
     if not job.task.filtered:
         # Taking by number is 8 x a 2-D mask.
-        at = np.flatnonzero(np.asarray(result.wanted))
+        at = np.flatnonzero(np.asarray(result.mask))
         columns = {n: np.asarray(x).reshape(-1)[at] for n, x in result.columns.items()}
         return at, columns
     passing = passing or passing_of(job, ids, zipped, result)
@@ -427,17 +428,17 @@ def passing_of(
     lengths = tuple(side.length for side in job.sides)
     scale = np.float32(task.scoring.scale)
     return _passing(
-        result.columns, result.wanted, tuple(ids), lengths, task.filters.thresholds,
+        result.columns, result.mask, tuple(ids), lengths, task.filters.thresholds,
         scale, nearest, filters=task.filters.form, zipped=zipped,
         swaps=task.job.kind == "all" and task.job.once,
-        size=min(size, result.wanted.size),
+        size=min(size, result.mask.size),
     )  # fmt: skip
 
 
 @program(("filters", "zipped", "swaps", "size"))
 def _passing(
     columns: dict[str, jax.Array],
-    wanted: jax.Array,
+    requested: jax.Array,
     ids: tuple[jax.Array, jax.Array],
     lengths: tuple[jax.Array, jax.Array],
     thresholds: jax.Array,
@@ -454,7 +455,7 @@ def _passing(
 
     Parameters
     ----------
-    columns, wanted : grids of a launch
+    columns, requested : grids of a launch
     lengths : of all sequences of both sides
     thresholds, filters : of ``Filters``, and their form
     nearest : (bars, start, top), optional
@@ -473,7 +474,7 @@ def _passing(
     m, n = (x[jnp.maximum(k, 0)].astype(jnp.float32) for x, k in pairs)
     seen = {name: values.astype(jnp.float32) for name, values in columns.items()}
     seen |= {"score": seen["score"] / scale}
-    mask = wanted & filters.mask(seen, m, n, jnp, FILTER_SLACK)
+    mask = requested & filters.mask(seen, m, n, jnp, FILTER_SLACK)
     if nearest is not None:
         _, start, top = nearest
         # A denominator may be a half.
@@ -501,13 +502,14 @@ class RankedPairs(NamedTuple):
 NOBODY = RankedPairs(*np.array([-1, 1, 2**31 - 1], np.int32))  # farther than any pair
 
 
-def _nearer(one: RankedPairs, other: RankedPairs) -> jax.Array:
+def _nearer(pairs: RankedPairs, rivals: RankedPairs) -> jax.Array:
     """Whether pairs come before others: count / below is larger, which products tell
     without rounding."""
-    mine, others = _product(one.count, other.below), _product(other.count, one.below)
-    high, low = (x > y for x, y in zip(mine, others, strict=True))
-    same = [x == y for x, y in zip(mine, others, strict=True)]
-    return high | (same[0] & (low | (same[1] & (one.start < other.start))))
+    mine = _product(pairs.count, rivals.below)
+    theirs = _product(rivals.count, pairs.below)
+    high, low = (x > y for x, y in zip(mine, theirs, strict=True))
+    same = [x == y for x, y in zip(mine, theirs, strict=True)]
+    return high | (same[0] & (low | (same[1] & (pairs.start < rivals.start))))
 
 
 def _product(count: jax.Array, below: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -530,18 +532,18 @@ def _last_wanted(pairs: RankedPairs, top: jax.Array) -> RankedPairs:
         for x, no in zip(pairs, NOBODY, strict=True)
     ]
 
-    def nearest(one: tuple, other: tuple):
-        first = _nearer(RankedPairs(*one), RankedPairs(*other))
-        return tuple(jnp.where(first, x, y) for x, y in zip(one, other, strict=True))
+    def nearest(pair: tuple, rival: tuple):
+        first = _nearer(RankedPairs(*pair), RankedPairs(*rival))
+        return tuple(jnp.where(first, x, y) for x, y in zip(pair, rival, strict=True))
 
     best = RankedPairs(*lax.reduce(tuple(bins), tuple(NOBODY), nearest, (1,)))
-    one, other = (
+    rows, columns = (
         RankedPairs(*(jnp.expand_dims(x, axis) for x in best)) for axis in (2, 1)
     )
-    before = _nearer(one, other).sum(axis=1, dtype=jnp.int32)
+    before = _nearer(rows, columns).sum(axis=1, dtype=jnp.int32)
     last = jnp.where(before < top, before, -1).argmax(axis=1)[:, None]
-    known = top <= NEAREST_BINS
+    has_bins = top <= NEAREST_BINS
     values = (jnp.take_along_axis(x, last, axis=1) for x in best)
     return RankedPairs(
-        *(jnp.where(known, x, no) for x, no in zip(values, NOBODY, strict=True))
+        *(jnp.where(has_bins, x, no) for x, no in zip(values, NOBODY, strict=True))
     )

@@ -87,16 +87,16 @@ def holds(task: "Task") -> bool:
     # Rows are counted in int32.
     rows = task.job.pairs * (2 * MEAN_RUNS if task.output == "alignment" else 1)
     available = _limit(task)
-    most = RESULT_BYTES if available >= LARGE_BYTES else power(available) // 4
+    limit = RESULT_BYTES if available >= LARGE_BYTES else power(available) // 4
     # Device bytes of a whole result; runs are there twice when they are ordered.
     columns = 11 if task.paths else 2
     runs = 2 * MEAN_RUNS + 4 if task.output == "alignment" else 0
-    return rows < MAX_ROWS and 4 * task.job.pairs * (columns + runs) < most
+    return rows < MAX_ROWS and 4 * task.job.pairs * (columns + runs) < limit
 
 
 def _limit(task: "Task") -> int:
     """Bytes of the smallest device of a task."""
-    return min(of_device(one) for one in task.devices or jax.devices()[:1])
+    return min(of_device(device) for device in task.devices or jax.devices()[:1])
 
 
 def of_device(device: Device) -> int:
@@ -137,8 +137,8 @@ def load_block(block: Sequences) -> DeviceSequences:
     by_device = _kept.setdefault(block, {})
     if device not in by_device:
         loaded = load_sequences(block)
-        others = [x[device] for x in list(_kept.values()) if device in x]
-        taken = sum(x.nbytes for some in (*others, loaded) for x in some)
+        resident = [x[device] for x in list(_kept.values()) if device in x]
+        taken = sum(x.nbytes for arrays in (*resident, loaded) for x in arrays)
         if taken > KEPT_SHARE * of_device(device):
             return loaded
         by_device[device] = loaded
@@ -160,8 +160,8 @@ def load_sequences(
     """One side of a task, to the device, in arrays for so many letters at least and so
     many sequences; of letters that are some of ``wholes`` these are taken."""
     count = places_of(sequences, count)
-    codes, begin = letters_of(sequences, wholes, letters)
-    places = sequences.starts + begin, sequences.lengths
+    codes, start = letters_of(sequences, wholes, letters)
+    places = sequences.starts + start, sequences.lengths
     numbers = (padded_integers(x, count) for x in places)
     # One call for all three: each takes a millisecond.
     return jax.device_put(DeviceSequences._make([codes, *numbers]))
@@ -170,8 +170,8 @@ def load_sequences(
 def places_of(sequences: Sequences, count: int = 0) -> int:
     """So many sequences, of a side, as its arrays have room for at least; where there
     are many letters, always the same."""
-    many = len(sequences.codes) >= MANY_LETTERS
-    return max(count, SEQUENCE_ROOMS[-1]) if many else count
+    large = len(sequences.codes) >= MANY_LETTERS
+    return max(count, SEQUENCE_ROOMS[-1]) if large else count
 
 
 def outlined(
@@ -202,9 +202,9 @@ def letters_of(
     """(codes for JAX's default device, where those of the sequences begin): their own,
     for so many at least, or one of ``wholes`` that they are some of."""
     for whole in wholes:
-        begin = whole.begin(sequences.codes)
-        if begin is not None:
-            return _on_device(whole), begin
+        start = whole.begin(sequences.codes)
+        if start is not None:
+            return _on_device(whole), start
     return _letters(sequences.codes, least), 0
 
 
@@ -277,7 +277,7 @@ class DeviceResult:
     columns: dict
     runs: jax.Array  # of all paths so far, in the order of launches
     end: jax.Array  # (): how many
-    known: int = 0  # the same, on the host
+    room_used: int = 0  # the same, on the host, or more
     launches: list = field(default_factory=list)  # whose rows are here or will be
     cells_reported: int = 0  # their cells that progress has been told of
 
@@ -299,7 +299,7 @@ class DeviceJob:
 
     result: DeviceResult | None = None  # None: rows go to the host, launch by launch
     output: Any = None  # ``pairs.result.Output``
-    tell: Any = None  # callable (cells more done)
+    report_progress: Any = None  # callable (cells more done)
     spilled: bool = False  # rows go to the host: there was no memory to hold them
 
     compiled: set = field(default_factory=set)  # static sizes
@@ -389,11 +389,11 @@ def put_launch(whole: DeviceResult, result: LaunchResult, total: int) -> None:
     """
     with _lost():
         if result.runs is not None:
-            needed = whole.known + len(result.runs)
+            needed = whole.room_used + len(result.runs)
             if needed > len(whole.runs):
                 size = bucket(needed, RUNS_RATIO, LEAST_RUNS)
                 whole.runs = device_arrays.grow(whole.runs, size=size)
-            whole.known += min(total, len(result.runs))
+            whole.room_used += min(total, len(result.runs))
         whole.columns, whole.runs, whole.end = device_arrays.put(
             whole.columns, whole.runs, whole.end, result
         )

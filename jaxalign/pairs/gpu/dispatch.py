@@ -57,16 +57,16 @@ from jaxalign.runtime.programs import REMEDY, RuntimeFailure, first_line, shapes
 def within(job: DeviceJob, launch: Launch) -> list:
     """A launch, in smaller ones where one like it found no memory before: in the
     smallest that hold its pairs where none is as small as that one."""
-    task, most = job.task, device_job.memory_limit(job.device)
-    while most is not None and most < launch_bytes(task, job.kernels, launch):
-        if parts := smaller(task, job.kernels, launch, most):
+    task, limit = job.task, device_job.memory_limit(job.device)
+    while limit is not None and limit < launch_bytes(task, job.kernels, launch):
+        if parts := smaller(task, job.kernels, launch, limit):
             return parts
-        most *= 2
+        limit *= 2
     return [launch]
 
 
 def halves(
-    job: DeviceJob, launch: Launch, error: RuntimeFailure, alone: bool = False
+    job: DeviceJob, launch: Launch, error: RuntimeFailure, exclusive: bool = False
 ) -> list:
     """The pairs of a launch that found no memory in smaller ones, or the same again
     where there are none and others were in flight beside it."""
@@ -79,10 +79,10 @@ def halves(
     parts = smaller(task, kernels, launch, half)
     parts = parts or smaller(task, kernels, launch, needed - 1)
     if parts:
-        most = max(launch_bytes(task, kernels, part) for part in parts)
-        device_job.lower_limit(job.device, max(half, most))
+        largest = max(launch_bytes(task, kernels, part) for part in parts)
+        device_job.lower_limit(job.device, max(half, largest))
         job.halved.append(launch)
-    elif alone:
+    elif exclusive:
         raise MemoryPlanError(
             f"{job.device}: no memory for {_launch(task, launch)}, the least that "
             f"holds these pairs, which takes about {show_bytes(needed)} beside the "
@@ -108,7 +108,7 @@ def _launch(task: "Task", launch: Launch) -> str:
         (task.job.query_lengths, launch.queries),
         (task.job.target_lengths, launch.targets),
     )
-    m, n = (int(lengths[some].max(initial=0)) for lengths, some in sides)
+    m, n = (int(lengths[indices].max(initial=0)) for lengths, indices in sides)
     count = f"{len(launch.queries):,} queries x {len(launch.targets):,} targets"
     if launch.zipped:
         count = f"{len(launch.queries):,} pairs"
@@ -233,12 +233,12 @@ def outline_of_task(task: "Task", kernels: Any) -> None:
     with int32 where int16 may not hold all scores."""
     job = outlined_job(task, kernels)
     launches, _ = cut(task, kernels, device_job.LAUNCH_BYTES)
-    some = _distinct(launches)
-    if unproven := [x for x in some if not x.proven]:
+    outlines = _distinct(launches)
+    if unproven := [x for x in outlines if not x.proven]:
         first = unproven[0].queries[:1], unproven[0].targets[:1]
-        some += _distinct(in_int32(job, *first).blocks)
+        outlines += _distinct(in_int32(job, *first).blocks)
     if not device_job.holds(task):
-        for launch in some:
+        for launch in outlines:
             result = issue(job, launch)
             # Few rows of a launch, or more, go to the host where filters keep them.
             sizes = {min(size, launch.pairs) for size in FILTER_RUNGS}
@@ -249,7 +249,7 @@ def outline_of_task(task: "Task", kernels: Any) -> None:
     columns = device_arrays.columns(device_job.names_of(task), task.job.pairs)
     runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
     end = jax.ShapeDtypeStruct((), np.int32)
-    for launch in some:
+    for launch in outlines:
         columns, *_ = device_arrays.put(columns, runs, end, issue(job, launch))
     copied = [columns["score"]]
     if task.output == "alignment":
@@ -312,9 +312,11 @@ def compute(state: Run, worker: Worker, piece: Piece) -> None:
     # What other threads have may be next here.
     compile_all(job, launches_of(state, task))
     # Rows are held there if no other thread has launches for them on this device.
-    alone = worker.only or len(state.plan.pieces) == 1
+    exclusive = worker.only or len(state.plan.pieces) == 1
     with programs.explained(f"the launches of {job_words(task)}", worker.device):
-        too_large = run(job, piece.content, state.output, worker.tell, alone)
+        too_large = run(
+            job, piece.content, state.output, worker.report_progress, exclusive
+        )
     if too_large:
         i, j = np.array(too_large).T
         if task.kind == "all":  # as they stand in the rows of the result
@@ -358,7 +360,7 @@ def collect(state: Run, jobs: list[DeviceJob] | None = None) -> None:
 
 def run(
     job: DeviceJob, launches: list[Launch], output: Output | None,
-    tell: Callable[[int], object], whole: bool = True,
+    report_progress: Callable[[int], object], whole: bool = True,
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Some launches of a task; rows to ``output`` (``pairs.result.Output``).
 
@@ -386,7 +388,7 @@ def run(
             job.spilled = True
         result = job.result
     # Other threads have copies of their own.
-    job = replace(job, result=result, output=output, tell=tell)
+    job = replace(job, result=result, output=output, report_progress=report_progress)
     try:
         too_large = _both(job, launches)
         if result is not None:
@@ -399,7 +401,7 @@ def run(
         job = replace(job, result=None)
         every = list({id(x): x for x in (*result.launches, *launches)}.values())
         too_large = _both(job, every, counted=True)
-        job.tell(
+        job.report_progress(
             sum(cells(job.task.job, launch) for launch in every) - result.cells_reported
         )
     return too_large
@@ -416,10 +418,10 @@ def _both(
     MemoryPlanError
         There are some, and the kernels are named: nothing else may compute them.
     """
-    again = _all(job, launches, counted)
-    if not again:
+    repeats = _all(job, launches, counted)
+    if not repeats:
         return []
-    queries, targets = (np.concatenate(side) for side in zip(*again, strict=True))
+    queries, targets = (np.concatenate(side) for side in zip(*repeats, strict=True))
     split = in_int32(job, queries, targets)
     if split.pairs and job.task.implementation == "pallas":
         raise MemoryPlanError(
@@ -454,13 +456,13 @@ def scores(job: DeviceJob, launch: Launch) -> Iterator[tuple]:
 
 
 def _in_halves(
-    job: DeviceJob, launches: list[Launch], run_one: Callable, alone: bool = False
+    job: DeviceJob, launches: list[Launch], run_one: Callable, exclusive: bool = False
 ) -> Iterator[tuple]:
     """(launch, its result) of launches that run one after the other, in halves where
     there is no memory for one.
 
-    alone : nothing else is in flight; else what the other thread of the device has will
-        be gone the second time
+    exclusive : whether nothing else is in flight; else what the other thread of the
+        device holds will be gone the second time
     """
     todo, tried = deque(launches), None
     while todo:
@@ -468,7 +470,7 @@ def _in_halves(
         try:
             result = run_one(launch)
         except RuntimeFailure as error:
-            parts = halves(job, launch, error, alone=alone or launch is tried)
+            parts = halves(job, launch, error, exclusive=exclusive or launch is tried)
             tried = launch
             todo.extendleft(reversed(parts))
         else:
@@ -477,7 +479,7 @@ def _in_halves(
 
 def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
     """Issue launches, some ahead of those looked at; pairs that have to run again."""
-    todo, waiting, failed, again = deque(launches), deque(), deque(), []
+    todo, waiting, failed, repeats = deque(launches), deque(), deque(), []
 
     def run_one(launch: Launch) -> list:
         return _look(job, launch, *_issue(job, launch), counted)
@@ -485,22 +487,22 @@ def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
     while todo or waiting or failed:
         try:
             if todo and not failed and len(waiting) < LAUNCHES_AHEAD:
-                launch, *rest = _within(job, todo.popleft())
-                todo.extendleft(reversed(rest))
+                launch, *remaining = _within(job, todo.popleft())
+                todo.extendleft(reversed(remaining))
                 waiting.append((launch, *_issue(job, launch)))
             elif waiting:
                 launch, result, passing = waiting.popleft()
-                again += _look(job, launch, result, passing, counted)
+                repeats += _look(job, launch, result, passing, counted)
             else:  # nothing else is in flight
                 launch, error = failed.popleft()
                 parts = halves(job, launch, error)
-                for _, repeated in _in_halves(job, parts, run_one, alone=True):
-                    again += repeated
+                for _, repeated in _in_halves(job, parts, run_one, exclusive=True):
+                    repeats += repeated
         except RuntimeFailure as error:
             if not programs.out_of_memory(error):
                 raise failure(job.task, launch, job.device, error) from error
             failed.append((launch, error))
-    return again
+    return repeats
 
 
 def _within(job: DeviceJob, launch: Launch) -> list:
@@ -533,14 +535,14 @@ def _look(
     """Wait for a launch, and put its rows where they belong; if its paths are longer
     than thought, issue it again before. Pairs that have to run again."""
     repeat, longest, total = (int(x) for x in np.asarray(result.totals))
-    known = 0 if result.runs is None else len(result.runs)
-    if job.steps and (longest > launch.path_runs or total > known):
+    capacity = 0 if result.runs is None else len(result.runs)
+    if job.steps and (longest > launch.path_runs or total > capacity):
         runs = bucket(longest, 4, launch.path_runs)
         mean = bucket(-(-total // launch.pairs), 4, launch.mean_runs)
         result = issue(job, replace(launch, path_runs=runs, mean_runs=mean))
         passing = None
         result.totals.block_until_ready()
-    at = np.nonzero(np.asarray(result.again)) if repeat else None
+    at = np.nonzero(np.asarray(result.overflow)) if repeat else None
     cells_done = 0 if counted else cells(job.task.job, launch)
     if job.result is None:
         rows = device_arrays.to_host(
@@ -550,5 +552,5 @@ def _look(
     else:
         device_job.put_launch(job.result, result, total)
         job.result.cells_reported += cells_done
-    job.tell(cells_done)
+    job.report_progress(cells_done)
     return [] if at is None else [(launch.queries[at[0]], launch.targets[at[-1]])]

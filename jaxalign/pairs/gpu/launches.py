@@ -86,28 +86,28 @@ class LaunchSizes:
     kernels: Any
     budget: int
     listed: bool = False
-    known: dict = field(default_factory=dict)
+    cache: dict = field(default_factory=dict)
 
     def largest(
         self,
         queries: np.ndarray,
         targets: np.ndarray,
         longest: tuple[int, int],
-        chosen: tuple[str, bool] | None,
+        cell_type: tuple[str, bool] | None,
     ) -> Launch | None:
         """The launch of the most of some pairs, none if not even the least fits.
 
-        longest : of the queries and of the targets; chosen : (dtype, proven) or None
+        longest : of the queries and of the targets; cell_type : (dtype, proven) or None
         """
-        if chosen is None:
+        if cell_type is None:
             return None
         task, kernels, m = self.task, self.kernels, longest[0]
         if not self.listed and (task.job.total < COARSE_CELLS or _few(task)):
             m = task.job.most[0]  # one shape for all
-        s = shape(task, kernels, m, chosen[0], self.listed)
+        s = shape(task, kernels, m, cell_type[0], self.listed)
         if self.listed:
-            few = max(task.job.most) if _few_pairs(task) else 0
-            rows = columns = array_rows(task, kernels, max(*longest, few))
+            least_length = max(task.job.most) if _few_pairs(task) else 0
+            rows = columns = array_rows(task, kernels, max(*longest, least_length))
         else:
             rows, columns = array_rows(task, kernels, m), 0
             rows = max(rows, STACKED_ROWS) if s.stacks else rows
@@ -116,7 +116,7 @@ class LaunchSizes:
         of_path, mean = next(rooms)
         runs = (of_path, mean) if task.output == "alignment" else (0, 0)
         empty = Launch(queries, targets, rows, columns, 0, 0, 0, 0,
-                       self.listed, *chosen, s, *runs)  # fmt: skip
+                       self.listed, *cell_type, s, *runs)  # fmt: skip
         if task.paths:  # whether checkpoints fit depends on who is there
             fits = (
                 x
@@ -124,10 +124,10 @@ class LaunchSizes:
                 if targets_in(task, kernels, x, queries[: x.slots], targets)
             )
             return next(fits, None)
-        key = s, rows, columns, chosen
-        if key not in self.known:
-            self.known[key] = next(self._fitting(empty), None)
-        return self.known[key]
+        key = s, rows, columns, cell_type
+        if key not in self.cache:
+            self.cache[key] = next(self._fitting(empty), None)
+        return self.cache[key]
 
     def smaller(self, launch: Launch) -> Launch | None:
         """The largest launch within the budget that holds some pairs of another one,
@@ -164,16 +164,16 @@ class LaunchSizes:
             counts = WIDE_TARGETS, *counts
         limit = task.window or counts[0]
         if self.listed:
-            most = FEW_PAIRS if _few_pairs(task) else LIST_SIZES[0]
-            most = min(most, max(LIST_LETTERS // rows, LIST_SIZES[-1]))
-            return [(min(p, limit),) * 2 for p in LIST_SIZES if p <= most]
+            max_pairs = FEW_PAIRS if _few_pairs(task) else LIST_SIZES[0]
+            max_pairs = min(max_pairs, max(LIST_LETTERS // rows, LIST_SIZES[-1]))
+            return [(min(p, limit),) * 2 for p in LIST_SIZES if p <= max_pairs]
         needed = whole.targets if whole else len(task.job.target_lengths)
         needed = min((t for t in counts if t >= needed), default=counts[0])
-        few = QUERY_COUNTS[0]
+        max_slots = QUERY_COUNTS[0]
         if not (whole or stacked):
-            few = bucket(len(task.job.query_lengths), 4, 4)
+            max_slots = bucket(len(task.job.query_lengths), 4, 4)
         places = [t for t in counts if t <= needed]
-        slots = [q for q in QUERY_COUNTS if q <= few]
+        slots = [q for q in QUERY_COUNTS if q <= max_slots]
         sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
         return sorted(sizes, key=lambda size: -size[0] * size[1])
 
@@ -197,14 +197,15 @@ def shape(task: "Task", kernels: Any, longest: int, dtype: str, listed: bool = F
         shared=not listed and task.job.kind != "zip",
         paths=task.paths,
         linear=linear,
-        few=_few_pairs(task),
+        few_pairs=_few_pairs(task),
     )
 
 
 def _few(task: "Task") -> bool:
     """Whether all queries are in one launch, and its shape is chosen for all of it."""
-    few = len(task.job.query_lengths) <= QUERY_COUNTS[0] and task.job.whole is None
-    return few and task.job.kind == "cross" and not task.paths
+    job = task.job
+    single_launch = len(job.query_lengths) <= QUERY_COUNTS[0] and job.whole is None
+    return single_launch and task.job.kind == "cross" and not task.paths
 
 
 def _few_pairs(task: "Task") -> bool:
@@ -233,7 +234,7 @@ def _with_records(task: "Task", kernels: Any, launch: Launch, budget: int):
     below that holds those of the longest sequences of the job."""
     s, of = launch.shape, task.job
     each, least = kernels.record_bytes(s), s.tile
-    rest = budget - launch_bytes(task, kernels, replace(launch, records=least))
+    available = budget - launch_bytes(task, kernels, replace(launch, records=least))
     if launch.zipped:
         m, n = (np.full(launch.places, x) for x in (launch.rows, launch.columns))
     elif of.whole:
@@ -242,7 +243,7 @@ def _with_records(task: "Task", kernels: Any, launch: Launch, budget: int):
         m, n = of.falling[0], of.longest(launch.places)
         m = m[m <= launch.rows][: launch.slots]
         m = np.pad(m, (0, launch.slots - len(m)))
-    needed, room = int(kernels.records_of(m, n, s)[-1]), max(rest // each, 0)
+    needed, room = int(kernels.records_of(m, n, s)[-1]), max(available // each, 0)
     while room // RECORDS_RATIO >= max(needed, least):
         room //= RECORDS_RATIO
     return replace(launch, records=room // least * least)
@@ -329,8 +330,8 @@ class Highest:
 
 def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
     """By composition; by length where that is far from any limit, which is faster."""
-    most = side.lengths * int(best.max(initial=0))
-    (far,) = np.nonzero(most >= SAFE_SCORE)
+    limits = side.lengths * int(best.max(initial=0))
+    (far,) = np.nonzero(limits >= SAFE_SCORE)
     # Zipped pairs may have the same sequence many times.
     starts, first, which = np.unique(
         side.starts[far], return_index=True, return_inverse=True
@@ -340,20 +341,20 @@ def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
     sums, at = np.zeros(len(starts), np.int64), 0
     while at < len(starts):
         last = max(at + 1, int(np.searchsorted(stops, starts[at] + LETTERS_AT_ONCE)))
-        begin, end = int(starts[at]), int(stops[at:last].max())
-        before = np.zeros(end - begin + 1, np.int64)
-        np.cumsum(best[side.codes[begin:end]], out=before[1:])
-        some = slice(at, last)
-        sums[some] = before[stops[some] - begin] - before[starts[some] - begin]
+        start, end = int(starts[at]), int(stops[at:last].max())
+        before = np.zeros(end - start + 1, np.int64)
+        np.cumsum(best[side.codes[start:end]], out=before[1:])
+        members = slice(at, last)
+        sums[members] = before[stops[members] - start] - before[starts[members] - start]
         at = last
-    most[far] = sums[which]
-    return most
+    limits[far] = sums[which]
+    return limits
 
 
 def takes(task: "Task") -> bool:
     """Whether the kernels have the letters of a task; of a profile scores of blocks."""
-    alone = task.paths or task.job.kind == "zip"
-    beyond = task.scoring.by_position and alone
+    paths_or_zipped = task.paths or task.job.kind == "zip"
+    beyond = task.scoring.by_position and paths_or_zipped
     return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
 
 
@@ -364,12 +365,12 @@ def least_type(
     the other of some limits of the scores, each of which takes longer to compute."""
     least = ("int32" if task.output == "identity" else "int16"), True
     by_length = min(m, n) * int(numbers(task)[0].max(initial=0))
-    chosen = None
+    cell_type = None
     for limit in chain([by_length], limits):
-        chosen = dtype_of(task, kernels, m, n, limit)
-        if chosen == least:
+        cell_type = dtype_of(task, kernels, m, n, limit)
+        if cell_type == least:
             break
-    return chosen
+    return cell_type
 
 
 def dtype_of(
@@ -424,26 +425,26 @@ def cut(task: Task, kernels: Any, budget: int) -> Partition:
 
     def limits(group: np.ndarray, part: int, first: int) -> Iterator[int]:
         """Upper bounds of scores: a quick one, and the least."""
-        own = int(high.queries[group].max())
-        yield own
-        yield int(min(own, highest_from(part)[first]))
+        by_query = int(high.queries[group].max())
+        yield by_query
+        yield int(min(by_query, highest_from(part)[first]))
 
     for start, stop in _alike(task, kernels, queries):
         before = start if half else 0
         group = queries[start:stop]
-        for part, some in enumerate(parts):
-            if before < len(some):  # both sides longest first
-                targets = some[before:]
+        for part, members in enumerate(parts):
+            if before < len(members):  # both sides longest first
+                targets = members[before:]
                 m = int(job.query_lengths[group[0]])
                 n = int(job.target_lengths[targets[0]])
-                most = limits(group, part, before)
-                chosen = least_type(task, kernels, m, n, most)
-                launch = sizes.largest(group, targets, (m, n), chosen)
+                score_limits = limits(group, part, before)
+                cell_type = least_type(task, kernels, m, n, score_limits)
+                launch = sizes.largest(group, targets, (m, n), cell_type)
                 if launch is None:
                     split.pairs.extend(pairs(job, Launch(group, targets)))
                 else:
                     split.blocks.extend(_filled(sizes, launch, group, targets))
-            before = max(before - len(some), 0)
+            before = max(before - len(members), 0)
     return split
 
 
@@ -451,14 +452,14 @@ def _alike(task: Task, kernels: Any, queries: np.ndarray):
     """(start, stop) of queries, longest first, of one launch; at most as many as the
     largest takes. Where there are many, their best shapes are one, too."""
     lengths = task.job.query_lengths[queries].tolist()
-    most, large = QUERY_COUNTS[0], task.job.total >= COARSE_CELLS
-    many = large and len(lengths) >= MIN_GROUPS * most
+    max_queries, large = QUERY_COUNTS[0], task.job.total >= COARSE_CELLS
+    coarse = large and len(lengths) >= MIN_GROUPS * max_queries
 
     def kind(length: int):
         """The range of queries of a launch, and their shape and array sizes."""
         # Matches of a query cannot be counted beside those of long targets.
         long = task.output == "identity" and length >= bounds.IDENTITY_BASE["int32"]
-        if not many:
+        if not coarse:
             return long
         fill = shape(task, kernels, length, "int16")
         return fill, array_rows(task, kernels, length), long
@@ -466,7 +467,7 @@ def _alike(task: Task, kernels: Any, queries: np.ndarray):
     kinds = {length: kind(length) for length in set(lengths)}
     start = 0
     while start < len(lengths):
-        stop, limit = start + 1, min(len(lengths), start + most)
+        stop, limit = start + 1, min(len(lengths), start + max_queries)
         while stop < limit and kinds[lengths[stop]] == kinds[lengths[start]]:
             stop += 1
         yield start, stop
@@ -478,12 +479,12 @@ def _filled(
 ):
     """Launches like one, as many as queries and targets fill."""
     for q in range(0, len(queries), launch.slots):
-        rest = targets
-        while len(rest):
+        remaining = targets
+        while len(remaining):
             part = queries[q : q + launch.slots]
-            count = targets_in(sizes.task, sizes.kernels, launch, part, rest)
-            yield replace(launch, queries=part, targets=rest[:count])
-            rest = rest[count:]
+            count = targets_in(sizes.task, sizes.kernels, launch, part, remaining)
+            yield replace(launch, queries=part, targets=remaining[:count])
+            remaining = remaining[count:]
 
 
 def smaller(task: Task, kernels: Any, launch: Launch, budget: int) -> list[Launch]:
@@ -521,22 +522,22 @@ def zipped(
         yield min(int(high.queries[i].max()), int(high.targets[j].max()))
 
     while len(queries):
-        most = LIST_SIZES[0]
-        some = queries[:most], targets[:most]
+        limit = LIST_SIZES[0]
+        block = queries[:limit], targets[:limit]
         sides = task.job.query_lengths, task.job.target_lengths
-        m, n = (int(x[of].max()) for x, of in zip(sides, some, strict=True))
+        m, n = (int(x[of].max()) for x, of in zip(sides, block, strict=True))
         longest = m, n
-        chosen = least_type(task, kernels, m, n, highest(*some))
-        if chosen is not None and wide:
+        cell_type = least_type(task, kernels, m, n, highest(*block))
+        if cell_type is not None and wide:
             longest = longest if task.paths else task.job.most
-            chosen = "int32", True
-        launch = sizes.largest(*some, longest, chosen)
+            cell_type = "int32", True
+        launch = sizes.largest(*block, longest, cell_type)
         if launch is None:
             split.pairs.append((int(queries[0]), int(targets[0])))
             queries, targets = queries[1:], targets[1:]
             continue
         count = targets_in(task, kernels, launch, queries, targets)
-        own = {"queries": queries[:count], "targets": targets[:count]}
-        split.blocks.append(replace(launch, **own))
+        part = {"queries": queries[:count], "targets": targets[:count]}
+        split.blocks.append(replace(launch, **part))
         queries, targets = queries[count:], targets[count:]
     return split

@@ -50,11 +50,11 @@ class Slabs(NamedTuple):
     """How a table is divided: by its cells alone."""
 
     cells: int  # of a slab at least
-    most: int  # slabs
+    limit: int  # slabs
     saved: SavedState | None = None  # of the pair, or of a half
 
     def count(self, cells: int) -> int:
-        return int(min(max(1, -(-cells // self.cells)), self.most))
+        return int(min(max(1, -(-cells // self.cells)), self.limit))
 
 
 WHOLE = Slabs(2**62, 1)
@@ -106,8 +106,8 @@ def align(
         result = PairResult(*end, *start, **counts, steps=steps)
     if slabs.saved is not None and len(grids) > 1:
         numbers, steps = np.array(result[:-1], np.int64), result.steps
-        more = {"numbers": numbers} | ({} if steps is None else {"steps": steps})
-        slabs.saved.put(more, without=[*slabs.saved.all()])
+        end_arrays = {"numbers": numbers} | ({} if steps is None else {"steps": steps})
+        slabs.saved.put(end_arrays, without=[*slabs.saved.all()])
     return result
 
 
@@ -152,9 +152,9 @@ def fill_slabs(
         if grids and not keep:
             grids[-1] = replace(grids[-1], columns={})
         before = () if keep else (f"{number - 1}.{name}" for name in COLUMN_ARRAYS)
-        more = {f"{number}.{name}": array for name, array in arrays.items()}
+        slab_arrays = {f"{number}.{name}": array for name, array in arrays.items()}
         grids.append(_grid_of(pair, arrays, left))
-        saved.put(more, without=before)
+        saved.put(slab_arrays, without=before)
         j += size
     return grids
 
@@ -310,7 +310,7 @@ class Halves:
             elif "target_end" in pair.free:
                 bests.append(max(int(grid.rows[pair.m].h.max()) for grid in grids))
         # Paths through the middle column; a gap that goes on has paid two openings.
-        before, after = (_middle(*one) for one in pairs)
+        before, after = (_middle(*sides) for sides in pairs)
         gaps = _sums(before.gap, after.gap[::-1]) + (self.pair.open - self.pair.extend)
         bests.append(int(np.maximum(_sums(before.h, after.h[::-1]), gaps).max()))
         best = max(bests)
@@ -369,8 +369,8 @@ def are_long(task: Task, pairs: list[tuple[int, int]], cells: int | None = None)
 
 def on_gpu(task: Task, kernels: Any) -> list[tuple[int, int]]:
     """All pairs of a task, if they are few and each is for a whole GPU; else none."""
-    few = task.job.pairs <= FEW_PAIRS and task.top is None
-    if not few or not task.job.pairs:
+    few_pairs = task.job.pairs <= FEW_PAIRS and task.top is None
+    if not few_pairs or not task.job.pairs:
         return []
     i, j = (x.tolist() for x in task.job.pair(np.arange(task.job.pairs)))
     pairs = list(zip(i, j, strict=True))
@@ -420,9 +420,9 @@ def pieces_of(
                 )
                 for half, columns in enumerate((n // 2, n - n // 2))
             ]
-        for columns, one in ways:
-            piece = Piece(task, (i, j), m * columns, one, execute.scores_of_pair)
-            pieces.append(piece)
+        for columns, compute_one in ways:
+            how = compute_one, execute.scores_of_pair
+            pieces.append(Piece(task, (i, j), m * columns, *how))
     return pieces
 
 
@@ -438,24 +438,24 @@ def _compute(
     """Align a long pair, or fill a half of its table on a device, and put its row into
     the result of the run; of halves, whoever fills the second one does."""
     task, (i, j) = piece.task, piece.content
-    most = lines(len(task.queries[i]), len(task.targets[j]), task.window_budget)
+    max_lines = lines(len(task.queries[i]), len(task.targets[j]), task.window_budget)
     cells = SLAB_CELLS if kernels is None else GPU_SLAB_CELLS
     saved = None if run.saved is None else run.saved.part(f"pair{i},{j}")
-    slabs = Slabs(cells, most, saved)
-    fill_one = partial(fill.fill_by_tiles, threads=threads, lines=most)
+    slabs = Slabs(cells, max_lines, saved)
+    fill_one = partial(fill.fill_by_tiles, threads=threads, lines=max_lines)
     if kernels is not None:
         fill_one = partial(fill.fill_on_gpu, kernels=kernels, threads=threads)
-    rest = piece.cells
+    remaining = piece.cells
 
-    def tell(cells: int) -> None:
+    def report_progress(cells: int) -> None:
         """Tell of each cell once, whatever is filled again; of the last one last."""
-        nonlocal rest
-        cells = min(cells, rest - 1)
-        rest -= cells
-        worker.tell(cells)
+        nonlocal remaining
+        cells = min(cells, remaining - 1)
+        remaining -= cells
+        worker.report_progress(cells)
 
     if half is None:
-        options = {"progress": tell, "slabs": slabs, "threads": threads}
+        options = {"progress": report_progress, "slabs": slabs, "threads": threads}
         result = align(pair_of(task, i, j), fill_one, task.paths, **options)
     else:
         key = id(task), i, j
@@ -463,11 +463,11 @@ def _compute(
             if key not in run.halves:
                 run.halves[key] = Halves(pair_of(task, i, j), slabs=slabs)
         with jax.default_device(device):
-            score = run.halves[key].fill(half, fill_one, tell)
+            score = run.halves[key].fill(half, fill_one, report_progress)
         result = None if score is None else PairResult(score, 0, 0)
     if result is not None:
         run.output.put(of_pair(task, (i, j), result, np.dtype(np.int32)))
-    worker.tell(rest)
+    worker.report_progress(remaining)
 
 
 def pair_of(task: Task, i: int, j: int) -> LongPair:

@@ -96,9 +96,9 @@ class Line(NamedTuple):
         """The most that a path to a cell scores which passes a row beside its cells
         ``first`` to ``last``."""
         j = np.arange(1, min(len(self.h), to.column + 1))
-        most = to.most(np, self.h[1 : len(j) + 1].astype(np.int64), j)
-        beside = most[(j < first) | (j > last)]
-        return int(beside.max(initial=MINUS_INFINITY))
+        scores = to.most(np, self.h[1 : len(j) + 1].astype(np.int64), j)
+        outside = scores[(j < first) | (j > last)]
+        return int(outside.max(initial=MINUS_INFINITY))
 
 
 class TableBlock(NamedTuple):

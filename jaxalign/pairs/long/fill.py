@@ -76,7 +76,7 @@ def fill_by_tiles(
     progress : called with the cells of each anti-diagonal of tiles, but pruned ones
     """
     rows = (LINES if lines is None else lines) if keep else 1
-    most = rows, max(1, rows // share)
+    max_lines = rows, max(1, rows // share)
     # Tiles that are wide, since each begins and ends with short diagonals; but as
     # many side by side as there are threads, and a block of few columns is divided.
     wide = TILE_COLUMNS if block.columns > TILE_COLUMNS else SMALL_TILE_COLUMNS
@@ -87,7 +87,7 @@ def fill_by_tiles(
         min(wide, bucket(block.columns, size=MIN_TILE)),
     )
     tile = tile or usual
-    state = _State(pair, block, bound, most, tile, until)
+    state = _State(pair, block, bound, max_lines, tile, until)
     across = list(range(0, block.columns, state.tile[1]))
     down = list(range(0, block.rows, state.tile[0]))
     device = default_device()
@@ -121,7 +121,7 @@ class _State:
         pair: LongPair,
         block: TableBlock,
         bound: int,
-        most: tuple[int, int],
+        max_lines: tuple[int, int],
         tile: tuple[int, int],
         until: tuple[int, int] | None,
     ):
@@ -132,8 +132,8 @@ class _State:
         across, down = range(0, block.columns, tile[1]), range(0, block.rows, tile[0])
         self.corners = {(0, j): int(block.top.h[j]) for j in across}
         self.corners |= {(i, 0): int(block.left.h[i]) for i in down}
-        self.rows = _lines(block.rows, tile[0], block.columns, most[0])
-        self.columns = _lines(block.columns, tile[1], block.rows, most[1])
+        self.rows = _lines(block.rows, tile[0], block.columns, max_lines[0])
+        self.columns = _lines(block.columns, tile[1], block.rows, max_lines[1])
         for i, line in self.rows.items():
             line.h[0], line.gap[0] = block.left.h[i], MINUS_INFINITY
         for j, line in self.columns.items():
@@ -142,9 +142,9 @@ class _State:
         self.cells = 0
 
 
-def _lines(length: int, step: int, size: int, most: int) -> dict[int, Line]:
+def _lines(length: int, step: int, size: int, limit: int) -> dict[int, Line]:
     """Room for the lines of a grid: the last one, and every so many steps one."""
-    spacing = step * max(1, -(-length // (step * most)))
+    spacing = step * max(1, -(-length // (step * limit)))
     places = [*range(spacing, length, spacing), length]
     return {
         k: Line(*(np.full(size + 1, MINUS_INFINITY, np.int32) for _ in range(2)))
@@ -176,16 +176,16 @@ def _compute(state: _State, place: tuple[int, int]) -> int:
         bottom, right = _filled(state, block)
         state.cells += rows * columns
     state.corners[i + rows, j + columns] = int(bottom.h[-1])
-    for line, new, at in ((state.row, bottom, j), (state.column, right, i)):
-        line.h[at + 1 : at + len(new.h)] = new.h[1:]
-        line.gap[at + 1 : at + len(new.gap)] = new.gap[1:]
-    for lines, number, new, at in (
+    for line, edge, at in ((state.row, bottom, j), (state.column, right, i)):
+        line.h[at + 1 : at + len(edge.h)] = edge.h[1:]
+        line.gap[at + 1 : at + len(edge.gap)] = edge.gap[1:]
+    for lines, number, edge, at in (
         (state.rows, i + rows, bottom, j),
         (state.columns, j + columns, right, i),
     ):
         if number in lines:
-            lines[number].h[at + 1 : at + len(new.h)] = new.h[1:]
-            lines[number].gap[at + 1 : at + len(new.gap)] = new.gap[1:]
+            lines[number].h[at + 1 : at + len(edge.h)] = edge.h[1:]
+            lines[number].gap[at + 1 : at + len(edge.gap)] = edge.gap[1:]
     return 0 if pruned else rows * columns
 
 
@@ -197,8 +197,8 @@ def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
     query[: block.rows] = pair.query[block.i : block.i + block.rows]
     target = np.zeros(columns, np.int32)
     target[: block.columns] = pair.target[block.j : block.j + block.columns]
-    given = narrow(pair, block)
-    filled = fill_block(pair, given, query, target, block.rows, block.columns)
+    inputs = narrow(pair, block)
+    filled = fill_block(pair, inputs, query, target, block.rows, block.columns)
     if pair.local:
         best = np.asarray(filled.row_best)[: block.rows + 1]
         i = int(best.argmax())
@@ -208,13 +208,13 @@ def _filled(state: _State, block: TableBlock) -> tuple[Line, Line]:
     right = filled.last_column, filled.last_gap
     for (h, gap), size in ((filled.bottom, block.columns), (right, block.rows)):
         h, gap = np.asarray(h)[: size + 1], np.asarray(gap)[: size + 1]
-        lines.append(widened(h, gap, given))
+        lines.append(widened(h, gap, inputs))
     return lines[0], lines[1]
 
 
 def fill_block(
     pair: LongPair,
-    given: Narrow,
+    inputs: Narrow,
     query: np.ndarray,
     target: np.ndarray,
     m: int | np.int32,
@@ -229,12 +229,12 @@ def fill_block(
     def padded(line: Line, size: int) -> Any:  # what lies behind does not matter
         return (np.resize(x, size + 1) if len(x) <= size else x for x in line)
 
-    top = wavefront.Top(*padded(given.top, len(target)))
-    left = tuple(padded(given.left, len(query)))
+    top = wavefront.Top(*padded(inputs.top, len(target)))
+    left = tuple(padded(inputs.left, len(query)))
     fused = first_device().platform == "cpu"
     return fill_strip(
-        query, target, m, n, 0, top, given.problem, m + n + 1 if fused else None, codes,
-        left, local=pair.local, fused=fused,
+        query, target, m, n, 0, top, inputs.problem, m + n + 1 if fused else None,
+        codes, left, local=pair.local, fused=fused,
     )  # fmt: skip
 
 
@@ -293,9 +293,9 @@ def _most_beside(
 ) -> jax.Array:
     h = arrays[number, 0]
     j = 1 + jnp.arange(h.shape[0], dtype=jnp.int32)
-    beside = ((j < first) | (j > last)) & (j <= to.column)
-    beside &= h > MINUS_INFINITY // 2
-    return jnp.where(beside, to.most(jnp, h, j), MINUS_INFINITY).max()
+    outside = ((j < first) | (j > last)) & (j <= to.column)
+    outside &= h > MINUS_INFINITY // 2
+    return jnp.where(outside, to.most(jnp, h, j), MINUS_INFINITY).max()
 
 
 def fill_on_gpu(
@@ -379,7 +379,7 @@ def sizes_of(
         costs = pair.scores, pair.open, pair.extend
         packed = kernels.long_fits_packed(*costs, pair.m + pair.n, shape)
     bands, chunks = kernels.long_sizes(block.rows, block.columns, rows, steps, packed)
-    most = kernels.long_sizes(*room, rows, steps, packed)
+    largest = kernels.long_sizes(*room, rows, steps, packed)
     band_rows = rows * 32 * (2 if packed else 1)
     if large:
         band_step = -(-bands // FEW_LINES)
@@ -388,8 +388,8 @@ def sizes_of(
         band_step, capture = max(1, LINE_ROWS // band_rows), LINE_COLUMNS
     if not keep:
         band_step, capture = bands, block.columns
-    room_bands = -(-bands // 4) * 4 if large else bucket(most[0], size=4)
-    room_chunks = chunks if large else bucket(most[1], size=4)
+    room_bands = -(-bands // 4) * 4 if large else bucket(largest[0], size=4)
+    room_chunks = chunks if large else bucket(largest[1], size=4)
     columns = block.columns if large else room_chunks * steps * 4
     shape = kernels.LongFill(
         rows,

@@ -107,23 +107,23 @@ def fill_lanes(
     scores : int8 (A, A)
     """
     rows, half = query.shape[0], top[0].shape[0] // 2
-    beside = jnp.zeros(half, query.dtype)
-    letters = jnp.concatenate([beside, query, beside])[::-1]
+    padding = jnp.zeros(half, query.dtype)
+    letters = jnp.concatenate([padding, query, padding])[::-1]
     by_lane = [tuple(x[parity::2] for x in top) for parity in (0, 1)]
     by_row = scores[letters].T
-    given = _BandInputs(tuple(by_lane), by_row, target, gaps, match)
+    inputs = _BandInputs(tuple(by_lane), by_row, target, gaps, match)
     minus = jnp.full(half, neg_inf(top[0].dtype), top[0].dtype)
     start = (_Lanes(minus, minus, minus, minus),) * 2
     codes = jnp.zeros((rows + half + 1, 2 * half), jnp.uint8)
     run = one_function(partial(_steps, rows=rows, fused=fused), fused)
-    (odd, even), codes = run(start, codes, given, count + half)
+    (odd, even), codes = run(start, codes, inputs, count + half)
     return codes, odd.best[0], even.best[-1]
 
 
 def _steps(
     start: tuple,
     codes: jax.Array,
-    given: _BandInputs,
+    inputs: _BandInputs,
     count: jax.Array,
     *,
     rows: int,
@@ -134,9 +134,10 @@ def _steps(
     half = start[0].h.shape[0]
     minus = lax.full((half,), neg_inf(start[0].h.dtype), start[0].h.dtype)
     k = lax.iota(jnp.int32, half)
-    gaps = Gaps(*(lax.broadcast(g, (half,)) for g in given.gaps))
-    alone = partial(one_function, enabled=fused)
-    cells = alone(partial(_cells, gaps=gaps, match=lax.broadcast(given.match, (half,))))
+    gaps = Gaps(*(lax.broadcast(g, (half,)) for g in inputs.gaps))
+    as_function = partial(one_function, enabled=fused)
+    match = lax.broadcast(inputs.match, (half,))
+    cells = as_function(partial(_cells, gaps=gaps, match=match))
 
     def step(s: jax.Array, state: tuple):
         (odd, even), codes = state
@@ -144,18 +145,20 @@ def _steps(
         first = jnp.int32(rows + half) - s
         by_letter = [
             lax.dynamic_slice_in_dim(row, first, half)
-            for row in (lax.index_in_dim(given.scores, a, keepdims=False)
-                        for a in range(given.scores.shape[0]))
+            for row in (lax.index_in_dim(inputs.scores, a, keepdims=False)
+                        for a in range(inputs.scores.shape[0]))
         ]  # fmt: skip
         left = [lax.concatenate([minus[:1], x[:-1]], 0) for x in (even.h, even.f)]
         up = even.h, even.e
-        text = lax.dynamic_slice_in_dim(given.target, s, half)
-        new_odd, code = cells(odd, up, tuple(left), i, by_letter, text, given.top[0])
+        text = lax.dynamic_slice_in_dim(inputs.target, s, half)
+        new_odd, code = cells(odd, up, tuple(left), i, by_letter, text, inputs.top[0])
         up = [lax.concatenate([x[1:], minus[:1]], 0) for x in (new_odd.h, new_odd.e)]
         left = new_odd.h, new_odd.f
-        text = lax.dynamic_slice_in_dim(given.target, s + 1, half)
-        new_even, more = cells(even, tuple(up), left, i, by_letter, text, given.top[1])
-        row = lax.concatenate([code, more], 0)
+        text = lax.dynamic_slice_in_dim(inputs.target, s + 1, half)
+        new_even, code_even = cells(
+            even, tuple(up), left, i, by_letter, text, inputs.top[1]
+        )
+        row = lax.concatenate([code, code_even], 0)
         return (new_odd, new_even), matrix_rows.put_row(codes, row, s)
 
     return lax.fori_loop(0, count, step, (start, codes))
@@ -175,14 +178,14 @@ def _cells(
 ):
     """New cells of lanes, and their directions."""
     s = matrix_rows.by_code(by_letter, text).astype(i.dtype)
-    given = i == lax.full_like(i, 0)
+    on_border = i == lax.full_like(i, 0)
     e = recurrence.gap(up[1], up[0], gaps)
     f = recurrence.gap(left[1], left[0], gaps)
     h = recurrence.best(lanes.h, s, e, f, False)
     cell = recurrence.compared(h, e, f, lanes.h + s, up[1], left[1], gaps, gaps, None)
     code = directions.nibble(cell, False, jnp.uint8)
-    h, e = lax.select(given, top[0], h), lax.select(given, top[1], e)
-    f = lax.select(given, lax.full_like(f, neg_inf(f.dtype)), f)
+    h, e = lax.select(on_border, top[0], h), lax.select(on_border, top[1], e)
+    f = lax.select(on_border, lax.full_like(f, neg_inf(f.dtype)), f)
     return _Lanes(h, e, f, lax.max(lanes.best, h - i * match)), code
 
 
@@ -207,14 +210,14 @@ def walk_to_border(
 ):
     """The ``walk.walk`` from one cell, in a gap or not, to row 0 or column 0."""
     steps = jnp.full((longest, 1), walk.DONE, jnp.uint8)
-    begin = walk.start(i[None], j[None], steps)._replace(move=move[None])
+    initial = walk.start(i[None], j[None], steps)._replace(move=move[None])
     always = jnp.ones((), bool)
 
     def same_at(i: jax.Array, _: jax.Array):
         return i < 0
 
     rules = walk.WalkBorders(always, always, jnp.int32(-1))
-    return walk.walk(begin, nibble_at, same_at, rules)
+    return walk.walk(initial, nibble_at, same_at, rules)
 
 
 class WalkPlace(NamedTuple):
@@ -269,9 +272,9 @@ class Bands:
         self.threads, self.device = min(threads, MOST_AHEAD), default_device()
         self.match = max(int(pair.scores.max(initial=0)), 0)
         self.lines = {grid.block.i: grid.block.top, **grid.rows}
-        few = pair.scores.shape[1] <= MAX_SELECT_CODES
-        self.fits = few and pair.problem.scores.dtype == np.int8
-        self.ahead: Generator | None = None
+        few_codes = pair.scores.shape[1] <= MAX_SELECT_CODES
+        self.fits = few_codes and pair.problem.scores.dtype == np.int8
+        self.prefetch: Generator | None = None
         self.place = WalkPlace(0, 0, 0)
         # That of the last band which was filled ahead. If that proved nothing, the walk
         # goes there alone.
@@ -282,35 +285,35 @@ class Bands:
         one."""
         if not self.fits:
             return None
-        self.place, most = place, place.reach or ROWS
+        self.place, limit = place, place.reach or ROWS
         if self.threads > 1 and place.i <= self.line:
             band = self._next(place)
-            new = None if band is None else self._walk(place, band, pieces)
-            if new is not None:
-                return new._replace(reach=ROWS)
-            most = most if band is None else band.rows // 2
+            next_place = None if band is None else self._walk(place, band, pieces)
+            if next_place is not None:
+                return next_place._replace(reach=ROWS)
+            limit = limit if band is None else band.rows // 2
         least = self.line if self.line < place.i else self.grid.block.i
-        while (i := self._line_above(place.i, most, least)) is not None:
-            new = self._to_line(place, i, pieces)
-            if new is not None:
-                return new._replace(reach=min(2 * most, ROWS))
-            most = (place.i - i) // 2
+        while (i := self._line_above(place.i, limit, least)) is not None:
+            next_place = self._to_line(place, i, pieces)
+            if next_place is not None:
+                return next_place._replace(reach=min(2 * limit, ROWS))
+            limit = (place.i - i) // 2
         return None
 
     def close(self) -> None:
         """Drop the bands that are filled ahead."""
-        if self.ahead is not None:
-            self.ahead.close()
-        self.ahead = None
+        if self.prefetch is not None:
+            self.prefetch.close()
+        self.prefetch = None
 
-    def _line_above(self, i: int, most: int, least: int) -> int | None:
-        return min((k for k in self.lines if least <= k < i <= k + most), default=None)
+    def _line_above(self, i: int, reach: int, least: int) -> int | None:
+        return min((k for k in self.lines if least <= k < i <= k + reach), default=None)
 
     def _next(self, place: WalkPlace) -> FilledBand | None:
         """The band above a place, filled ahead, if there is one."""
         for _ in range(2):
-            self.ahead = self.ahead or self._filled_ahead(place.i)
-            self.line, band = next(self.ahead, (place.i, None))
+            self.prefetch = self.prefetch or self._filled_ahead(place.i)
+            self.line, band = next(self.prefetch, (place.i, None))
             if band is not None and band.holds(place):
                 return band
             if band is None and self.line < place.i:  # it has no room

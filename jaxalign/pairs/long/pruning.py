@@ -65,8 +65,8 @@ def _mixed(words: np.ndarray) -> np.ndarray:
 def _sample(pair: LongPair, size: int, codes: np.ndarray):
     """Hashes of some words, the same of both sequences, and their places."""
     words = _hashes(codes, size)
-    most = min(2**32 - 1, 2**32 * MOST_WORDS // max(pair.m, pair.n, 1))
-    places = np.flatnonzero(words <= np.uint32(most))
+    limit = min(2**32 - 1, 2**32 * MOST_WORDS // max(pair.m, pair.n, 1))
+    places = np.flatnonzero(words <= np.uint32(limit))
     return words[places], places
 
 
@@ -83,9 +83,9 @@ def _once(words: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Words that have one place, sorted, and their places."""
     order = np.argsort(words)
     words, places = words[order], places[order]
-    new = np.ones(len(words) + 1, bool)
-    new[1:-1] = words[1:] != words[:-1]
-    once = new[1:] & new[:-1]
+    starts = np.ones(len(words) + 1, bool)
+    starts[1:-1] = words[1:] != words[:-1]
+    once = starts[1:] & starts[:-1]
     return words[once], places[once]
 
 
@@ -128,8 +128,8 @@ def _without_detours(pair: LongPair, i: np.ndarray, j: np.ndarray, size: int):
         steps = cost(np.diff(diagonals))
         around = cost(diagonals[2:] - diagonals[:-2])
         surplus = gains - (steps[:-1] + steps[1:] - around)
-        others = np.concatenate([[0], np.minimum(surplus, 0), [0]])
-        worth = (surplus >= 0) | (surplus > np.minimum(others[:-2], others[2:]))
+        neighbours = np.concatenate([[0], np.minimum(surplus, 0), [0]])
+        worth = (surplus >= 0) | (surplus > np.minimum(neighbours[:-2], neighbours[2:]))
         if worth.all():
             break
         members = np.repeat(worth, runs[:, 4])
@@ -148,11 +148,11 @@ def _rising(places: np.ndarray) -> np.ndarray:
         else:
             lengths.append(bisect_left(least, place))
             least[lengths[-1]] = place
-    members, wanted = [], len(least) - 1
+    members, rank = [], len(least) - 1
     for k in range(len(lengths) - 1, -1, -1):
-        if lengths[k] == wanted:
+        if lengths[k] == rank:
             members.append(k)
-            wanted -= 1
+            rank -= 1
     return np.array(members[::-1], np.int64)
 
 
@@ -233,14 +233,14 @@ def rest(
     """
     k, h = until or (pair.m, pair.n)
     rows, columns = k - np.asarray(i, np.int64), h - np.asarray(j, np.int64)
-    most = np.minimum(
+    gain = np.minimum(
         pair.most_of_query[i] - pair.most_of_query[k],
         pair.most_of_target[j] - pair.most_of_target[h],
     )
     query, target = end_costs(pair, until)
     cost = query * np.maximum(rows - columns, 0)
     cost = cost + target * np.maximum(columns - rows, 0)
-    return most - cost
+    return gain - cost
 
 
 def end_costs(pair: LongPair, until: tuple[int, int] | None = None) -> tuple[int, int]:

@@ -54,19 +54,19 @@ class BoundTable:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Pairs to be aligned next, and what is left behind them.
+    """Pairs to be aligned next, and how many others may pass.
 
     Attributes
     ----------
     query, column : int64 (pairs,)
         Column of ``BoundTable.counts``.
-    left : int64 (queries,)
+    remaining : int64 (queries,)
         Other pairs of each query whose bound is not below its bar.
     """
 
     query: np.ndarray
     column: np.ndarray
-    left: np.ndarray
+    remaining: np.ndarray
 
 
 def bound_table(task: Task, kind: str) -> BoundTable:
@@ -129,24 +129,24 @@ def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
     from jaxalign.words import cpu
     from jaxalign.words.match_vectors import query_letters
 
-    rows, most = by_length(task.queries.lengths), proof.MAX_QUERIES
+    rows, limit = by_length(task.queries.lengths), proof.MAX_QUERIES
     alphabet, groups = task.scoring.alphabet, []
-    for at in range(0, len(rows), most):
-        some = rows[at : at + most]
-        groups.append((some, query_letters(task.queries, some, alphabet.size)))
+    for at in range(0, len(rows), limit):
+        group = rows[at : at + limit]
+        groups.append((group, query_letters(task.queries, group, alphabet.size)))
 
     def count(targets: np.ndarray, out: np.ndarray) -> None:
-        for some, letters in groups:
-            sides = letters, slice(0, len(some)), task.targets, targets
-            out[some] = cpu.lcs_block(*sides, alphabet)
+        for group, letters in groups:
+            sides = letters, slice(0, len(group)), task.targets, targets
+            out[group] = cpu.lcs_block(*sides, alphabet)
 
     return count
 
 
 def candidates(
-    table: BoundTable, bars: np.ndarray, places: np.ndarray, most: int
+    table: BoundTable, bars: np.ndarray, places: np.ndarray, limit: int
 ) -> Candidates:
-    """The best candidates of each query, ``most`` of them at most.
+    """The best candidates of each query, ``limit`` of them at most.
 
     Parameters
     ----------
@@ -155,12 +155,14 @@ def candidates(
     places : int64 (queries,)
         Targets of the block before this one may have the same identity and be nearer,
         because they come first; 0 where none of the block is.
-    most : int
+    limit : int
     """
     count = len(bars)
     higher, equal = _least_counts(table.least, bars)
-    some = partial(_some, table, higher, equal, places, most)
-    results = in_threads(some, range(0, count, ROWS_AT_ONCE), table.task.threads)
+    candidates_of = partial(_some, table, higher, equal, places, limit)
+    results = in_threads(
+        candidates_of, range(0, count, ROWS_AT_ONCE), table.task.threads
+    )
     none = np.zeros(0, np.int64)
     sides = zip((none, none, none), *results, strict=True)
     return Candidates(*(np.concatenate(side) for side in sides))
@@ -171,21 +173,21 @@ def _some(
     higher: np.ndarray,
     equal: np.ndarray,
     places: np.ndarray,
-    most: int,
+    limit: int,
     first: int,
 ):
     """``Candidates`` of some queries, as a tuple."""
-    rows, columns, left = [], [], []
+    rows, columns, remaining = [], [], []
     for query in range(first, min(first + ROWS_AT_ONCE, len(places))):
-        chosen = _reaching(
+        selection = _reaching(
             table, higher[query], equal[query], int(places[query]), query
         )
-        left.append(max(len(chosen) - most, 0))
-        if left[-1]:
-            chosen = _largest(table, query, chosen, most)
-        rows.append(np.full(len(chosen), query, np.int64))
-        columns.append(chosen)
-    return np.concatenate(rows), np.concatenate(columns), np.array(left, np.int64)
+        remaining.append(max(len(selection) - limit, 0))
+        if remaining[-1]:
+            selection = _largest(table, query, selection, limit)
+        rows.append(np.full(len(selection), query, np.int64))
+        columns.append(selection)
+    return np.concatenate(rows), np.concatenate(columns), np.array(remaining, np.int64)
 
 
 def _reaching(
@@ -193,23 +195,23 @@ def _reaching(
 ) -> np.ndarray:
     """Columns whose bound is above the bar of a query, or at it and before a place."""
     counts = table.counts[query]
-    most = np.iinfo(counts.dtype).max
-    least = np.minimum(higher, most).astype(counts.dtype)
+    largest = np.iinfo(counts.dtype).max
+    least = np.minimum(higher, largest).astype(counts.dtype)
     mask = counts >= np.repeat(least, table.repeats)
     if place > 0:
-        least = np.minimum(equal, most).astype(counts.dtype)
+        least = np.minimum(equal, largest).astype(counts.dtype)
         ties = (counts == np.repeat(least, table.repeats)) & (table.order < place)
         mask |= ties & np.repeat(equal < higher, table.repeats)
     return np.flatnonzero(mask)
 
 
-def _largest(table: BoundTable, query: int, columns: np.ndarray, most: int):
+def _largest(table: BoundTable, query: int, columns: np.ndarray, limit: int):
     """Those of some columns with the largest bounds."""
     below = np.repeat(table.least[query], table.repeats)[columns]
     bounds = table.counts[query, columns] / below
     # Among about equal ones the first of the block, since it would win a tie.
     rank = TIE_BREAK * table.order[columns] / len(table.order) - bounds
-    return np.sort(columns[np.argpartition(rank, most - 1)[:most]])
+    return np.sort(columns[np.argpartition(rank, limit - 1)[:limit]])
 
 
 def _least_counts(least: np.ndarray, bars: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

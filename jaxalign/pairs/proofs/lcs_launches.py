@@ -86,12 +86,12 @@ class LcsLaunches:
             if device not in self.letters:
                 task = self.task
                 with jax.default_device(device):
-                    some = [
+                    sides = [
                         device_job.letters_of(x, task.whole_codes)
                         for x in (task.queries, task.targets)
                     ]
                 self.letters[device] = [
-                    (jax.device_put(codes, device), begin) for codes, begin in some
+                    (jax.device_put(codes, device), start) for codes, start in sides
                 ]
             return self.letters[device]
 
@@ -112,8 +112,8 @@ class LcsLaunches:
         layout = partial(kernels.target_blocks, padding=padding, room=room)
         counts = stored(kernels.subsequence_counts, COUNTS)
 
-        def prepare_one(one: tuple[int, Device]) -> None:
-            longest, device = one
+        def prepare_one(arguments: tuple[int, Device]) -> None:
+            longest, device = arguments
             (codes, _), _ = self.codes(device)
             blocks = jax.eval_shape(layout, codes, columns, columns)
             options = {"words": kernels.query_words(longest), "padding": padding}
@@ -139,11 +139,11 @@ class LcsLaunches:
         bound : ``model.identity.IdentityBound``
         """
         device = device or jax.devices()[0]
-        given = rows, columns, met, bound, device, swapped
+        arguments = rows, columns, met, bound, device, swapped
         subject = f"common subsequences of {job_words(self.task)}"
         with programs.explained(subject, device):
             try:
-                return self._candidates(*given)
+                return self._candidates(*arguments)
             except RuntimeFailure as error:
                 small = self.sizes.queries <= NARROW.queries
                 if small or not programs.out_of_memory(error):
@@ -151,12 +151,15 @@ class LcsLaunches:
             # Launches that take less memory
             narrow, pieces = replace(self, sizes=NARROW), []
             for i in range(0, len(rows), NARROW.queries):
-                some, own = rows[i : i + NARROW.queries], met[i : i + NARROW.queries]
+                queries = rows[i : i + NARROW.queries]
+                met_rows = met[i : i + NARROW.queries]
                 for j in range(0, len(columns), NARROW.targets):
-                    others = columns[j : j + NARROW.targets]
-                    first = np.clip(own - j, 0, len(others))
-                    few = narrow._candidates(some, others, first, *given[3:])
-                    pieces.append((few.row + i, few.column + j, few.value))
+                    targets = columns[j : j + NARROW.targets]
+                    first = np.clip(met_rows - j, 0, len(targets))
+                    passing = narrow._candidates(
+                        queries, targets, first, *arguments[3:]
+                    )
+                    pieces.append((passing.row + i, passing.column + j, passing.value))
             sides = zip(*pieces, strict=True)
             return gpu.FewPairs(*(np.concatenate(side) for side in sides))
 
@@ -172,8 +175,8 @@ class LcsLaunches:
         m, n = sides[0].lengths[rows], sides[1].lengths[columns]
         with jax.default_device(device):
             lcs = _launch(self, sides, codes, rows, columns)
-            near = _near_of(task, lcs, m, n, met, bound)
-            return gpu.chosen(near, lcs.shape, self.sizes.pairs)
+            search = _near_of(task, lcs, m, n, met, bound)
+            return gpu.chosen(search, lcs.shape, self.sizes.pairs)
 
     def counted(
         self, queries: np.ndarray, targets: np.ndarray, device: Device | None = None
@@ -225,10 +228,10 @@ def _near_of(
 ):  # fmt: skip
     """``_near`` of a launch of lengths m and n, which takes ``size`` and ``start``."""
     met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
-    both = halves(m, bound, lcs.shape[0]), halves(n, bound, lcs.shape[1])
+    sides = halves(m, bound, lcs.shape[0]), halves(n, bound, lcs.shape[1])
     least = np.float32(bound.cut), task.filters.thresholds
     static = {"filters": task.filters.form, "join": bound.sides(m[:1], n[:1])[2]}
-    return partial(_near, lcs, *both, met, *least, **static)
+    return partial(_near, lcs, *sides, met, *least, **static)
 
 
 def outlined(launches: LcsLaunches) -> None:
@@ -247,8 +250,8 @@ def outlined(launches: LcsLaunches) -> None:
         column = np.arange(1)
         lcs = _launch(launches, sides, codes, row, column)
         m, n = lengths[row], task.targets.lengths[column]
-        near = _near_of(task, lcs, m, n, column, bound)
-        near(size=launches.sizes.pairs, start=np.int32(0))
+        search = _near_of(task, lcs, m, n, column, bound)
+        search(size=launches.sizes.pairs, start=np.int32(0))
 
 
 def _taken(launches: LcsLaunches) -> np.ndarray:
@@ -261,9 +264,9 @@ def halves(lengths: np.ndarray, bound: IdentityBound, room: int) -> np.ndarray:
     """float32 (3, room): lengths, and the denominator's halves if these are the
     queries' and the targets' (``IdentityBound.sides``)."""
     rows = lengths, *bound.sides(lengths, lengths)[:2]
-    some = np.zeros((len(rows), room), np.float32)
-    some[:, : len(lengths)] = rows
-    return some
+    padded = np.zeros((len(rows), room), np.float32)
+    padded[:, : len(lengths)] = rows
+    return padded
 
 
 @program(("filters", "join", "size"))

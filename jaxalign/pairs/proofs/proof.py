@@ -55,7 +55,7 @@ class Survivors:
     i: np.ndarray
     j: np.ndarray
     excluded: dict[str, int] = field(default_factory=dict)
-    most: np.ndarray | None = None
+    max_identities: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,12 +121,12 @@ class Proofs:
         """The queries in that order, some at a time, as an LCS reads them."""
         from jaxalign.words.match_vectors import query_letters
 
-        task, most = self.task, MAX_QUERIES
+        task, size = self.task, MAX_QUERIES
         padding = task.scoring.alphabet.size
-        starts = range(0, len(self.order), most)
-        groups = [self.order[at : at + most] for at in starts]
-        some = (query_letters(task.queries, x, padding) for x in groups)
-        return list(some)
+        starts = range(0, len(self.order), size)
+        groups = [self.order[at : at + size] for at in starts]
+        vectors = (query_letters(task.queries, x, padding) for x in groups)
+        return list(vectors)
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -151,14 +151,14 @@ def proofs_of(task: Task) -> Proofs | None:
     if bound is None:
         return Proofs(task, bound, False)
     named, cells = task.implementation, task.job.total
-    few = cells < (LEAST_CELLS_ZIPPED if task.kind == "zip" else LEAST_CELLS)
-    alone = named == "rows" or by_rows.seems_small(task)
-    if alone or (named is None and few and not by_rows.may_have_gpu()):
+    small = cells < (LEAST_CELLS_ZIPPED if task.kind == "zip" else LEAST_CELLS)
+    rows_only = named == "rows" or by_rows.seems_small(task)
+    if rows_only or (named is None and small and not by_rows.may_have_gpu()):
         return _by_rows(task, bound)
     from jaxalign.pairs import compiled
 
     launches = compiled.lcs_launches(task)
-    if named is None and few and launches is None:
+    if named is None and small and launches is None:
         return _by_rows(task, bound)
     lcs = bool(named) or not launches or cells >= LEAST_CELLS_OF_A_GPU
     return Proofs(task, bound, lcs, launches if lcs else None)
@@ -182,13 +182,13 @@ def excluded_pairs(
     last : the proof that excludes all others that are not kept; None: there is none
     survivors : pairs that no proof excludes
     """
-    left, counts = job.pairs, {}
+    remaining, counts = job.pairs, {}
     tested: list[LengthTest] = []
     for name, test in tests.items():
         tested.append(test)
         after = _count(job, tested)
-        counts[name], left = left - after, after
-    return counts if last is None else counts | {last: left - survivors}
+        counts[name], remaining = remaining - after, after
+    return counts if last is None else counts | {last: remaining - survivors}
 
 
 def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
@@ -208,18 +208,18 @@ def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
         return total
     # A query meets those after it alone, and itself or not.
     square = passes(*np.broadcast_arrays(rows[:, None], rows[None]))
-    own = int(m_counts @ square.diagonal())
+    self_pairs = int(m_counts @ square.diagonal())
     if (square == square.T).all():
         every = int(m_counts @ (square.astype(float) @ m_counts.astype(float)))
-        before = (every - own) // 2
+        before = (every - self_pairs) // 2
     else:
         # Pairs (i, j), j < i, of some queries whose lengths pass
         before = 0
         for first in range(0, len(of_query), ROWS):
             i = of_query[first : first + ROWS]
-            some = square[np.ix_(i, of_query[: first + ROWS])]
-            before += int(np.count_nonzero(np.tril(some, first - 1)))
-    return total - before - (0 if job.include_self else own)
+            passing = square[np.ix_(i, of_query[: first + ROWS])]
+            before += int(np.count_nonzero(np.tril(passing, first - 1)))
+    return total - before - (0 if job.include_self else self_pairs)
 
 
 def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -236,9 +236,9 @@ def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def classes_of(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(distinct lengths, which of them each is) of lengths that fall."""
-    new = np.ones(len(lengths), bool)
-    new[1:] = lengths[1:] != lengths[:-1]
-    return lengths[new], np.cumsum(new) - 1
+    starts = np.ones(len(lengths), bool)
+    starts[1:] = lengths[1:] != lengths[:-1]
+    return lengths[starts], np.cumsum(starts) - 1
 
 
 def near(
@@ -312,38 +312,38 @@ class _Sides(NamedTuple):
     """The two sides of a task, longest first."""
 
     queries: np.ndarray
-    own: int  # of the queries, the first: they are targets too
-    others: np.ndarray  # the other targets
-    long: int  # queries, and others, that a kernel cannot take
-    beyond: int
+    shared: int  # queries, the first, that are targets too
+    other_targets: np.ndarray
+    long: int  # queries that a kernel cannot take …
+    beyond: int  # … and other targets
 
 
 def _sides(proofs: Proofs) -> _Sides:
     job, queries, launches = proofs.task.job, proofs.order, proofs.launches
-    own = len(queries) if proofs.task.kind == "all" else 0
-    others = by_length(job.target_lengths[own:]) + own
+    shared = len(queries) if proofs.task.kind == "all" else 0
+    other_targets = by_length(job.target_lengths[shared:]) + shared
     if launches is None:
-        return _Sides(queries, own, others, len(queries), len(others))
+        return _Sides(queries, shared, other_targets, len(queries), len(other_targets))
     # A kernel has the shorter sequence in registers.
     long = int(np.count_nonzero(job.query_lengths > launches.longest))
-    beyond = int(np.count_nonzero(job.target_lengths[others] > launches.longest))
-    return _Sides(queries, own, others, long, beyond)
+    beyond = int(np.count_nonzero(job.target_lengths[other_targets] > launches.longest))
+    return _Sides(queries, shared, other_targets, long, beyond)
 
 
 def _blocks_of_gpu(proofs: Proofs) -> Iterator[LaunchBlock]:
     """The pairs of a task, each once, but those of two long sequences."""
     job, launches = proofs.task.job, proofs.launches
-    queries, own, others, long, beyond = _sides(proofs)
+    queries, shared, other_targets, long, beyond = _sides(proofs)
     count, size = launches.query_count, launches.targets
     for places in _pieces(np.arange(long, len(queries)), count):
         rows = queries[places]
-        for columns in _pieces(queries[: min(own, int(places[-1]) + 1)], size):
+        for columns in _pieces(queries[: min(shared, int(places[-1]) + 1)], size):
             met = np.clip(places + bool(job.include_self), 0, len(columns))
             yield LaunchBlock(rows, columns, met)
             places = places - len(columns)
-        for columns in _pieces(others, size):
+        for columns in _pieces(other_targets, size):
             yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)))
-    for rows in _pieces(others[beyond:], count):
+    for rows in _pieces(other_targets[beyond:], count):
         for columns in _pieces(queries[:long], size):
             yield LaunchBlock(rows, columns, np.full(len(rows), len(columns)), True)
 
@@ -351,15 +351,15 @@ def _blocks_of_gpu(proofs: Proofs) -> Iterator[LaunchBlock]:
 def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
     """The pairs of a task, each once; where there is a GPU, of two long sequences."""
     lengths = proofs.task.job.target_lengths
-    queries, own, others, long, beyond = _sides(proofs)
+    queries, shared, other_targets, long, beyond = _sides(proofs)
     for first in range(0, long, MAX_QUERIES):
         last = min(first + MAX_QUERIES, long)
         least = 1
         if proofs.by_rows:  # calls of NumPy for few pairs take longer than these
             least = min(STEP_PAIRS // max(last - first, 1), MAX_TARGETS_BY_ROWS)
-        for at, targets in _runs(queries[: min(own, last)], lengths, least):
+        for at, targets in _runs(queries[: min(shared, last)], lengths, least):
             yield TargetBlock(targets, max(first, at), last, at)
-        for _, targets in _runs(others[:beyond], lengths, least):
+        for _, targets in _runs(other_targets[:beyond], lengths, least):
             yield TargetBlock(targets, first, last)
 
 
@@ -385,18 +385,19 @@ def _look_at_block(proofs: Proofs, block: TargetBlock, _device: object) -> Pairs
         return _look_by_length_classes(proofs, block)
     job, t = proofs.task.job, block.targets[None]
     q = proofs.order[block.first : block.last, None]
-    wanted = np.arange(t.size)[None] < _met(job, block)[:, None]
+    mask = np.arange(t.size)[None] < _met(job, block)[:, None]
     i, j = np.minimum(q, t), np.maximum(q, t)
     m, n = job.query_lengths[i], job.target_lengths[j]
-    wanted &= proofs.may_pass(m, n)
-    rows, most = np.asarray(wanted.any(axis=1)), np.minimum(m, n)
+    mask &= proofs.may_pass(m, n)
+    rows, identities = np.asarray(mask.any(axis=1)), np.minimum(m, n)
     if _counted_on_cpu(proofs) and rows.any():
-        some = _reach(rows)
-        most[some] = _lcs_on_cpu(proofs, block, some)
-        passing = proofs.by_subsequence(most[some], m[some], n[some]) & wanted[some]
-        wanted = np.zeros_like(wanted)
-        wanted[some] = passing
-    return i[wanted], j[wanted], most[wanted]
+        reach = _reach(rows)
+        identities[reach] = _lcs_on_cpu(proofs, block, reach)
+        passing = proofs.by_subsequence(identities[reach], m[reach], n[reach])
+        passing = passing & mask[reach]
+        mask = np.zeros_like(mask)
+        mask[reach] = passing
+    return i[mask], j[mask], identities[mask]
 
 
 def _counted_on_cpu(proofs: Proofs) -> bool:
@@ -414,20 +415,20 @@ def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
     rows = np.asarray(may.any(axis=1))[of_query]
     if not rows.any():
         return q[:0], q[:0], q[:0]
-    some, least = _reach(rows), np.zeros(may.shape, np.int64)
+    reach, least = _reach(rows), np.zeros(may.shape, np.int64)
     if _counted_on_cpu(proofs):
-        most = _lcs_on_cpu(proofs, block, some)
+        identities = _lcs_on_cpu(proofs, block, reach)
         least = proofs.least_count(m[:, None], n[None])
     else:
-        most = np.minimum(m[of_query[some], None], n[None, of_target])
+        identities = np.minimum(m[of_query[reach], None], n[None, of_target])
     least = np.where(may, least, NEVER)
-    rows, columns = near(most, least, of_query[some], of_target)
-    met = columns < _met(job, block)[rows + some.start]
+    rows, columns = near(identities, least, of_query[reach], of_target)
+    met = columns < _met(job, block)[rows + reach.start]
     rows, columns = rows[met], columns[met]
-    i, j = q[rows + some.start], block.targets[columns]
+    i, j = q[rows + reach.start], block.targets[columns]
     if block.place is not None:
         i, j = np.minimum(i, j), np.maximum(i, j)
-    return i, j, most[rows, columns]
+    return i, j, identities[rows, columns]
 
 
 def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
@@ -479,15 +480,15 @@ def _lcs_on_cpu(proofs: Proofs, block: TargetBlock, rows: slice) -> np.ndarray:
     task, targets = proofs.task, block.targets
     alphabet = task.scoring.alphabet
     if proofs.by_rows:
-        some = proofs.order[block.first : block.last][rows]
-        return lcs_block(task.queries, some, task.targets, targets, alphabet)
+        selection = proofs.order[block.first : block.last][rows]
+        return lcs_block(task.queries, selection, task.targets, targets, alphabet)
     from jaxalign.words import cpu
 
     group = block.first // MAX_QUERIES
     first = block.first - group * MAX_QUERIES
-    some = slice(first + rows.start, first + rows.stop)
+    selection = slice(first + rows.start, first + rows.stop)
     letters = proofs.letters[group]
-    return cpu.lcs_block(letters, some, task.targets, targets, alphabet)
+    return cpu.lcs_block(letters, selection, task.targets, targets, alphabet)
 
 
 def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
@@ -496,24 +497,26 @@ def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
 
     task = proofs.task
     m, n = task.job.query_lengths[pairs], task.job.target_lengths[pairs]
-    wanted, most = proofs.may_pass(m, n), np.minimum(m, n)
-    if proofs.lcs and wanted.any():
-        few = pairs[wanted]
+    mask, identities = proofs.may_pass(m, n), np.minimum(m, n)
+    if proofs.lcs and mask.any():
+        candidates = pairs[mask]
         alphabet = task.scoring.alphabet
-        lcs = cpu.lcs_zipped(task.queries, task.targets, few, few, alphabet)
-        most[wanted] = lcs
-        wanted[wanted] = proofs.by_subsequence(lcs, m[wanted], n[wanted])
-    return pairs[wanted], pairs[wanted], most[wanted]
+        lcs = cpu.lcs_zipped(
+            task.queries, task.targets, candidates, candidates, alphabet
+        )
+        identities[mask] = lcs
+        mask[mask] = proofs.by_subsequence(lcs, m[mask], n[mask])
+    return pairs[mask], pairs[mask], identities[mask]
 
 
 def block_size(lengths: np.ndarray, at: int) -> int:
     """How many of some targets, longest first, are lanes of an LCS from place ``at``
     on: fewer where the others are much shorter than the first."""
-    few, many = LCS_LANES
+    narrow, wide = LCS_LANES
     if lengths[at] <= SHORT:
         return SHORT_LANES
-    last = lengths[min(at + many, len(lengths)) - 1]
-    return many if lengths[at] <= MAX_SPREAD * last else few
+    last = lengths[min(at + wide, len(lengths)) - 1]
+    return wide if lengths[at] <= MAX_SPREAD * last else narrow
 
 
 # Cells of the pairs left, of all: beyond, a sweep of all takes less than the pairs left
@@ -543,9 +546,9 @@ def look(task: Task) -> Survivors | None:
     if proofs is None:
         return None
     survivors = find(proofs)
-    most = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
-    few = cells_of(task, survivors) <= most * task.job.cells
-    return survivors if few and any(survivors.excluded.values()) else None
+    limit = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
+    worthwhile = cells_of(task, survivors) <= limit * task.job.cells
+    return survivors if worthwhile and any(survivors.excluded.values()) else None
 
 
 def on_gpu(task: Task, prepare: bool = False) -> bool:
@@ -558,20 +561,20 @@ def on_gpu(task: Task, prepare: bool = False) -> bool:
     return launches is not None
 
 
-def look_at_parts(task: Task, some: list[Task], starts: list[int]) -> list:
+def look_at_parts(task: Task, parts: list[Task], starts: list[int]) -> list:
     """``look`` at consecutive parts of a task together.
 
     task : of the rows of all these parts
-    some : the tasks of the rows of each part
+    parts : the tasks of the rows of each part
     starts : the first query of each part, counted from the first of all
     """
     survivors = look(task)
     if survivors is None:
-        return [None] * len(some)
+        return [None] * len(parts)
     ends = np.searchsorted(survivors.i, [*starts[1:], task.shape[0]])
     each, first = [], 0
-    for own, start, last in zip(some, starts, ends, strict=True):
-        proofs = proofs_of(own)
+    for part, start, last in zip(parts, starts, ends, strict=True):
+        proofs = proofs_of(part)
         assert proofs is not None
         of_part = Survivors(survivors.i[first:last], survivors.j[first:last])
         sides = shifted(task, of_part, -start)
@@ -614,15 +617,15 @@ def plan_survivors(task: Task, whole: Plan | None = None) -> Plan:
 def plan_of_survivors(task: Task, survivors: Survivors) -> Plan:
     """The plan of a task of which some pairs may pass."""
     plan = engine.plan(zipped(task, survivors.i, survivors.j))
-    rest = task.job.cells - cells_of(task, survivors)
+    skipped_cells = task.job.cells - cells_of(task, survivors)
 
-    def tell(_run: "Run", worker: "Worker", piece: Piece) -> None:
+    def report_skipped(_run: "Run", worker: "Worker", piece: Piece) -> None:
         """Progress: the cells of the pairs that are not aligned are done."""
-        worker.tell(piece.content)
+        worker.report_progress(piece.content)
 
-    others = Piece(plan.task, rest, 0, tell)
+    skipped = Piece(plan.task, skipped_cells, 0, report_skipped)
     return Plan(
-        task, (others, *plan.pieces), plan.figures | figures_of(task, survivors)
+        task, (skipped, *plan.pieces), plan.figures | figures_of(task, survivors)
     )
 
 
@@ -667,6 +670,6 @@ def find(proofs: Proofs) -> Survivors:
     results = in_threads(look_on_one, looks(proofs), len(places))
     none = np.zeros(0, np.int64)
     sides = zip((none, none, none), *results, strict=True)
-    i, j, most = (np.concatenate(side) for side in sides)
+    i, j, identities = (np.concatenate(side) for side in sides)
     order = np.argsort(task.job.position(i, j), kind="stable")
-    return Survivors(i[order], j[order], proofs.excluded(len(order)), most[order])
+    return Survivors(i[order], j[order], proofs.excluded(len(order)), identities[order])

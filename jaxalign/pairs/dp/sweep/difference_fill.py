@@ -91,9 +91,11 @@ def column_of(
         v, x, u, y, backtrack = carry
         above, gap, new_u, new_y = row_of(v, j), row_of(x, j), [], []
         for k in range(0, len(letters), BLOCK_ROWS):
-            some = slice(k, k + BLOCK_ROWS)
-            s = [score(scores, a, j) for a in letters[some]]
-            u_k, y_k, above, gap, code = cells(u[some], y[some], above, gap, s, tie)
+            block_rows = slice(k, k + BLOCK_ROWS)
+            s = [score(scores, a, j) for a in letters[block_rows]]
+            u_k, y_k, above, gap, code = cells(
+                u[block_rows], y[block_rows], above, gap, s, tie
+            )
             start = ((strip * len(letters) + k) // BLOCK_ROWS * count + j) * lanes
             backtrack = lax.dynamic_update_slice(
                 backtrack, code, (start,), allow_negative_indices=False
@@ -118,14 +120,14 @@ def _block(
 ):
     """u and y of two rows, v and x of the second, and the nibbles of both."""
     u, y, code = list(u), list(y), None
-    one, more = lax.full_like(v, 1), lax.full_like(v, opening + 1)
+    unit, open_cost = lax.full_like(v, 1), lax.full_like(v, opening + 1)
     for k in range(BLOCK_ROWS):
-        e, f = (lax.max(gap, one) - one for gap in (x, y[k]))
+        e, f = (lax.max(gap, unit) - unit for gap in (x, y[k]))
         e, f = e + v, f + u[k]
         z = lax.max(s[k], lax.max(e, f))
         nibble = _nibble(e, f, z, s[k], x, y[k], tie, 4 * (BLOCK_ROWS - 1 - k))
         code = nibble if code is None else code | nibble
-        opened = z - more
+        opened = z - open_cost
         x, y[k] = (lax.max(gap, opened) - opened for gap in (e, f))
         u[k], v = z - v, z - u[k]
     return together(u, y, v, x, code)
@@ -143,8 +145,8 @@ def _nibble(
 ):
     """The direction code (``directions.nibble``) of a cell, shifted into place."""
 
-    def where(which: jax.Array, value: int, other: jax.Array):
-        return lax.select(which, lax.full_like(z, value << shift), other)
+    def where(which: jax.Array, value: int, fallback: jax.Array):
+        return lax.select(which, lax.full_like(z, value << shift), fallback)
 
     b = where(lax.ge(e, f + tie), UP, lax.full_like(z, LEFT << shift))
     b = where(lax.eq(z, d), DIAGONAL, b)
@@ -200,25 +202,25 @@ def fill(
         jnp.clip(query.length[None, :] - i[:, :1] + 1, 0, rows).astype(cell),
     )
     tie = None if backtrack is None else query.tie.astype(cell)
-    given = scores, block.begins, gaps.open, tie
+    constants = scores, block.begins, gaps.open, tie
 
     def chunks(
         state: tuple,
-        given: tuple,
+        constants: tuple,
         query_rows: "_Rows",
         first: jax.Array,
         last: jax.Array,
         strips: jax.Array,
     ):
-        def one(tiles: tuple, s: jax.Array, state: tuple):
-            given_rows = tiles, last, given, query_rows
+        def fill_strip(tiles: tuple, s: jax.Array, state: tuple):
+            given_rows = tiles, last, constants, query_rows
             return _strip(*given_rows, s, state, opening=opening, base=base)
 
-        return by_chunks(one, state, lanes, first, last, strips)
+        return by_chunks(fill_strip, state, lanes, first, last, strips)
 
     sweep = one_function(chunks, fused)
     top, *_, backtrack = sweep(
-        state, given, query_rows, query.tile, block.tiles, query.strips
+        state, constants, query_rows, query.tile, block.tiles, query.strips
     )
     return top, backtrack
 
@@ -240,11 +242,11 @@ def _border(
 
 
 def _strip(
-    tiles: tuple[jax.Array, jax.Array], last: jax.Array, given: tuple,
+    tiles: tuple[jax.Array, jax.Array], last: jax.Array, constants: tuple,
     query_rows: _Rows, s: jax.Array, state: tuple, *, opening: int, base: int,
 ):  # fmt: skip
     """One strip: rows s * rows + 1 ... s * rows + rows against some tiles."""
-    scores, begins, gap_open, tie = given
+    scores, begins, gap_open, tie = constants
     corner, v, x, *columns, backtrack = state
     letters, start, inside = jax.tree.map(lambda a: row_of(a, s), query_rows)
     rows, lanes = len(letters), begins.shape[1]
@@ -258,16 +260,16 @@ def _strip(
 
     def tile(t: jax.Array, carry: tuple):
         corner, v, x, u, y, backtrack = carry
-        begin = row_of(begins, t)
-        u = tuple(lax.select(begin, a, b) for a, b in zip(start, u, strict=True))
-        y = tuple(lax.select(begin, lax.full_like(a, 0), a) for a in y)
+        at_start = row_of(begins, t)
+        u = tuple(lax.select(at_start, a, b) for a, b in zip(start, u, strict=True))
+        y = tuple(lax.select(at_start, lax.full_like(a, 0), a) for a in y)
         wide = BLOCK_COLUMNS
         if words is not None:
-            own = lane_cells.tile_of(words, scores[1], t)
+            profile = lane_cells.tile_of(words, scores[1], t)
             places = [lax.full((1,), k, jnp.int32) for k in range(rows)]
             first = t * jnp.int32(TILE // BLOCK_COLUMNS)
             widen = partial(lane_cells.widened, base=base, cell=v.dtype)
-            column = _columns(in_pairs(own), places, opening, first, widen)
+            column = _columns(in_pairs(profile), places, opening, first, widen)
         elif backtrack is None:
             column = _columns(scores, letters, opening)
         else:
@@ -283,7 +285,7 @@ def _strip(
     state = corner, v, x, u, y, backtrack
     corner, v, x, u, y, backtrack = lax.fori_loop(*tiles, tile, state)
     put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
-    after = (lax.concatenate([a[None] for a in some], 0) for some in (u, y))
+    after = (lax.concatenate([a[None] for a in values], 0) for values in (u, y))
     return corner, v, x, *map(put, columns, after), backtrack
 
 
@@ -323,10 +325,10 @@ def _columns(
         above, gap, new_u, new_y = halves(row(v, p)), halves(row(x, p)), [], []
         at = p - first if widen else p
         for k in range(0, len(letters), BLOCK_ROWS):
-            some = slice(k, k + BLOCK_ROWS)
-            s = [halves(score(scores, a, at)) for a in letters[some]]
+            block_rows = slice(k, k + BLOCK_ROWS)
+            s = [halves(score(scores, a, at)) for a in letters[block_rows]]
             above, gap, u_k, y_k = _difference_block(
-                above, gap, u[some], y[some], s, opening
+                above, gap, u[block_rows], y[block_rows], s, opening
             )
             new_u += u_k
             new_y += y_k

@@ -84,15 +84,15 @@ def scores_of(
     block: Block,
     letters: Sequence[jax.Array],
     tables: tuple[jax.Array, ...],
-    begin: jax.Array | None,
+    first_column: jax.Array | None,
     j: jax.Array,
     *,
     dtype: jax.typing.DTypeLike,
     fused: bool,
 ):
     """Substitution scores of the rows of a strip in column j: (B,) each, or where they
-    stand in the profile, to be read by the row itself. ``begin`` is the column that a
-    profile of a tile begins with, or None."""
+    stand in the profile, to be read by the row itself. ``first_column`` is that of the
+    profile of a tile, or None."""
     lanes = block.codes.shape[1]
     if tables:
         width, lanes = block.scores.shape[1], block.codes.shape[1]
@@ -112,9 +112,9 @@ def scores_of(
                 scores.append(lax.convert_element_type(score, dtype))
         return scores
     if letters[0].shape[0] == lanes:
-        return [_look_up(block, one, j, dtype) for one in letters]
-    j = j if begin is None else j - begin
-    return [(block.scores, one, j) for one in letters]
+        return [_look_up(block, row_letters, j, dtype) for row_letters in letters]
+    j = j if first_column is None else j - first_column
+    return [(block.scores, row_letters, j) for row_letters in letters]
 
 
 def from_profile(
@@ -144,7 +144,7 @@ def profile_of_tile(
             [lax.broadcast(x, codes.shape) for x in entries], codes
         )
 
-    one = one_function(look_up, fused)
+    look_up_row = one_function(look_up, fused)
     rows = [row_of(block.scores, lax.index_in_dim(x, 0, keepdims=False))
             for x in letters]  # fmt: skip
 
@@ -152,9 +152,9 @@ def profile_of_tile(
         at = t * TILE + c * together
         codes = lax.dynamic_slice_in_dim(block.codes, at, together).reshape(-1)
         for k, row in enumerate(rows):
-            new = one(row, codes).reshape(1, together, lanes)
+            row_scores = look_up_row(row, codes).reshape(1, together, lanes)
             start = jnp.int32(k), c * together, jnp.int32(0)
-            scores = lax.dynamic_update_slice(scores, new, start)
+            scores = lax.dynamic_update_slice(scores, row_scores, start)
         return scores
 
     empty = lax.full((len(rows), TILE, lanes), 0, block.scores.dtype)
@@ -232,9 +232,9 @@ def tile_of(words: list[jax.Array], codes: jax.Array, t: jax.Array, fused: bool 
     units = [one_function(partial(_row, k), fused) for k in range(WORD_ROWS)]
 
     def columns(c: jax.Array, scores: jax.Array):
-        some = lax.dynamic_slice_in_dim(codes, t * TILE + c * together, together)
+        tile_codes = lax.dynamic_slice_in_dim(codes, t * TILE + c * together, together)
         for w, word in enumerate(words):
-            four = find(word, some)
+            four = find(word, tile_codes)
             for k, unit in enumerate(units):
                 start = jnp.int32(WORD_ROWS * w + k), c * together, jnp.int32(0)
                 scores = lax.dynamic_update_slice(scores, unit(four)[None], start)
@@ -255,8 +255,8 @@ def widened(byte: jax.Array, base: int, cell: jax.typing.DTypeLike):
     wide = lax.convert_element_type(byte, cell)
     if base == 1:
         return wide
-    one, factor = lax.full_like(wide, 1), lax.full_like(wide, base)
-    return lax.shift_right_logical(wide, one) * factor + (wide & one)
+    unit, factor = lax.full_like(wide, 1), lax.full_like(wide, base)
+    return lax.shift_right_logical(wide, unit) * factor + (wide & unit)
 
 
 class Constants(NamedTuple):
@@ -280,8 +280,8 @@ def together(*values: Any):
     init = [jnp.asarray(x, y.dtype) for x, y in zip(low, flat, strict=True)]
     twice = [lax.broadcast(x, (2,)) for x in flat]
 
-    def larger(some: Sequence[jax.Array], others: Sequence[jax.Array]):
-        return [lax.max(x, y) for x, y in zip(some, others, strict=True)]
+    def larger(first: Sequence[jax.Array], second: Sequence[jax.Array]):
+        return [lax.max(x, y) for x, y in zip(first, second, strict=True)]
 
     return jax.tree.unflatten(tree, lax.reduce(twice, init, larger, (0,)))
 
@@ -325,10 +325,10 @@ def columns_of(
         up, e, left, new_h, new_f = halves(pair_h), halves(pair_e), diag, [], []
         at = p if first is None else p - first
         for k in range(0, rows, BLOCK_ROWS):
-            some = slice(k, k + BLOCK_ROWS)
-            s = [halves(score(scores, x, at)) for x in letters[some]]
+            block_rows = slice(k, k + BLOCK_ROWS)
+            s = [halves(score(scores, x, at)) for x in letters[block_rows]]
             h_k, f_k, up, e, best = _block(
-                h[some], f[some], left, up, e, s, best, costs
+                h[block_rows], f[block_rows], left, up, e, s, best, costs
             )
             left = h[k + BLOCK_ROWS - 1]
             new_h += h_k
@@ -453,10 +453,10 @@ def _two_rows(
 def _closed(gaps: Gaps, first: jax.Array, place: jax.Array):
     """Costs along a row. F of a lane's column 0 is minus infinity: a path cannot extend
     it. (No score is higher for it: there F is what opening a gap gives.)"""
-    here = lax.broadcast(lax.convert_element_type(place, first.dtype), first.shape)
+    row = lax.broadcast(lax.convert_element_type(place, first.dtype), first.shape)
     cut = lax.full_like(first, -neg_inf(first.dtype))
     extend = lax.select(
-        lax.eq(first, here), cut, lax.broadcast(gaps.extend, first.shape)
+        lax.eq(first, row), cut, lax.broadcast(gaps.extend, first.shape)
     )
     return Gaps(gaps.open, extend)
 
@@ -472,8 +472,8 @@ def score_step(
 
     # Functions of their own, so that nothing is computed twice; and where each gives
     # one array, the next finds it in registers.
-    def gap_of(longer: jax.Array, new: jax.Array, gaps: Gaps):
-        return recurrence.gap(longer, new, in_lanes(gaps, new))
+    def gap_of(longer: jax.Array, h: jax.Array, gaps: Gaps):
+        return recurrence.gap(longer, h, in_lanes(gaps, h))
 
     def best_of(
         diag: jax.Array,
@@ -546,8 +546,8 @@ def follow(
             lax.eq(value, best) & lax.lt(k, row) & lax.eq(tie, lax.full_like(tie, 0))
         )
         better = lax.gt(value, best) | equal
-        here = lax.broadcast(place, at.shape)
-        at, row = lax.select(better, here, at), lax.select(better, k, row)
+        places = lax.broadcast(place, at.shape)
+        at, row = lax.select(better, places, at), lax.select(better, k, row)
         return together(lax.max(value, best), row, at)
 
     # Converted here: LLVM's vectors have as many lanes as the widest type of a loop
@@ -584,10 +584,10 @@ def keep(
         return filled._replace(best=put_row(filled.best, best, t))
     old_arrays = filled.best, filled.row, filled.column
     old = [None if x is None else row_of(x, t) for x in old_arrays]
-    new = one_function(_join, fused)(new_best, old, corner, tie)
+    merged = one_function(_join, fused)(new_best, old, corner, tie)
     best, row, column = (
         x if x is None else put_row(x, y, t)
-        for x, y in zip(old_arrays, new, strict=True)
+        for x, y in zip(old_arrays, merged, strict=True)
     )
     return filled._replace(best=best, row=row, column=column)
 

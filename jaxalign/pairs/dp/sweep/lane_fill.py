@@ -92,20 +92,24 @@ def fill(
     lanes = block.codes.shape[1]
     wide = jnp.full((query.codes.shape[0] // rows, rows, lanes), minus, h.dtype)
     state = filled, jnp.full_like(h, minus), (wide, wide, wide[:, 0])
-    own = query.codes.shape[1] == lanes  # tables are made for every strip
+    has_lane_queries = query.codes.shape[1] == lanes  # tables are made for every strip
     static: Any = {"local": local, "fused": fused, "costs": costs}
 
     def chunks(
         state: tuple, block: Block, query: Query, gaps: Gaps, borders: "_Borders"
     ):
-        def one(tiles: tuple, s: jax.Array, state: tuple):
-            given = tiles, block, query, gaps, borders
-            return _strip(*given, s, state, alone=fused and own, **static)
+        def fill_strip(tiles: tuple, s: jax.Array, state: tuple):
+            inputs = tiles, block, query, gaps, borders
+            return _strip(
+                *inputs, s, state, as_function=fused and has_lane_queries, **static
+            )
 
-        return by_chunks(one, state, lanes, query.tile, block.tiles, query.strips)
+        return by_chunks(
+            fill_strip, state, lanes, query.tile, block.tiles, query.strips
+        )
 
     borders = _borders(query, gaps, free["query_start"] | local, rows)
-    sweep = one_function(chunks, enabled=fused and not own)
+    sweep = one_function(chunks, enabled=fused and not has_lane_queries)
     if costs is None:
         return sweep(state, block, query, gaps, borders)[0]
     filled, e_row, column = state
@@ -146,9 +150,9 @@ def by_chunks(
 
 def in_pairs(columns: jax.Array):
     """(..., L, B) -> (..., L / 2, 2 * B): two columns a row."""
-    *more, count, lanes = columns.shape
+    *batch, count, lanes = columns.shape
     wide = lane_cells.BLOCK_COLUMNS
-    return columns.reshape(*more, count // wide, wide * lanes)
+    return columns.reshape(*batch, count // wide, wide * lanes)
 
 
 def inside_index(block: Block):
@@ -183,24 +187,24 @@ def _borders(query: Query, gaps: Gaps, left: jax.Array | bool, rows: int):
 def _strip(
     tiles: tuple[jax.Array, jax.Array], block: Block, query: Query, gaps: Gaps,
     borders: _Borders, s: jax.Array, state: tuple, *, local: bool, fused: bool,
-    alone: bool, costs: lane_cells.Constants | None,
+    as_function: bool, costs: lane_cells.Constants | None,
 ):  # fmt: skip
     """One strip: rows s*rows + 1 ... s*rows + rows against some tiles of columns."""
     filled, e_row, column = state
-    here = jax.tree.map(lambda x: row_of(x, s), borders)
+    edges = jax.tree.map(lambda x: row_of(x, s), borders)
     *wide, diag = (row_of(x, s) for x in column)
     letters, opens, extends, start, h, f = (
         None if x is None else tuple(row_of(x, k) for k in range(len(x)))
-        for x in (here.letters, here.open, here.extend, here.start, *wide)
+        for x in (edges.letters, edges.open, edges.extend, edges.start, *wide)
     )
     sweep = one_function(
         lambda *args: _tiles(*args, local=local, fused=fused, costs=costs),
-        enabled=alone,
+        enabled=as_function,
     )
     filled, e_row, h, f, diag = sweep(
         (filled, e_row, h, f, diag), tiles, block, letters,
-        lane_cells.tables_of(block, here.letters), (opens, extends),
-        (start, here.above), gaps, query, s,
+        lane_cells.tables_of(block, edges.letters), (opens, extends),
+        (start, edges.above), gaps, query, s,
     )  # fmt: skip
     after = (*(lax.concatenate([y[None] for y in x], 0) for x in (h, f)), diag)
     put = partial(lax.dynamic_update_index_in_dim, index=s, axis=0)
@@ -219,31 +223,31 @@ def _tiles(
     minus = lax.full((lanes,), lowest, gaps.open.dtype)
     paths = state[0].backtrack is not None
     by_position = block.scores.ndim == 2 and letters[0].shape[0] != lanes
-    own = partial(per_lane, lanes=lanes)
+    to_lanes = partial(per_lane, lanes=lanes)
 
     def tile(t: jax.Array, carry: tuple):
         filled, e_row, h, f, diag = carry
         begins = row_of(block.begins, t)
-        start, above = jax.tree.map(own, column0)
+        start, above = jax.tree.map(to_lanes, column0)
         h = tuple(lax.select(begins, x, y) for x, y in zip(start, h, strict=True))
         f = tuple(lax.select(begins, minus, x) for x in f)
         diag = lax.select(begins, above, diag)
         tie = row_of(query.tie, t) if paths else None
-        scores, wanted, begin = block.scores, letters, None
+        scores, row_letters, first_column = block.scores, letters, None
         if by_position:
             scores = lane_cells.profile_of_tile(block, letters, t, fused)
             scores = scores if costs is None else in_pairs(scores)
-            wanted = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
-            begin = t * TILE
+            row_letters = tuple(lax.full((1,), k, jnp.int32) for k in range(rows))
+            first_column = t * TILE
         if costs is None:
             read = partial(
-                lane_cells.scores_of, block._replace(scores=scores), wanted, tables,
-                begin, dtype=gaps.open.dtype, fused=fused,
+                lane_cells.scores_of, block._replace(scores=scores), row_letters,
+                tables, first_column, dtype=gaps.open.dtype, fused=fused,
             )  # fmt: skip
             # Costs down a column, by row: scalars where there is nothing to load
             scalar = vertical[0][0].shape[0] == 1
-            one = partial(lax.squeeze, dimensions=(0,)) if scalar else own
-            gap = jax.tree.map(one, vertical)
+            convert = partial(lax.squeeze, dimensions=(0,)) if scalar else to_lanes
+            gap = jax.tree.map(convert, vertical)
             if tie is not None:
                 # First columns of targets, counted from that of tile t; -1 before it
                 origin = row_of(block.origin, t) - t * TILE
@@ -257,9 +261,9 @@ def _tiles(
             wide = 1
         else:
             wide = lane_cells.BLOCK_COLUMNS
-            begin = None if begin is None else lax.div(begin, wide)
-            strip = rows, scores, wanted, gaps.open.dtype
-            column = lane_cells.columns_of(*strip, costs, begin)
+            first_column = None if first_column is None else lax.div(first_column, wide)
+            strip = rows, scores, row_letters, gaps.open.dtype
+            column = lane_cells.columns_of(*strip, costs, first_column)
         inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
         inner += (lane_cells.track(h, local, paths, zero),)
