@@ -22,6 +22,14 @@ values = pytest.mark.skipif(
 )
 
 
+def lowered(run, *arguments):
+    """The text of a program of shapes that is lowered for a GPU."""
+    traced = jax.jit(run).trace(*arguments)
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "mosaic_gpu" in text
+    return text
+
+
 def name(kind):
     words = ("border", "local"), ("int32", "int16"), ("list", "block")
     return "-".join(pair[which] for pair, which in zip(words, kind, strict=True))

@@ -139,16 +139,6 @@ def test_blast_preset(run, folder):
     golden("all.m8", (folder / "all.m8").read_text())
 
 
-def test_figure_2_of_the_2006_paper(run, folder):
-    (folder / "x.fa").write_text(">x\nATCTCGTATGAT\n")
-    (folder / "y.fa").write_text(">y\nGTCTATCAC\n")
-    words = "--alphabet dna --match 2 --mismatch -1 --gap-open 1 --mode local".split()
-    code, out, err = run("align", "x.fa", "y.fa", *words, "--columns", "score,cigar")
-    assert code == DONE
-    assert out.splitlines()[1].split("\t")[0] == "10"
-    assert "match 2 / mismatch -1, gap(k) = 1 + 1*(k-1); local; dna alphabet" in err
-
-
 def test_needle_preset_is_fractional_and_semiglobal(run):
     words = ("--preset", "needle", "--columns", "query,target,score,identity_full")
     code, out, err = run("align", "one.fa", "b.fa", *words)

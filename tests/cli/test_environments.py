@@ -67,12 +67,6 @@ def run(capsys):
     return run
 
 
-@every_verb
-def test_every_verb_has_a_job(run, verb):
-    """Else it would not be tested here."""
-    assert run(*words(verb, ["a.fa", "b.fa"]))[0] == DONE
-
-
 # ------------------------------------------------------------------- what is printed
 
 

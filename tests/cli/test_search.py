@@ -7,7 +7,6 @@ import jax  # noqa: F401  (before main(): else it turns on a compilation cache)
 import pytest
 
 import jaxalign
-from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io import fasta
 from jaxalign.model.scoring import Scoring
@@ -18,17 +17,10 @@ DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, FORGED, INTERRUPTED = EXIT_COD
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Words of a command line -> (exit code, stdout, stderr)."""
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "q.fa").write_text(QUERY)
     (tmp_path / "d.fa").write_text(DB)
-
-    def run(*words):
-        code = main(list(words))
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def table(text):
@@ -169,30 +161,19 @@ def test_a_wrong_index(run, tmp_path):
     assert code == INPUT and "letters" in err
 
 
-def test_strands_of_a_command(tmp_path, capsys):
-    query, database = tmp_path / "q.fasta", tmp_path / "db.fasta"
-    query.write_text(">q\nACGTACCCGATTGGAA\n")
-    database.write_text(">t\nTTTTCCAATCGGGTACGTCC\n")
-    out = tmp_path / "hits.m8"
-    command = [
-        "search",
-        str(query),
-        str(database),
-        "--top",
-        "1",
-        "-o",
-        str(out),
-        "--force",
-    ]
+def test_strands_of_a_command(run, tmp_path):
+    (tmp_path / "q.fa").write_text(">q\nACGTACCCGATTGGAA\n")
+    (tmp_path / "d.fa").write_text(">t\nTTTTCCAATCGGGTACGTCC\n")
+    command = ("search", "q.fa", "d.fa", "--top", "1", "-o", "hits.m8", "--force")
     spans = {}
     for words in ((), ("--strand", "plus"), ("--strand", "minus")):
-        assert main([*command, "--preset", "blastn", *words]) == 0
-        spans[words[-1:]] = out.read_text().split("\t")[6:10]
-        said = "; strands " + (" ".join(words[1:]) or "plus and minus")
-        assert said in capsys.readouterr().err
+        code, _, err = run(*command, "--preset", "blastn", *words)
+        assert code == DONE
+        spans[words[-1:]] = Path("hits.m8").read_text().split("\t")[6:10]
+        assert "; strands " + (" ".join(words[1:]) or "plus and minus") in err
     assert spans[()] == spans[("minus",)] == ["1", "16", "18", "3"]
     assert spans[("plus",)] != spans[()]
-    assert main([*command, "--preset", "blastp", "--strand", "both"]) == 2
+    assert run(*command, "--preset", "blastp", "--strand", "both")[0] == USAGE
 
 
 def test_evalues_are_fitted_where_none_are_published(run):

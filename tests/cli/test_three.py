@@ -31,11 +31,7 @@ def run(tmp_path, monkeypatch, capsys):
     (tmp_path / "abc.fa").write_text(ABC)
     (tmp_path / "two.fa").write_text(">a\nMK\n>b\nMR\n")
 
-    def run(*words):
-        code = main(["three", *words])
-        return (code, *capsys.readouterr())
-
-    return run
+    return lambda *words: (main(["three", *words]), *capsys.readouterr())
 
 
 def test_choices_are_those_of_the_rooms():

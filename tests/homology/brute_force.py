@@ -54,3 +54,12 @@ def random_words(random: np.random.Generator, count: int, longest: int = 9):
             size = random.integers(0, longest)
             words.append("".join(random.choice([*LETTERS], size)))
     return words
+
+
+def leaks(part, shares, cut) -> int:
+    """Pairs across parts at or above the cut, counted one by one."""
+    return sum(
+        part[i] >= 0 and part[j] >= 0 and part[i] != part[j] and shares[i, j] >= cut
+        for i in range(len(part))
+        for j in range(i)
+    )

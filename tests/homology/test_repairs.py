@@ -106,14 +106,6 @@ def drawn_words(seed: int):
     return random, words, shares, cut
 
 
-def links_across(part, shares, cut) -> int:
-    return sum(
-        part[i] >= 0 and part[j] >= 0 and part[i] != part[j] and shares[i, j] >= cut
-        for i in range(len(part))
-        for j in range(i)
-    )
-
-
 @pytest.mark.parametrize("seed", range(24))
 def test_repaired_splits_have_no_leak(seed):
     random, words, shares, cut = drawn_words(seed)
@@ -128,7 +120,7 @@ def test_repaired_splits_have_no_leak(seed):
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error)
         return
-    assert links_across(found.part, shares, cut) == 0
+    assert bf.leaks(found.part, shares, cut) == 0
     changes, names = found.info["changes"], found.names
     before = np.array([-1 if x is None else names.index(x) for x in fixed])
     old = before >= 0

@@ -25,15 +25,6 @@ def drawn(seed: int):
     return words, shares, cut, kind
 
 
-def violations(part, shares, cut) -> int:
-    """Pairs across at or above the cut, counted one by one."""
-    return sum(
-        part[i] >= 0 and part[j] >= 0 and part[i] != part[j] and shares[i, j] >= cut
-        for i in range(len(part))
-        for j in range(i)
-    )
-
-
 def check_split(seed: int):
     words, shares, cut, kind = drawn(seed)
     too_large = ("keep", "remove")[seed % 2]
@@ -46,7 +37,7 @@ def check_split(seed: int):
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error) and too_large == "remove"
         return None
-    assert violations(found.part, shares, cut) == 0
+    assert bf.leaks(found.part, shares, cut) == 0
     assert too_large == "remove" or not len(found.removed)
     sets = {name: found.take(name) for name in found.names}
     audit = jaxalign.audit(sets, SCORING, max_identity=cut, identity=kind)
@@ -87,7 +78,7 @@ def test_an_audit_finds_every_leak(seed):
     sets = [[w for w, p in zip(words, part, strict=True) if p == k] for k in range(3)]
     asked = {"max_identity": cut, "identity": kind, "worst": 3}
     found = jaxalign.audit(sets, SCORING, **asked)
-    assert found.leaks == violations(part, shares, cut)
+    assert found.leaks == bf.leaks(part, shares, cut)
     assert found.holds == (found.leaks == 0)
     check_worst(found, part, shares, 3)
     pairs = sum(part[i] != part[j] for i in range(len(part)) for j in range(i))

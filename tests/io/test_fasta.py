@@ -111,22 +111,61 @@ def test_named_pipe_is_looked_up_again(tmp_path):
     writer.join()
 
 
-def test_bad_letter_is_placed(tmp_path):
-    path = written(tmp_path, TEXT + ">d x\nWWW\n;c\n W 7WW\n8\n")
-    says(
-        refused(path),
-        f"{path}, line 13, column 4: record 5 ('d') holds '7'",
-        "1 more",
-        "the protein alphabet is ARND",
-    )
+NOISE = ">a\n" + "".join(np.random.default_rng(0).choice(list("ARND"), 200_000))
 
 
-def test_bad_letter_after_an_empty_record(tmp_path):
-    says(refused(written(tmp_path, ">a\n>b\n>c\n\n?\n")), "line 5, column 1: record 3")
+def halved(pack):
+    data = pack(NOISE.encode())
+    return data[: len(data) // 2]
 
 
-def test_bad_letter_beyond_ascii(tmp_path):
-    says(refused(written(tmp_path, ">a\nWWéW\n")), "line 2, column 3", "'é'")
+def corrupt(place):
+    data = bytearray(gzip.compress(NOISE[:5000].encode()))
+    data[place : place + 4] = b"\xff\xff\xff\xff"
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        (
+            TEXT + ">d x\nWWW\n;c\n W 7WW\n8\n",
+            ["line 13, column 4: record 5 ('d') holds '7'", "1 more",
+             "the protein alphabet is ARND"],
+        ),
+        (">a\n>b\n>c\n\n?\n", ["line 5, column 1: record 3"]),
+        (">a\nWWéW\n", ["line 2, column 3", "'é'"]),
+        (b"", ["is empty", "'>'"]),
+        (gzip.compress(b""), ["is empty", "'>'"]),
+        ("\n;x\n", ["holds no record"]),
+        ("\nMKT\n>a\nWW\n", ["line 2, column 1", "'>'", "'MKT'"]),
+        ("@r\nAC\n+\n!!\n", ["line 1", "FASTQ"]),
+        (halved(gzip.compress), ["gzip", "truncated"]),
+        (halved(bz2.compress), ["bzip2", "truncated"]),
+        (halved(lzma.compress), ["xz", "truncated"]),
+        (corrupt(-6), ["gzip", "corrupt"]),
+        (corrupt(200), ["gzip", "corrupt"]),
+        (
+            ">a one\nW\n>b\nW\n\n>a two\nW\n",
+            ["line 6, column 1", "record 3", "'a'", "record 1 (line 1)"],
+        ),
+        *(
+            (f">a\nW\n{heading}\nW\n", ["line 3, column 1", "record 2", "empty header"])
+            for heading in (">", "> ", ">\t")
+        ),
+    ],
+    ids=map(str, range(17)),
+)  # fmt: skip
+def test_what_is_wrong_is_said_and_where(tmp_path, text, parts):
+    path = written(tmp_path, text)
+    message = refused(path)
+    says(message, *parts)
+    assert message.startswith(path)
+
+
+def test_missing_file_and_folder(tmp_path):
+    says(refused(str(tmp_path / "none.fa")), "none.fa", "no such file")
+    says(refused(str(tmp_path)), str(tmp_path), "cannot be read")
 
 
 @pytest.mark.parametrize("letter", "UOJu")
@@ -154,60 +193,6 @@ def test_signs_are_refused_under_every_policy(tmp_path, unknown, sign):
 def test_unknown_policy_is_checked(tmp_path):
     message = refused(written(tmp_path, TEXT), unknown="U", error=UsageError)
     says(message, "'U'", "error, X, mask")
-
-
-def test_missing_file_and_folder(tmp_path):
-    says(refused(str(tmp_path / "none.fa")), "none.fa", "no such file")
-    says(refused(str(tmp_path)), str(tmp_path), "cannot be read")
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_empty_file(tmp_path, pack):
-    says(refused(written(tmp_path, pack(b""))), "q.fasta", "is empty", "'>'")
-
-
-def test_only_comments(tmp_path):
-    says(refused(written(tmp_path, "\n;x\n")), "q.fasta", "holds no record")
-
-
-def test_text_before_the_first_header(tmp_path):
-    message = refused(written(tmp_path, "\nMKT\n>a\nWW\n"))
-    says(message, "q.fasta, line 2, column 1", "'>'", "'MKT'")
-
-
-def test_fastq_is_recognised(tmp_path):
-    says(refused(written(tmp_path, "@r\nAC\n+\n!!\n")), "line 1", "FASTQ")
-
-
-@pytest.mark.parametrize(
-    ("pack", "name"),
-    [(gzip.compress, "gzip"), (bz2.compress, "bzip2"), (lzma.compress, "xz")],
-)
-def test_truncated(tmp_path, pack, name):
-    noise = np.random.default_rng(0).choice(list("ARND"), 200_000)
-    data = pack((">a\n" + "".join(noise)).encode())
-    message = refused(written(tmp_path, data[: len(data) // 2], "q.packed"))
-    says(message, "q.packed", name, "truncated")
-
-
-@pytest.mark.parametrize("spot", [-6, 200])
-def test_corrupt_gzip(tmp_path, spot):
-    noise = np.random.default_rng(0).choice(list("ARND"), 5000)
-    data = bytearray(gzip.compress((">a\n" + "".join(noise)).encode()))
-    data[spot : spot + 4] = b"\xff\xff\xff\xff"
-    message = refused(written(tmp_path, bytes(data), "q.gz"))
-    says(message, "q.gz", "gzip", "corrupt")
-
-
-def test_duplicate_names(tmp_path):
-    message = refused(written(tmp_path, ">a one\nW\n>b\nW\n\n>a two\nW\n"))
-    says(message, "q.fasta, line 6, column 1", "record 3", "'a'", "record 1 (line 1)")
-
-
-@pytest.mark.parametrize("header", [">", "> ", ">\t"])
-def test_empty_header(tmp_path, header):
-    message = refused(written(tmp_path, f">a\nW\n{header}\nW\n"))
-    says(message, "q.fasta, line 3, column 1", "record 2", "empty header")
 
 
 def test_second_read_of_a_changed_file(tmp_path):
