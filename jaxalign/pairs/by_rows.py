@@ -139,7 +139,7 @@ def problem_of(
 
 @dataclass(frozen=True, eq=False)
 class RowsWindow:
-    """Some pairs, those of the most rows first; ``swapped``: rows are the target."""
+    """Pairs of a window, most rows first; ``swapped``: rows are the target."""
 
     query: np.ndarray
     target: np.ndarray
@@ -272,7 +272,7 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
 def aligned(
     query: Sequences, target: Sequences, scoring: Scoring, mode: str, free: frozenset
 ) -> Alignment | None:
-    """The alignment of one pair; None where that is not small."""
+    """Align one pair by rows; None if it is not small."""
     m, n = len(query.codes), len(target.codes)
     small = m * n <= MAX_PAIR_CELLS and is_short(m * n, min(m, n), paths=True)
     chosen_by_jax = default_device() is not None or ambient_mesh() is not None
@@ -282,7 +282,7 @@ def aligned(
 
 
 def plan_by_rows(task: Task) -> Plan | None:
-    """The plan of a task by rows; None where something compiled is to compute it.
+    """Plan a task by rows; None if it needs a compiled program.
 
     Raises
     ------
@@ -331,7 +331,7 @@ def plan_by_rows(task: Task) -> Plan | None:
 
 
 def seems_small(task: Task) -> bool:
-    """Whether rows, without a compiler, may be the way, as far as cells tell."""
+    """Whether a task asks for rows, or is small enough for them by its cells."""
     if task.implementation == "rows":
         return True
     return _may(task) and is_short(task.job.total, 0, task.paths)
@@ -373,7 +373,8 @@ def _seconds(cells: float, rows: float, paths: bool) -> float:
 
 
 def is_short(cells: float, rows: float = 0, paths: bool = False) -> bool:
-    """Whether so many cells and rows may be computed by rows."""
+    """Whether the estimated time of so many cells and rows is short enough for
+    NumPy."""
     gpu = may_have_gpu()
     ratio = PATHS_RATIO if paths and not gpu else 1
     return _seconds(cells, rows, paths) <= ratio * MAX_SECONDS[gpu]
@@ -385,13 +386,13 @@ def may_have_gpu() -> bool:
 
 
 def _may(task: Task) -> bool:
-    """Whether a task leaves open who computes it, and is small at first sight."""
+    """Whether a task leaves its implementation open and looks small."""
     small = task.job.total <= MAX_CELLS and task.job.pairs <= MAX_PAIRS
     return small and _is_open(task)
 
 
 def _is_open(task: Task) -> bool:
-    """Whether a task leaves open who computes it."""
+    """Whether a task leaves its implementation open: no device, no mesh, no search."""
     if task.implementation or task.devices or task.mesh is not None:
         return False
     return task.top is None and not _switched_off()

@@ -38,8 +38,8 @@ from jaxalign.runtime.devices import Device, first_device, refuse_over, show_byt
 def choose(
     implementation: str | None, devices: tuple = ()
 ) -> tuple[Implementation, str]:
-    """(implementation, why) on some devices, or on JAX's default one. A named one is
-    never exchanged for another.
+    """Choose an implementation for some devices, or JAX's default one: (name, reason).
+    A named one is never exchanged for another.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def choose(
 
 
 def plan_compiled(task: Task) -> Plan:
-    """The plan of a task; it says which implementation will run, and why.
+    """Plan a task: its pieces, its implementation and the reason for it.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _long_bytes(task: Task, pair: tuple[int, int]) -> int:
 
 
 def _by_blocks(task: Task, pairs: list, on_gpu: bool) -> tuple[list[Piece], list]:
-    """(pieces of those pairs that are long, the others)."""
+    """Split pairs into pieces by blocks, for the long ones, and the other pairs."""
     are_long = _are_long(task, pairs, on_gpu)
     if not are_long.any():
         return [], pairs
@@ -169,8 +169,8 @@ def _by_blocks(task: Task, pairs: list, on_gpu: bool) -> tuple[list[Piece], list
 
 
 def _are_long(task: Task, pairs: list, on_gpu: bool = False):
-    """Which of some pairs are aligned by blocks, bool (pairs,), by GPU kernels or on a
-    CPU. A search, which looks at scores on the device, has none."""
+    """Mark the pairs to align by blocks, on a GPU or a CPU: bool (pairs,). A search has
+    none, since it looks at scores on the device."""
     if not pairs or task.top is not None or task.mesh is not None:
         return np.zeros(len(pairs), bool)
     if not (on_gpu or _on_cpu(task)):
@@ -196,7 +196,7 @@ def lcs_launches(task: Task) -> LcsLaunches | None:
 
 
 def compile_launches(run: Run) -> None:
-    """Compile what the launches of a run need, side by side, if it has any."""
+    """Compile the programs of a run's launches in parallel, if it has any."""
     task = run.plan.task
     if not run.plan.figures["implementation"].startswith("pallas"):
         return
@@ -207,15 +207,15 @@ def compile_launches(run: Run) -> None:
 
 
 def byte_limit(plan: Plan) -> int:
-    """The local score up to which the windows of a search are tried in 8 bits first;
-    0: they are not."""
+    """Highest local score at which a search tries its windows in 8 bits first; 0 if it
+    does not."""
     large = plan.task.large and plan.figures["windows"]
     return execute.eight_bit_limit(plan.task) if large else 0
 
 
 def places(task: Task) -> list:
-    """The device of every host thread, None where JAX chooses; a GPU may have several,
-    so that it has work while one brings results to the host."""
+    """List a device for every host thread, None where JAX chooses. A GPU may have
+    several threads, so that it has work while one copies results to the host."""
     devices = task.devices or (None,)
     count = task.threads
     if choose(task.implementation, task.devices)[0] == "pallas":
@@ -224,12 +224,12 @@ def places(task: Task) -> list:
 
 
 def on_device(device: Device | None):
-    """A context in which JAX computes on a device, None: on its own choice."""
+    """Context in which JAX computes on a device; None leaves the choice to JAX."""
     return jax.default_device(device) if device else nullcontext()
 
 
 def _plan_windows(task: Task) -> tuple[dict, Partition]:
-    """The figures of a run, before it begins, and its windows and single pairs.
+    """Plan the windows and single pairs of a task: (figures, partition).
 
     Raises
     ------
@@ -254,7 +254,8 @@ def _bytes(figures: dict) -> int:
 
 
 def _cut_windows(task: Task) -> tuple[dict, Partition]:
-    """(figures, partition) within the task's budget, as far as the pairs can be cut."""
+    """Cut a task within its budget, as far as its pairs can be cut: (figures,
+    partition)."""
     limit = task.window_budget
     split = partition.cut(task.job, limit)
     if task.implementation is None:

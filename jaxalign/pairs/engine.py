@@ -114,7 +114,7 @@ def compute(
     ending, runs, report = threading.Event(), iter(runs), teller(progress, cells)
 
     def report_progress(cells: int) -> None:
-        """Tell of a launch or a window; after Ctrl-C no other one is issued."""
+        """Report a finished launch or window; after Ctrl-C no other one is issued."""
         if ending.is_set():
             raise pipeline.Stopped
         report(cells)

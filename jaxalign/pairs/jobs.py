@@ -39,7 +39,7 @@ RunPlan = Callable[[Plan, PairOptions, SavedState | None], Table]
 
 
 def plan_strands(plan: Plan, strands: QueryStrands) -> Plan:
-    """The plan of some strands of the queries.
+    """Plan the alignment of some strands of the queries.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def plan_strands(plan: Plan, strands: QueryStrands) -> Plan:
 def _of_both(
     scores: Mapping[str, Any], rows: Mapping[str, Any], task: Task
 ) -> dict[str, Any]:
-    """The figures of the scores of both strands and of the rows of one, together."""
+    """Merge the figures of the scores of both strands and of the rows of one."""
     if task.output == "score":
         return {**scores, "pairs": task.job.pairs}
     shared = {name: value for name, value in rows.items() if name in scores}
@@ -80,8 +80,7 @@ def run_strands(
     run_one: RunPlan,
     saved: SavedState | None = None,
 ) -> Table:
-    """The rows of the strand that is aligned, or of both the one that scores more, of
-    equals plus.
+    """Align the strand asked for, or of both the one that scores more (on ties, plus).
 
     run_one : runs the plan of one strand, or of scores
     """
@@ -101,7 +100,7 @@ def _better_strands(
     run_one: RunPlan,
     saved: SavedState | None,
 ) -> tuple[Table, np.ndarray]:
-    """(the rows of the better strands, which these are).
+    """Align the better strand of each query: (rows, strands).
 
     task : of the rows of one strand
     scores_plan : of the scores of both
@@ -320,7 +319,7 @@ def parts_of(
 def stream_parts(
     task: Task, parts: Sequence[Part], options: PairOptions
 ) -> Iterator[tuple[Part, Table]]:
-    """Those parts of a task, or of a plan by parts, that the options ask for."""
+    """Stream the parts of a task, or of a plan by parts, that the options select."""
     parts = share(list(parts), options.shard)
     parts = [part for part in parts if part.index not in options.skip]
     return stream(task, parts, options)
@@ -334,8 +333,8 @@ def parts_all(
 
 
 def rows_at_once(count: int) -> int | None:
-    """Rows of the parts of all pairs of so many sequences, to be written one after the
-    other; None where all of them are fewer."""
+    """Rows per part when streaming all pairs of ``count`` sequences; None if one part
+    is enough."""
     rows = part_stream.PART_ROWS
     return rows if count * (count - 1) // 2 > rows else None
 

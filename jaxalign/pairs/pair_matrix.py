@@ -76,8 +76,8 @@ class Partition(NamedTuple):
 
 
 class WindowPairs(NamedTuple):
-    """(Q, T) arrays: indices of both sides as computed, which pairs are asked for,
-    and which of them the result has the other way round."""
+    """Pairs of a window, (Q, T): indices of both sides as computed, a mask of the pairs
+    asked for, and of those whose sides are swapped."""
 
     query: np.ndarray
     target: np.ndarray
@@ -343,7 +343,7 @@ def schedule(cells: Sequence[int], devices: int) -> Schedule:
 
 
 def heaviest_first(cells: Sequence[int]) -> tuple[int, ...]:
-    """Indices by falling cells; equal ones as they come."""
+    """Sort indices by falling cells, stably."""
     return tuple(np.argsort(-np.asarray(cells, np.float64), kind="stable").tolist())
 
 

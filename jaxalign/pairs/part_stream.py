@@ -215,7 +215,8 @@ def shard(parts: list[Part], k: int, n: int) -> list[Part]:
 
 
 def tasks_of_part(task: Task, part: Part, reserved: int) -> tuple[Task, list[Task]]:
-    """The task whose result are the rows of a part, and those that compute them.
+    """Make the task whose result is the rows of a part, and the tasks that compute
+    them.
 
     Of two sets that is one task. Of one set it is one where its queries are few beside
     those they meet: they meet each other twice then. Else two: the queries against all
@@ -329,7 +330,7 @@ def _whole_codes(task: Task) -> tuple[WholeCodes, ...]:
 
 
 def _room(task: Task, parts: list[Part]) -> tuple[int, int]:
-    """How many parts are planned or at work ahead, and the bytes of those in memory."""
+    """Parts that are planned or at work ahead, and the bytes of parts in memory."""
     count = parts_held(len(task.devices))
     runs_ahead = count - pipeline.WRITERS
     return runs_ahead, reserved_bytes(task, parts, count)
@@ -344,7 +345,7 @@ def tasks_of(task: Task, parts: list[Part]) -> Iterator[Task]:
 
 
 def plan_parts(task: Task, parts: list[Part]) -> Plan:
-    """The plan of a streamed run: that of its heaviest part, and how many there are."""
+    """Plan a streamed run: the plan of its heaviest part, and the number of parts."""
     _, reserved = _room(task, parts)
     heaviest = max(parts, key=lambda part: part.cells)
     figures = engine.plan_rows(*tasks_of_part(task, heaviest, reserved)).figures

@@ -25,13 +25,13 @@ MAX_WINDOW_BYTES = 2**31 - 1  # its backtrack has int32 places of a byte
 
 @dataclass(frozen=True, eq=False)
 class WholeCodes:
-    """The letters of a set of which several tasks have some: while this is there, they
-    stay on each device that has had them (``pairs.gpu.device_sequences``)."""
+    """Letters of a set that several tasks share. While this object lives, they stay on
+    each device that has loaded them (``pairs.gpu.device_job``)."""
 
     codes: np.ndarray
 
     def begin(self, codes: np.ndarray) -> int | None:
-        """Where some letters, if they are a view of these, begin."""
+        """Place where a view of these letters begins; None if it is not a view."""
         first = codes.ctypes.data - self.codes.ctypes.data
         inside = 0 <= first <= len(self.codes) - len(codes)
         return first if inside and len(codes) else None
@@ -39,8 +39,8 @@ class WholeCodes:
 
 @dataclass(frozen=True, eq=False)
 class NearestOnly:
-    """Of the rows that pass the filters only those of the largest identities are
-    wanted: a device may leave out others.
+    """Limit of the rows of a query to its nearest targets: a device may leave out
+    others that pass the filters.
 
     Attributes
     ----------
@@ -288,7 +288,7 @@ def added(counts: dict, extra: dict) -> dict:
 
 
 def zipped(task: Task, queries: np.ndarray, targets: np.ndarray) -> Task:
-    """The task of some pairs of another one, whose rows are those of that one.
+    """Make a task of some pairs of another one, with the row numbers of that task.
 
     queries, targets : integers (P,), indices of both sides of each pair
     """

@@ -23,7 +23,7 @@ PATH_COUNTS = ("identities", "columns", "gap_openings", "gaps")
 
 
 class Rows(NamedTuple):
-    """Some rows of the result: where they go, their columns, their paths."""
+    """Rows of a result: their places, columns and paths."""
 
     at: np.ndarray
     columns: dict

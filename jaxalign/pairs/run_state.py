@@ -22,7 +22,7 @@ def _nowhere(_arrays: Callable[[], Arrays]) -> None:
 
 @dataclass(eq=False)
 class SavedState:
-    """Arrays by which a run goes on that is interrupted; a part of it has its own.
+    """Arrays from which an interrupted run resumes; each part has its own.
 
     ``arrays`` are those of the run that was interrupted, and what is put beside them.
     ``save`` is called whenever there are more, with a function that returns them all.

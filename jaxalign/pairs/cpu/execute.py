@@ -65,9 +65,9 @@ def _large_on_cpu(task: Task) -> bool:
 
 
 def eight_bit_limit(task: Task) -> int:
-    """The local score up to which windows are tried in 8 bits first, which takes a
-    program more; 0: they are not, as where each lane has a query of its own, whose
-    scores are looked up. A table of a profile does without, too: the pairs beyond could
+    """Highest local score at which windows are tried in 8 bits first, which takes one
+    more program; 0 if they are not. Zipped windows are not: each lane looks up the
+    scores of its own query. Tables of a profile are not: the pairs that overflow could
     not share its positions."""
     tried = task.kind != "zip" and task.output != "identity" and task.mesh is None
     if task.top is None:
@@ -98,8 +98,8 @@ class Differences(NamedTuple):
 
 
 def eight_bit_differences(task: Task, window: Window) -> Differences | None:
-    """The differences by which a window is filled: of scores in 8 bits, of identities
-    in 16. None where its tables are filled as they are."""
+    """Choose how to fill a window by differences: scores in 8 bits, identities in 16.
+    None if its tables hold scores themselves."""
     ends = {"query_end", "target_end"} & set(task.free)
     identity = task.output == "identity"
     excluded = task.scoring.by_position or task.mesh is not None
@@ -123,7 +123,7 @@ def eight_bit_differences(task: Task, window: Window) -> Differences | None:
 
 
 def dtypes_of(task: Task, blocks: list[Window]) -> set[str]:
-    """The narrow types in which some windows are filled."""
+    """Narrow dtypes in which some windows are filled."""
     tried = {"int8"} if blocks and eight_bit_limit(task) else set()
     each = (eight_bit_differences(task, window) for window in blocks)
     return tried | {differences.cell for differences in each if differences is not None}
@@ -136,8 +136,8 @@ def to_be_tried(worker: Worker) -> bool:
 
 
 def too_many(worker: Worker, beyond: int, pairs: int) -> bool:
-    """Whether so many pairs of a window left 8 bits that it is filled again. Some
-    windows of this thread are not tried then."""
+    """Whether so many pairs of a window overflow 8 bits that it is filled again; then
+    the thread does not try its next windows."""
     if beyond * MAX_OVERFLOW_RATIO <= pairs:
         return False
     worker.windows_to_skip = WINDOWS_SKIPPED
@@ -152,7 +152,7 @@ run_window_program = stored(window_program.run_window, window_program.STATIC)
 
 
 def pieces_of(task: Task, blocks: list[Window]) -> list[Piece]:
-    """The pieces of some windows; those of one program are a group."""
+    """Make a piece of each window; windows of one program form a group."""
     return [
         Piece(
             task,
@@ -168,7 +168,7 @@ def pieces_of(task: Task, blocks: list[Window]) -> list[Piece]:
 
 
 def pair_pieces_of(task: Task, pairs: list[tuple[int, int]]) -> list[Piece]:
-    """The pieces of some pairs, each alone."""
+    """Make a piece of each pair."""
     lengths = task.queries.lengths, task.targets.lengths
     cells = [int(lengths[0][i] * lengths[1][j]) for i, j in pairs]
     every = zip(pairs, cells, strict=True)
@@ -176,7 +176,7 @@ def pair_pieces_of(task: Task, pairs: list[tuple[int, int]]) -> list[Piece]:
 
 
 def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]:
-    """The pieces, heaviest first, of some pairs of a search: each query against its
+    """Make pieces, heaviest first, of the pairs of a search: each query against its
     targets, with few programs."""
     return _heaviest_first(
         task, partition.regroup(task.job, queries, targets, task.window_budget)
@@ -184,8 +184,8 @@ def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]
 
 
 def pieces_beyond(run: Run) -> list[Piece]:
-    """The pieces of the pairs of a run whose scores left 8 bits: pairs of like lengths
-    together. None of them is left in ``run.beyond``."""
+    """Make pieces of the pairs of a run that overflow 8 bits, by similar lengths, and
+    empty ``run.beyond``."""
     beyond, run.beyond = run.beyond, []
     pieces: list[Piece] = []
     for task in dict.fromkeys(task for task, _ in beyond):
@@ -209,8 +209,8 @@ def _heaviest_first(task: Task, split: pair_matrix.Partition) -> list[Piece]:
 
 
 def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
-    """Compute a window, and put its rows into the result of the run; in 8 bits where
-    that pays, and the few pairs that leave them into ``run.beyond``."""
+    """Compute a window and store its rows in the run. It is tried in 8 bits where that
+    pays; the few pairs that overflow go to ``run.beyond``."""
     task, window = piece.task, piece.content
     high = eight_bit_limit(task) if task.large and not window.zipped else 0
     if high and to_be_tried(worker):
@@ -223,7 +223,7 @@ def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
 
 
 def compute_pair(run: Run, worker: Worker, piece: Piece) -> None:
-    """Compute a pair alone, and put its row into the result of the run."""
+    """Compute a single pair and store its row in the run."""
     _put(run, worker, run_pair(piece.task, piece.content))
 
 
@@ -278,9 +278,9 @@ def run_window(task: Task, w: Window, worker: Worker) -> Rows:
 
 
 def _narrow_rows(task: Task, w: Window, worker: Worker, high: int):
-    """(rows, pairs beyond) of a window in 8 bits: the rows of all pairs that score
-    ``high`` at most, and the other pairs (queries, targets) as the result has them; no
-    rows where these are too many."""
+    """Compute a window in 8 bits: (rows, overflow). The rows are of the pairs that
+    score at most ``high``; the overflow is (queries, targets) in input orientation.
+    Both are None if too many pairs overflow."""
     with precision("int8"):
         result, met = _on_device(task, w, worker, "int8")
         result = jax.tree.map(np.asarray, result)
@@ -295,8 +295,8 @@ def _narrow_rows(task: Task, w: Window, worker: Worker, high: int):
 
 
 def window_scores(task: Task, w: Window, worker: Worker):
-    """The scores of a window of a ``cross`` job, in 8 bits where ``worker.byte_limit``
-    says up to which score these hold them.
+    """Score a window of a ``cross`` job, in 8 bits first where ``worker.byte_limit`` is
+    not 0.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def _scores(task: Task, w: Window, worker: Worker, dtype: str):
 
 @program()
 def _beyond(score: jax.Array, high: jax.Array):
-    """Scores, -1 instead of those above ``high``; and which these are."""
+    """Replace scores above ``high`` by -1, and mark them."""
     over = score > high
     return jnp.where(over, -1, score), over
 
@@ -338,7 +338,7 @@ class WindowInputs(NamedTuple):
 
 
 def window_inputs(task: Task, w: Window, met: WindowPairs) -> WindowInputs:
-    """The inputs of a window whose pairs are ``met``."""
+    """Host inputs of the program of a window with pairs ``met``."""
     queries, m = queries_of(task, w)
     start = np.zeros(w.slots, np.int32)
     start[: len(met.mask)] = met.mask.argmax(axis=1)
@@ -429,7 +429,7 @@ def _alone(task: Task, i: int, j: int):
 
 
 def check_mesh(mesh: Any, implementation: str | None) -> None:
-    """Refuse what a mesh cannot run.
+    """Refuse options that a mesh does not support.
 
     Raises
     ------
@@ -445,7 +445,7 @@ def check_mesh(mesh: Any, implementation: str | None) -> None:
 
 
 def run_mesh(run: Run, worker: Worker) -> None:
-    """All pieces of a run on a mesh; those of no group come one by one."""
+    """Compute all pieces of a run on a mesh; pieces without a group run one by one."""
     task, groups = run.plan.task, {}
     for piece in run.plan.pieces:
         groups.setdefault(piece.group, []).append(piece)

@@ -64,8 +64,8 @@ def fill_strip(
     tables: bool = False,
     fused: bool = False,
 ) -> wavefront.Strip:
-    """The ``wavefront.strip`` of a problem. All of it is the result: what nobody asks
-    for XLA:CPU would take out of its loop, and stop there."""
+    """Fill a strip by ``wavefront.strip``. It returns all outputs: XLA:CPU would drop
+    unused ones from its loop, and stall there."""
     sides = query, target, m, n, above, top
     costs = problem.scores, problem.gaps, problem.free
     options = {"local": local, "tables": tables, "fused": fused}
@@ -95,8 +95,8 @@ def bytes_needed(m: int, n: int, budget: int) -> int:
 
 
 def columns_for(n: int) -> int:
-    """Columns that a program has room for: for most proteins one of three sizes, since
-    it computes no more diagonals than there are; very long ones waste no memory."""
+    """Columns to allocate for a target. Most proteins share three sizes, since the
+    diagonals computed do not depend on it; very long targets waste no memory."""
     return bucket(n, 4, 256) if n <= 2**14 else bucket(n)
 
 
@@ -193,7 +193,7 @@ def _top(problem: "WindowProblem", columns: int, local: bool):
 
 
 def _rows(query: np.ndarray, above: int, rows: int):
-    """Codes of a strip, padded, and how many of them are real."""
+    """Padded codes of a strip, and the number of real ones."""
     part = np.zeros(rows, np.int32)
     real = query[above : above + rows]
     part[: len(real)] = real

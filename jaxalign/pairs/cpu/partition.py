@@ -83,8 +83,8 @@ def pack(lengths: np.ndarray, lanes: int, limit: int | None = None):
 
 
 def spans(lengths: np.ndarray, lanes: int) -> np.ndarray:
-    """int64 (T,): columns from the first of every target, longest first, to the end of
-    the last of those that follow: what a query sweeps that meets it and them."""
+    """Columns that a query sweeps to meet target t and all shorter ones: int64 (T,),
+    from the first column of target t to the last column of any of them."""
     _, last = pack(lengths, lanes)
     ends = np.maximum.accumulate(last[::-1])[::-1]
     return np.asarray(ends - (last - tiled(lengths)), np.int64)
@@ -197,9 +197,9 @@ def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
 
 
 def without_lone(job: PairMatrix, split: Partition) -> Partition:
-    """The same, but the pairs of a window alone where they are few and long, so that
-    most of its lanes would be empty. A cell alone, by anti-diagonals, costs as much as
-    ``LONE_CELL_COST`` cells of a lane."""
+    """Turn windows of few long pairs into single pairs, since most of their lanes would
+    be empty. A cell by anti-diagonals costs as much as ``LONE_CELL_COST`` cells of a
+    lane."""
     shared, single = [], [*split.pairs]
     for window in split.blocks:
         count = len(window.queries) * (1 if window.zipped else len(window.targets))
@@ -292,7 +292,7 @@ def regroup(
 
 
 def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:
-    """How many of the next targets (longest first) make a block."""
+    """Count the next targets, longest first, that make a block."""
     if job.window:
         return job.window
     lengths = job.target_lengths[order]
@@ -304,9 +304,9 @@ def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:
 def _capacity(
     job: PairMatrix, m: int, used: int, rows: int, columns: int, lanes: int
 ) -> int:
-    """Bytes of backtrack, one for 2 cells, of m rows and the columns used; of a whole
-    bucket where that is small, so that a small job compiles one program and all parts
-    of a job the same ones."""
+    """Bytes of backtrack, one for 2 cells, of m rows and the columns used. Small ones
+    take a whole bucket, so that a small job compiles one program and all parts of a job
+    share theirs."""
     if not job.paths:
         return 0
     whole = rows * columns * lanes // 2
@@ -321,8 +321,8 @@ def _backtrack(m: int, used: int, lanes: int) -> int:
 
 
 def _same_backtrack(job: PairMatrix, split: Partition, budget: int) -> Partition:
-    """The same windows with one size of backtrack, the largest, where it fits: each
-    size is a program, and threads use theirs again for the next window."""
+    """Give all windows the largest backtrack size, where it fits: each size is a
+    program, and threads reuse their buffer for the next window."""
     capacity = max((window.capacity for window in split.blocks), default=0)
     large = (replace(window, capacity=capacity) for window in split.blocks)
     blocks = [
@@ -337,8 +337,8 @@ def _limit(window: Window, budget: int) -> int:
 
 
 def _fitted(job: PairMatrix, window: Window, budget: int) -> Window | None:
-    """The window within the budget: as it is, else without room for others (a program
-    of its own, but no fewer lanes); None where it does not fit."""
+    """Fit a window within the budget: unchanged, or without spare room (a program of
+    its own, with as many lanes); None if it does not fit."""
     limit = _limit(window, budget)
     needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
     tight = replace(window, capacity=min(window.capacity, needed))
@@ -375,8 +375,8 @@ def _shape(
     lanes: int,
     few_programs: bool = False,
 ) -> Window:
-    """The window of some queries and targets: coarse buckets for a small job, and for
-    ``few_programs`` programs."""
+    """Shape a window of queries and targets, with coarse buckets for a small job or for
+    ``few_programs``."""
     # Few length buckets: a compilation costs more than padding saves, and without
     # operations padding costs next to nothing.
     coarse = (not job.steps or job.cells < 2 * 10**10) or few_programs
@@ -416,7 +416,7 @@ def _shape(
 def _cut_zip(
     job: PairMatrix, split: Partition, budget: int, few_programs: bool
 ) -> None:
-    """Query k with target k: those of like sizes, a query a lane."""
+    """Cut zipped pairs of similar sizes into windows, one query a lane."""
     lanes = LANES[1] if job.pairs > LANES[-1] else LANES[-1]
     if max(job.most) <= SHORT and not job.paths and job.pairs > LANES[0]:
         lanes = SHORT_PAIRS

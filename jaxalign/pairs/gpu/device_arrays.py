@@ -143,8 +143,8 @@ def _aligned(arrays: LaunchArrays, sides: tuple, form: Form):
 
 
 def gather(arrays: LaunchArrays, form: Form):
-    """((q, m, t, n, tie), ``RequestedPairs``): what ``kernels.align`` reads, and where
-    it belongs."""
+    """Gather the inputs of ``kernels.align``, (q, m, t, n, tie), and their
+    ``RequestedPairs``."""
     _, queries, targets, i, j, order, pairs, _ = arrays
     sizes, letters, zipped, kind, tied, inclusive = form[:6]
     q, m = _padded(queries, i, sizes[0])
@@ -241,7 +241,7 @@ def _zeros(*, count: int, size: int):
 def put(
     columns: dict[str, jax.Array], runs: jax.Array, end: jax.Array, result: LaunchResult
 ):
-    """Columns and runs with those of a launch in place."""
+    """Write the columns and runs of a launch into those of the result."""
     values = result.columns
     if result.runs is not None:
         values = values | {"first": values["first"] + end}
@@ -450,8 +450,8 @@ def _passing(
     swaps: bool,
     size: int,
 ) -> PassingPairs:
-    """All pairs that pass, and some that miss by a hair (float32); or of these the
-    nearest of each query, and few others.
+    """Find all pairs that pass, and a few that miss by float32 slack; with ``nearest``,
+    only the nearest of each query and a few others.
 
     Parameters
     ----------
@@ -519,7 +519,8 @@ def _product(count: jax.Array, below: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _last_wanted(pairs: RankedPairs, top: jax.Array) -> RankedPairs:
-    """A pair of each row (rows, 1), as near as which at least ``top`` others are.
+    """Find, for each row (rows, 1), a pair that at least ``top`` others equal or
+    exceed.
 
     It is the last of the ``top`` nearest ones of bins, of each of which the nearest is
     known. Neighbours, which may be copies, are in different bins.

@@ -168,8 +168,8 @@ def load_sequences(
 
 
 def places_of(sequences: Sequences, count: int = 0) -> int:
-    """So many sequences, of a side, as its arrays have room for at least; where there
-    are many letters, always the same."""
+    """Room for the sequences of one side, at least ``count``; constant for sets of many
+    letters."""
     large = len(sequences.codes) >= MANY_LETTERS
     return max(count, SEQUENCE_ROOMS[-1]) if large else count
 
@@ -199,8 +199,9 @@ def outlined(
 def letters_of(
     sequences: Sequences, wholes: Iterable[WholeCodes] = (), least: int = 0
 ) -> tuple:
-    """(codes for JAX's default device, where those of the sequences begin): their own,
-    for so many at least, or one of ``wholes`` that they are some of."""
+    """Codes on JAX's default device, and the place where the sequences begin: an array
+    of their own, with room for at least ``least`` letters, or one of ``wholes`` that
+    contains them."""
     for whole in wholes:
         start = whole.begin(sequences.codes)
         if start is not None:
@@ -224,8 +225,8 @@ def padded_integers(values: np.ndarray, count: int = 0) -> np.ndarray:
 
 
 def _letters(codes: np.ndarray, least: int) -> np.ndarray | jax.Array:
-    """Codes in an array for so many letters at least, and one more; many of them on the
-    device, piece by piece, without a copy on the host."""
+    """Copy codes to an array with room for at least so many letters and one more; large
+    sets go to the device piece by piece, without a copy on the host."""
     needed = max(len(codes), least) + 1
     if len(codes) < MANY_LETTERS:
         return _long(codes, np.uint8, needed, LETTER_ROOMS)
@@ -267,7 +268,7 @@ LEAST_RUNS, RUNS_RATIO = 2**17, 8  # rungs of room for the runs of all paths
 
 
 class Lost(Exception):
-    """There was no memory to put a launch into a result; no row of it is to be used."""
+    """No memory was left to put a launch into a result, whose rows are now invalid."""
 
 
 @dataclass

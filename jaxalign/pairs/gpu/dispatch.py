@@ -55,8 +55,8 @@ from jaxalign.runtime.programs import REMEDY, RuntimeFailure, first_line, shapes
 
 
 def within(job: DeviceJob, launch: Launch) -> list:
-    """A launch, in smaller ones where one like it found no memory before: in the
-    smallest that hold its pairs where none is as small as that one."""
+    """Cut a launch into smaller ones if a similar one found no memory before; into the
+    smallest that hold its pairs if none fits."""
     task, limit = job.task, device_job.memory_limit(job.device)
     while limit is not None and limit < launch_bytes(task, job.kernels, launch):
         if parts := smaller(task, job.kernels, launch, limit):
@@ -68,8 +68,8 @@ def within(job: DeviceJob, launch: Launch) -> list:
 def halves(
     job: DeviceJob, launch: Launch, error: RuntimeFailure, exclusive: bool = False
 ) -> list:
-    """The pairs of a launch that found no memory in smaller ones, or the same again
-    where there are none and others were in flight beside it."""
+    """Halve a launch that found no memory; repeat it unchanged if it cannot be cut and
+    other launches were in flight."""
     task, kernels = job.task, job.kernels
     if not programs.out_of_memory(error):
         raise failure(task, launch, job.device, error) from error
@@ -134,9 +134,9 @@ def launch_scores(job: DeviceJob, launch: Launch) -> jax.Array:
 
 
 def compile_all(job: DeviceJob, launches: list[Launch]) -> list[Future]:
-    """Begin to compile what launches need that is new, side by side: a kernel takes
-    seconds. A launch waits for its own program alone. Scores that may leave int16 will
-    need int32, too, on whichever device."""
+    """Start to compile new programs of launches in parallel: a kernel takes seconds,
+    and a launch waits for its own program alone. Scores that may overflow int16 will
+    need int32, too, on any device."""
     launches = [part for launch in launches for part in within(job, launch)]
     distinct = _new(job, launches)
     unproven = next((x for x in launches if not x.proven), None)
@@ -170,8 +170,8 @@ def _new(job: DeviceJob, launches: list[Launch]) -> dict:
 
 
 def in_int32(job: DeviceJob, queries: np.ndarray, targets: np.ndarray) -> Partition:
-    """Launches of pairs that share no side, and the pairs that fit none: int32 holds
-    all that int16 may not, in twice the memory."""
+    """Make int32 launches of pairs that share no side, with the pairs that fit none.
+    They take twice the memory of int16."""
     task = job.task
     sides, high = (queries, targets), Highest(task)
     return zipped(task, job.kernels, *sides, budget(task), high, wide=True)
@@ -362,7 +362,8 @@ def run(
     job: DeviceJob, launches: list[Launch], output: Output | None,
     report_progress: Callable[[int], object], whole: bool = True,
 ) -> list[tuple[int, int]]:  # fmt: skip
-    """Some launches of a task; rows to ``output`` (``pairs.result.Output``).
+    """Run launches of a task and send their rows to ``output``
+    (``pairs.result.Output``).
 
     whole : no other thread has launches on this device for ``output``, so that rows may
         stay there until ``pairs.gpu.device_job.collect``
@@ -410,8 +411,8 @@ def run(
 def _both(
     job: DeviceJob, launches: list[Launch], counted: bool = False
 ) -> list[tuple[int, int]]:
-    """Launches, and in int32 exactly the pairs whose score may have left int16; those
-    of them that fit no launch come back.
+    """Run launches, and repeat in int32 the pairs that may have overflowed int16.
+    Returns the pairs that fit no launch.
 
     Raises
     ------
@@ -433,7 +434,7 @@ def _both(
 
 
 def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
-    """The codes and what else launches read, on JAX's default device.
+    """Load the codes and other inputs of launches on JAX's default device.
 
     interpret : parameters of the GPU interpreter, for tests.
     """
@@ -441,8 +442,8 @@ def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
 
 
 def scores(job: DeviceJob, launch: Launch) -> Iterator[tuple]:
-    """(launch, its scores on the device: int32 (slots, places)), of a launch whole or
-    in halves; the scores are there.
+    """Yield (launch, scores) of a launch, whole or in halves: int32 (slots, places),
+    complete on the device.
 
     Raises
     ------
@@ -458,8 +459,8 @@ def scores(job: DeviceJob, launch: Launch) -> Iterator[tuple]:
 def _in_halves(
     job: DeviceJob, launches: list[Launch], run_one: Callable, exclusive: bool = False
 ) -> Iterator[tuple]:
-    """(launch, its result) of launches that run one after the other, in halves where
-    there is no memory for one.
+    """Run launches one after the other, each in halves if it finds no memory; yield
+    (launch, result).
 
     exclusive : whether nothing else is in flight; else what the other thread of the
         device holds will be gone the second time
@@ -478,7 +479,8 @@ def _in_halves(
 
 
 def _all(job: DeviceJob, launches: list[Launch], counted: bool = False) -> list:
-    """Issue launches, some ahead of those looked at; pairs that have to run again."""
+    """Issue launches, several ahead of those looked at; return the pairs to run
+    again."""
     todo, waiting, failed, repeats = deque(launches), deque(), deque(), []
 
     def run_one(launch: Launch) -> list:
@@ -515,8 +517,8 @@ def _within(job: DeviceJob, launch: Launch) -> list:
 def _issue(
     job: DeviceJob, launch: Launch
 ) -> tuple[LaunchResult, device_arrays.PassingPairs | None]:
-    """Issue a launch and, before others stand in front of it, what chooses the rows
-    that filters keep."""
+    """Issue a launch, then, before others queue up, the choice of the rows that filters
+    keep."""
     result = issue(job, launch)
     if job.result is not None or not job.task.filtered:
         return result, None

@@ -95,7 +95,8 @@ class LaunchSizes:
         longest: tuple[int, int],
         cell_type: tuple[str, bool] | None,
     ) -> Launch | None:
-        """The launch of the most of some pairs, none if not even the least fits.
+        """Find the launch that holds the most of some pairs; None if the smallest does
+        not fit.
 
         longest : of the queries and of the targets; cell_type : (dtype, proven) or None
         """
@@ -130,8 +131,8 @@ class LaunchSizes:
         return self.cache[key]
 
     def smaller(self, launch: Launch) -> Launch | None:
-        """The largest launch within the budget that holds some pairs of another one,
-        by the same kernels; none if not even the least does."""
+        """Find the largest launch within the budget that holds part of another one's
+        pairs, by the same kernels; None if the smallest does not fit."""
         task, kernels = self.task, self.kernels
         empty = replace(launch, room=0, records=0, slots=0, places=0)
         for candidate in self._fitting(empty):
@@ -143,9 +144,15 @@ class LaunchSizes:
 
     def _fitting(self, empty: Launch):
         """A launch in all sizes that fit the budget, most pairs first."""
-        task, kernels = self.task, self.kernels
-        for slots, places in self._sides(empty.rows, empty.shape.stacks > 0):
-            room = 0 if self.listed else _room(task, kernels, empty.shape, places)
+        task, kernels, s = self.task, self.kernels, empty.shape
+        for slots, places in self._sides(empty.rows, s.stacks > 0):
+            room = 0
+            if not self.listed:
+                # Rows of letters: for targets of the mean length, and the longest ones
+                # of the job; the same for all launches of these sizes.
+                ends = kernels.rows_of(task.job.longest(places), s)
+                mean = places * MEAN_LETTERS // (s.columns * s.groups)
+                room = max(mean, bucket(int(ends[0]), 4, 256))
             launch = replace(empty, room=room, slots=slots, places=places)
             if task.paths:
                 launch = _with_records(task, kernels, launch, self.budget)
@@ -202,7 +209,7 @@ def shape(task: "Task", kernels: Any, longest: int, dtype: str, listed: bool = F
 
 
 def _few(task: "Task") -> bool:
-    """Whether all queries are in one launch, and its shape is chosen for all of it."""
+    """Whether all queries fit one launch, whose shape is chosen for all of it."""
     job = task.job
     single_launch = len(job.query_lengths) <= QUERY_COUNTS[0] and job.whole is None
     return single_launch and task.job.kind == "cross" and not task.paths
@@ -214,19 +221,11 @@ def _few_pairs(task: "Task") -> bool:
 
 
 def array_rows(task: "Task", kernels: Any, length: int) -> int:
-    """Letters of an array of sequences of up to ``length``: a bucket of lengths. Those
-    of a job with longer ones have no array of their own below ``LEAST_ROWS``; of one
-    for the nearest, which has many launches, those with longer queries."""
+    """Letters to allocate for sequences of up to ``length``: a bucket of at least
+    ``LEAST_ROWS``, or of the longest sequence of the job if that is shorter. For a job
+    for the nearest, which has many launches, the longest query counts alone."""
     longest = max(task.job.most) if task.nearest is None else task.job.most[0]
     return kernels.bucket(max(length, min(longest, LEAST_ROWS)))
-
-
-def _room(task: "Task", kernels: Any, s: Any, places: int) -> int:
-    """Rows of letters of a launch: for targets of ``MEAN_LETTERS``, and the longest
-    ones of the job. The same for all launches of these sizes."""
-    ends = kernels.rows_of(task.job.longest(places), s)
-    room = places * MEAN_LETTERS // (s.columns * s.groups)
-    return max(room, bucket(int(ends[0]), 4, 256))
 
 
 def _with_records(task: "Task", kernels: Any, launch: Launch, budget: int):
@@ -257,7 +256,7 @@ def stacks_of(task: "Task", kernels: Any, launch: Launch):
 def targets_in(
     task: "Task", kernels: Any, launch: Launch, queries: np.ndarray, targets: np.ndarray
 ) -> int:
-    """How many of the targets (or pairs), longest first, a launch has room for."""
+    """Count the targets (or pairs), longest first, that a launch has room for."""
     n = task.job.target_lengths[targets[: launch.places]]
     blocks, s = len(n), launch.shape
     if launch.room:
@@ -329,7 +328,8 @@ class Highest:
 
 
 def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
-    """By composition; by length where that is far from any limit, which is faster."""
+    """Bound scores by composition, or, far from any limit, by length, which is
+    faster."""
     limits = side.lengths * int(best.max(initial=0))
     (far,) = np.nonzero(limits >= SAFE_SCORE)
     # Zipped pairs may have the same sequence many times.
@@ -361,8 +361,8 @@ def takes(task: "Task") -> bool:
 def least_type(
     task: "Task", kernels: Any, m: int, n: int, limits: Iterable[int]
 ) -> tuple[str, bool] | None:
-    """``dtype_of`` by the lengths alone or, while a smaller type may do, by one after
-    the other of some limits of the scores, each of which takes longer to compute."""
+    """Choose a dtype as ``dtype_of`` does, from the lengths alone or, while a smaller
+    one may do, from successive limits of the scores, each slower to compute."""
     least = ("int32" if task.output == "identity" else "int16"), True
     by_length = min(m, n) * int(numbers(task)[0].max(initial=0))
     cell_type = None
@@ -488,8 +488,8 @@ def _filled(
 
 
 def smaller(task: Task, kernels: Any, launch: Launch, budget: int) -> list[Launch]:
-    """The pairs of a launch in launches of at most so many device bytes, and of fewer
-    pairs or checkpoints; none where the least one takes more."""
+    """Cut a launch into launches of at most so many device bytes, with fewer pairs or
+    checkpoints; empty if the smallest one takes more."""
     sizes = LaunchSizes(task, kernels, budget, listed=launch.zipped)
     like = sizes.smaller(launch)
     if like is None:

@@ -260,7 +260,7 @@ def turned(pair: LongPair) -> LongPair:
 
 
 class Halves:
-    """Both halves of the table of a pair, and what is known of them.
+    """Both halves of the table of a pair, and their state.
 
     Parameters
     ----------
@@ -368,7 +368,8 @@ def are_long(task: Task, pairs: list[tuple[int, int]], cells: int | None = None)
 
 
 def on_gpu(task: Task, kernels: Any) -> list[tuple[int, int]]:
-    """All pairs of a task, if they are few and each is for a whole GPU; else none."""
+    """Select all pairs of a task if they are few and each deserves a whole GPU; else
+    none."""
     few_pairs = task.job.pairs <= FEW_PAIRS and task.top is None
     if not few_pairs or not task.job.pairs:
         return []
@@ -448,7 +449,7 @@ def _compute(
     remaining = piece.cells
 
     def report_progress(cells: int) -> None:
-        """Tell of each cell once, whatever is filled again; of the last one last."""
+        """Report each cell once, even if it is filled again, and the last cell last."""
         nonlocal remaining
         cells = min(cells, remaining - 1)
         remaining -= cells

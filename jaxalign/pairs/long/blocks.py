@@ -93,7 +93,7 @@ class Line(NamedTuple):
         return Line(self.h[first : last + 1], self.gap[first : last + 1])
 
     def most_beside(self, first: int, last: int, to: "ToCell") -> int:
-        """The most that a path to a cell scores which passes a row beside its cells
+        """Bound the score of a path to a cell that crosses this row outside of columns
         ``first`` to ``last``."""
         j = np.arange(1, min(len(self.h), to.column + 1))
         scores = to.most(np, self.h[1 : len(j) + 1].astype(np.int64), j)

@@ -411,8 +411,9 @@ class Bands:
         return place.after(self.pair, steps, cell, int(move))
 
     def _most_outside(self, left: int, right: int, lane: int) -> int:
-        """The most at the last cell of a lane of what leaves a band. Further right a
-        gap from the left is longer, and one from the right shorter, with more pairs."""
+        """Bound the score, at the last cell of a lane, of paths that leave the band.
+        Further right a gap from the left is longer, and one from the right shorter,
+        with more pairs."""
         extend, away = self.pair.extend, LANES - lane
         return max(left - extend * (lane - 1), right - (self.match + extend) * away)
 

@@ -29,7 +29,7 @@ ALIGNED = -1  # in place of the count of a pair that has been aligned
 
 @dataclass(frozen=True, eq=False)
 class BoundTable:
-    """Of each query with each target of a block the most identical pairs there can be.
+    """Most identical pairs that each query can have with each target of a block.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
 def candidates(
     table: BoundTable, bars: np.ndarray, places: np.ndarray, limit: int
 ) -> Candidates:
-    """The best candidates of each query, ``limit`` of them at most.
+    """Select the best candidates of each query, at most ``limit``.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _reaching(
 
 
 def _largest(table: BoundTable, query: int, columns: np.ndarray, limit: int):
-    """Those of some columns with the largest bounds."""
+    """Select the columns with the largest bounds."""
     below = np.repeat(table.least[query], table.repeats)[columns]
     bounds = table.counts[query, columns] / below
     # Among about equal ones the first of the block, since it would win a tie.

@@ -81,7 +81,7 @@ class LcsLaunches:
         return self.sizes.short_queries if short else self.sizes.queries
 
     def codes(self, device: Device | None) -> list[tuple]:
-        """(codes, where its own begin) of both sides on a device."""
+        """Load both sides on a device: (codes, place where the side begins) each."""
         with self.lock:
             if device not in self.letters:
                 task = self.task
@@ -96,8 +96,8 @@ class LcsLaunches:
             return self.letters[device]
 
     def prepare(self) -> None:
-        """Begin to compile the kernels that the task needs, side by side, of each
-        device those of the longest queries first: a launch waits for its own alone."""
+        """Start to compile the kernels of the task in parallel, on each device those of
+        the longest queries first; a launch waits for its own alone."""
         if self.interpret is not None:
             return
         lengths = _taken(self).tolist()
@@ -130,8 +130,8 @@ class LcsLaunches:
         self, rows: np.ndarray, columns: np.ndarray, met: np.ndarray,
         bound: IdentityBound, device: Device | None, swapped: bool = False,
     ) -> gpu.FewPairs:  # fmt: skip
-        """Pairs that may pass, and few others: a device decides in float32, and leaves
-        what misses the cut by a hair.
+        """Find pairs that may pass, and few others: a device decides in float32, and
+        keeps pairs that miss the cut by its slack.
 
         rows, columns : indices of queries and targets, or ``swapped`` of targets and
             queries, of one launch at most; longest first

@@ -111,8 +111,7 @@ class Proofs:
         return self.bound.least_count(m, n)
 
     def excluded(self, survivors: int) -> dict[str, int]:
-        """How many pairs of the task each inequality excludes, where ``survivors``
-        are left."""
+        """Count the pairs that each inequality excludes if ``survivors`` remain."""
         lcs = f"LCS: lcs / {self.cut}" if self.lcs else None
         return excluded_pairs(self.task.job, self.by_lengths, lcs, survivors)
 
@@ -174,7 +173,7 @@ def _by_rows(task: Task, bound: IdentityBound) -> Proofs:
 def excluded_pairs(
     job: PairMatrix, tests: dict[str, LengthTest], last: str | None, survivors: int
 ) -> dict[str, int]:
-    """How many pairs of a job each proof is the first to exclude.
+    """Count the pairs of a job that each proof is the first to exclude.
 
     Parameters
     ----------
@@ -235,7 +234,7 @@ def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def classes_of(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(distinct lengths, which of them each is) of lengths that fall."""
+    """Classify falling lengths: (distinct lengths, index of each)."""
     starts = np.ones(len(lengths), bool)
     starts[1:] = lengths[1:] != lengths[:-1]
     return lengths[starts], np.cumsum(starts) - 1
@@ -407,7 +406,8 @@ def _counted_on_cpu(proofs: Proofs) -> bool:
 
 
 def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
-    """The same, where it does not matter which of two sequences comes first."""
+    """Find the pairs of a block that may pass, if the order of two sequences does not
+    matter."""
     job, q = proofs.task.job, proofs.order[block.first : block.last]
     m, of_query = classes_of(job.query_lengths[q])
     n, of_target = classes_of(job.target_lengths[block.targets])
@@ -432,7 +432,8 @@ def _look_by_length_classes(proofs: Proofs, block: TargetBlock) -> Pairs:
 
 
 def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
-    """The same on a GPU; the host compares one pair of each two lengths."""
+    """Find the pairs of a block that may pass on a GPU; the host compares one pair of
+    each two lengths."""
     job, launches = proofs.task.job, proofs.launches
     of_rows, of_columns = job.query_lengths, job.target_lengths
     if block.swapped:
@@ -462,7 +463,7 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
 
 
 def _met(job: "PairMatrix", block: TargetBlock) -> np.ndarray:
-    """How many of its targets, the first, each query of a block meets."""
+    """Count the targets, from the first, that each query of a block meets."""
     if block.place is None:
         return np.full(block.last - block.first, len(block.targets))
     places = np.arange(block.first, block.last) - block.place
@@ -510,8 +511,8 @@ def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
 
 
 def block_size(lengths: np.ndarray, at: int) -> int:
-    """How many of some targets, longest first, are lanes of an LCS from place ``at``
-    on: fewer where the others are much shorter than the first."""
+    """Count the targets, longest first, that are lanes of an LCS from place ``at`` on:
+    fewer where later ones are much shorter than the first."""
     narrow, wide = LCS_LANES
     if lengths[at] <= SHORT:
         return SHORT_LANES
@@ -540,8 +541,8 @@ def bound_figures(task: Task) -> dict:
 
 
 def look(task: Task) -> Survivors | None:
-    """The pairs of a task that may pass; None where all are to be aligned, because
-    nothing is proved of them or most are left."""
+    """Find the pairs of a task that may pass; None if all are aligned, because nothing
+    is proved or most pass."""
     proofs = proofs_of(task)
     if proofs is None:
         return None
@@ -586,8 +587,8 @@ def look_at_parts(task: Task, parts: list[Task], starts: list[int]) -> list:
 def shifted(
     task: Task, survivors: Survivors, first: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(i, j) of pairs of a part, counted as in the whole of which ``first`` is its
-    first query; of a set its targets begin there, too."""
+    """Number pairs of a part, (i, j), as in a whole whose query ``first`` begins it;
+    the targets of a set shift, too."""
     return (
         survivors.i + first,
         survivors.j + first if task.kind == "all" else survivors.j,
@@ -601,7 +602,7 @@ def cells_of(task: Task, survivors: Survivors) -> int:
 
 
 def plan_survivors(task: Task, whole: Plan | None = None) -> Plan:
-    """The plan of those pairs of a task that may pass its filters.
+    """Plan the pairs of a task that may pass its filters.
 
     whole : the plan of all pairs, where that is known
     """
@@ -615,7 +616,7 @@ def plan_survivors(task: Task, whole: Plan | None = None) -> Plan:
 
 
 def plan_of_survivors(task: Task, survivors: Survivors) -> Plan:
-    """The plan of a task of which some pairs may pass."""
+    """Plan a task some of whose pairs may pass."""
     plan = engine.plan(zipped(task, survivors.i, survivors.j))
     skipped_cells = task.job.cells - cells_of(task, survivors)
 
@@ -648,7 +649,8 @@ def figures_of(task: Task, survivors: Survivors | None) -> dict:
 
 
 def find(proofs: Proofs) -> Survivors:
-    """The pairs that may pass, in the order of rows, and how many cannot."""
+    """Find the pairs that may pass, in the order of rows, and count those that
+    cannot."""
     # The device of every thread that looks at pairs; None is JAX's own choice.
     devices, threads = proofs.task.devices or (None,), proofs.task.threads
     if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
