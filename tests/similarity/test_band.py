@@ -93,6 +93,16 @@ def test_a_band_is_minus_infinity_outside(shape, lengths, band, mode):
     np.testing.assert_allclose(log_p, hard.score - value, atol=1e-5)
 
 
+def test_of_equal_ends_in_a_band_the_first_row_counts():
+    """Whatever diagonal is filled first."""
+    s = np.full((4, 4), -9, np.float32)
+    s[1, 0] = s[0, 2] = 5
+    costs = dict(gap_open=9, gap_extend=9, mode="local")
+    hard = jaxalign.hard_alignment(s, band=2, **costs)
+    same_alignment(hard, jaxalign.hard_alignment(s, **costs))
+    assert hard.partners.tolist() == [2, -1, -1, -1]
+
+
 @pytest.mark.slow
 def test_partners_beyond_the_band_are_no_alignment():
     flat, costs = np.zeros((6, 6), np.float32), {"gap_open": 1, "gap_extend": 1}

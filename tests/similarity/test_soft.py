@@ -618,6 +618,12 @@ def test_mea_alignments_of_few_residues():
     assert anonymous.cigar() == "3M" and anonymous.query == "XXX"
     assert jaxalign.mea_alignment(np.zeros((2, 3))).cigar() == "2I3D"
     assert jaxalign.mea_alignment(np.zeros((2, 3)), mode="local").cigar() == "*"
+    lone = np.zeros((1, 3, 3), np.float32)
+    lone[0, 1, 1] = 1  # overhangs as long as each other on both sides
+    several = jaxalign.mea_alignment(lone, mode="semiglobal")
+    alone = jaxalign.mea_alignment(lone[0], mode="semiglobal")
+    assert several.spans.tolist() == [[1, 2, 0, 3]]
+    assert several.alignments()[0].cigar() == alone.cigar() == "1D1M1D"
 
 
 @pytest.mark.slow
