@@ -94,47 +94,34 @@ def test_other_alphabets(tmp_path, alphabet):
         encoded_database.mapped(tmp_path / "d", PROTEIN)
 
 
-def damage(path, how):
-    """Rewrite the file ``how`` says; returns what the message has to name."""
-    data = bytearray(path.read_bytes())
-    match how:
-        case "short":
-            data = data[:-1]
-        case "long":
-            data += b"\0"
-        case "page":
-            data = data[:100]
-        case "version":
-            data[8:12] = struct.pack("<I", 2)
-        case "text":
-            data[30] ^= 1
-        case "magic":
-            data[0] ^= 1
-        case "codes":
-            data[encoded_database.PAGE + 5] ^= 1
-    path.write_bytes(data)
+DAMAGE = {  # what is done to the bytes: what the message names
+    "short": (lambda data: data[:-1], "truncated"),
+    "long": (lambda data: data + b"\0", "appended"),
+    "page": (lambda data: data[:100], "truncated"),
+    "version": (
+        lambda data: data[:8] + struct.pack("<I", 2) + data[12:],
+        "version 2, this program reads version 1",
+    ),
+    "text": (lambda data: flipped(data, 30), "damaged"),
+    "magic": (lambda data: flipped(data, 0), "no index"),
+}
 
 
-@pytest.mark.parametrize(
-    "how, message",
-    [
-        ("short", "truncated"),
-        ("long", "appended"),
-        ("page", "truncated"),
-        ("version", "version 2, this program reads version 1"),
-        ("text", "damaged"),
-        ("magic", "no index"),
-    ],
-)
-def test_a_wrong_file_is_refused_at_once(indexed, how, message):
-    damage(indexed, how)
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_wrong_file_is_refused_at_once(indexed, how):
+    change, message = DAMAGE[how]
+    indexed.write_bytes(change(indexed.read_bytes()))
     with pytest.raises(InputError, match=message):
         jaxalign.open_database(indexed)
 
 
 def test_a_wrong_residue_is_found_by_the_checksum(indexed):
     jaxalign.open_database(indexed, verify=True)
-    damage(indexed, "codes")  # another letter
+    indexed.write_bytes(flipped(indexed.read_bytes(), encoded_database.PAGE + 5))
     jaxalign.open_database(indexed)
     with pytest.raises(InputError, match="codes"):
         jaxalign.open_database(indexed, verify=True)
@@ -248,21 +235,20 @@ def test_a_page_of_nonsense_with_a_right_checksum(indexed, capsys, name, verify)
 
 
 @pytest.mark.parametrize("name", ["offsets", "places"])
-@pytest.mark.parametrize("change", ["falls", "negative", "beyond", "first", "last"])
-def test_offsets_that_are_none(indexed, monkeypatch, name, change):
+@pytest.mark.parametrize(
+    "place, value",
+    [
+        (5, lambda values: values[4] - 1),  # falls
+        (1, lambda values: -1),
+        (5, lambda values: values[-1] + 1),
+        (0, lambda values: 1),
+        (-1, lambda values: values[-1] + 1),
+    ],
+)
+def test_offsets_that_are_none(indexed, monkeypatch, name, place, value):
     monkeypatch.setattr(encoded_database, "STRETCH", 4)
     values = section(indexed, name).copy()
-    match change:
-        case "falls":
-            values[5] = values[4] - 1
-        case "negative":
-            values[1] = -1
-        case "beyond":
-            values[5] = values[-1] + 1
-        case "first":
-            values[0] = 1
-        case "last":
-            values[-1] += 1
+    values[place] = value(values)
     rewrite(indexed, lambda about: about, {name: values.tobytes()})
     with pytest.raises(InputError, match=f"damaged .{name}"):
         jaxalign.open_database(indexed)

@@ -130,8 +130,11 @@ def corrupt(place):
     [
         (
             TEXT + ">d x\nWWW\n;c\n W 7WW\n8\n",
-            ["line 13, column 4: record 5 ('d') holds '7'", "1 more",
-             "the protein alphabet is ARND"],
+            [
+                "line 13, column 4: record 5 ('d') holds '7'",
+                "1 more",
+                "the protein alphabet is ARND",
+            ],
         ),
         (">a\n>b\n>c\n\n?\n", ["line 5, column 1: record 3"]),
         (">a\nWWéW\n", ["line 2, column 3", "'é'"]),
@@ -155,7 +158,7 @@ def corrupt(place):
         ),
     ],
     ids=map(str, range(17)),
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_and_where(tmp_path, text, parts):
     path = written(tmp_path, text)
     message = refused(path)

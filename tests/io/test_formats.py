@@ -505,10 +505,6 @@ def test_unknown_suffix(tmp_path, name):
     assert os.listdir(tmp_path) == []
 
 
-def test_unknown_format():
-    says(refused(table_of(), "-", "xml"), "'xml'", *FORMATS)
-
-
 def test_parquet_on_standard_output():
     says(refused(table_of(), "-", "parquet"), "binary", "'-'")
     assert resolve_format("-") == "tsv"
@@ -523,12 +519,9 @@ def test_existing_output(tmp_path):
     assert path.read_text().startswith("query\t")
 
 
-def test_missing_folder(tmp_path):
+def test_folders(tmp_path):
     message = refused(table_of(), tmp_path / "none" / "r.tsv")
     says(message, str(tmp_path / "none"), "does not exist")
-
-
-def test_folder_as_output(tmp_path):
     folder = tmp_path / "r.tsv"
     folder.mkdir()
     says(refused(table_of(), folder, force=True), str(folder), "folder")
@@ -628,52 +621,49 @@ def test_formats_of_others_refuse_such_names(format):
 # ---- columns and data that are not there
 
 
+@pytest.mark.parametrize(
+    "output, format, options, parts",
+    [
+        ("alignment", "xml", {}, ["'xml'", *FORMATS]),
+        ("alignment", None, {"identity": "best"}, ["'best'", "shorter", "alignment"]),
+        *(
+            (
+                "score",
+                None,
+                {"columns": [name]},
+                [repr(name), "output='stats'", "query, target, score"],
+            )
+            for name in ("qstart", "gaps", "pident", "mismatch", "qcov")
+        ),
+        ("identity", None, {}, ["'alignment'", "output='stats'"]),
+        (
+            "score",
+            None,
+            {"columns": ["identity_query"]},
+            ["'identity_query'", "output='identity'"],
+        ),
+        ("score", "m8", {}, ["format 'm8'", "output='stats'"]),
+        ("identity", "paf", {}, ["format 'paf'", "output='stats'"]),
+        *(
+            ("stats", name, {}, [f"format {name!r}", "output='alignment'"])
+            for name in ("sam", "fasta", "pair")
+        ),
+        ("stats", None, {"columns": ["cigar"]}, ["'cigar'", "output='alignment'"]),
+        *(
+            ("alignment", name, {"columns": ["query"]}, [repr(name), "tsv or parquet"])
+            for name in ("m8", "sam", "paf", "maf", "fasta", "pair")
+        ),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_written(output, format, options, parts):
+    says(refused(table_of(output=output), "-", format, **options), *parts)
+
+
 def test_unknown_column(tmp_path):
     message = refused(table_of(), tmp_path / "r.tsv", columns=["query", "nope"])
     says(message, "'nope'", "qseqid", "identity_shorter", "cigar")
     assert os.listdir(tmp_path) == []
-
-
-def test_unknown_identity():
-    says(refused(table_of(), "-", identity="best"), "'best'", "shorter", "alignment")
-
-
-@pytest.mark.parametrize("name", ["qstart", "gaps", "pident", "mismatch", "qcov"])
-def test_column_that_was_not_computed(name):
-    message = refused(table_of(output="score"), "-", columns=[name])
-    says(message, repr(name), "output='stats'", "query, target, score")
-
-
-def test_identities_that_were_not_computed():
-    says(refused(table_of(output="identity"), "-"), "'alignment'", "output='stats'")
-    message = refused(table_of(output="score"), "-", columns=["identity_query"])
-    says(message, "'identity_query'", "output='identity'")
-
-
-@pytest.mark.parametrize(
-    ("format", "output", "needs"),
-    [
-        ("m8", "score", "stats"),
-        ("paf", "identity", "stats"),
-        ("sam", "stats", "alignment"),
-        ("fasta", "stats", "alignment"),
-        ("pair", "stats", "alignment"),
-    ],
-)
-def test_format_that_needs_more(format, output, needs):
-    message = refused(table_of(output=output), "-", format)
-    says(message, f"format {format!r}", f"output={needs!r}")
-
-
-def test_cigar_needs_paths():
-    message = refused(table_of(output="stats"), "-", columns=["cigar"])
-    says(message, "'cigar'", "output='alignment'")
-
-
-@pytest.mark.parametrize("format", ["m8", "sam", "paf", "maf", "fasta", "pair"])
-def test_fixed_columns(format):
-    message = refused(table_of(), "-", format, columns=["query"])
-    says(message, repr(format), "tsv or parquet")
 
 
 def test_pyarrow_is_imported_only_for_parquet():

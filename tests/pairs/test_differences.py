@@ -55,14 +55,27 @@ def sequences(scoring):
     return [*texts, "W" * 30, "A" * 41, alike, alike[:90] + alike[130:]]
 
 
+def problem_of(a, b, scoring, free=()):
+    """Codes and costs of a pair, as the oracle takes them."""
+    codes = scoring.alphabet.encode(a), scoring.alphabet.encode(b)
+    return *codes, scoring.scores, scoring.open, scoring.extend, "global", set(free)
+
+
+def score_of(a, b, scoring, free=()):
+    return oracle.score(*problem_of(a, b, scoring, free))
+
+
+def identities_of(a, b, scoring):
+    wildcard = scoring.alphabet.wildcard_code
+    return oracle.max_identities(*problem_of(a, b, scoring), wildcard=wildcard)
+
+
 def check(found, texts, scoring, free=()):
     """Every score of a table is that of the oracle."""
     assert "uint8" in found.info["dtypes"]
-    codes = [scoring.alphabet.encode(text) for text in texts]
-    costs = scoring.scores, scoring.open, scoring.extend, "global", set(free)
     rows = zip(found["query"], found["target"], found["score"], strict=True)
     for i, j, score in rows:
-        assert score == oracle.score(codes[i], codes[j], *costs), (texts[i], texts[j])
+        assert score == score_of(texts[i], texts[j], scoring, free)
 
 
 @pytest.mark.parametrize("name", some_cases("limits", "linear", "free extension"))
@@ -81,14 +94,10 @@ def test_identities_by_differences(name):
     texts = sequences(scoring)
     found = jaxalign.align_all(texts, scoring, output="identity")
     assert "uint16" in found.info["dtypes"]
-    codes = [scoring.alphabet.encode(text) for text in texts]
-    costs = scoring.scores, scoring.open, scoring.extend, "global", set()
-    wildcard = scoring.alphabet.wildcard_code
     for i, j, *values in zip(
         *(found[x] for x in ("query", "target", "score", "max_identities")), strict=True
     ):
-        want = oracle.max_identities(codes[i], codes[j], *costs, wildcard=wildcard)
-        assert tuple(values) == want, (texts[i], texts[j])
+        assert tuple(values) == identities_of(texts[i], texts[j], scoring)
 
 
 def zipped(texts):
@@ -104,13 +113,9 @@ def test_pairs_of_a_lane_each_by_differences(name):
     found = jaxalign.align_pairs(queries, targets, scoring, output="identity")
     largest = max(int(scoring.scores.max()), 0) + 2 * scoring.open
     assert ("uint16" in found.info["dtypes"]) == (2 * largest + 1 <= 255)
-    costs = scoring.scores, scoring.open, scoring.extend, "global", set()
-    wildcard = scoring.alphabet.wildcard_code
     values = zip(found["score"], found["max_identities"], strict=True)
     for a, b, value in zip(queries, targets, values, strict=True):
-        codes = scoring.alphabet.encode(a), scoring.alphabet.encode(b)
-        want = oracle.max_identities(*codes, *costs, wildcard=wildcard)
-        assert value == want, (a, b)
+        assert value == identities_of(a, b, scoring)
 
 
 @pytest.mark.slow
@@ -122,10 +127,8 @@ def test_scores_of_a_lane_each_by_differences(free, monkeypatch):
     options = {"output": "score", "scoring": scoring, "free_ends": free, "threads": 2}
     found = jaxalign.align_pairs(queries, targets, **options)
     assert "uint8" in found.info["dtypes"]
-    costs = scoring.scores, scoring.open, scoring.extend, "global", set(free)
     for a, b, score in zip(queries, targets, found["score"], strict=True):
-        codes = scoring.alphabet.encode(a), scoring.alphabet.encode(b)
-        assert score == oracle.score(*codes, *costs), (a, b)
+        assert score == score_of(a, b, scoring, free)
 
 
 def test_what_a_byte_of_a_lane_holds():
@@ -178,9 +181,7 @@ def test_a_matrix_of_scores(monkeypatch):
     texts = sequences(Scoring())
     found = jaxalign.scores_matrix(texts[:5], texts)
     for (i, a), (j, b) in product(enumerate(texts[:5]), enumerate(texts)):
-        codes = (Scoring().alphabet.encode(text) for text in (a, b))
-        want = oracle.score(*codes, Scoring().scores, 11, 1, "global")
-        assert found[i, j] == want
+        assert found[i, j] == score_of(a, b, Scoring())
 
 
 @pytest.mark.parametrize(
