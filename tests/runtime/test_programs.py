@@ -483,23 +483,17 @@ def test_the_default_folder_is_made_and_closed(default, monkeypatch, tmp_path):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o700, 0o750])
-def test_a_folder_that_is_there_keeps_its_mode(default, mode):
+@pytest.mark.parametrize(
+    "mode, used",
+    [(0o755, True), (0o700, True), (0o750, True)]
+    + [(0o777, False), (0o1777, False), (0o770, False)],
+)
+def test_a_folder_is_used_where_others_may_not_write(default, monkeypatch, mode, used):
+    """It keeps its mode; one of somebody else is not used."""
     default.mkdir()
     default.chmod(mode)
-    assert program_folder.program_folder() == str(default)
-    assert default.stat().st_mode & 0o777 == mode
-
-
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
-def test_a_folder_that_others_may_write_to_is_not_used(default, mode):
-    default.mkdir()
-    default.chmod(mode)
-    assert program_folder.program_folder() is None
-
-
-def test_a_folder_of_somebody_else_is_not_used(default, monkeypatch):
-    default.mkdir(0o755)
+    assert program_folder.program_folder() == (str(default) if used else None)
+    assert default.stat().st_mode & 0o7777 == mode
     monkeypatch.setattr(program_folder.os, "getuid", lambda: 12345)
     assert program_folder.program_folder() is None
 
