@@ -103,6 +103,14 @@ def test_of_equal_ends_in_a_band_the_first_row_counts():
     assert hard.partners.tolist() == [2, -1, -1, -1]
 
 
+def test_of_equal_overhangs_in_a_band_the_targets_are_outside():
+    s = np.full((3, 3), -9, np.float32)
+    s[1, 1] = 20
+    costs = dict(gap_open=2, gap_extend=1, mode="semiglobal")
+    hard = jaxalign.hard_alignment(s, band=1, **costs)
+    assert hard.score == 16 and hard.spans.tolist() == [0, 3, 1, 2]
+
+
 @pytest.mark.slow
 def test_partners_beyond_the_band_are_no_alignment():
     flat, costs = np.zeros((6, 6), np.float32), {"gap_open": 1, "gap_extend": 1}
