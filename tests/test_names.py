@@ -104,10 +104,6 @@ STUMBLES_NOT_YET = (
     "jaxalign/triples/",
     "jaxalign/warmup.py",
     "jaxalign/words/",
-    "kernels_pallas/core/",
-    "kernels_pallas/similarity/",
-    "kernels_pallas/triples/",
-    "kernels_pallas/words/",
 )
 
 

@@ -154,7 +154,7 @@ def low_bytes(th: Threads, a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Arra
 
     asm = "{ .reg .b32 x, y; prmt.b32 x, $1, $2, 0x0040;"
     asm += " prmt.b32 y, $3, $4, 0x0040; prmt.b32 $0, x, y, 0x5410; }"
-    return word_of(asm, a, b, c, d, alone=True)
+    return word_of(asm, a, b, c, d, pure=True)
 
 
 def ballot(th: Threads, flags: jax.Array):
@@ -202,8 +202,16 @@ def copy_table(
     def copy():
         if barrier:
             plgpu.copy_gmem_to_smem(source.at[which], table, *barrier)
-        else:
-            _copy_by_threads(th, source, which, table)
+            return
+        # All threads load and store, WORDS_A_TURN words each.
+        words, thread = th.read_only(source), th.index()
+        number = jnp.asarray(which, jnp.int32)
+        for first in range(0, table.size, WORDS_A_TURN * THREADS):
+            at = WORDS_A_TURN * thread
+            inside = (at + first < table.size).astype(jnp.int32)
+            at = jnp.where(inside != 0, at, 0)
+            values = th.load(words, at, WORDS_A_TURN, number, table.size, first)
+            th.store(table, at, values, where=inside, offset=first)
 
     if warpgroup is None:
         copy()
@@ -213,14 +221,3 @@ def copy_table(
         plgpu.barrier_wait(*barrier)
     else:
         th.wait()
-
-
-def _copy_by_threads(th: Threads, source: Any, which: Any, table: Any) -> None:
-    size, source, thread = table.size, th.read_only(source), th.index()
-    which = jnp.asarray(which, jnp.int32)
-    for first in range(0, size, WORDS_A_TURN * THREADS):
-        at = WORDS_A_TURN * thread
-        inside = (at + first < size).astype(jnp.int32)
-        at = jnp.where(inside != 0, at, 0)
-        words = th.load(source, at, WORDS_A_TURN, which, size, first)
-        th.store(table, at, words, where=inside, more=first)

@@ -49,8 +49,8 @@ def check_access(
     wrong = (first < 0) | (first > size - count) | (first % count != 0)
     if where is not None:
         wrong = wrong & (where != 0)
-    tell = partial(jax.debug.callback, partial(_list, _caller(), size, count))
-    lax.cond(jnp.any(wrong), tell, lambda *_: None, first, wrong)
+    report = partial(jax.debug.callback, partial(_list, _caller(), size, count))
+    lax.cond(jnp.any(wrong), report, lambda *_: None, first, wrong)
 
 
 def _list(place: str, size: int, count: int, first: jax.Array, wrong: Any):
@@ -134,8 +134,8 @@ def read(pointer: Any, count: int):
     return [llvm.extractelement(words, utils.c(k, i32)) for k in range(count)]
 
 
-def address(ref: Any, index: Any, base: Any, stride: int, more: int = 0):
-    """Pointer to word ``base * stride + index + more`` of a flat int32 ref; the index
+def address(ref: Any, index: Any, base: Any, stride: int, offset: int = 0):
+    """Pointer to word ``base * stride + index + offset`` of a flat int32 ref; the index
     is i32."""
     _, utils, ir, arith, llvm, _ = dialects()
     i32, i64 = (ir.IntegerType.get_signless(n) for n in (32, 64))
@@ -148,7 +148,7 @@ def address(ref: Any, index: Any, base: Any, stride: int, more: int = 0):
         first = arith.muli(first, utils.c(stride, i64))
         index = arith.addi(first, arith.extsi(i64, index))
     pointer = utils.getelementptr(pointer, [index], i32)
-    return utils.getelementptr(pointer, [more], i32) if more else pointer
+    return utils.getelementptr(pointer, [offset], i32) if offset else pointer
 
 
 WARPGROUP = "warpgroup"
@@ -296,8 +296,8 @@ class Threads:
             return jnp.maximum(a, b)
         if self.plain:
             return _larger_float16(a, b)
-        both = self.words(a), self.words(b)
-        return self.halves(word_of("max.f16x2 $0, $1, $2;", *both, alone=True))
+        pair = self.words(a), self.words(b)
+        return self.halves(word_of("max.f16x2 $0, $1, $2;", *pair, pure=True))
 
     def shift_right(self, words: jax.Array, count: int):
         """Words whose bits move down by a Python int; zeros follow."""
@@ -325,18 +325,18 @@ class Threads:
         count: int = 1,
         base: Any = None,
         stride: int = 0,
-        more: int = 0,
+        offset: int = 0,
     ):
         """``count`` (1, 2 or 4) consecutive words a thread, as a tuple of (128,).
 
         ``ref`` is flat int32; a thread's first word is ``base * stride + index +
-        more``, a multiple of ``count``; ``base``, a scalar or one a thread, is widened
-        before it is multiplied. ``more`` is static: loads that differ in it alone share
-        one address.
+        offset``, a multiple of ``count``. ``base``, a scalar or one a thread, is
+        widened before it is multiplied. ``offset`` is static: loads that differ in it
+        alone share one address.
         """
         if self.plain:
             flat = ref if isinstance(ref, jax.Array) else ref[...].reshape(-1)
-            first = more + (index if base is None else index + base * stride)
+            first = offset + (index if base is None else index + base * stride)
             check_access(flat.size, first, count)
             at = (first + k for k in range(count))
             return tuple(flat.at[i].get(mode="fill", fill_value=0) for i in at)
@@ -347,7 +347,7 @@ class Threads:
         @inline(arg_types=types, return_type=(WORD_TYPE,) * count)
         def loads(_, ref: Any, at, *base: Any):
             mgpu, utils, ir, *_ = dialects()
-            pointer = address(ref, bits_of(at), base, stride, more)
+            pointer = address(ref, bits_of(at), base, stride, offset)
             return tuple(as_word(mgpu, utils, ir, v) for v in read(pointer, count))
 
         return loads(ref, index, *(() if base is None else (self._each(base),)))
@@ -360,14 +360,14 @@ class Threads:
         base: Any = None,
         stride: int = 0,
         where: jax.Array | None = None,
-        more: int = 0,
+        offset: int = 0,
     ):
         """Store ``len(values)`` (1, 2 or 4) consecutive words a thread, in threads
         where the int32 ``where`` is not 0; addresses as in ``load``."""
         count = len(values)
         if self.plain:
             old = ref[...]
-            first = more + (index if base is None else index + base * stride)
+            first = offset + (index if base is None else index + base * stride)
             check_access(old.size, first, count, where)
             if where is not None:
                 first = jnp.where(where != 0, first, old.size)
@@ -384,9 +384,9 @@ class Threads:
             mgpu, utils, ir, arith, llvm, _ = dialects()
             i32 = ir.IntegerType.get_signless(32)
             data = [utils.bitcast(register(v), i32) for v in arrays[:count]]
-            others = list(arrays[count:])
-            mask = None if where is None else others.pop(0)
-            pointer = address(ref, bits_of(at), others, stride, more)
+            tail = list(arrays[count:])
+            mask = None if where is None else tail.pop(0)
+            pointer = address(ref, bits_of(at), tail, stride, offset)
             vector = f".v{count}" if count > 1 else ""
             body = f"st{space(ref)}{vector}.b32 [$0], "
             names = ", ".join(f"${k + 1}" for k in range(count))
@@ -431,10 +431,10 @@ def _larger_float16(a: jax.Array, b: jax.Array):
     return jnp.where(both_nan, jnp.int16(0x7FFF), larger)
 
 
-def word_of(asm: str, *words: jax.Array, alone: bool = False):
+def word_of(asm: str, *words: jax.Array, pure: bool = False):
     """A word a thread by PTX: $0, from the words $1, $2, ...
 
-    alone : it depends on nothing but a thread's own words
+    pure : it depends on nothing but a thread's own words
     """
 
     @inline(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
@@ -443,7 +443,7 @@ def word_of(asm: str, *words: jax.Array, alone: bool = False):
         i32 = ir.IntegerType.get_signless(32)
         bits = [utils.bitcast(register(x), i32) for x in words]
         kinds = ",".join(["=r"] + ["r"] * len(bits))
-        out = llvm.inline_asm(i32, bits, asm, kinds, has_side_effects=not alone)
+        out = llvm.inline_asm(i32, bits, asm, kinds, has_side_effects=not pure)
         return as_word(mgpu, utils, ir, out)
 
     return ask(*words)
@@ -453,18 +453,18 @@ def one_bits(th: Threads, word: jax.Array):
     """How many bits of a word are 1."""
     if th.plain:
         return lax.population_count(word)
-    return word_of("popc.b32 $0, $1;", word, alone=True)
+    return word_of("popc.b32 $0, $1;", word, pure=True)
 
 
-def words_of(asm: str, kinds: str, count: int, given: Any):
+def words_of(asm: str, kinds: str, count: int, inputs: Any):
     """``count`` words a thread by PTX, at least one, inside of ``inline_mgpu``: outputs
-    are $0, $1 ... and then come the words ``given``.
+    are $0, $1 ... and then come the words ``inputs``.
 
     kinds : constraints of LLVM, of all
     """
     mgpu, utils, ir, _, llvm, _ = dialects()
     i32 = ir.IntegerType.get_signless(32)
-    bits = [utils.bitcast(register(x), i32) for x in given]
+    bits = [utils.bitcast(register(x), i32) for x in inputs]
     if count == 1:
         return (as_word(mgpu, utils, ir, llvm.inline_asm(i32, bits, asm, kinds)),)
     kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")

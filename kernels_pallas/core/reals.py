@@ -49,25 +49,20 @@ rcp.approx.ftz.f32 a, $1; neg.f32 e, $1; fma.rn.f32 e, e, a, {ONE};
 fma.rn.f32 $0, a, e, a; }}"""
 
 
-def fragment_of(body: str, *values: jax.Array, alone: bool = True):
-    """A number a thread by PTX, from others; ``alone`` as of ``word_of``."""
+def fragment_of(body: str, *values: jax.Array, pure: bool = True):
+    """A number a thread by PTX, from others; ``pure`` as of ``word_of``."""
 
     @inline(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
     def run(_, *arrays):
         mgpu, _, ir, _, llvm, vector = dialects()
-        f32 = ir.F32Type.get()
-        operands = [_scalar(x) for x in arrays]
+        f32, first = ir.F32Type.get(), ir.DenseI64ArrayAttr.get([0])
+        operands = [vector.extract(register(x), [], first) for x in arrays]
         kinds = ",".join(["=f"] + ["f"] * len(operands))
-        out = llvm.inline_asm(f32, operands, body, kinds, has_side_effects=not alone)
+        out = llvm.inline_asm(f32, operands, body, kinds, has_side_effects=not pure)
         number = vector.broadcast(ir.VectorType.get((1,), f32), out)
         return fragment(mgpu, number, WORD_LAYOUT.to_mgpu(), signed=None)
 
     return run(*values)
-
-
-def _scalar(array: Any):
-    _, _, ir, _, _, vector = dialects()
-    return vector.extract(register(array), [], ir.DenseI64ArrayAttr.get([0]))
 
 
 @dataclass(frozen=True)
@@ -103,10 +98,10 @@ class Reals:
         count: int = 1,
         base: Any = None,
         stride: int = 0,
-        more: int = 0,
+        offset: int = 0,
     ):
         """As ``Threads.load``, of a float32 ref."""
-        words = self.th.load(ref, index, count, base, stride, more)
+        words = self.th.load(ref, index, count, base, stride, offset)
         if self.th.plain:
             return words
         return tuple(lax.bitcast_convert_type(x, jnp.float32) for x in words)
@@ -119,12 +114,12 @@ class Reals:
         base: Any = None,
         stride: int = 0,
         where: jax.Array | None = None,
-        more: int = 0,
+        offset: int = 0,
     ):
         """As ``Threads.store``, to a float32 ref."""
         if not self.th.plain:
             values = tuple(lax.bitcast_convert_type(x, jnp.int32) for x in values)
-        self.th.store(ref, index, values, base, stride, where, more)
+        self.th.store(ref, index, values, base, stride, where, offset)
 
     def next_lane(
         self,
@@ -142,11 +137,11 @@ class Reals:
         the border of a group gets anything.
         """
         if self.th.plain:
-            other = jnp.clip(thread + (1 if down else -1), 0, self.th.count - 1)
-            return tuple(x[other] for x in values)
+            source = jnp.clip(thread + (1 if down else -1), 0, self.th.count - 1)
+            return tuple(x[source] for x in values)
         way, mask = ("down", 31) if down else ("up", 0)
         asm = f"shfl.sync.{way}.b32 $0, $1, 1, {mask}, -1;"
-        within = tuple(fragment_of(asm, x, alone=False) for x in values)
+        within = tuple(fragment_of(asm, x, pure=False) for x in values)
         if lanes == WARP:
             return within
         th, count = self.th, len(values)
@@ -158,8 +153,8 @@ class Reals:
         for k, value in enumerate(values):
             self.store(shared, at + k, (value,), where=edge)
         th.wait()
-        near = jnp.clip(warp + (1 if down else -1), 0, warps - 1)
-        at = (turn * warps + near) * count
+        neighbour = jnp.clip(warp + (1 if down else -1), 0, warps - 1)
+        at = (turn * warps + neighbour) * count
         across = [self.load(shared, at + k)[0] for k in range(count)]
         takes = lane == takes
         return tuple(
@@ -190,9 +185,9 @@ def fused(th: Any, function: Callable, ref: Any, values: Any, like: Any):
     """
     if th.plain:
         return function(th, ref, values)
-    given, tree = jax.tree.flatten(values)
-    likes, made_tree = jax.tree.flatten(like)
-    layouts = (plgpu.RefType(), *map(_layout_of, given))
+    leaves, tree = jax.tree.flatten(values)
+    likes, like_tree = jax.tree.flatten(like)
+    layouts = (plgpu.RefType(), *map(_layout_of, leaves))
 
     @inline(arg_types=layouts, return_type=tuple(map(_type_of, likes)))
     def emit(_, ref: Any, *arrays):
@@ -204,7 +199,7 @@ def fused(th: Any, function: Callable, ref: Any, values: Any, like: Any):
             for x, y in zip(results, likes, strict=True)
         )
 
-    return jax.tree.unflatten(made_tree, emit(ref, *given))
+    return jax.tree.unflatten(like_tree, emit(ref, *leaves))
 
 
 def _type_of(value: Any):
@@ -224,36 +219,36 @@ class Register:
     bits: Any  # i32
     halves: bool = False
 
-    def __add__(self, other: "Register | int"):
-        return self._with("addi", other)
+    def __add__(self, operand: "Register | int"):
+        return self._with("addi", operand)
 
-    def __sub__(self, other: "Register | int"):
-        return self._with("subi", other)
+    def __sub__(self, operand: "Register | int"):
+        return self._with("subi", operand)
 
-    def __mul__(self, other: "Register | int"):
-        return self._with("muli", other)
+    def __mul__(self, operand: "Register | int"):
+        return self._with("muli", operand)
 
-    def __and__(self, other: "Register | int"):
-        return self._with("andi", other)
+    def __and__(self, operand: "Register | int"):
+        return self._with("andi", operand)
 
-    def __or__(self, other: "Register | int"):
-        return self._with("ori", other)
+    def __or__(self, operand: "Register | int"):
+        return self._with("ori", operand)
 
-    def __lshift__(self, other: "Register | int"):
-        return self._with("shli", other)
+    def __lshift__(self, operand: "Register | int"):
+        return self._with("shli", operand)
 
-    def _with(self, name: str, other: "Register | int"):
+    def _with(self, name: str, operand: "Register | int"):
         _, utils, ir, arith, _, vector = dialects()
         i32 = ir.IntegerType.get_signless(32)
-        left, right = (
+        a, b = (
             self.bits,
-            utils.c(other, i32) if isinstance(other, int) else other.bits,
+            utils.c(operand, i32) if isinstance(operand, int) else operand.bits,
         )
         if not self.halves:
-            return Register(getattr(arith, name)(left, right))
+            return Register(getattr(arith, name)(a, b))
         pair = ir.VectorType.get((2,), ir.IntegerType.get_signless(16))
-        left, right = (utils.bitcast(x, pair) for x in (left, right))
-        return Register(utils.bitcast(getattr(arith, name)(left, right), i32), True)
+        a, b = (utils.bitcast(x, pair) for x in (a, b))
+        return Register(utils.bitcast(getattr(arith, name)(a, b), i32), True)
 
 
 @dataclass(frozen=True)
@@ -295,16 +290,16 @@ class Emitter:
         if not a.halves:
             return Register(arith.maxsi(a.bits, b.bits))
         i32 = ir.IntegerType.get_signless(32)
-        both, kind = [a.bits, b.bits], "s16x2" if self.integer_halves else "f16x2"
+        operands, kind = [a.bits, b.bits], "s16x2" if self.integer_halves else "f16x2"
         asm = f"max.{kind} $0, $1, $2;"
-        return Register(llvm.inline_asm(i32, both, asm, "=r,r,r"), True)
+        return Register(llvm.inline_asm(i32, operands, asm, "=r,r,r"), True)
 
     def real(self, name: str, a: Register, b: Register):
         """The operation of MLIR's ``arith`` with this name, on words as float32."""
         _, utils, ir, arith, *_ = dialects()
         f32 = ir.F32Type.get()
-        both = (utils.bitcast(x.bits, f32) for x in (a, b))
-        results = getattr(arith, name)(*both)
+        operands = (utils.bitcast(x.bits, f32) for x in (a, b))
+        results = getattr(arith, name)(*operands)
         return Register(utils.bitcast(results, ir.IntegerType.get_signless(32)))
 
     def asm(self, text: str, *registers: Register):
@@ -320,7 +315,7 @@ class Emitter:
         places = utils.c(count, ir.IntegerType.get_signless(32))
         return Register(arith.shrui(register.bits, places))
 
-    def load(self, ref: Any, index: Register, count: int = 1, more: int = 0):
+    def load(self, ref: Any, index: Register, count: int = 1, offset: int = 0):
         """``count`` (1, 2 or 4) consecutive words, as ``Threads.load``."""
-        pointer = address(ref, index.bits, None, 0, more)
+        pointer = address(ref, index.bits, None, 0, offset)
         return tuple(map(Register, read(pointer, count)))

@@ -303,7 +303,7 @@ def _scores_of(th, table, where, s):
             loaded[c] = letter(c) * s.strip + lane * 4
         if (c, r // 4) not in loaded:
             offset = (r // 4) * (4 * s.lanes)
-            loaded[c, r // 4] = th.load(table, loaded[c], 4, more=offset)
+            loaded[c, r // 4] = th.load(table, loaded[c], 4, offset=offset)
         return loaded[c, r // 4][r % 4]
 
     def by_table(c, r):

@@ -558,7 +558,7 @@ def _cells(th, table, values, s: LongFill, columns: int):
             letter = th.shift_right(letters[half], 8 * c) if c else letters[half]
             profile[c, half] = (letter & 255) * s.letter_words + place
         offset = (half * s.groups + group) * WARP * s.quad
-        return th.load(table, profile[c, half], s.quad, more=offset)
+        return th.load(table, profile[c, half], s.quad, offset=offset)
 
     def score(c, r):
         group = r // (4 * s.quad)

@@ -72,7 +72,11 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
         raise ValueError(f"scores of {tables.scores.dtype}: one of {DTYPES}")
     batch, _, columns = tables.scores.shape
     s = shape or choose(batch, columns, this_target(), local, last_column)
-    tables = tables._replace(scores=whole_loads(tables.scores))
+    # A row of scores is a number of whole loads of 16 bytes.
+    padding = -columns % (QUAD_BYTES // tables.scores.dtype.itemsize)
+    if padding:
+        widths = (0, 0), (0, 0), (0, padding)
+        tables = tables._replace(scores=jnp.pad(tables.scores, widths))
     z = sizes_of(tables.scores, s)
     largest = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
     each = largest * s.tables
@@ -122,8 +126,8 @@ def choose(batch: int, n: int, target: Target, local=False, last_column=False) -
 
     def cost(tables):
         programs = -(-batch // (tables * WARPS)) / target.cores
-        here = min(math.ceil(programs), largest)
-        return max(programs, here) * passes_of(tables, lanes) * PASS_COSTS[here]
+        resident = min(math.ceil(programs), largest)
+        return max(programs, resident) * passes_of(tables, lanes) * PASS_COSTS[resident]
 
     best = min(range(1, MOST_TABLES + 1), key=cost)
     return Hard(best, local, last_column)
@@ -137,13 +141,6 @@ def lanes_of(n: int) -> int:
 def passes_of(tables: int, lanes: int) -> int:
     """Of a warp."""
     return -(-tables * lanes // WARP)
-
-
-def whole_loads(scores):
-    """Scores with rows of whole loads of 16 bytes."""
-    each = QUAD_BYTES // scores.dtype.itemsize
-    more = -scores.shape[2] % each
-    return jnp.pad(scores, ((0, 0), (0, 0), (0, more))) if more else scores
 
 
 def sizes_of(scores, s: Hard) -> HardSizes:
@@ -163,10 +160,10 @@ def _paths(tables: HardTables, s: Hard, interpret) -> HardPaths:
     score, i, j = ends(tables, out, s, z)
     spare = z.warps * s.tables - z.batch
     last_i, last_j = (jnp.pad(x, (0, spare)) for x in (i, j))
-    partners, *begin = walk(out["decisions"], last_i, last_j, s, z, interpret)
+    partners, *starts = walk(out["decisions"], last_i, last_j, s, z, interpret)
     score = jnp.where(jnp.isposinf(score), jnp.nan, score)
-    begin = [x[: z.batch] for x in begin]
-    return HardPaths(score, i, j, *begin, partners[: z.batch])
+    starts = [x[: z.batch] for x in starts]
+    return HardPaths(score, i, j, *starts, partners[: z.batch])
 
 
 def inputs_of(tables: HardTables, s: Hard, z: HardSizes) -> HardInputs:
@@ -245,9 +242,9 @@ def _border_ends(tables: HardTables, out, s: Hard, z: HardSizes):
         h = jnp.where(n == 0, tables.left, jnp.concatenate([at_top, h], 1))
         rows = jnp.arange(z.rows + 1, dtype=jnp.int32)[None]
         ends = ((flags & QUERY_END) != 0) & (rows < m)
-        other, at = _first_best(jnp.where(ends, h, FORBIDDEN))
-        earlier = jnp.any(ends, 1) & (other >= score)
-        score = jnp.where(earlier, other, score)
+        column_score, at = _first_best(jnp.where(ends, h, FORBIDDEN))
+        earlier = jnp.any(ends, 1) & (column_score >= score)
+        score = jnp.where(earlier, column_score, score)
         i, j = jnp.where(earlier, at, i), jnp.where(earlier, n[:, 0], j)
     # What is nan or infinite anywhere is so in the last cell too.
     wrong = jnp.isnan(corner) | jnp.isposinf(corner)

@@ -77,7 +77,7 @@ class HardInputs(NamedTuple):
     # int32 (B * 4,): both lengths, whether queries begin freely, the table's first row
     sizes: jax.Array
     left: jax.Array  # float32 (B * (rows + 1),): H of column 0
-    top: jax.Array  # float32 (B * top_width,): H of row 0
+    top: jax.Array  # float32 (B * (columns + 1),): H of row 0
     places: jax.Array  # int32 (P * 32 * 2,): of each lane, its table and its rank
     steps: jax.Array  # int32 (W / 4 * 2,): least and most rows of a program's tables
 
@@ -108,11 +108,6 @@ class HardView(NamedTuple):
     start: tuple  # H of row 0, E and its decisions for row 1, H of the corner
 
 
-def top_width(columns: int) -> int:
-    """Numbers of a table's row 0 as the kernel reads them."""
-    return columns + 1
-
-
 # ------------------------------------------------------------------------------
 # Decisions of cells, collected in words of 16: each enters at the lowest bit.
 #
@@ -134,10 +129,10 @@ def bits_of(number):
 
 class Decisions:
     """``th`` is that of a fused function; words stay as they are where no decisions
-    are ``wanted``."""
+    are ``enabled``."""
 
-    def __init__(self, th, wanted: bool):
-        self.th, self.wanted = th, wanted
+    def __init__(self, th, enabled: bool):
+        self.th, self.enabled = th, enabled
 
     def none(self):
         """No decisions yet."""
@@ -145,7 +140,7 @@ class Decisions:
 
     def less(self, word, a, b):
         """``word`` with whether a < b."""
-        if not self.wanted:
+        if not self.enabled:
             return word
         if self.th.plain:
             return (word << 1) | (a < b).astype(jnp.int32)
@@ -154,7 +149,7 @@ class Decisions:
     def choice(self, after, up, p, f, e, column):
         """``after`` with whether p < f, ``up`` with whether e > p and e >= f, in the
         column of a cell of 16."""
-        if not self.wanted:
+        if not self.enabled:
             return after, up
         bit = 1 << (15 - column)
         if self.th.plain:
@@ -165,7 +160,7 @@ class Decisions:
 
     def positive(self, word, h):
         """``word`` with whether h, which is at least 0, is not 0."""
-        if not self.wanted:
+        if not self.enabled:
             return word
         if self.th.plain:
             return (word << 1) | (bits_of(h) > 0).astype(jnp.int32)
@@ -277,19 +272,19 @@ def _first_row(th, _, values, s: Hard):
     decisions = Decisions(th, s.paths)
     e, opens = [], decisions.none()
     for h in top:
-        longer, new = _sub(th, low, extend_e), _sub(th, h, open_e)
-        e.append(_largest(th, longer, new))
-        opens = decisions.less(opens, longer, new)
+        longer, opened = _sub(th, low, extend_e), _sub(th, h, open_e)
+        e.append(_largest(th, longer, opened))
+        opens = decisions.less(opens, longer, opened)
     return tuple(e), opens
 
 
-def row(r: Reals, s: Hard, z: HardSizes, ref, lines, left, costs, words):
+def row(r: Reals, s: Hard, z: HardSizes, ref, lines, left_column, costs, words):
     """A row of 16 cells.
 
     Parameters
     ----------
     lines : H of the row above, E of this row, and the decisions where it opened
-    left : H of the column before the first in the row above; P and F of this row
+    left_column : H of the column before the first in the row above; P and F of this row
     costs : open_e, extend_e, open_f, extend_f
     words : the bits of the scores
 
@@ -297,9 +292,9 @@ def row(r: Reals, s: Hard, z: HardSizes, ref, lines, left, costs, words):
     -------
     The next ``lines``; P and F of the last column; words of decisions
     """
-    like = lines, left[1:], (r.th.splat(0),) * s.words
+    like = lines, left_column[1:], (r.th.splat(0),) * s.words
     cells = partial(_row, s=s, z=z)
-    return fused(r.th, cells, ref, (lines, left, costs, words), like)
+    return fused(r.th, cells, ref, (lines, left_column, costs, words), like)
 
 
 def _row(th, _, values, s: Hard, z: HardSizes):
@@ -310,9 +305,9 @@ def _row(th, _, values, s: Hard, z: HardSizes):
     opens_next = opens_f = after = up = goes = decisions.none()
     for u, score in enumerate(numbers_of(th, z, words)):
         e = e_row[u]
-        longer, new = _sub(th, f, extend_f), _sub(th, p, open_f)
-        opens_f = decisions.less(opens_f, longer, new)
-        f = _largest(th, longer, new)
+        longer, opened = _sub(th, f, extend_f), _sub(th, p, open_f)
+        opens_f = decisions.less(opens_f, longer, opened)
+        f = _largest(th, longer, opened)
         p = _add(th, score, diagonal)
         x = _largest(th, p, f)
         after, up = decisions.choice(after, up, p, f, e, u)
@@ -323,9 +318,9 @@ def _row(th, _, values, s: Hard, z: HardSizes):
         else:
             h = _largest(th, x, e)
         h_row[u] = h
-        longer, new = _sub(th, e, extend_e), _sub(th, x, open_e)
-        opens_next = decisions.less(opens_next, longer, new)
-        e_row[u] = _largest(th, longer, new)
+        longer, opened = _sub(th, e, extend_e), _sub(th, x, open_e)
+        opens_next = decisions.less(opens_next, longer, opened)
+        e_row[u] = _largest(th, longer, opened)
     pairs = [(opens_e, opens_f), (after, up)] + [(goes, goes)] * 2
     decided = tuple(decisions.both(*pair) for pair in pairs[: s.words])
     return (tuple(h_row), tuple(e_row), opens_next), (p, f), decided

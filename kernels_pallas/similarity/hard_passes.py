@@ -33,7 +33,6 @@ from kernels_pallas.similarity.hard_cells import (
     keep_masks,
     load_row,
     masked,
-    top_width,
 )
 
 
@@ -132,7 +131,7 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
     if s.local:
         top = [r.splat(0.0)] * len(at)
     else:
-        top = [r.load(inputs.top, x, 1, table, top_width(z.columns))[0] for x in at]
+        top = [r.load(inputs.top, x, 1, table, z.columns + 1)[0] for x in at]
     e, opens = hard_cells.first_row(r, s, inputs.scores, top[1:], costs)
     return HardView(
         r=r, s=s, z=z, inputs=inputs, thread=thread, lane=lane,
@@ -173,23 +172,25 @@ def _ahead(view: HardView, out, t):
     row = jnp.clip(t - view.lane, 0, z.rows - 1)
     place = view.first_row + row * z.across
     words = load_row(th, view.inputs.scores, z, view.quads, place)
-    left, between = (), ()
+    column_zero, between = (), ()
     if not view.s.local:
-        left = r.load(view.inputs.left, row + 1, 1, view.table, z.rows + 1)
+        column_zero = r.load(view.inputs.left, row + 1, 1, view.table, z.rows + 1)
     if z.passes > 1:
         source = out["between"]
         between = r.load(source, row * 4, 4, view.warp, 4 * z.rows)[:3]
-    return words, left, between
+    return words, column_zero, between
 
 
-def _left(view: HardView, handed, left, between):
+def _left(view: HardView, handed, column_zero, between):
     """H, P and F of the column before the lane's first."""
     r, th = view.r, view.r.th
     values = r.next_lane(handed, WARP, False, None, None, view.thread)
     if between:
-        here = view.lane == th.splat(0)
-        values = [jnp.where(here, x, y) for x, y in zip(between, values, strict=True)]
-    h = left[0] if left else r.splat(0.0)
+        first_lane = view.lane == th.splat(0)
+        values = [
+            jnp.where(first_lane, x, y) for x, y in zip(between, values, strict=True)
+        ]
+    h = column_zero[0] if column_zero else r.splat(0.0)
     low = r.splat(FORBIDDEN)
     border = h, h if view.s.local else jnp.where(view.open_left, h, low), low
     return [jnp.where(view.first, x, y) for x, y in zip(border, values, strict=True)]
@@ -198,12 +199,12 @@ def _left(view: HardView, handed, left, between):
 def _fill_step(view: HardView, out, careful, beginning, t, carry):
     """A row of every lane. ``careful``: some may not have begun, or have passed their
     last row; ``beginning``: some begin."""
-    h_row, e_row, opens_e, corner, handed, now, track = carry
+    h_row, e_row, opens_e, corner, handed, step_inputs, track = carry
     th, s, z = view.r.th, view.s, view.z
     row = t - view.lane
-    words, left, between = now
-    h_left, p, f = _left(view, handed, left, between)
-    ahead = _ahead(view, out, t + 1)
+    words, column_zero, between = step_inputs
+    h_left, p, f = _left(view, handed, column_zero, between)
+    next_inputs = _ahead(view, out, t + 1)
     if beginning:
         begins = row == th.splat(0)
         h_start, e_start, opens_start, corner_start = view.start
@@ -225,22 +226,18 @@ def _fill_step(view: HardView, out, careful, beginning, t, carry):
         base = view.slot * z.steps + t
         th.store(out["decisions"], view.lane * s.words, words, base, s.words * WARP)
     handed = h_row[-1], p, f
+    # H, P and F of the last lane, for the first one of the next pass.
     if z.passes > 1:
-        _store_between(view, out, row, careful, handed)
+        where = view.lane == th.splat(WARP - 1)
+        place = row
+        if careful:
+            where = where & (row >= 0) & (row < z.rows)
+            place = jnp.clip(row, 0, z.rows - 1)
+        values = *handed, handed[0]
+        where = where.astype(jnp.int32)
+        view.r.store(out["between"], place * 4, values, view.warp, 4 * z.rows, where)
     track = _store_ends(view, out, row, careful, h_row, track)
-    return *lines, h_left, handed, ahead, track
-
-
-def _store_between(view: HardView, out, row, careful, handed):
-    """H, P and F of the last lane, for the first one of the next pass."""
-    th, z = view.r.th, view.z
-    where = view.lane == th.splat(WARP - 1)
-    if careful:
-        where = where & (row >= 0) & (row < z.rows)
-        row = jnp.clip(row, 0, z.rows - 1)
-    values = *handed, handed[0]
-    where = where.astype(jnp.int32)
-    view.r.store(out["between"], row * 4, values, view.warp, 4 * z.rows, where)
+    return *lines, h_left, handed, next_inputs, track
 
 
 def _store_ends(view: HardView, out, row, careful, h_row, track):
@@ -272,9 +269,9 @@ def _store_ends(view: HardView, out, row, careful, h_row, track):
             )
     if s.last_column:
         at = jnp.clip(row, 0, z.rows - 1) * 4 if careful else row * 4
-        here = lax.shift_right_logical(view.n - 1, th.splat(2)) - view.rank * 4
+        last_quad = lax.shift_right_logical(view.n - 1, th.splat(2)) - view.rank * 4
         for q in range(COLUMNS // 4):
-            where = (inside & (here == q)).astype(jnp.int32)
+            where = (inside & (last_quad == q)).astype(jnp.int32)
             values = tuple(h_row[4 * q : 4 * q + 4])
             r.store(out["column"], at, values, view.number, 4 * z.rows, where)
     return track
@@ -330,11 +327,11 @@ def walk(decisions, i, j, s: Hard, z: HardSizes, interpret=None):
         partial(_walk_tables, s=s, z=z), types, [], (count // WARPS,), ("program",),
         interpret,
     )  # fmt: skip
-    partners, begin = run(decisions.reshape(-1), ends)
-    return partners.reshape(count, z.rows), *begin.reshape(count, 2).T
+    partners, starts = run(decisions.reshape(-1), ends)
+    return partners.reshape(count, z.rows), *starts.reshape(count, 2).T
 
 
-def _walk_tables(decisions, ends, partners, begin, *, s: Hard, z: HardSizes):
+def _walk_tables(decisions, ends, partners, starts, *, s: Hard, z: HardSizes):
     th = Threads(s.plain)
     decisions, ends = map(th.read_only, (decisions, ends))
     thread = th.index()
@@ -373,7 +370,7 @@ def _walk_tables(decisions, ends, partners, begin, *, s: Hard, z: HardSizes):
 
     carry = th.any(state.going), state
     _, state = lax.while_loop(lambda x: x[0] != 0, window, carry)
-    th.store(begin, th.splat(0), (state.i, state.j), table, 2,
+    th.store(starts, th.splat(0), (state.i, state.j), table, 2,
              (warp_lane == 0).astype(jnp.int32))  # fmt: skip
 
 
@@ -395,8 +392,8 @@ def _run(
     k = warp_lane - before
     column = state.j - 1 - k
     shift = (COLUMNS - 1) - (column & (COLUMNS - 1))
-    here = lax.shift_right_logical(words[1], shift)
-    pairs = (here & 0x10001) == 0  # neither up nor left
+    flags = lax.shift_right_logical(words[1], shift)
+    pairs = (flags & 0x10001) == 0  # neither up nor left
     if s.local:
         goes = lax.shift_right_logical(words[2], shift) & 1
         pairs = pairs & (goes != 0)
@@ -432,8 +429,8 @@ def _walk_step(
     decisions = [_from(th, word, source) for word in words]
     shift = (COLUMNS - 1) - ((state.j - 1) & (COLUMNS - 1))
 
-    def flag(word, more):
-        return (lax.shift_right_logical(decisions[word], shift + more) & 1) != 0
+    def flag(word, offset):
+        return (lax.shift_right_logical(decisions[word], shift + offset) & 1) != 0
 
     opens_up, opens_left = flag(0, 0), flag(0, 16)
     after_pair = where(flag(1, 0), LEFT, PAIR)
@@ -447,8 +444,8 @@ def _walk_step(
         went = went & (going != 0)
     move = where(op == UP, where(opens_up, AFTER_GAP, UP), FREELY)
     move = where(op == LEFT, where(opens_left, PAIR, LEFT), move)
-    here = went & (op == PAIR) & (warp_lane == top - state.i)
-    partner = where(here, state.j - 1, state.partner)
+    paired = went & (op == PAIR) & (warp_lane == top - state.i)
+    partner = where(paired, state.j - 1, state.partner)
     i = where(went & (op != LEFT), state.i - 1, state.i)
     j = where(went & (op != UP), state.j - 1, state.j)
     move = where(went, move, state.move)

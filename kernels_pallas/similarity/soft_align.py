@@ -83,8 +83,8 @@ def _product(tables: Tables, d_scores, d_costs, s: Soft, interpret):
         high, log_z = log_sum(rests, base, tables._replace(costs=costs))
         return log_z, high
 
-    now, changes = (rests, tables.costs), (d_rests, d_costs)
-    log_z, d_rest, high = jax.jvp(total, now, changes, has_aux=True)
+    primals, changes = (rests, tables.costs), (d_rests, d_costs)
+    log_z, d_rest, high = jax.jvp(total, primals, changes, has_aux=True)
     z = pad_log_z(pairs, high, log_z, d_rest)
     posterior, sums = reverse(inputs, values, z, tables.scores.shape[1:], s, sizes,
                               interpret)  # fmt: skip
@@ -122,22 +122,22 @@ def empty_payers(tables: Tables, high, log_z):
     return -pull(jnp.exp(log - high - log_z))[0]
 
 
-def in_parts(run, tables: Tables, s: Soft, *more):
+def in_parts(run, tables: Tables, s: Soft, *tangents):
     """``run`` for as many pairs at a time as there is room for their values."""
     count = len(tables.scores)
     sizes = sizes_of(tables.scores.shape, s)
     each = sizes.steps * s.quads * s.threads * 16
-    most = max(1, FORWARD_BYTES // each) * s.groups
-    if count <= most:
-        return run(tables, *more)
-    parts = -(-count // most)
+    limit = max(1, FORWARD_BYTES // each) * s.groups
+    if count <= limit:
+        return run(tables, *tangents)
+    parts = -(-count // limit)
     each = -(-count // (parts * s.groups)) * s.groups
 
     def cut(x):
         x = jnp.pad(x, ((0, parts * each - count),) + ((0, 0),) * (x.ndim - 1))
         return x.reshape(parts, each, *x.shape[1:])
 
-    cut_tables = jax.tree.map(cut, (tables, *more))
+    cut_tables = jax.tree.map(cut, (tables, *tangents))
     results = jax.lax.map(lambda part: run(*part), cut_tables)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
 
@@ -187,12 +187,12 @@ def inputs_of(tables: Tables, s: Soft, sizes: SoftSizes) -> SoftInputs:
 def pad_scores(scores, s: Soft, sizes: SoftSizes, fill):
     """Scores with a step of columns before the first, flat."""
     count, m, n = scores.shape
-    more = (
+    padding = (
         sizes.programs * s.groups - count,
         sizes.rows - m,
         sizes.width - s.columns - n,
     )
-    widths = (0, more[0]), (0, more[1]), (s.columns, more[2])
+    widths = (0, padding[0]), (0, padding[1]), (s.columns, padding[2])
     return jnp.pad(scores, widths, constant_values=fill).reshape(-1)
 
 

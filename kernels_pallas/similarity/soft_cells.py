@@ -26,10 +26,10 @@ class GapCosts(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The cost of overhangs on one side: the cheaper one where ``both`` ends are free,
+    """The cost of overhangs on one side: the cheaper one where both ends are ``free``,
     else weights (0 or 1) of the query's and of the target's."""
 
-    both: jax.Array
+    free: jax.Array
     query: jax.Array
     target: jax.Array
 
@@ -133,8 +133,8 @@ def split_of(r: Reals, total, *values):
 def split_tangent(parts, values, changes):
     """Relative to the first change: differences are small where changes are not, and
     they alone are multiplied with the error of the shares, whose sum is not quite 1."""
-    total, (d_total, first, *others) = values[0], changes
-    moved = [x - first for x in others]
+    total, (d_total, first, *d_logs) = values[0], changes
+    moved = [x - first for x in d_logs]
     mean = sum(p * x for p, x in zip(parts[1:], moved, strict=True))
     derivatives = (
         p * (d_total + total * (x - mean))
@@ -172,8 +172,8 @@ def shares(r: Reals, side: Side, query, target):
     tie."""
     full, half, zero = (r.splat(x) for x in (1.0, 0.5, 0.0))
     cheaper = jnp.where(query == target, half, jnp.where(query < target, full, zero))
-    a = jnp.where(side.both, cheaper, side.query)
-    b = jnp.where(side.both, full - cheaper, side.target)
+    a = jnp.where(side.free, cheaper, side.query)
+    b = jnp.where(side.free, full - cheaper, side.target)
     return a, b
 
 
@@ -284,7 +284,7 @@ def view_of(
     for k in range(0, PAIR_NUMBERS, 4):
         x += r.load(numbers, th.splat(k), 4, pair, PAIR_NUMBERS)
     costs = [x[:4]]
-    costs += [r.load(more, th.splat(0), 4, pair, PAIR_NUMBERS) for more in changes]
+    costs += [r.load(change, th.splat(0), 4, pair, PAIR_NUMBERS) for change in changes]
     costs = zip(*costs, strict=True)
     column_blocks, bands = th.load(blocks, 2 * pair, 2)
     unit, per_unit, m, n = x[4:8]

@@ -86,10 +86,12 @@ def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
     state = (tuple(rows), (dead,) * s.rows, corner, zero)
     out = (rows[-1], dead) * s.columns
     total = (r.splat(LOG_ZERO), zero, zero, zero)
-    ahead = load_scores(view, scores, jnp.int32(0))
+    block_scores = load_scores(view, scores, jnp.int32(0))
     step = partial(_forward_step, view, scores, stores, shared)
     count = steps[view.program]
-    carry = lax.fori_loop(jnp.int32(0), count, step, (state, (out, zero), total, ahead))
+    carry = lax.fori_loop(
+        jnp.int32(0), count, step, (state, (out, zero), total, block_scores)
+    )
     for k, value in enumerate(carry[2]):
         r.store(
             ends, view.thread + k * s.threads, (value,), view.program, 4 * s.threads
@@ -115,9 +117,15 @@ def hang(view, side, k, l, shift):
 def _forward_step(view, scores, stores, shared, t, carry):
     """U columns of every lane."""
     s, r = view.s, view.r
-    (b, f, corner, base), out, total, now = carry
-    row_above, delta = _from_above(view, out, base, shared, t & 1)
-    ahead = load_scores(view, scores, t + 1)
+    (b, f, corner, base), out, total, block_scores = carry
+    # The values of the lane above, and the difference of its base.
+    handed, base_above = out
+    flat = [x for value in handed for x in value] + [base_above]
+    *flat, base_above = r.next_lane(flat, s.lanes, False, shared, t & 1, view.thread)
+    width = 1 + s.dual
+    row_above = [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
+    delta = (base_above - base) * view.unit
+    next_scores = load_scores(view, scores, t + 1)
     zero = r.splat(0.0)
     dead = (r.splat(LOG_ZERO), zero)[: 1 + s.dual]
     c, inside = block_of(view, t)
@@ -138,11 +146,11 @@ def _forward_step(view, scores, stores, shared, t, carry):
             if not 0 <= k < s.rows:
                 continue
             start = _start(view, view.top + (k + 1.0), j[u], shift)
-            values = *view.cost, now[k][u], diagonal[u], e[u], f[k], start
+            values = *view.cost, block_scores[k][u], diagonal[u], e[u], f[k], start
             tables[1][k, u], tables[2][k, u] = e[u], f[k]
-            m, a, new, e[u], f[k] = apply(partial(forward_cell, r), *values)
+            m, a, b_cell, e[u], f[k] = apply(partial(forward_cell, r), *values)
             tables[0][k, u] = m
-            diagonal[u], b[k] = b[k], new
+            diagonal[u], b[k] = b[k], b_cell
             if u == s.columns - 1:
                 a_last.append(a[0])
     if stores:
@@ -157,24 +165,12 @@ def _forward_step(view, scores, stores, shared, t, carry):
     moved = -units * view.unit
     b, f = (tuple(_moved(x, moved, r) for x in y) for y in (b, f))
     corner = _moved(above[-1], moved, r)
-    return (b, f, corner, base + units), out, total, ahead
+    return (b, f, corner, base + units), out, total, next_scores
 
 
-def _from_above(view, out, base, shared, turn):
-    """The values of the lane above, and the difference of its base."""
-    values, its_base = out
-    flat = [x for value in values for x in value] + [its_base]
-    *flat, its_base = view.r.next_lane(
-        flat, view.s.lanes, False, shared, turn, view.thread
-    )
-    width = 1 + view.s.dual
-    row_above = [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
-    return row_above, (its_base - base) * view.unit
-
-
-def _moved(x, more, r):
+def _moved(x, shift, r):
     """A value relative to another base; forbidden ones stay so."""
-    return (jnp.maximum(x[0] + more, r.splat(LOG_ZERO)), *x[1:])
+    return (jnp.maximum(x[0] + shift, r.splat(LOG_ZERO)), *x[1:])
 
 
 def either(mask, a, b):
@@ -206,18 +202,18 @@ def _end_here(view, m_all, j, base, total):
     zero = r.splat(0.0)
     logs = []
     for (k, u), m in m_all.items():
-        left = view.m - view.top - (k + 1.0), view.n - j[u]
-        trail = hang(view, view.end, *left, zero)
+        remaining = view.m - view.top - (k + 1.0), view.n - j[u]
+        trail = hang(view, view.end, *remaining, zero)
         logs.append(tuple(x + y for x, y in zip(m, trail, strict=True)))
     top, sum_, ground, d_sum = total
     best = largest([x[0] for x in logs])
     old = top - (base - ground) * view.unit
     better = best > old
-    new = jnp.maximum(best, old)
-    scale = r.exp(old - new)
+    peak = jnp.maximum(best, old)
+    scale = r.exp(old - peak)
     sum_, d_sum = sum_ * scale, d_sum * scale
     for x in logs:
-        part = r.exp(x[0] - new)
+        part = r.exp(x[0] - peak)
         sum_ = sum_ + part
         if s.dual:
             d_sum = d_sum + part * x[1]
@@ -285,9 +281,9 @@ def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, siz
     none = (r.splat(0.0),) * (1 + s.dual)
     z = r.load(log_z, 4 * view.pair, 4)
     count = steps[view.program]
-    ahead = _values(view, values, bases, count - 1)
+    block_values = _values(view, values, bases, count - 1)
     nothing = (none,) * s.rows
-    carry = nothing, nothing, none, (none,) * (2 * s.columns), (none,) * 4, ahead
+    carry = nothing, nothing, none, (none,) * (2 * s.columns), (none,) * 4, block_values
     step = partial(
         _reverse_step, view, values, bases, posterior, shared, z, height, count
     )
@@ -318,13 +314,19 @@ def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, c
     """U columns of every lane, backwards."""
     s, r = view.s, view.r
     t = count - 1 - x
-    m_last, to_f, corner, out, sums, now = carry
-    row_below = _from_below(view, out, shared, x & 1)
-    ahead = _values(view, values, bases, jnp.maximum(t - 1, 0))
+    m_last, to_f, corner, out, sums, block_values = carry
+    # The values of the lane below; 0 from beyond the last row.
+    flat = [value for pair in out for value in pair]
+    flat = r.next_lane(flat, s.lanes, True, shared, x & 1, view.thread)
+    below = view.lane < view.bands - 1
+    flat = [jnp.where(below, value, r.splat(0.0)) for value in flat]
+    width = 1 + s.dual
+    row_below = [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
+    next_values = _values(view, values, bases, jnp.maximum(t - 1, 0))
     zero = r.splat(0.0)
     c, inside = block_of(view, t)
     j = [(c * s.columns + (u + 1)).astype(jnp.float32) for u in range(s.columns)]
-    base = now[-1] * view.unit
+    base = block_values[-1] * view.unit
     over_z = jnp.where(inside, (base - z[0]) - z[1], r.splat(LOG_ZERO))
     over_z = (over_z, -z[2])[: 1 + s.dual]
     to_e, to_m, to_f = list(row_below[::2]), list(m_last), list(to_f)
@@ -335,19 +337,24 @@ def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, c
             if not 0 <= k < s.rows:
                 continue
             i = view.top + (k + 1.0)
-            cell = _cell(s, now, k * s.columns + u)
-            left = view.m - i, view.n - j[u]
-            trail = hang(view, view.end, *left, zero)
+            # M, E, F of the cell, with their tangents.
+            at, numbers = k * s.columns + u, block_values
+            cell = [
+                tuple(numbers[at + x * s.cells] for x in range(state, 3 * width, 3))
+                for state in range(3)
+            ]
+            remaining = view.m - i, view.n - j[u]
+            trail = hang(view, view.end, *remaining, zero)
             (ending,) = apply(partial(_ending, r), cell[0], trail, over_z)
             start = hang(view, view.start, i, j[u], base)
             arriving = to_e[u], to_f[k], diagonal[u]
-            m, to_e[u], to_f[k], *flows, begun = apply(
+            m, to_e[u], to_f[k], *flows, beginning = apply(
                 partial(reverse_cell, r), *view.cost, *cell, start, ending, *arriving
             )
             diagonal[u], to_m[k], p[k, u] = to_m[k], m, m
             added = [_plus(x, y) for x, y in zip(added, flows, strict=True)]
-            added = _pay(view, added, begun, view.start, i, j[u])
-            added = _pay(view, added, ending, view.end, *left)
+            added = _pay(view, added, beginning, view.start, i, j[u])
+            added = _pay(view, added, ending, view.end, *remaining)
     for u in range(s.columns):  # M of row 1 starts behind row 0
         first = tuple(jnp.where(view.first, x, zero) for x in p[0, u])
         added = _pay(view, added, first, view.start, zero, j[u] - 1.0)
@@ -355,26 +362,7 @@ def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, c
     m_first = tuple(either(inside, x, y) for x, y in zip(to_m, m_last, strict=True))
     _store(view, posterior, p, c, inside, height)
     out = tuple(y for u in range(s.columns) for y in (to_e[u], p[0, u]))
-    return m_first, tuple(to_f), row_below[1], out, sums, ahead
-
-
-def _from_below(view, out, shared, turn):
-    """The values of the lane below; 0 from beyond the last row."""
-    s, r = view.s, view.r
-    flat = [x for y in out for x in y]
-    flat = r.next_lane(flat, s.lanes, True, shared, turn, view.thread)
-    below = view.lane < view.bands - 1
-    flat = [jnp.where(below, x, r.splat(0.0)) for x in flat]
-    width = 1 + s.dual
-    return [tuple(flat[k : k + width]) for k in range(0, len(flat), width)]
-
-
-def _cell(s: Soft, now, at):
-    """M, E, F of a cell, with their tangents."""
-    return [
-        tuple(now[at + (state + 3 * part) * s.cells] for part in range(1 + s.dual))
-        for state in range(3)
-    ]
+    return m_first, tuple(to_f), row_below[1], out, sums, next_values
 
 
 def _ending(r, m, trail, over_z):

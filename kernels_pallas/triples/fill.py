@@ -155,7 +155,12 @@ def _start(view) -> MarchState:
 def _march(view, warp, thread, progress, number):
     """All steps, a batch after the other, each warp a batch behind the one above."""
     th, s = view.th, view.s
-    total = _batches(view)
+    # Batches of a program: none where it lies outside its table.
+    batches = lax.div(view.size[2] + (32 + s.batch - 1), th.splat(s.batch))
+    inside = (view.block[0] * s.sides[0] <= view.size[0]) & (
+        view.block[1] * s.sides[1] <= view.size[1]
+    )
+    total = where(inside, batches + (WARPS - 1), 0)
     behind = -(-31 // s.batch)
     above = (view.block[0] > 0).astype(jnp.int32)
     before = (view.block[1] > 0).astype(jnp.int32)
@@ -166,31 +171,21 @@ def _march(view, warp, thread, progress, number):
 
     def batch(n, carry):
         seen, state = carry
-        now = th.splat(n)
+        index = th.splat(n)
         need = [
-            jnp.minimum(now + ahead, total) * flag
-            for ahead, flag in ((WARPS, above), (1 + behind, before))
+            jnp.minimum(index + lead, total) * flag
+            for lead, flag in ((WARPS, above), (1 + behind, before))
         ]
         seen = tuple(
             await_number(th, progress, at, least, old)
             for at, least, old in zip((above_at, before_at), need, seen, strict=True)
         )
-        state = _batch(view, (now - warp) * s.batch + s.front, state)
-        announce(th, progress, number + 1, now + 1, first)
+        state = _batch(view, (index - warp) * s.batch + s.front, state)
+        announce(th, progress, number + 1, index + 1, first)
         return seen, state
 
     start = (th.splat(0), th.splat(0)), _start(view)
     lax.fori_loop(jnp.int32(0), last, batch, start)
-
-
-def _batches(view):
-    """Batches of a program: none where it lies outside its table."""
-    th, s = view.th, view.s
-    batches = lax.div(view.size[2] + (32 + s.batch - 1), th.splat(s.batch))
-    inside = (view.block[0] * s.sides[0] <= view.size[0]) & (
-        view.block[1] * s.sides[1] <= view.size[1]
-    )
-    return where(inside, batches + (WARPS - 1), 0)
 
 
 def _batch(view, t, state: MarchState) -> MarchState:
@@ -254,12 +249,12 @@ def _step(view, t, carry):
     )
     around = Around(north, west, corner)
     origin = view.corner & (t == s.front)
-    more = origin, view.seeds[:7], view.seeds[7], s.backwards
+    parameters = origin, view.seeds[:7], view.seeds[7], s.backwards
     if s.rule.states == 1:
-        more = origin, view.seeds[:1]
+        parameters = origin, view.seeds[:1]
     scores = view.ab, *profile
     tile, south, east, values = cells(
-        s.rule, state.tile, around, state.past, scores, more
+        s.rule, state.tile, around, state.past, scores, parameters
     )
     _store_faces(view, t, around, south, east)
     _store_cells(view, t, values)
@@ -288,14 +283,14 @@ def _store_faces(view, t, around, south, east):
 def _store_cells(view, t, values):
     """Store the layer k = lc, and the lowest bytes of all cells."""
     th, s = view.th, view.s
-    here = (t - view.lane == view.size[2] + s.front).astype(jnp.int32)
+    in_layer = (t - view.lane == view.size[2] + s.front).astype(jnp.int32)
     at = view.block[1] * s.sides[1] + view.lane * s.columns
     for q in range(s.rule.states * s.layer):
         base = (view.triple * s.rule.states + q) * s.face[0] + view.strip * s.rows
         for r in range(s.rows):
             for x in range(0, s.columns, 4):
                 row = tuple(values[r][x + n][q] for n in range(4))
-                th.store(view.refs["layer"], at + x, row, base + r, s.face[1], here)
+                th.store(view.refs["layer"], at + x, row, base + r, s.face[1], in_layer)
     base = (view.triple * s.blocks[1] + view.block[1]) * s.strips + view.strip
     base = (base * s.steps + t) * s.rule.states
     for q in range(s.rule.states * s.bytes):

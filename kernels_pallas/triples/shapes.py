@@ -73,21 +73,21 @@ def opened(before: int, column: int) -> int:
     return 1 if before in NEAR[column] else 2
 
 
-def cells(rule: Rule, old, around: Around, past: Around, scores, more):
+def cells(rule: Rule, old, around: Around, past: Around, scores, parameters):
     """(tile, south, east, values) of one layer.
 
     ``old`` and ``tile`` (rows, columns, planes) are the values of cells for the next
     layer; ``south`` and ``east`` as ``Around.north`` and ``west``; ``values`` (rows,
     columns, states). ``scores`` are ab (rows, columns), ac (rows,), bc (columns,);
-    ``more`` the step's origin mask, seeds, D, and whether it goes backwards.
+    ``parameters`` the step's origin mask, seeds, D, and whether it goes backwards.
     """
     step = _linear if rule.states == 1 else _quasi
-    return step(old, around, past, scores, more)
+    return step(old, around, past, scores, parameters)
 
 
-def _linear(old, around, past, scores, more):
+def _linear(old, around, past, scores, parameters):
     ab, ac, bc = scores
-    origin, seeds, *_ = more
+    origin, seeds, *_ = parameters
     (north,), (west,), (corner,) = around
     (north_old,), (west_old,), (corner_old,) = past
     above, above_old = (corner, *north), (corner_old, *north_old)
@@ -98,8 +98,8 @@ def _linear(old, around, past, scores, more):
         for x in range(len(bc)):
             m = jnp.maximum(above_old[x + 1] + ac[r], row_old[x + 1])
             m = jnp.maximum(row_old[x] + bc[x], m)
-            both = jnp.maximum(above_old[x] + (ac[r] + bc[x]), above[x])
-            m = jnp.maximum(both + ab[r][x], m)
+            ab_moves = jnp.maximum(above_old[x] + (ac[r] + bc[x]), above[x])
+            m = jnp.maximum(ab_moves + ab[r][x], m)
             m = jnp.maximum(jnp.maximum(m, above[x + 1]), row[-1])
             row.append(jnp.where(origin, seeds[0], m) if r == x == 0 else m)
         above, above_old = tuple(row), row_old
@@ -109,7 +109,7 @@ def _linear(old, around, past, scores, more):
     return tuple(tile), south, east, tile
 
 
-def _quasi(old, around, past, scores, more):
+def _quasi(old, around, past, scores, parameters):
     # South X_4, X_6, X_5, X_7; east X_2, X_6, X_3, X_7; kept X_1, X_5, X_3, X_7.
     ab, ac, bc = scores
     x4, x6, *_ = around.north
@@ -132,7 +132,7 @@ def _quasi(old, around, past, scores, more):
                 2: x2,
                 1: x1,
             }
-            go, value = _leave(h, more, r == x == 0)
+            go, value = _leave(h, parameters, r == x == 0)
             row4.append(go[4])
             row6.append(go[6])
             row5.append(old_values[0])
@@ -154,9 +154,9 @@ def _quasi(old, around, past, scores, more):
     return tuple(tile), south, tuple(zip(*east, strict=True)), values
 
 
-def _leave(h, more, first):
+def _leave(h, parameters, first):
     """X of all columns from H of all states, and the values of the cell."""
-    origin, seeds, d, backwards = more
+    origin, seeds, d, backwards = parameters
     less = {t: x - d for t, x in h.items() if t != 7}
     if backwards:
         best = _largest([h[t] for t in COLUMNS[1:]])
@@ -166,8 +166,8 @@ def _leave(h, more, first):
     low = go[7] if backwards else go[7] - 2 * d
     for t in COLUMNS[1:]:
         p, q = NEAR[t]
-        near = jnp.maximum(jnp.maximum(h[t], less[p]), less[q])
-        go[t] = jnp.maximum(near, low)
+        top = jnp.maximum(jnp.maximum(h[t], less[p]), less[q])
+        go[t] = jnp.maximum(top, low)
     if first:
         go = {
             t: jnp.where(origin, seed, go[t])
@@ -264,20 +264,20 @@ class Arrays(NamedTuple):
 
 
 def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
-             target: Target | None = None, **more: Any) -> Shape:  # fmt: skip
+             target: Target | None = None, **options: Any) -> Shape:  # fmt: skip
     """The shape for sequences of at most these three lengths; ``target`` is the GPU,
     that of JAX's first device by default."""
     la, lb, lc = lengths
     if rule.states > 1:  # registers are few
-        more = {"early": 1, "unroll": 1} | more
+        options = {"early": 1, "unroll": 1} | options
     rows = rows or (8 if rule.states == 1 else 4)
     sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
     # A quasi-natural step takes so long that the waits at its barriers count for less.
     resident = RESIDENT_PROGRAMS * (target or this_target()).cores
-    few = triples * blocks[0] * blocks[1] < resident or rule.states > 1
-    batch = batch or (4 if few else 8)
-    return Shape(rule, rows, columns, batch, blocks, lc, triples, **more)
+    underfilled = triples * blocks[0] * blocks[1] < resident or rule.states > 1
+    batch = batch or (4 if underfilled else 8)
+    return Shape(rule, rows, columns, batch, blocks, lc, triples, **options)
 
 
 def table_of(scores, extend):

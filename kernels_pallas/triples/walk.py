@@ -70,21 +70,16 @@ class TripleWalkView(NamedTuple):
     window: jax.Array
 
 
-def window_words(s: Shape) -> int:
-    """Words of a window: scores, then a cube for each state."""
-    return (GUARD + CUBE * (s.rule.states + 1)) // 4
-
-
 def number_of(s: Shape, state: int) -> int:
     """The number of a state's bytes: that of its column; 1, if it is the only state."""
     return COLUMNS[state] if s.rule.states > 1 else 1
 
 
-def load_byte(view, where, more=0):
-    """The byte at an address of the window, 0 to 255; ``more`` is static."""
+def load_byte(view, where, offset=0):
+    """The byte at an address of the window, 0 to 255; ``offset`` is static."""
     th, ref = view.th, view.window
     if th.plain:
-        at = where + more
+        at = where + offset
         (word,) = th.load(ref, lax.shift_right_logical(at, th.splat(2)))
         return lax.shift_right_logical(word, (at & 3) * 8) & 255
 
@@ -94,7 +89,7 @@ def load_byte(view, where, more=0):
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
         index = utils.bitcast(register(at), i32)
         pointer = utils.getelementptr(utils.memref_ptr(ref), [index], i8)
-        pointer = utils.getelementptr(pointer, [more], i8) if more else pointer
+        pointer = utils.getelementptr(pointer, [offset], i8) if offset else pointer
         value = llvm.load(i8, pointer, alignment=1)
         return as_word(mgpu, utils, ir, arith.extui(i32, value))
 
@@ -155,29 +150,25 @@ def load_window(view, base, thread):
         for unit in units
         for q in range(s.rule.states)
     ]
-    source = view.score_bytes
-    words = [th.load(source, index, 4, line, _stride(s)) for index, line in places]
+    source, stride = view.score_bytes, s.rule.states * s.rows * s.columns * 8
+    words = [th.load(source, index, 4, line, stride) for index, line in places]
     pairs = [thread + first for first in range(0, FACE_PAIRS, THREADS)]
     scores = [_pairs(view, base, pair) for pair in pairs]
     th.wait()  # nobody reads the window before any more
     for unit in units:
         for q in range(s.rule.states):
-            _put_unit(view, unit, number_of(s, q), words.pop(0))
+            # Four words, one of each row.
+            at = _sixteenth(th, unit) * (SLAB // 4) + (unit & 3)
+            at = at + (_quarter(th, unit) & 3) * ROW
+            at = at + (GUARD + number_of(s, q) * CUBE) // 4
+            for row, word in enumerate(words.pop(0)):
+                th.store(view.window, at + row * (ROW // 4), (word,))
     for pair, (ab, ac, bc) in zip(pairs, scores, strict=True):
         high, low = _sixteenth(th, pair), pair & (SIDE - 1)
         _store_byte(view, high * ROW + low, ab)
         _store_byte(view, high * ROW + low * SLAB + (GUARD + SIDE), ac)
         _store_byte(view, high + low * SLAB + GUARD, bc)
     th.wait()
-
-
-def _put_unit(view, unit, number, words):
-    """Four words, one of each row."""
-    th = view.th
-    at = _sixteenth(th, unit) * (SLAB // 4) + (unit & 3)
-    at = at + (_quarter(th, unit) & 3) * ROW + (GUARD + number * CUBE) // 4
-    for row, word in enumerate(words):
-        th.store(view.window, at + row * (ROW // 4), (word,))
 
 
 def _pairs(view, base, pair):
@@ -201,15 +192,11 @@ def _pairs(view, base, pair):
 def _unit(th, base, unit):
     """The first cell of a unit of a window."""
     shift = (_quarter(th, unit) & 3) * 4, (unit & 3) * 4, _sixteenth(th, unit)
-    return tuple(x + more for x, more in zip(base, shift, strict=True))
+    return tuple(x + offset for x, offset in zip(base, shift, strict=True))
 
 
 def _sixteenth(th, value):
     return lax.shift_right_logical(value, th.splat(4))
-
-
-def _stride(s):
-    return s.rule.states * s.rows * s.columns * 8
 
 
 def _source(th, s, triple, place, state):
@@ -244,13 +231,15 @@ def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
     (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
     """
     room = longest(s)
+    # Of a window: scores, then a cube for each state.
+    window_words = (GUARD + CUBE * (s.rule.states + 1)) // 4
     run = kernel(
         partial(_program, s=s),
         [
             jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
             jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
         ],
-        [plgpu.SMEM((window_words(s),), jnp.int32)],
+        [plgpu.SMEM((window_words,), jnp.int32)],
         (s.triples,),
         ("triple",),
         interpret,
@@ -266,16 +255,16 @@ def longest(s: Shape) -> int:
 
 class Lane(NamedTuple):
     """The move that a lane tests: column (linear) or state COLUMNS[n] in lane n, none
-    in lanes from 7 on. ``near`` and ``far`` are sets of columns, a bit each in the
-    order of COLUMNS, that open one gap or two after the lane's."""
+    in lanes from 7 on. ``one_gap`` and ``two_gaps`` are sets of columns, a bit each in
+    the order of COLUMNS, that open one gap or two after the lane's."""
 
     bit: jax.Array
     none: jax.Array  # 1 where it tests none
     residues: tuple
     pairs: tuple
     number: jax.Array
-    near: Any  # words
-    far: Any
+    one_gap: Any  # words
+    two_gaps: Any
 
 
 class Walk(NamedTuple):
@@ -318,21 +307,21 @@ def _program(*refs, s: Shape):
             inner = partial(_inner, zero=zero)
 
         def within(carry):
-            now = carry[1]
+            path = carry[1]
             for _ in range(STEPS_PER_TURN):
-                now = step(now)
-            on = inner(now.place) & (now.state != 0)
-            return uniform(th, on.astype(jnp.int32)), now
+                path = step(path)
+            on = inner(path.place) & (path.state != 0)
+            return uniform(th, on.astype(jnp.int32)), path
 
-        near = zip(_from(cell, base), AXIS_BYTES, strict=True)
-        place = tuple(x * size for x, size in near)
+        offsets = zip(_from(cell, base), AXIS_BYTES, strict=True)
+        place = tuple(x * size for x, size in offsets)
         carry = carry[0], Walk(place, state, length)
-        _, now = lax.while_loop(lambda x: x[0] != 0, within, carry)
+        _, path = lax.while_loop(lambda x: x[0] != 0, within, carry)
         cells = (
-            lax.div(x, th.splat(n)) for x, n in zip(now.place, AXIS_BYTES, strict=True)
+            lax.div(x, th.splat(n)) for x, n in zip(path.place, AXIS_BYTES, strict=True)
         )
         cell = tuple(x + y for x, y in zip(base, cells, strict=True))
-        return uniform(th, _goes_on(cell, now.state)), cell, now.state, now.length
+        return uniform(th, _goes_on(cell, path.state)), cell, path.state, path.length
 
     # All threads hold the same place: no vote is needed to steer them.
     carry = place, lax.shift_left(th.splat(1), q), th.splat(0)
@@ -350,14 +339,16 @@ def _lane(th, lane):
     bits = tuple((mine & bit) != 0 for bit in (4, 2, 1))
     residues = tuple(where(bit, n, 0) for bit, n in zip(bits, AXIS_BYTES, strict=True))
     pairs = tuple(where((mine & two) == two, 255, 0) for two in (6, 5, 3))
-    near, far = (_openers(mine, gaps) for gaps in (1, 2))
+    one_gap, two_gaps = (_openers(mine, gaps) for gaps in (1, 2))
     bit = where(mine == 0, 0, lax.shift_left(th.splat(1), lane & 7))
     none = (mine == 0).astype(jnp.int32)
-    return Lane(bit, none, residues, pairs, jnp.maximum(mine, 1) * CUBE, near, far)
+    return Lane(
+        bit, none, residues, pairs, jnp.maximum(mine, 1) * CUBE, one_gap, two_gaps
+    )
 
 
 def _openers(mine, gaps):
-    """The columns that open so many gaps after a lane's."""
+    """Columns that open this many gaps after a lane's."""
     sets = {b: _set(lambda t, b=b: opened(b, t) == gaps) for b in COLUMNS}
     return sum(where(mine == before, bits, 0) for before, bits in sets.items())
 
@@ -372,51 +363,51 @@ def _has(residues):
     return _set(lambda column: column & residues == residues)
 
 
-def _linear(view, lane, zero, store_column, now):
+def _linear(view, lane, zero, store_column, path):
     """One column back, in a window in which cell (0, 0, 0) is ``zero``."""
-    i, j, k = place = now.place
+    i, j, k = place = path.place
     wrong = load_byte(view, (i + j) + (k - sum(lane.residues)), GUARD + CUBE)
     wrong = wrong - load_byte(view, i + j + k, GUARD + CUBE)
     for score, mask in zip(_scores(view, place), lane.pairs, strict=True):
         wrong = wrong + (score & mask)
     # What forbids a move is known before the bytes: it joins them in one instruction.
-    left = _or(_from(_from(place, lane.residues), zero))
-    left = left | _or(_from(place, AXIS_BYTES))
+    remaining = _or(_from(_from(place, lane.residues), zero))
+    remaining = remaining | _or(_from(place, AXIS_BYTES))
     go = _may_go(place)
-    valid = ((wrong & 255) | ((left & MOST_NEGATIVE) | lane.none)) == 0
+    valid = ((wrong & 255) | ((remaining & MOST_NEGATIVE) | lane.none)) == 0
     # The first lane wins; where none may move, at cell (0, 0, 0) too, nothing does.
     votes = ballot(view.th, valid.astype(jnp.int32))
     taken = votes & -votes
-    store_column(now.length, _column(taken))
-    length = now.length + (taken != 0).astype(jnp.int32)
-    return Walk(_less(place, taken), where(go, taken, now.state), length)
+    store_column(path.length, _column(taken))
+    length = path.length + (taken != 0).astype(jnp.int32)
+    return Walk(_less(place, taken), where(go, taken, path.state), length)
 
 
-def _quasi(view, lane, zero, d, store_column, now):
+def _quasi(view, lane, zero, d, store_column, path):
     """One column back: which it is, the state says; the vote is on the state before.
     Where none may move, all stays as it is."""
-    i, j, k = place = now.place
+    i, j, k = place = path.place
     go = _inner(place, zero)
-    taken = where(go, now.state, 0)
+    taken = where(go, path.state, 0)
     before = _less(place, taken)
-    number = _column(now.state) * CUBE
+    number = _column(path.state) * CUBE
     wrong = load_byte(view, sum(before) + lane.number, GUARD)
     wrong = wrong - load_byte(view, (i + j + k) + number, GUARD)
-    wrong = wrong - where((taken & lane.near) != 0, d, 0)
-    wrong = wrong - where((taken & lane.far) != 0, 2 * d, 0)
+    wrong = wrong - where((taken & lane.one_gap) != 0, d, 0)
+    wrong = wrong - where((taken & lane.two_gaps) != 0, 2 * d, 0)
     for score, two in zip(_scores(view, place), (6, 5, 3), strict=True):
         wrong = wrong + where((taken & _has(two)) != 0, score, 0)
-    left = _from(before, zero)
-    go = go & (now.state != 0)
+    remaining = _from(before, zero)
+    go = go & (path.state != 0)
     # Whatever the state, a path has begun at cell (0, 0, 0).
-    start = go & (_or(left) == 0) & (lane.bit == 1)
-    sure = start | (~go & ((lane.bit & now.state) != 0))
-    barred = (_or(_from(left, lane.residues)) & MOST_NEGATIVE) | lane.none
+    start = go & (_or(remaining) == 0) & (lane.bit == 1)
+    sure = start | (~go & ((lane.bit & path.state) != 0))
+    barred = (_or(_from(remaining, lane.residues)) & MOST_NEGATIVE) | lane.none
     barred = where(sure, 0, barred | where(go, 0, 1))
     valid = ((wrong & where(sure, 0, 255)) | barred) == 0
     votes = ballot(view.th, valid.astype(jnp.int32))
-    store_column(now.length, _column(taken))
-    return Walk(before, votes & -votes, now.length + go.astype(jnp.int32))
+    store_column(path.length, _column(taken))
+    return Walk(before, votes & -votes, path.length + go.astype(jnp.int32))
 
 
 def _scores(view, place):
@@ -459,6 +450,6 @@ def _goes_on(cell, state):
     return ((_or(cell) != 0) & (state != 0)).astype(jnp.int32)
 
 
-def _from(place, other):
+def _from(place, origin):
     """A cell counted from another."""
-    return tuple(x - y for x, y in zip(place, other, strict=True))
+    return tuple(x - y for x, y in zip(place, origin, strict=True))

@@ -129,9 +129,9 @@ def _plain_row(
     up, down, new_words = unsigned(up), unsigned(down), []
     for words in zip(rises, falls, match, cuts, strict=True):
         p, n, m, cut = map(unsigned, words)
-        both = m & p
-        total = both + p + over
-        over = lax.shift_right_logical(both | (p & ~total), jnp.uint32(31))
+        matched = m & p
+        total = matched + p + over
+        over = lax.shift_right_logical(matched | (p & ~total), jnp.uint32(31))
         d = (total ^ p) | m | n
         before, up, down = (up, down), n | ~(d | p), d & p & ~cut
         h, v = (
@@ -150,9 +150,9 @@ def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) ->
     count = len(rises)
     outs = 2 * count + 3
     inputs = [*rises, *falls, *match, *cuts, *edge]
-    given = [f"${outs + k}" for k in range(len(inputs))]
-    p, n, m, s = (given[side * count :][:count] for side in range(4))
-    before, first = given[3 * count + len(cuts) :], len(edge) == 1
+    operands = [f"${outs + k}" for k in range(len(inputs))]
+    p, n, m, s = (operands[side * count :][:count] for side in range(4))
+    before, first = operands[3 * count + len(cuts) :], len(edge) == 1
     lines = [f".reg .b32 c, h, v, {_names('d', count)};"]
     lines += [f".reg .b32 {_names('u', count)}, {_names('w', count)};"]
     lines += [f"and.b32 d{k}, {m[k]}, {p[k]};" for k in range(count)]
@@ -189,8 +189,8 @@ def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) ->
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
 
     @inline(arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs)
-    def row(_, *given):
-        return words_of("{ " + " ".join(lines) + " }", kinds, outs, given)
+    def row(_, *registers):
+        return words_of("{ " + " ".join(lines) + " }", kinds, outs, registers)
 
     return list(row(*inputs))
 
@@ -317,18 +317,23 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
 
         state : the slot, its first bit in the word, the total so far
         """
-        slot, begin, total = state
-        slot_bits = th.splat(_bits(begin, begin + room))
+        slot, first_bit, total = state
+        # A word of the bits of the slot.
+        end, ones = first_bit + room, jnp.int32(-1)
+        first = jnp.maximum(first_bit, jnp.int32(0))
+        beyond = WORD_BITS - jnp.minimum(end, jnp.int32(WORD_BITS))
+        bits = lax.shift_left(ones, first) & lax.shift_right_logical(ones, beyond)
+        slot_bits = th.splat(bits)
         total = total + one_bits(th, rise & slot_bits) - one_bits(th, fall & slot_bits)
-        query, ends = stack * slots + slot, begin + room <= WORD_BITS
+        query, ends = stack * slots + slot, first_bit + room <= WORD_BITS
         where = th.splat((ends & (query < rows)).astype(jnp.int32))
         at, ends = query * blocks + block, ends.astype(jnp.int32)
         th.store(out, thread, (total + length,), base=at, stride=THREADS, where=where)
-        return slot + ends, begin + room, total & th.splat(ends - 1)
+        return slot + ends, first_bit + room, total & th.splat(ends - 1)
 
     def in_word(state):
-        slot, begin, _ = state
-        return (begin < WORD_BITS) & (slot < slots)
+        slot, first_bit, _ = state
+        return (first_bit < WORD_BITS) & (slot < slots)
 
     slot, total = jnp.int32(0), th.splat(0)
     for w, word in enumerate(row(th.splat(padding * width))):
@@ -340,15 +345,7 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
 
 
 def _word(th: Threads, rows, place, word: int):
-    return th.load(rows, place, more=word)[0]
-
-
-def _bits(begin, end):
-    """A word of the bits from ``begin`` on, before ``end``: int32."""
-    first = jnp.maximum(begin, jnp.int32(0))
-    beyond = WORD_BITS - jnp.minimum(end, jnp.int32(WORD_BITS))
-    ones = jnp.int32(-1)
-    return lax.shift_left(ones, first) & lax.shift_right_logical(ones, beyond)
+    return th.load(rows, place, offset=word)[0]
 
 
 class CodeField(NamedTuple):
@@ -450,9 +447,9 @@ def _given(refs: tuple) -> tuple[_PairRefs, tuple]:
     return _PairRefs(*sides), refs[2 * fields + 2 :]
 
 
-def _block_of(th: Threads, given: _PairRefs, words, padding, table):
+def _block_of(th: Threads, inputs: _PairRefs, words, padding, table):
     """The pairs of this program, and the rows of each."""
-    block, (columns, width, letters, height) = lax.axis_index("block"), given
+    block, (columns, width, letters, height) = lax.axis_index("block"), inputs
     (w,) = th.load(width, th.index(), base=block, stride=THREADS)
     (rows,) = th.load(height, th.index(), base=block, stride=THREADS)
     about = _Block(
@@ -467,8 +464,8 @@ def _block_of(th: Threads, given: _PairRefs, words, padding, table):
 def _columns_program(*refs, words, padding, plain):
     """128 pairs whose columns are no more than the words hold."""
     th, block = Threads(plain), lax.axis_index("block")
-    given, (out, table) = _given(refs)
-    about, total = _block_of(th, given, words, padding, table)
+    inputs, (out, table) = _given(refs)
+    about, total = _block_of(th, inputs, words, padding, table)
     total = _group(about, jnp.int32(0), total, None)
     th.store(out, th.index(), (total,), base=block, stride=THREADS)
 
@@ -476,11 +473,11 @@ def _columns_program(*refs, words, padding, plain):
 def _groups_program(*refs, words, padding, plain):
     """128 pairs of any lengths."""
     th, block = Threads(plain), lax.axis_index("block")
-    given, (out, edges, table) = _given(refs)
-    about, total = _block_of(th, given, words, padding, table)
+    inputs, (out, edges, table) = _given(refs)
+    about, total = _block_of(th, inputs, words, padding, table)
     _begin_edges(about, edges)
     rows = words * ROWS_OF_WORD
-    groups = lax.div(given.columns.steps[block] + jnp.int32(rows - 1), jnp.int32(rows))
+    groups = lax.div(inputs.columns.steps[block] + jnp.int32(rows - 1), jnp.int32(rows))
 
     def group(g, total):
         return _group(about, g, total, edges)
@@ -505,11 +502,11 @@ def _group(about: _Block, group, total, edges):
         rises, falls = state
         (four,) = th.load(letters, thread, base=start + t, stride=THREADS)
         if edges is not None:
-            (left,) = th.load(edges, thread, base=start + t, stride=THREADS)
+            (left_edges,) = th.load(edges, thread, base=start + t, stride=THREADS)
             right = th.splat(0)
         for k in range(LETTERS_OF_WORD):
             code = _letter(th, four, k)
-            edge = (_real(about, code),) if edges is None else _edge(th, left, k)
+            edge = (_real(about, code),) if edges is None else _edge(th, left_edges, k)
             masks = _masks(about, rows, code)
             rises, falls, edge = next_row(th, rises, falls, masks, edge)
             if edges is not None:
@@ -520,9 +517,9 @@ def _group(about: _Block, group, total, edges):
 
     state = (th.splat(-1),) * words, (th.splat(0),) * words
     rises, falls = lax.fori_loop(jnp.int32(0), steps, step, state)
-    left = about.width - th.splat(group * (words * WORD_BITS))
+    remaining = about.width - th.splat(group * (words * WORD_BITS))
     for k, (rise, fall) in enumerate(zip(rises, falls, strict=True)):
-        inside = _first_bits(th, left - WORD_BITS * k)
+        inside = _first_bits(th, remaining - WORD_BITS * k)
         total = total + one_bits(th, rise & inside) - one_bits(th, fall & inside)
     return total
 
@@ -547,7 +544,7 @@ def _masks(about: _Block, rows, code) -> list:
 
     def mask(word: int):
         common = [
-            th.load(rows, place, more=first + word * THREADS)[0]
+            th.load(rows, place, offset=first + word * THREADS)[0]
             for place, first in places
         ]
         return _and(common)
@@ -566,19 +563,21 @@ def _match_words(about: _Block, group):
         row = start + (group * words + w) * ROWS_OF_WORD
         planes = [th.splat(0)] * about.padding.bit_length()
         for q in range(ROWS_OF_WORD):
-            more = q * THREADS
-            (four,) = th.load(columns, thread, base=row, stride=THREADS, more=more)
+            offset = q * THREADS
+            (four,) = th.load(columns, thread, base=row, stride=THREADS, offset=offset)
             planes = [
                 plane | _up(th, _bits_of_letters(th, four, k), LETTERS_OF_WORD * q)
                 for k, plane in enumerate(planes)
             ]
         place = thread + th.splat(w * THREADS)
         for field in fields:
-            chosen = planes[field.shift : field.shift + field.bits]
+            field_planes = planes[field.shift : field.shift + field.bits]
             for value in range(field.rows):
-                sides = [x if value >> k & 1 else ~x for k, x in enumerate(chosen)]
-                more = (field.first + value) * words * THREADS
-                th.store(table, place, (_and(sides),), more=more)
+                sides = [
+                    x if value >> k & 1 else ~x for k, x in enumerate(field_planes)
+                ]
+                offset = (field.first + value) * words * THREADS
+                th.store(table, place, (_and(sides),), offset=offset)
         return jnp.int32(0)
 
     lax.fori_loop(jnp.int32(0), jnp.int32(words), fill, jnp.int32(0))
@@ -587,9 +586,9 @@ def _match_words(about: _Block, group):
 
 def _bits_of_letters(th: Threads, four, k: int):
     """Bit k of four letters, in the lowest four bits."""
-    few = _down(th, four, k) & 0x01010101
+    bits = _down(th, four, k) & 0x01010101
     # A product brings bit 8 * j to place 28 + j.
-    return _down(th, few * sum(1 << (28 - 7 * j) for j in range(LETTERS_OF_WORD)), 28)
+    return _down(th, bits * sum(1 << (28 - 7 * j) for j in range(LETTERS_OF_WORD)), 28)
 
 
 def _begin_edges(about: _Block, edges) -> None:

@@ -150,8 +150,8 @@ def match_words(th: Threads, table: Any, match: Any, query: Any, size: int):
     """The match words of a query, from the table to shared memory, to be read."""
     thread = th.index()
     for at in range(0, size, THREADS):
-        (word,) = th.load(table, thread, base=query, stride=size, more=at)
-        th.store(match, thread, (word,), more=at)
+        (word,) = th.load(table, thread, base=query, stride=size, offset=at)
+        th.store(match, thread, (word,), offset=at)
     th.wait()
     return th.read_only(match)
 
@@ -237,7 +237,7 @@ def _lcs_program(table: jax.Array, starts, steps, letters, out, match: Any, *,
         for k in range(LETTERS_OF_WORD):
             code = lax.shift_right_logical(four, th.splat(8 * k)) & 255
             place = code * row_words(words)
-            masks = [th.load(rows, place, more=w)[0] for w in range(words)]
+            masks = [th.load(rows, place, offset=w)[0] for w in range(words)]
             state = next_row(th, state, masks)
         return state
 
@@ -252,7 +252,7 @@ def _lcs_program(table: jax.Array, starts, steps, letters, out, match: Any, *,
 def _zero_bits(th: Threads, word: jax.Array):
     if th.plain:
         return lax.population_count(~word)
-    return word_of("{ .reg .b32 n; not.b32 n, $1; popc.b32 $0, n; }", word, alone=True)
+    return word_of("{ .reg .b32 n; not.b32 n, $1; popc.b32 $0, n; }", word, pure=True)
 
 
 def next_row(th: Threads, words: tuple[jax.Array, ...], match: Any) -> tuple:
@@ -260,14 +260,14 @@ def next_row(th: Threads, words: tuple[jax.Array, ...], match: Any) -> tuple:
     carry, new_words = None, ()
     for at in range(0, len(words), ASM_WORDS):
         part = words[at : at + ASM_WORDS], match[at : at + ASM_WORDS]
-        more = at + ASM_WORDS < len(words)
-        *new, carry = (_plain_row if th.plain else _row)(*part, carry, more)
-        new_words += tuple(new)
+        has_next = at + ASM_WORDS < len(words)
+        *part_words, carry = (_plain_row if th.plain else _row)(*part, carry, has_next)
+        new_words += tuple(part_words)
     return new_words
 
 
 def _plain_row(
-    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, _more: bool
+    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, _has_next: bool
 ) -> list:
     """Some words of the next row, and their carry, in ``jnp``."""
     new_words, over = [], jnp.uint32(0) if carry is None else carry.astype(jnp.uint32)
@@ -281,10 +281,10 @@ def _plain_row(
 
 
 def _row(
-    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, more: bool
+    words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, has_next: bool
 ) -> list:
     """The same by PTX; the carry stays in the condition code from word to word."""
-    count, outs = len(words), len(words) + bool(more)
+    count, outs = len(words), len(words) + bool(has_next)
     v = [f"${outs + k}" for k in range(count)]
     m = [f"${outs + count + k}" for k in range(count)]
     lines = [f".reg .b32 {', '.join(f'u{k}' for k in range(count))};"]
@@ -292,10 +292,10 @@ def _row(
     if carry is not None:  # 0 or 1 + (2^32 - 1): the carry
         lines += [".reg .b32 c;", f"add.cc.u32 c, ${outs + 2 * count}, 0xffffffff;"]
     for k in range(count):
-        first, last = k == 0 and carry is None, k == count - 1 and not more
+        first, last = k == 0 and carry is None, k == count - 1 and not has_next
         add = "add" if first else "addc"
         lines.append(f"{add}{'' if last else '.cc'}.u32 u{k}, {v[k]}, u{k};")
-    if more:
+    if has_next:
         lines.append(f"addc.u32 ${count}, 0, 0;")
     # sum | (V & ~M)
     lines += [f"lop3.b32 ${k}, u{k}, {v[k]}, {m[k]}, 0xf4;" for k in range(count)]
@@ -303,8 +303,8 @@ def _row(
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
 
     @inline(arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs)
-    def row(_, *given):
-        return words_of("{ " + " ".join(lines) + " }", kinds, outs, given)
+    def row(_, *registers):
+        return words_of("{ " + " ".join(lines) + " }", kinds, outs, registers)
 
     new_words = row(*inputs)
-    return [*new_words, *([] if more else [None])]
+    return [*new_words, *([] if has_next else [None])]

@@ -165,18 +165,24 @@ def _near_program(
     th = Threads(plain)
     starts, out = (refs[0], refs[1:-1]) if write else (None, refs[:-1])
     block, chunk = lax.axis_index("block"), lax.axis_index("chunk")
-    shared, thread = _shared_table(th, table, refs[-1]), th.index()
+    thread = th.index()
+    for at in range(0, TABLE_WORDS, THREADS):
+        th.store(refs[-1], thread, th.load(table, thread, offset=at), offset=at)
+    th.wait()
+    shared = th.read_only(refs[-1])
     start, stop, targets, triangle, words, rows, skipped = (
         numbers[k] for k in range(7)
     )
-    begin = block * NEAR_BLOCK
+    block_start = block * NEAR_BLOCK
     each = lax.div(stop - start + CHUNKS - 1, jnp.int32(CHUNKS))
     start = start + chunk * each
     last = jnp.minimum(start + each, stop)
     # Queries after the targets of a triangle meet none of them.
-    last = jnp.where(triangle != 0, jnp.minimum(last, begin + NEAR_BLOCK - 1), last)
-    last = jnp.where(begin < targets, last, jnp.int32(0))
-    places = tuple(thread + (begin + k * THREADS) for k in range(TARGETS))
+    last = jnp.where(
+        triangle != 0, jnp.minimum(last, block_start + NEAR_BLOCK - 1), last
+    )
+    last = jnp.where(block_start < targets, last, jnp.int32(0))
+    places = tuple(thread + (block_start + k * THREADS) for k in range(TARGETS))
     codes = tuple(th.load(y_codes, CODE_WORDS * t, CODE_WORDS) for t in places)
     limits = tuple(th.load(bits, t)[0] for t in places)
     about = x_letters, y_letters, sums, shared, strides, words, rows
@@ -188,27 +194,19 @@ def _near_program(
 
     def step(query, place):
         code = th.load(x_codes, th.splat(0), CODE_WORDS, query, CODE_WORDS)
-        left = [
+        slack = [
             limit - one_bits(th, code[0] ^ a) - one_bits(th, code[1] ^ b)
             for limit, (a, b) in zip(view.bits, view.codes, strict=True)
         ]
-        most = left[0]
-        for other in left[1:]:
-            most = jnp.maximum(most, other)
-        look = partial(_look, view, query, left, distance, add)
-        return _once(th.any(_not_negative(th, most)), look, place)
+        largest = slack[0]
+        for value in slack[1:]:
+            largest = jnp.maximum(largest, value)
+        look = partial(_look, view, query, slack, distance, add)
+        return _once(th.any(_not_negative(th, largest)), look, place)
 
     place = lax.fori_loop(jnp.minimum(start, last), last, step, first)
     if not write:
         th.store(out[0], slot, (place,))
-
-
-def _shared_table(th: Threads, table: Any, shared: Any):
-    thread = th.index()
-    for at in range(0, TABLE_WORDS, THREADS):
-        th.store(shared, thread, th.load(table, thread, more=at), more=at)
-    th.wait()
-    return th.read_only(shared)
 
 
 def _not_negative(th: Threads, words: jax.Array):
@@ -218,28 +216,30 @@ def _not_negative(th: Threads, words: jax.Array):
 
 def _once(flag: jax.Array, function: Any, state: jax.Array):
     """``function(state)`` where the flag of the warp is not 0, else the state."""
-    begin = flag, state
-    one = lambda carry: (jnp.int32(0), function(carry[1]))  # noqa: E731
-    return lax.while_loop(lambda carry: carry[0] != 0, one, begin)[1]
+    return lax.while_loop(
+        lambda carry: carry[0] != 0,
+        lambda carry: (jnp.int32(0), function(carry[1])),
+        (flag, state),
+    )[1]
 
 
-def _look(view: _View, query, left, distance, add, place):
+def _look(view: _View, query, slack, distance, add, place):
     """Add the pairs of a query with the targets of this thread that are near."""
-    for target, bits in zip(view.places, left, strict=True):
-        near = _not_negative(view.th, bits)
+    for target, bits in zip(view.places, slack, strict=True):
+        close = _not_negative(view.th, bits)
         before = (target <= query).astype(jnp.int32) & view.after
-        near = near & ~before
-        look = partial(_compare, view, query, target, near, distance, add)
-        place = _once(view.th.any(near), look, place)
+        close = close & ~before
+        look = partial(_compare, view, query, target, close, distance, add)
+        place = _once(view.th.any(close), look, place)
     return place
 
 
-def _compare(view: _View, query, target, near, distance, add, place):
-    """Add a pair of each thread with ``near`` whose distance is small."""
+def _compare(view: _View, query, target, close, distance, add, place):
+    """Add a pair of each thread with ``close`` whose distance is small."""
     th = view.th
     total = distance(view, query, target)
-    (most,) = th.load(view.sums, target)
-    hit = near & (total <= most).astype(jnp.int32)
+    (limit,) = th.load(view.sums, target)
+    hit = close & (total <= limit).astype(jnp.int32)
     return add(place, hit, (th.splat(query), target, total))
 
 
@@ -279,8 +279,8 @@ def _edits(view: _View, query, target):
         up = (up << 1) | 1
         return (down << 1) | ~(diagonal | up), up & diagonal, total
 
-    begin = th.splat(-1), th.splat(0), th.splat(view.rows)
-    return lax.fori_loop(jnp.int32(0), view.words, letter, begin)[2]
+    start = th.splat(-1), th.splat(0), th.splat(view.rows)
+    return lax.fori_loop(jnp.int32(0), view.words, letter, start)[2]
 
 
 def _counted(place, hit, _):
