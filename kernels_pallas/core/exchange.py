@@ -1,4 +1,4 @@
-"""Programs of one launch hand results to each other through global memory.
+"""Hand results from program to program of one launch, through global memory.
 
 A program announces with ``announce`` how far it is; another waits for that number with
 ``await_number``. ``fetch`` after the wait reads past the first-level cache and sees all
@@ -34,7 +34,7 @@ from kernels_pallas.core.target import Target
 
 
 def uniform(th: Threads, value: jax.Array):
-    """A word that all threads of a warp share, as a scalar that may steer loops."""
+    """Turn a word that all threads of a warp share into a scalar to steer loops."""
     if th.plain:
         return value[0]
     out = plgpu.ShapeDtypeStruct((), jnp.int32, layout=plgpu.Layout.WG_SPLAT)
@@ -49,7 +49,7 @@ def uniform(th: Threads, value: jax.Array):
 
 
 def fetch(th: Threads, ref: Any, index: jax.Array, base: Any, stride: int):
-    """``Threads.load`` of four words that other programs may have stored."""
+    """Load four words, as ``Threads.load``, that other programs may have stored."""
     if th.plain:
         return th.load(ref, index, 4, base, stride)
     asm = "ld.relaxed.gpu.global.v4.b32 {$0, $1, $2, $3}, [$4];"
@@ -76,8 +76,8 @@ def await_number(
 def announce(
     th: Threads, ref: Any, index: jax.Array, number: jax.Array, where: jax.Array
 ):
-    """Store a number, in threads where ``where`` is not 0, after all stores of their
-    program before the last ``Threads.wait``."""
+    """Store a number where ``where`` is not 0, after all stores that the program made
+    before its last ``Threads.wait``."""
     if th.plain:
         return th.store(ref, index, (number,), where=where)
 
@@ -95,8 +95,8 @@ def _access(
     base: Any = None,
     stride: int = 0,
 ):
-    """PTX at a word of global memory; its results come first, then the pointer, then
-    words. ``results`` are their constraints, separated by commas."""
+    """Run PTX at a word of global memory. Operands are its results, the pointer, then
+    ``words``; ``results`` are the constraints of the results, separated by commas."""
     outputs = results.split(",") if results else []
     scalars = () if base is None else (base,)
     types = plgpu.RefType(), *(WORD_LAYOUT,) * (1 + len(words) + len(scalars))
@@ -123,8 +123,8 @@ def _access(
 
 
 def ticket(th: Threads, ref: Any, shared: Any, program: Any):
-    """The next number of ``ref``'s word 0, in all threads of the program; ``shared``
-    is a word of shared memory. The twin gives the number of the program."""
+    """Draw the next number from word 0 of ``ref``, the same in all threads of the
+    program; ``shared`` is a word of shared memory. The twin returns ``program``."""
     if th.plain:
         return th.splat(program)
 
@@ -148,7 +148,7 @@ def ticket(th: Threads, ref: Any, shared: Any, program: Any):
 
 
 def low_bytes(th: Threads, a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Array):
-    """The lowest bytes of four words as one, the first lowest; int32 (128,)."""
+    """Pack the lowest bytes of four words into one, the first lowest; int32 (128,)."""
     if th.plain:
         return (a & 255) | ((b & 255) << 8) | ((c & 255) << 16) | (d << 24)
 
@@ -158,7 +158,7 @@ def low_bytes(th: Threads, a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Arra
 
 
 def ballot(th: Threads, flags: jax.Array):
-    """The lanes of the warp whose word is not 0, a bit each, in all of them."""
+    """A bit for each lane of the warp whose word is not 0; the same in all lanes."""
     if th.plain:
         bits = lax.shift_left(jnp.ones(32, jnp.int32), jnp.arange(32, dtype=jnp.int32))
         return th.splat(jnp.sum(jnp.where(flags[:32] != 0, bits, 0), dtype=jnp.int32))
@@ -168,14 +168,14 @@ def ballot(th: Threads, flags: jax.Array):
 
 
 # ------------------------------------------------------------------------------
-# Copies of a table from global to shared memory, in the way that a target has.
+# Copy a table from global to shared memory, in bulk where the target can.
 
 COPY_WORDS = 256  # of a row of a table: the limit of one bulk copy
 WORDS_A_TURN = 4
 
 
 def copy_scratch(target: Target) -> list:
-    """Scratch memory, beside the table, of a program that copies: a barrier or none."""
+    """Scratch memory that ``copy_table`` needs besides the table: a barrier or none."""
     return [plgpu.Barrier()] if target.bulk_copies else []
 
 
@@ -187,16 +187,16 @@ def copy_table(
     barrier: Any,
     warpgroup: Any = None,
 ) -> None:
-    """Copy table ``which`` of the tables ``source`` to shared memory, for all threads
-    of the program, after which all of them may read it.
+    """Copy table ``which`` of ``source`` to shared memory and wait until all threads
+    of the program may read it.
 
     Parameters
     ----------
     source : int32 (tables, rows, COPY_WORDS)
     which : int32 ()
     table : int32 (rows, COPY_WORDS), in shared memory
-    barrier : that of ``copy_scratch``, or nothing
-    warpgroup : int32 (), of several; the first one copies
+    barrier : from ``copy_scratch``; may be empty
+    warpgroup : int32 (), where a program has several; the first one copies
     """
 
     def copy():

@@ -26,9 +26,9 @@ from kernels_pallas.core.target import FLOAT16_LIMIT
 # Proof that kernels stay inside their arrays, in the interpreter.
 #
 # The twins of loads and stores read nothing and drop what they store where an index
-# lies outside, as a GPU does not: there such an index meets memory of somebody else,
-# which JAX's pool of memory hides. So each twin checks its indices here and lists the
-# wrong ones for the test that ran the kernel.
+# lies outside. On a GPU it would silently touch another allocation of JAX's pool. So
+# each twin checks its indices here and lists the wrong ones for the test that ran the
+# kernel.
 
 OUTSIDE = []  # a sentence for each access that left its array
 _TWIN_FILES = {"mosaic.py", "reals.py", "exchange.py"}
@@ -37,14 +37,14 @@ _TWIN_FILES = {"mosaic.py", "reals.py", "exchange.py"}
 def check_access(
     size: int, first: jax.Array, count: int = 1, where: jax.Array | None = None
 ):
-    """List a load or store of words ``first`` to ``first + count - 1`` a thread that
-    leaves an array of ``size`` words, or is not aligned to a vector of ``count``.
+    """List a load or store of ``count`` words from ``first`` on that leaves an array of
+    ``size`` words, or is not aligned to a vector of ``count``.
 
     Parameters
     ----------
     first : int32 (threads,)
     where : int32 (threads,), optional
-        0 in threads that are masked, which neither load nor store.
+        0 in masked threads, which neither load nor store.
     """
     wrong = (first < 0) | (first > size - count) | (first % count != 0)
     if where is not None:
@@ -72,21 +72,21 @@ def _caller() -> str:
 
 
 # ------------------------------------------------------------------------------
-# Registers of a thread as Mosaic GPU holds them, and pointers, in MLIR: what helpers
-# that emit PTX are made of. They are called inside of ``inline_mgpu``.
+# Registers and pointers of a thread in MLIR, for helpers that emit PTX. Call them
+# inside ``inline_mgpu``.
 
 THREADS = 128
 WORD_LAYOUT = plgpu.Layout.WG_STRIDED((THREADS,), vec_size=1)
 
 
 def inline(**types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``plgpu.inline_mgpu``, whose function is called without the context that it is
-    given first: what it is declared to return says otherwise."""
+    """``plgpu.inline_mgpu``, typed as a decorator: it declares a return type that hides
+    that the decorated function is called without its first argument, the context."""
     return plgpu.inline_mgpu(**types)
 
 
 def dialects():
-    """The MLIR dialects that the helpers emit; looked up late, they load slowly."""
+    """The MLIR dialects that helpers emit; imported late because they load slowly."""
     from jax.experimental.mosaic import gpu as mgpu
     from jax.experimental.mosaic.gpu import utils
     from jaxlib.mlir import ir
@@ -124,7 +124,7 @@ def bits_of(array: Any):
 
 
 def read(pointer: Any, count: int):
-    """``count`` (1, 2 or 4) consecutive words at a pointer, i32 each."""
+    """Load ``count`` (1, 2 or 4) consecutive words at a pointer, i32 each."""
     _, utils, ir, _, llvm, _ = dialects()
     i32 = ir.IntegerType.get_signless(32)
     if count == 1:
@@ -135,7 +135,7 @@ def read(pointer: Any, count: int):
 
 
 def address(ref: Any, index: Any, base: Any, stride: int, offset: int = 0):
-    """Pointer to word ``base * stride + index + offset`` of a flat int32 ref; the index
+    """Pointer to word ``base * stride + index + offset`` of a flat int32 ref; ``index``
     is i32."""
     _, utils, ir, arith, llvm, _ = dialects()
     i32, i64 = (ir.IntegerType.get_signless(n) for n in (32, 64))
@@ -168,8 +168,8 @@ def kernel(
 ):
     """``plgpu.kernel`` without automatic barriers.
 
-    One warpgroup alone, or two, may have 255 registers a thread; with four in a
-    program a thread has 128, and twice the warps hide what a thread waits for.
+    With one or two warpgroups a thread may have 255 registers; with four it has 128,
+    and twice the warps hide latency.
     """
 
     def named(*refs):
@@ -203,7 +203,7 @@ def interpreter():
 
 
 def where(mask: jax.Array, yes: Any, no: Any):
-    """``jnp.where`` on words whose cases may be scalars.
+    """``jnp.where`` on words; both cases may be scalars.
 
     A scalar first case would make Mosaic forget that the result is signed.
     """
@@ -239,10 +239,10 @@ class Threads:
         return value if value.ndim else self.splat(value)
 
     def any(self, flags: jax.Array):
-        """1 where a thread of this warp has a flag (int32) other than 0, else 0.
+        """1 if any thread of this warp has a flag (int32) other than 0, else 0.
 
-        A scalar that differs between warps: it may steer loops in which threads do
-        not wait for those of other warps. The twin asks all 128 threads.
+        A scalar that differs between warps: it may steer loops without barriers between
+        warps. The twin takes all 128 threads for one warp.
         """
         if self.plain:
             return jnp.any(flags != 0).astype(jnp.int32)
@@ -300,12 +300,12 @@ class Threads:
         return self.halves(word_of("max.f16x2 $0, $1, $2;", *pair, pure=True))
 
     def shift_right(self, words: jax.Array, count: int):
-        """Words whose bits move down by a Python int; zeros follow."""
+        """Shift words down by a Python int, with zeros from above."""
         return lax.shift_right_logical(words, self.splat(count))
 
     def shift_up(self, value: Any, width: int):
-        """The value of the thread before, within groups of ``width`` threads; the
-        first of a group keeps its own."""
+        """The value of the thread before, within groups of ``width`` threads; the first
+        thread of a group keeps its value."""
         if self.plain:
             thread = jnp.arange(THREADS, dtype=jnp.int32)
             before = jnp.where(thread % width == 0, thread, thread - 1)
@@ -315,7 +315,7 @@ class Threads:
         return word_of(asm, value)
 
     def read_only(self, ref: Any):
-        """A ref that is only read; the twin reads it once, which is faster there."""
+        """A ref that is only read; the twin loads it whole, which is faster there."""
         return ref[...].reshape(-1) if self.plain else ref
 
     def load(
@@ -327,7 +327,7 @@ class Threads:
         stride: int = 0,
         offset: int = 0,
     ):
-        """``count`` (1, 2 or 4) consecutive words a thread, as a tuple of (128,).
+        """Load ``count`` (1, 2 or 4) consecutive words a thread: a tuple of (128,).
 
         ``ref`` is flat int32; a thread's first word is ``base * stride + index +
         offset``, a multiple of ``count``. ``base``, a scalar or one a thread, is
@@ -404,8 +404,8 @@ class Threads:
         stores(ref, index, *values, *scalars)
 
     def wait(self):
-        """All threads of the program get here before one goes on; what they stored
-        is seen by all."""
+        """Wait at a barrier of all threads of the program; all see what each stored
+        before it."""
         if self.plain:
             return
 
@@ -419,7 +419,7 @@ class Threads:
 
 
 def _larger_float16(a: jax.Array, b: jax.Array):
-    """The bits of the larger of two float16, or of the one that is a number."""
+    """The bits of the larger of two float16; a number wins over NaN."""
 
     def rank(bits):
         size = bits.astype(jnp.int32) & 0x7FFF
@@ -434,7 +434,7 @@ def _larger_float16(a: jax.Array, b: jax.Array):
 def word_of(asm: str, *words: jax.Array, pure: bool = False):
     """A word a thread by PTX: $0, from the words $1, $2, ...
 
-    pure : it depends on nothing but a thread's own words
+    pure : whether it depends on nothing but the thread's words
     """
 
     @inline(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
@@ -450,17 +450,17 @@ def word_of(asm: str, *words: jax.Array, pure: bool = False):
 
 
 def one_bits(th: Threads, word: jax.Array):
-    """How many bits of a word are 1."""
+    """Count the 1 bits of a word."""
     if th.plain:
         return lax.population_count(word)
     return word_of("popc.b32 $0, $1;", word, pure=True)
 
 
 def words_of(asm: str, kinds: str, count: int, inputs: Any):
-    """``count`` words a thread by PTX, at least one, inside of ``inline_mgpu``: outputs
-    are $0, $1 ... and then come the words ``inputs``.
+    """``count`` words a thread by PTX, at least one, inside ``inline_mgpu``. Operands
+    are the outputs $0, $1 ..., then ``inputs``.
 
-    kinds : constraints of LLVM, of all
+    kinds : LLVM's constraints of all operands
     """
     mgpu, utils, ir, _, llvm, _ = dialects()
     i32 = ir.IntegerType.get_signless(32)

@@ -50,7 +50,7 @@ fma.rn.f32 $0, a, e, a; }}"""
 
 
 def fragment_of(body: str, *values: jax.Array, pure: bool = True):
-    """A number a thread by PTX, from others; ``pure`` as of ``word_of``."""
+    """A float32 a thread by PTX, from other numbers; ``pure`` as in ``word_of``."""
 
     @inline(arg_types=(WORD_LAYOUT,) * len(values), return_type=REAL_TYPE)
     def run(_, *arrays):
@@ -130,11 +130,11 @@ class Reals:
         turn: Any,
         thread: jax.Array,
     ):
-        """The values of the thread before (``down``: behind), in groups of 32 or all.
+        """The values of the previous thread (``down``: next), in groups of ``lanes``.
 
-        From warp to warp they go through ``shared`` memory, whose two halves take
-        ``turn`` (0 or 1): then one barrier an exchange is enough. The thread at
-        the border of a group gets anything.
+        Between warps they go through ``shared`` memory, whose two halves alternate with
+        ``turn`` (0 or 1), so that one barrier an exchange is enough. The result of the
+        thread at the border of a group is undefined.
         """
         if self.th.plain:
             source = jnp.clip(thread + (1 if down else -1), 0, self.th.count - 1)
@@ -165,23 +165,23 @@ class Reals:
 # ------------------------------------------------------------------------------
 # Many operations on registers as one primitive of JAX.
 #
-# JAX traces and lowers every operation of a kernel by itself, which takes half a
-# millisecond: a second for the cells of a step, and Python's lock lets one kernel at a
-# time do so. A function that is given to ``fused`` is run once, while its kernel is
-# lowered, and emits the same MLIR directly.
+# JAX takes half a millisecond to trace and lower an operation: a second for the cells
+# of a step, one kernel at a time because of Python's lock. ``fused`` calls its function
+# once, while the kernel is lowered, and the function emits the same MLIR directly.
 
 
 def fused(th: Any, function: Callable, ref: Any, values: Any, like: Any):
-    """The result of ``function(th, ref, values)``, whose operations are one primitive.
+    """Call ``function(th, ref, values)`` as one primitive of JAX.
 
     Parameters
     ----------
     th : Threads
-        The function gets it where it is plain, else an ``Emitter``: its words, halves
-        and operators are what both have.
-    ref : flat int32, what the function may load from
-    values : a pytree of words, halves and float32 numbers, which are words there
-    like : a pytree of the structure and the types of what the function returns
+        Passed on if it is plain; otherwise the function gets an ``Emitter``. It may use
+        the words, halves and operators that both have.
+    ref : flat int32, from which the function may load
+    values : a pytree of words, halves and float32 numbers; an ``Emitter`` has the last
+        as words
+    like : a pytree with the structure and types of the results
     """
     if th.plain:
         return function(th, ref, values)
@@ -213,8 +213,8 @@ def _layout_of(value: Any):
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A word a thread, or two halves, while MLIR is emitted; other operands may be
-    Python ints."""
+    """A word or two halves of a thread while MLIR is emitted; the second operand of an
+    operator may be a Python int."""
 
     bits: Any  # i32
     halves: bool = False
@@ -253,7 +253,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Emitter:
-    """The methods of ``Threads`` that a fused function may use, for registers."""
+    """Methods of ``Threads`` for the registers of a fused function."""
 
     integer_halves: bool
     plain = False
@@ -263,7 +263,7 @@ class Emitter:
         return Register(bits_of(array), str(array.mlir_dtype) == "i16")
 
     def array(self, register: Register, real: bool = False):
-        """A register as an array, of float32 where it is a ``real``."""
+        """A register as an array; of float32 if ``real``."""
         mgpu, utils, ir, *_ = dialects()
         if real:
             kind = ir.VectorType.get((1,), ir.F32Type.get())
@@ -295,7 +295,7 @@ class Emitter:
         return Register(llvm.inline_asm(i32, operands, asm, "=r,r,r"), True)
 
     def real(self, name: str, a: Register, b: Register):
-        """The operation of MLIR's ``arith`` with this name, on words as float32."""
+        """Apply MLIR's ``arith`` operation ``name`` to words as float32."""
         _, utils, ir, arith, *_ = dialects()
         f32 = ir.F32Type.get()
         operands = (utils.bitcast(x.bits, f32) for x in (a, b))
@@ -303,14 +303,14 @@ class Emitter:
         return Register(utils.bitcast(results, ir.IntegerType.get_signless(32)))
 
     def asm(self, text: str, *registers: Register):
-        """A word by PTX: $0, from the words $1, $2, ... of the thread alone."""
+        """A word by PTX: $0, from the thread's words $1, $2, ..."""
         _, _, ir, _, llvm, _ = dialects()
         i32 = ir.IntegerType.get_signless(32)
         kinds = ",".join(["=r"] + ["r"] * len(registers))
         return Register(llvm.inline_asm(i32, [x.bits for x in registers], text, kinds))
 
     def shift_right(self, register: Register, count: int):
-        """Words whose bits move down by a Python int; zeros follow."""
+        """Shift words down by a Python int, with zeros from above."""
         _, utils, ir, arith, *_ = dialects()
         places = utils.c(count, ir.IntegerType.get_signless(32))
         return Register(arith.shrui(register.bits, places))

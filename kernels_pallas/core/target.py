@@ -1,7 +1,7 @@
-"""The GPUs that kernels are written for, and the ways in which they differ.
+"""GPUs that kernels are written for, and how they differ.
 
-A kernel gets a ``Target`` as one of its static arguments and asks it for a property,
-never for a number of a generation. The figures are those of one card of each
+A kernel has a ``Target`` among its static arguments and reads its properties, never
+the number of a generation. The figures are those of one card of each
 generation: NVIDIA's CUDA C++ Programming Guide (technical specifications per compute
 capability) and the target configurations of XLA (xla/backends/gpu/target_config).
 """
@@ -17,13 +17,13 @@ import jax
 
 # The largest float16: as bits, and so as an integer of 16 bits, 31,743.
 FLOAT16_LIMIT = 0x7C00
-# Of the cards on which the project's figures and GPU tests were run (H100, H200).
+# Compute capabilities on which figures and GPU tests were run (H100, H200).
 MEASURED = ((9, 0),)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A GPU, as kernels see it; bytes, and multiprocessors as ``cores``."""
+    """A GPU as kernels see it. Sizes are bytes; ``cores`` are multiprocessors."""
 
     name: str
     capability: tuple[int, int]
@@ -43,7 +43,7 @@ class Target:
 
     @property
     def architecture(self) -> str:
-        """The name that compilers have for it, such as sm_90."""
+        """The compilers' name of the architecture, such as sm_90."""
         return "sm_{}{}".format(*self.capability)
 
     @property
@@ -53,16 +53,16 @@ class Target:
 
     @property
     def evidence(self) -> str:
-        """How far kernels for it have been tried, in words."""
+        """Whether its kernels were run or only compiled, in words."""
         measured = self.capability in MEASURED
         return "measured" if measured else "compiled and interpreted, not yet run"
 
     @property
     def half_limit(self) -> int:
-        """No value of 16 bits in a register may reach this.
+        """Exclusive upper bound of values of 16 bits in a register.
 
-        Where there are no maxima of int16, those of float16 are taken of the same
-        bits. Both agree from 0 up to the largest float16; above are infinity and NaN.
+        Without maxima of int16 a kernel takes those of float16 of the same bits. Both
+        agree from 0 up to the largest float16; above are infinity and NaN.
         """
         return 2**15 - 1 if self.integer_halves else FLOAT16_LIMIT
 
@@ -89,14 +89,14 @@ TARGETS = (
 )  # fmt: skip
 
 
-_named: list[Target] = []  # for whom programs are made, where that is no device
+_named: list[Target] = []  # targets of ``made_for``, innermost last
 
 
 def target_of(capability: str, cores: int | None = None) -> Target | None:
-    """The target of a compute capability such as "8.6"; None where there is none.
+    """The target of a compute capability such as "8.6"; None if kernels lack it.
 
-    Capabilities between two targets have what the lower one has: code for 8.6 runs on
-    8.7. ``cores`` are those of the card, where they are known.
+    A capability between two targets has the properties of the lower: code for 8.6 runs
+    on 8.7. ``cores`` is the number of the card, if known.
     """
     try:
         major, minor = (int(part) for part in capability.split("."))
@@ -110,14 +110,14 @@ def target_of(capability: str, cores: int | None = None) -> Target | None:
 
 
 def this_target() -> Target:
-    """The one that programs are made for (``made_for``), or that of JAX's first device;
-    Hopper's where it is no NVIDIA GPU."""
+    """Target of ``made_for``, else of JAX's first device; Hopper if that is no NVIDIA
+    GPU."""
     return _named[-1] if _named else _target_of_device()
 
 
 @contextmanager
 def made_for(target: Target) -> Generator[None]:
-    """Programs of this process are for a card that need not be there."""
+    """Compile programs of this process for a card that need not be present."""
     _named.append(target)
     try:
         yield
@@ -133,8 +133,8 @@ def _target_of_device() -> Target:
 
 
 def configuration(target: Target) -> str:
-    """The text by which JAX compiles for a card that is not there, as
-    ``target_config`` of ``jax.experimental.topologies.get_topology_desc``."""
+    """``target_config`` of ``jax.experimental.topologies.get_topology_desc``, by which
+    JAX compiles for a card that is not present."""
     major, minor = target.capability
     extension = "ACCELERATED_FEATURES" if target.bulk_copies else "NONE"
     return f"""
@@ -172,7 +172,7 @@ device_description_str: "{target.name}"
 
 
 # ------------------------------------------------------------------------------
-# Whether the kernels run here; imports no more of Pallas than it has to.
+# Whether the kernels run here; imports as little of Pallas as possible.
 
 # JAX of this version and newer has Mosaic GPU for GPUs before Hopper.
 OLDER_GPUS_SINCE = (0, 11)
@@ -180,7 +180,7 @@ OLDER_GPUS_SINCE = (0, 11)
 
 @cache
 def supported(device: Any = None) -> tuple[bool, str]:
-    """Whether the kernels run on a device, JAX's first by default, and why (not)."""
+    """Whether kernels run on a device (default: JAX's first), and the reason."""
     device = device or jax.devices()[0]
     if device.platform not in ("gpu", "cuda"):
         return False, f"the device is a {device.platform}, not an NVIDIA GPU"

@@ -1,4 +1,4 @@
-"""Best alignments of many similarities by the kernels: their inputs and end cells.
+"""Inputs and end cells of the kernels for best alignments of many similarities.
 
 Arrays of B pairs: scores (B, m, n) of one of ``DTYPES``, gap costs float32 (B, 4): open
 and extend of the query's residues, then of the target's; ``rules`` int32 (B, 3):
@@ -27,10 +27,11 @@ from kernels_pallas.similarity.hard_cells import (
 from kernels_pallas.similarity.hard_passes import fill, walk
 
 QUERY_START, QUERY_END, TARGET_START, TARGET_END = (1 << k for k in range(4))
-DECISION_BYTES = 8 << 30  # of a launch at most
-# Relative, measured on an H200 from int8; a lone program waits most of the time.
+DECISION_BYTES = 8 << 30  # limit of a launch
+# Relative time of a pass by programs of a multiprocessor, measured on an H200 with
+# int8. A lone program mostly waits.
 PASS_COSTS = (0.0, 0.22, 0.165, 0.14, 0.13)
-MOST_TABLES = 16  # of a warp
+MAX_TABLES = 16  # of a warp
 
 
 class HardTables(NamedTuple):
@@ -59,8 +60,9 @@ class HardPaths(NamedTuple):
 
 def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
                interpret=None) -> HardPaths:  # fmt: skip
-    """The best path of every pair; ``last_column`` is whether any may end there in any
-    row.
+    """Find the best path of every pair.
+
+    last_column : whether paths may end in any row of the last column
 
     Raises
     ------
@@ -95,11 +97,11 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
 
 def hard_scores(tables, *, local, last_column, shape: Hard | None = None,
                 interpret=None) -> jax.Array:  # fmt: skip
-    """The best score of every query with every target, float32 (Q T,), nan as in
-    ``hard_paths``.
+    """Compute the best score of every query with every target, float32 (Q T,), nan as
+    in ``hard_paths``.
 
-    tables : ``HardTables`` of Q T pairs, but their scores are (Q, m, T, n) float32, as
-        the product of two sets of residues has them; n a multiple of 4
+    tables : ``HardTables`` of Q T pairs, with scores float32 (Q, m, T, n), the layout
+        of a product of two sets of residues; n a multiple of 4
     """
     tables = HardTables._make(tables)
     queries, rows, targets, columns = tables.scores.shape
@@ -117,10 +119,10 @@ def hard_scores(tables, *, local, last_column, shape: Hard | None = None,
 
 
 def choose(batch: int, n: int, target: Target, local=False, last_column=False) -> Hard:
-    """As many tables a warp as take the least time.
+    """Choose the number of tables a warp by the least time.
 
     A multiprocessor with r programs takes ``PASS_COSTS[r]`` for a pass of each of them;
-    more programs than it has room for come in turn.
+    programs beyond its capacity run afterwards.
     """
     lanes, largest = lanes_of(n), len(PASS_COSTS) - 1
 
@@ -129,22 +131,22 @@ def choose(batch: int, n: int, target: Target, local=False, last_column=False) -
         resident = min(math.ceil(programs), largest)
         return max(programs, resident) * passes_of(tables, lanes) * PASS_COSTS[resident]
 
-    best = min(range(1, MOST_TABLES + 1), key=cost)
+    best = min(range(1, MAX_TABLES + 1), key=cost)
     return Hard(best, local, last_column)
 
 
 def lanes_of(n: int) -> int:
-    """Of a table."""
+    """Lanes of a table with n columns."""
     return -(-n // COLUMNS)
 
 
 def passes_of(tables: int, lanes: int) -> int:
-    """Of a warp."""
+    """Passes of a warp."""
     return -(-tables * lanes // WARP)
 
 
 def sizes_of(scores, s: Hard) -> HardSizes:
-    """The sizes of a launch for scores with whole rows."""
+    """Sizes of a launch for scores with rows of whole loads."""
     batch, m, n = scores.shape
     lanes = lanes_of(n)
     warps = -(-batch // (s.tables * WARPS)) * WARPS
@@ -167,7 +169,7 @@ def _paths(tables: HardTables, s: Hard, interpret) -> HardPaths:
 
 
 def inputs_of(tables: HardTables, s: Hard, z: HardSizes) -> HardInputs:
-    """Arrays of a launch."""
+    """Lay out the arrays of a launch."""
     m, n, flags = tables.rules.T
     m, n = jnp.clip(m, 0, z.rows), jnp.clip(n, 0, z.columns)
     begins = (flags & QUERY_START) != 0
@@ -196,18 +198,18 @@ def inputs_of(tables: HardTables, s: Hard, z: HardSizes) -> HardInputs:
 
 
 def _plus_zero(x):
-    """Without minus zeros, whose differences have the wrong sign."""
+    """Replace minus zeros by zeros: their differences have the wrong sign."""
     return jnp.where(x == 0, jnp.zeros_like(x), x)
 
 
 def _by_table(x, s: Hard, z: HardSizes):
-    """(W, P, 32, ...) -> (B, lanes, ...)."""
+    """Arrange an output by table: (W, P, 32, ...) -> (B, lanes, ...)."""
     x = x.reshape(z.warps, z.passes * WARP, *x.shape[3:])[:, : s.tables * z.lanes]
     return x.reshape(-1, z.lanes, *x.shape[2:])[: z.batch]
 
 
 def _local_ends(tables: HardTables, out, s: Hard, z: HardSizes):
-    """Score and end cell: of the best the first row, then the first column."""
+    """Score and end cell of local mode; ties go to the first row, then column."""
     best, row = (_by_table(out[name], s, z) for name in ("best", "best_row"))
     h = _by_table(out["rows"], s, z)
     score = jnp.max(best, 1)
@@ -223,7 +225,7 @@ def _local_ends(tables: HardTables, out, s: Hard, z: HardSizes):
 
 
 def _border_ends(tables: HardTables, out, s: Hard, z: HardSizes):
-    """The same where a path ends in row m or in column n."""
+    """Score and end cell of paths that end in row m or in column n."""
     m, n, flags = (x[:, None] for x in tables.rules.T)
     m, n = jnp.clip(m, 0, z.rows), jnp.clip(n, 0, tables.top.shape[1] - 1)
     columns = jnp.arange(tables.top.shape[1], dtype=jnp.int32)[None]
@@ -246,7 +248,7 @@ def _border_ends(tables: HardTables, out, s: Hard, z: HardSizes):
         earlier = jnp.any(ends, 1) & (column_score >= score)
         score = jnp.where(earlier, column_score, score)
         i, j = jnp.where(earlier, at, i), jnp.where(earlier, n[:, 0], j)
-    # What is nan or infinite anywhere is so in the last cell too.
+    # A nan or infinity anywhere reaches the last cell.
     wrong = jnp.isnan(corner) | jnp.isposinf(corner)
     return jnp.where(wrong, jnp.nan, score), i, j
 

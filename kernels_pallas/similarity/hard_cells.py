@@ -26,11 +26,11 @@ class Hard:
     local: bool
     last_column: bool = False  # whether a path may end in any row of it
     plain: bool = False  # jnp twins, for the interpreter
-    paths: bool = True  # whether they are wanted, too
+    paths: bool = True  # whether to store decisions for paths
 
     @property
     def words(self) -> int:
-        """Words of decisions that a lane stores of a row; the fourth is the third."""
+        """Words of decisions that a lane stores a row; the fourth repeats the third."""
         if not self.paths:
             return 0
         return 4 if self.local else 2
@@ -65,14 +65,14 @@ class HardSizes(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Of a pass."""
+        """Steps of a pass."""
         return self.rows + WARP - 1
 
 
 class HardInputs(NamedTuple):
-    """Arrays that a launch reads; B pairs, T tables of a warp, W warps, P passes."""
+    """Arrays that a launch reads: B pairs, T tables a warp, W warps, P passes."""
 
-    scores: jax.Array  # (B * rows * columns,), of the similarity's own dtype
+    scores: jax.Array  # (B * rows * columns,), in the dtype of the similarity
     costs: jax.Array  # float32 (B * 4,): open, extend of the query's, the target's
     # int32 (B * 4,): both lengths, whether queries begin freely, the table's first row
     sizes: jax.Array
@@ -128,8 +128,8 @@ def bits_of(number):
 
 
 class Decisions:
-    """``th`` is that of a fused function; words stay as they are where no decisions
-    are ``enabled``."""
+    """Collect decisions in words, unless not ``enabled``; ``th`` comes from a fused
+    function."""
 
     def __init__(self, th, enabled: bool):
         self.th, self.enabled = th, enabled
@@ -139,7 +139,7 @@ class Decisions:
         return self.th.splat(0)
 
     def less(self, word, a, b):
-        """``word`` with whether a < b."""
+        """Append to ``word`` whether a < b."""
         if not self.enabled:
             return word
         if self.th.plain:
@@ -147,8 +147,8 @@ class Decisions:
         return self.th.asm(LESS, word, a, b)
 
     def choice(self, after, up, p, f, e, column):
-        """``after`` with whether p < f, ``up`` with whether e > p and e >= f, in the
-        column of a cell of 16."""
+        """Append to ``after`` whether p < f; set in ``up``, at the place of one of 16
+        columns, whether e > p and e >= f."""
         if not self.enabled:
             return after, up
         bit = 1 << (15 - column)
@@ -159,7 +159,7 @@ class Decisions:
         return self.less(after, p, f), up
 
     def positive(self, word, h):
-        """``word`` with whether h, which is at least 0, is not 0."""
+        """Append to ``word`` whether h, at least 0, is positive."""
         if not self.enabled:
             return word
         if self.th.plain:
@@ -167,14 +167,14 @@ class Decisions:
         return self.th.asm(POSITIVE, word, h)
 
     def both(self, low, high):
-        """Two words of 16 decisions in one."""
+        """Pack two words of 16 decisions into one."""
         return low | (high << 16)
 
 
 # ------------------------------------------------------------------------------
 # A lane's scores of a row: loads of 16 bytes, and float32 numbers from their bits.
 
-# What stands beyond a length in local mode: no path gains by it.
+# Scores beyond a length in local mode: no path gains by them.
 LOWEST_BITS = {
     "int8": 0x80808080,
     "int16": 0x80008000,
@@ -189,8 +189,8 @@ INTEGER += " mov.b32 $0, f; }}"
 
 
 def load_row(th: Threads, scores, z: HardSizes, quads, row):
-    """The bits of 16 scores a thread, of the row with this number; words, or in the
-    twin the numbers themselves. ``quads`` are words within a row."""
+    """Load 16 scores a thread of row ``row``, as bits in words (the twin: as float32).
+    ``quads`` are the first words of the loads within a row."""
     stride = z.columns * z.itemsize // 4
     if not th.plain:
         loads = [th.load(scores, at, 4, row, stride) for at in quads]
@@ -207,7 +207,7 @@ def load_row(th: Threads, scores, z: HardSizes, quads, row):
 
 
 def keep_masks(th: Threads, z: HardSizes, first, n):
-    """Ones in the bits of columns within length ``n``, for each word of ``load_row``;
+    """Masks for the words of ``load_row``, with ones for columns within length ``n``;
     ``first`` is the lane's first column."""
     per_word = 1 if th.plain else 4 // z.itemsize
     bits = 32 // per_word
@@ -223,7 +223,7 @@ def keep_masks(th: Threads, z: HardSizes, first, n):
 
 
 def masked(th: Threads, z: HardSizes, words, keep):
-    """``words`` with the lowest score where ``keep`` has no ones."""
+    """Replace scores by the lowest one where ``keep`` has zeros."""
     if th.plain:
         low = float(jnp.iinfo(z.dtype).min) if "int" in z.dtype else -jnp.inf
         return tuple(
@@ -234,7 +234,7 @@ def masked(th: Threads, z: HardSizes, words, keep):
 
 
 def numbers_of(th, z: HardSizes, words):
-    """16 float32 from the bits; ``th`` is that of a fused function."""
+    """Unpack 16 float32 from words; ``th`` comes from a fused function."""
     if th.plain or z.dtype == "float32":
         return list(words)
     out = []
@@ -261,7 +261,7 @@ def _signed(bits: int) -> int:
 
 
 def first_row(r: Reals, s: Hard, ref, top, costs):
-    """E of row 1 below ``top``, H of row 0, and the decisions where it opens."""
+    """E of row 1 below H of row 0 (``top``), and the decisions where it opens."""
     values = tuple(top), r.splat(FORBIDDEN), costs[:2]
     like = tuple(top), r.th.splat(0)
     return fused(r.th, partial(_first_row, s=s), ref, values, like)
@@ -279,7 +279,7 @@ def _first_row(th, _, values, s: Hard):
 
 
 def row(r: Reals, s: Hard, z: HardSizes, ref, lines, left_column, costs, words):
-    """A row of 16 cells.
+    """Compute a row of 16 cells.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def _largest(th, a, b):
 
 
 def _largest_positive(th, a, b):
-    """The largest of a, b and 0; of integers, for which that is one instruction."""
+    """The largest of a, b and 0, as integers: that is one instruction."""
     if not th.plain:
         return th.maximum(th.maximum(a, b), th.splat(0))
     bits = jnp.maximum(jnp.maximum(bits_of(a), bits_of(b)), 0)

@@ -1,4 +1,4 @@
-"""The best scores of many tables, and the decisions of every cell.
+"""Best scores of many tables, and the decisions of every cell.
 
 A lane of a warp owns 16 columns of a table and marches down its rows. Lane l works on
 row t - l in step t, so that lanes work on one anti-diagonal; H, P and F of its last
@@ -42,11 +42,11 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
     Returns
     -------
     dict of arrays
-        ``decisions`` int32 (W, P, steps, 32, words) where paths are wanted; ``rows``
-        float32 (W, P, 32, 16), H of row m, in local mode with paths of the row of the
-        lane's best; ``best`` float32 (W, P, 32) in local mode, of the lane, and with
-        paths ``best_row`` int32; ``column`` float32 (W * T, rows, 4) where asked for,
-        the columns among which the last one is.
+        With paths, ``decisions`` int32 (W, P, steps, 32, words). ``rows`` float32
+        (W, P, 32, 16): H of row m; in local mode, with paths only, of the row of the
+        lane's best. In local mode, ``best`` float32 (W, P, 32) of the lane, and with
+        paths ``best_row`` int32. With ``last_column``, ``column`` float32
+        (W * T, rows, 4): the four columns that contain the last one.
     """
     shapes = shapes_of(s, z)
     floats = {"rows", "best", "column", "between"}
@@ -68,7 +68,7 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
 
 
 def shapes_of(s: Hard, z: HardSizes) -> dict[str, tuple[int, ...]]:
-    """Of the arrays that the fill writes."""
+    """Shapes of the arrays that the fill writes."""
     lanes = z.warps, z.passes, WARP
     shapes: dict[str, tuple[int, ...]] = {}
     if s.paths:
@@ -111,7 +111,7 @@ def _fill_program(*refs, s: Hard, z: HardSizes, names):
 
 
 def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
-    """The constants of a thread in pass ``k``."""
+    """Constants of a thread in pass ``k``."""
     r, thread = Reals(th), th.index()
     lane = thread & (WARP - 1)
     warp = program * WARPS + lax.shift_right_logical(thread, th.splat(5))
@@ -143,7 +143,7 @@ def _view(th: Threads, s: Hard, z: HardSizes, inputs: HardInputs, program, k):
 
 
 def _pass(view: HardView, out, least, largest):
-    """All rows of 32 lanes."""
+    """Fill all rows of 32 lanes."""
     r, th, s = view.r, view.r.th, view.s
     zero = r.splat(0.0)
     handed = (zero,) * 3
@@ -154,7 +154,7 @@ def _pass(view: HardView, out, least, largest):
     # All lanes are within their tables, and none in its last row.
     last = jnp.clip(least - 1, first, total)
     step = partial(_fill_step, view, out)
-    # What tables begin with is needed no longer than they begin.
+    # The start values are needed only while tables begin.
     carry = lax.fori_loop(jnp.int32(0), first, partial(step, True, True), carry)
     carry = lax.fori_loop(first, last, partial(step, False, False), carry)
     carry = lax.fori_loop(last, total, partial(step, True, False), carry)
@@ -167,7 +167,7 @@ def _pass(view: HardView, out, least, largest):
 
 
 def _ahead(view: HardView, out, t):
-    """The scores that step ``t`` reads, and the values left of the first lane."""
+    """Load the scores of step ``t``, and the values left of the first lane."""
     r, th, z = view.r, view.r.th, view.z
     row = jnp.clip(t - view.lane, 0, z.rows - 1)
     place = view.first_row + row * z.across
@@ -197,8 +197,8 @@ def _left(view: HardView, handed, column_zero, between):
 
 
 def _fill_step(view: HardView, out, careful, beginning, t, carry):
-    """A row of every lane. ``careful``: some may not have begun, or have passed their
-    last row; ``beginning``: some begin."""
+    """Fill a row of every lane. ``careful``: lanes may be before their first or past
+    their last row; ``beginning``: lanes may be at their first row."""
     h_row, e_row, opens_e, corner, handed, step_inputs, track = carry
     th, s, z = view.r.th, view.s, view.z
     row = t - view.lane
@@ -295,7 +295,7 @@ COLUMN_BITS = COLUMNS.bit_length() - 1
 
 
 class WalkingState(NamedTuple):
-    """Words that all threads of a warp share, but for ``partner``, of its own row."""
+    """Words that a warp's threads share, except ``partner`` of the thread's row."""
 
     i: jax.Array
     j: jax.Array
@@ -309,12 +309,12 @@ def walk(decisions, i, j, s: Hard, z: HardSizes, interpret=None):
 
     Parameters
     ----------
-    decisions : as ``fill`` returns them
+    decisions : from ``fill``
     i, j : int32 (W * T,)
 
     Returns
     -------
-    partners : int32 (W * T, rows), defined between the ends of the path alone
+    partners : int32 (W * T, rows), undefined outside the path
     i, j : int32 (W * T,), the cell where the path begins
     """
     count = z.warps * s.tables
@@ -379,7 +379,7 @@ def _going(i, j):
 
 
 def _inside(th: Threads, top, rank, state: WalkingState):
-    """1 while the path is in the rows and columns at hand."""
+    """1 while the path is in the window of rows and columns."""
     same = lax.shift_right_logical(state.j - 1, th.splat(COLUMN_BITS)) == rank
     return state.going * (same & (top - state.i < WARP)).astype(jnp.int32)
 
@@ -387,7 +387,7 @@ def _inside(th: Threads, top, rank, state: WalkingState):
 def _run(
     th: Threads, s: Hard, words, top, warp_lane, rank, active, state: WalkingState
 ):
-    """As many pairs as follow each other on the diagonal."""
+    """Take the run of pairs on the diagonal."""
     before = top - state.i  # rows that the path has left
     k = warp_lane - before
     column = state.j - 1 - k
@@ -409,7 +409,7 @@ def _run(
 
 
 def _count_from(th: Threads, flags, first):
-    """How many threads of the warp in a row, from number ``first``, have flags."""
+    """Length of the run of threads with flags, from thread ``first`` of the warp."""
     if th.plain:
         rows = flags.reshape(-1, WARP) != 0
         rank = jnp.arange(WARP, dtype=jnp.int32)[None]
@@ -423,7 +423,7 @@ def _count_from(th: Threads, flags, first):
 def _walk_step(
     th: Threads, s: Hard, words, top, warp_lane, active, state: WalkingState
 ):
-    """One column of the alignment."""
+    """Take one column of the alignment."""
     went = active != 0
     source = where(went, top - state.i, 0)
     decisions = [_from(th, word, source) for word in words]
@@ -453,7 +453,7 @@ def _walk_step(
 
 
 def _from(th: Threads, word, source):
-    """The word of thread ``source`` of the warp."""
+    """Read the word of thread ``source`` of the warp."""
     if th.plain:
         return word[(th.index() & -WARP) + source]
     return word_of("shfl.sync.idx.b32 $0, $1, $2, 31, -1;", word, source)

@@ -1,4 +1,4 @@
-"""Soft scores of many tables by the kernels: their inputs, and sums over lanes.
+"""Inputs of the kernels for soft scores of many tables, and sums over lanes.
 
 Arrays of B pairs: scores (B, m, n), gap costs (B, 4): open and extend of the query's
 residues, then of the target's; all float32 and divided by the temperature. ``rules``
@@ -30,7 +30,7 @@ class Tables(NamedTuple):
 
 
 def soft_score(tables: Tables, s: Soft | None = None, interpret=None):
-    """log Z as (high, rest), (B,) each, to be added; high holds no tangent."""
+    """log Z as a sum (high, rest), (B,) each; high has no tangent."""
     tables = Tables(*tables)
     s = s or choose(*tables.scores.shape)
     sizes = sizes_of(tables.scores.shape, s)
@@ -40,7 +40,7 @@ def soft_score(tables: Tables, s: Soft | None = None, interpret=None):
 
 
 def soft_expected(tables: Tables, s: Soft | None = None, interpret=None):
-    """log Z as from ``soft_score``, posterior (B, m, n), expected payers (B, 4)."""
+    """log Z as in ``soft_score``, posterior (B, m, n), expected payers (B, 4)."""
     tables = Tables(*tables)
     s = s or choose(*tables.scores.shape)
     run = partial(_expected, s=s, interpret=interpret)
@@ -62,7 +62,7 @@ def _expected(tables: Tables, s: Soft, interpret):
 def soft_product(
     tables: Tables, d_scores, d_costs, s: Soft | None = None, interpret=None
 ):
-    """Tangents of the posterior and of the payers, as scores and costs change."""
+    """Tangents of posterior and payers for tangents of scores and costs."""
     tables = Tables(*tables)
     s = s or narrow(choose(*tables.scores.shape))
     s = replace(s, dual=True)
@@ -97,13 +97,13 @@ def _product(tables: Tables, d_scores, d_costs, s: Soft, interpret):
 
 
 def pad_log_z(pairs, high, log_z, change):
-    """log Z and its tangent as the kernel reads them, flat."""
+    """Lay out log Z and its tangent for the kernel, flat."""
     four = jnp.stack([high, log_z, change, jnp.zeros_like(log_z)], axis=1)
     return jnp.pad(four, ((0, pairs - len(four)), (0, 0))).reshape(-1)
 
 
 def zero_outside(posterior, tables: Tables):
-    """The posterior, 0 beyond the lengths, where the kernel writes nothing."""
+    """Set the posterior beyond the lengths to 0; the kernel writes nothing there."""
     count, m, n = tables.scores.shape
     i, j = jnp.arange(m, dtype=jnp.int32), jnp.arange(n, dtype=jnp.int32)
     rows = i[None, :] < tables.rules[:, :1]
@@ -113,7 +113,7 @@ def zero_outside(posterior, tables: Tables):
 
 
 def empty_payers(tables: Tables, high, log_z):
-    """The share of the alignment without pairs in the expected payers."""
+    """Expected payers that come from the alignment without pairs."""
 
     def log_of(costs):
         return log_empty(tables._replace(costs=costs))
@@ -123,7 +123,7 @@ def empty_payers(tables: Tables, high, log_z):
 
 
 def in_parts(run, tables: Tables, s: Soft, *tangents):
-    """``run`` for as many pairs at a time as there is room for their values."""
+    """Call ``run`` on parts of the batch whose values fit ``FORWARD_BYTES``."""
     count = len(tables.scores)
     sizes = sizes_of(tables.scores.shape, s)
     each = sizes.steps * s.quads * s.threads * 16
@@ -142,21 +142,21 @@ def in_parts(run, tables: Tables, s: Soft, *tangents):
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
 
 
-FORWARD_BYTES = 8 << 30  # of the forward pass's values at a time
+FORWARD_BYTES = 8 << 30  # limit of the values of a forward pass
 MAX_ROWS = 4096  # of a table
 
 
 def choose(count: int, m: int, n: int) -> Soft:
-    """The shape for tables of m rows: a warp each where they have few, else four or
-    eight warps of a program. Steps of few cells compile in a fraction of the time, and
-    more columns a step have not been faster."""
+    """Choose the shape for tables of m rows: a warp for few rows, else four or eight
+    warps of a program. Steps of few cells compile in a fraction of the time, and more
+    columns a step were not faster."""
     wide = 32 if m <= 128 else 128 if m <= 512 else 256
     rows = next(k for k in (2, 4, 8, 16, 32) if k * wide >= min(m, MAX_ROWS))
     return Soft(rows, wide, 2 if rows <= 8 else 1)
 
 
 def narrow(s: Soft) -> Soft:
-    """Fewer columns a step: a thread has registers for the tangents of 8 cells."""
+    """Reduce the columns a step: registers hold the tangents of 8 cells a thread."""
     return replace(s, columns=1) if s.cells > 8 else s
 
 
@@ -169,7 +169,7 @@ def sizes_of(shape, s: Soft) -> SoftSizes:
 
 
 def inputs_of(tables: Tables, s: Soft, sizes: SoftSizes) -> SoftInputs:
-    """Arrays of a launch, padded with pairs of length 0."""
+    """Lay out the arrays of a launch, padded with pairs of length 0."""
     spare = sizes.programs * s.groups - len(tables.scores)
     rules = jnp.pad(tables.rules, ((0, spare), (0, 0)))
     blocks = -(-rules[:, 1] // s.columns)
@@ -185,7 +185,7 @@ def inputs_of(tables: Tables, s: Soft, sizes: SoftSizes) -> SoftInputs:
 
 
 def pad_scores(scores, s: Soft, sizes: SoftSizes, fill):
-    """Scores with a step of columns before the first, flat."""
+    """Pad scores with a step of columns before the first, flat."""
     count, m, n = scores.shape
     padding = (
         sizes.programs * s.groups - count,
@@ -197,7 +197,7 @@ def pad_scores(scores, s: Soft, sizes: SoftSizes, fill):
 
 
 def numbers_of(tables: Tables, spare: int):
-    """float32 (B * 16,): see ``SoftView``."""
+    """Lay out the numbers of each pair, float32 (B * 16,): see ``SoftView``."""
     m, n, flags = tables.rules.T
     start = _side(flags, QUERY_START, TARGET_START)
     end = _side(flags, QUERY_END, TARGET_END)
@@ -208,14 +208,14 @@ def numbers_of(tables: Tables, spare: int):
 
 
 def _side(flags, query, target):
-    """1 where both ends are free; 1 where the query's overhang costs, the target's."""
+    """The three fields of ``Side``, as flags of each pair."""
     local = (flags & LOCAL_MODE) != 0
     query, target = (flags & query) != 0, (flags & target) != 0
     return query & target & ~local, ~(query | local), ~(target | local)
 
 
 def by_lane(ends, tables: Tables, s: Soft):
-    """Logs of the sums (B, G), their bases and tangents."""
+    """Logs of the sums by lane (B, G), their bases and tangents."""
     top, sums, base, change = (
         x.reshape(-1, s.lanes)[: len(tables.scores)] for x in jnp.moveaxis(ends, 1, 0)
     )
@@ -226,7 +226,7 @@ def by_lane(ends, tables: Tables, s: Soft):
 
 
 def log_sum(rests, high, tables: Tables):
-    """The sum over lanes and the alignment without pairs: (high, rest)."""
+    """Log of the sum over lanes and the alignment without pairs: (high, rest)."""
     high = jnp.pad(high, ((0, 0), (0, 1)))
     log_z = jnp.concatenate([rests, log_empty(tables)[:, None]], axis=1)
     best = jnp.argmax(high + log_z, axis=1)[:, None]

@@ -19,15 +19,15 @@ from kernels_pallas.core.reals import WARP, Reals
 class GapCosts(NamedTuple):
     """Gap costs, float32 (128,)."""
 
-    open_e: Any  # and its changes, where derivatives are asked for; so all four
+    open_e: Any  # each a number, or (number, tangent) in ``SoftView``
     extend_e: Any
     open_f: Any
     extend_f: Any
 
 
 class Side(NamedTuple):
-    """The cost of overhangs on one side: the cheaper one where both ends are ``free``,
-    else weights (0 or 1) of the query's and of the target's."""
+    """Cost of the overhangs on one side: the cheaper one if both ends are ``free``,
+    else by weights (0 or 1) of the query's and the target's."""
 
     free: jax.Array
     query: jax.Array
@@ -35,9 +35,9 @@ class Side(NamedTuple):
 
 
 def apply(function, *arguments):
-    """``function`` of numbers, or of pairs (number, tangent) by forward mode.
+    """Apply ``function`` to numbers, or to pairs (number, tangent) by forward mode.
 
-    Every argument is a tuple of one or of two arrays, and so is every result.
+    Every argument and every result is a tuple of one or two arrays.
     """
     if len(arguments[0]) == 1:
         return tuple((x,) for x in function(*(x for (x,) in arguments)))
@@ -66,12 +66,12 @@ def forward_cell(r: Reals, open_e, extend_e, open_f, extend_f, s, diagonal, e, f
 
 def reverse_cell(r: Reals, open_e, extend_e, open_f, extend_f, m, e, f, start, ending,
                  to_e, to_f, to_m):  # fmt: skip
-    """Posteriors of M, E, F of a cell, of each gap move from it, and of a beginning
-    behind it.
+    """Posteriors of M, E, F of a cell, of each gap move from it, and of a path that
+    starts behind it.
 
-    ``ending`` is the probability to end here; ``to_e``, ``to_f``, ``to_m`` are the
-    posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1], which are split by the weights of
-    their predecessors.
+    ``ending`` is the probability that a path ends here. ``to_e``, ``to_f``, ``to_m``
+    are the posteriors of E[i+1,j], F[i,j+1] and M[i+1,j+1], each split by the weights
+    of its predecessors.
     """
     split = smooth(r, split_of, split_tangent)
     of_e = split(to_e, m - open_e, e - extend_e)
@@ -84,7 +84,7 @@ def reverse_cell(r: Reals, open_e, extend_e, open_f, extend_f, m, e, f, start, e
 
 
 def smooth(r: Reals, function, tangent):
-    """A function of numbers with its derivative written out."""
+    """Attach an explicit derivative ``tangent`` to a function of numbers."""
 
     @jax.custom_jvp
     def run(*values):
@@ -96,14 +96,14 @@ def smooth(r: Reals, function, tangent):
         return value, tangent(parts, values, changes)
 
     def call(*values):
-        # Outside of ``jvp`` the kernel's compiler should not meet the rule.
+        # Without ``dual`` the kernel's compiler must not meet the rule.
         return run(*values) if r.dual else function(r, *values)[0]
 
     return call
 
 
 def lse_of(r: Reals, a, b):
-    """log(exp(a) + exp(b)), and the share of a where it is needed."""
+    """log(exp(a) + exp(b)), and with ``dual`` the share of a."""
     value, less = r.lse(a, b)
     if not r.dual:
         return value, None
@@ -117,7 +117,7 @@ def lse_tangent(share, values, changes):
 
 
 def split_of(r: Reals, total, *values):
-    """``total`` among predecessors of these log weights, and their shares."""
+    """Split ``total`` by log weights of predecessors; with ``dual`` also the shares."""
     largest = values[0]
     for value in values[1:]:
         largest = jnp.maximum(largest, value)
@@ -131,8 +131,8 @@ def split_of(r: Reals, total, *values):
 
 
 def split_tangent(parts, values, changes):
-    """Relative to the first change: differences are small where changes are not, and
-    they alone are multiplied with the error of the shares, whose sum is not quite 1."""
+    """Tangent of ``split_of``, by differences from the first change: they are small
+    even if changes are not, and the shares they multiply do not quite sum to 1."""
     total, (d_total, first, *d_logs) = values[0], changes
     moved = [x - first for x in d_logs]
     mean = sum(p * x for p, x in zip(parts[1:], moved, strict=True))
@@ -153,7 +153,7 @@ def exp_of(r: Reals, x):
 
 
 def run_cost(length, opening, extending):
-    """The cost of an overhang of ``length`` residues, float32 (128,)."""
+    """Cost of an overhang of ``length`` residues, float32 (128,)."""
     return opens(length) * opening + extensions(length) * extending
 
 
@@ -163,13 +163,13 @@ def opens(length):
 
 
 def extensions(length):
-    """The residues of an overhang but the first."""
+    """Residues of an overhang after the first."""
     return jnp.maximum(length - 1.0, 0.0)
 
 
 def shares(r: Reals, side: Side, query, target):
-    """The shares of two overhangs that are paid, for their costs: 0 or 1, halves in a
-    tie."""
+    """Weights with which two overhangs of these costs are paid: 0 or 1, or 0.5 each in
+    a tie."""
     full, half, zero = (r.splat(x) for x in (1.0, 0.5, 0.0))
     cheaper = jnp.where(query == target, half, jnp.where(query < target, full, zero))
     a = jnp.where(side.free, cheaper, side.query)
@@ -192,11 +192,11 @@ class Soft:
     lanes: int  # G lanes a pair, 32, 128 or 256
     columns: int  # U columns a step, 1, 2 or 4; K * U is a multiple of 4
     plain: bool = False  # jnp twins, for the interpreter
-    dual: bool = False  # tangents beside all numbers
+    dual: bool = False  # whether numbers have tangents
 
     @property
     def strip(self) -> int:
-        """Rows of a table at most."""
+        """Largest number of rows of a table."""
         return self.rows * self.lanes
 
     @property
@@ -206,12 +206,12 @@ class Soft:
 
     @property
     def threads(self) -> int:
-        """Of a program."""
+        """Threads of a program."""
         return max(THREADS, self.lanes)
 
     @property
     def warpgroups(self) -> int:
-        """Of a program; the twin has one."""
+        """Warpgroups of a program; the twin has one."""
         return 1 if self.plain else self.threads // THREADS
 
     @property
@@ -221,13 +221,13 @@ class Soft:
 
     @property
     def quads(self) -> int:
-        """Groups of four numbers that a thread stores of a step."""
+        """Groups of four numbers that a thread stores a step."""
         return 3 * self.cells * (1 + self.dual) // 4
 
 
 class SoftSizes(NamedTuple):
-    """Static sizes of arrays: programs, rows and columns of a table (its first step has
-    forbidden columns), steps that there is room for."""
+    """Static sizes of arrays. Columns of a table include a first step of forbidden
+    ones; ``steps`` is the capacity."""
 
     programs: int
     rows: int
@@ -236,7 +236,7 @@ class SoftSizes(NamedTuple):
 
 
 class SoftInputs(NamedTuple):
-    """Arrays that a launch reads; P programs of g pairs."""
+    """Arrays that a launch reads: P programs of g pairs."""
 
     scores: jax.Array  # float32 (P * g * rows * width,)
     numbers: jax.Array  # float32 (P * g * PAIR_NUMBERS,)
@@ -246,7 +246,7 @@ class SoftInputs(NamedTuple):
 
 
 class SoftView(NamedTuple):
-    """A thread's place, sizes and costs, as every step needs them."""
+    """A thread's place, sizes and costs, the same for every step."""
 
     r: Reals
     s: Soft
@@ -271,7 +271,7 @@ class SoftView(NamedTuple):
 def view_of(
     th: Threads, s: Soft, sizes: SoftSizes, numbers, blocks, *changes
 ) -> SoftView:
-    """The constants of this thread."""
+    """Load the constants of this thread."""
     r = Reals(th, s.dual)
     program = lax.axis_index("program")
     thread = th.index()
@@ -298,14 +298,14 @@ def view_of(
 
 
 def block_of(view: SoftView, t):
-    """The block of columns of a lane in step ``t``, and whether there is one."""
+    """Block of columns of a lane in step ``t``, and whether it exists."""
     c = t - view.lane
     inside = (c >= view.r.th.splat(0)) & (c < view.blocks)
     return c, inside & (view.lane < view.bands)
 
 
 def load_scores(view: SoftView, arrays, t):
-    """K lists of U scores, each a tuple by array; those of no column outside."""
+    """K lists of U scores, each a tuple by array; padding outside the table."""
     s, sizes = view.s, view.sizes
     c, inside = block_of(view, t)
     at = jnp.where(inside, (c + 1) * s.columns, view.r.th.splat(0))
@@ -319,5 +319,5 @@ def load_scores(view: SoftView, arrays, t):
 
 
 def scratch(s: Soft):
-    """Words of shared memory through which warps hand over."""
+    """Words of shared memory for the exchange between warps."""
     return 2 * (s.threads // WARP) * (4 * s.columns + 1)

@@ -1,13 +1,13 @@
-"""Values of many soft tables at once: log weights of all paths into every cell.
+"""Forward and reverse pass of many soft tables: log weights, then posteriors.
 
 A group of G lanes has one table: a warp, or the four or eight of a program. Lane g
 keeps K rows and works on the U columns of step t - g, so that lanes work on one
 anti-diagonal of blocks. The values of its last row go to the next lane by ``shfl``,
 from warp to warp through shared memory.
 
-Each lane keeps its values relative to a base of its own, which follows the largest of
-them after every step: float32 keeps its digits however long the sequences are. Bases
-are multiples of a unit, a power of two near 1 / T, so that nothing is rounded.
+Each lane keeps its values relative to its base, which follows the largest of them after
+every step, so that float32 keeps its digits for sequences of any length. Bases are
+multiples of a unit, a power of two near 1 / T, so that nothing is rounded.
 
 Borders are data: columns before the first carry forbidden scores, which leave the
 state of column 0 as it is. With ``dual`` every number is a pair, itself and its
@@ -51,10 +51,10 @@ def forward(inputs: SoftInputs, s: Soft, sizes: SoftSizes, keep: bool, interpret
     Returns
     -------
     ends : float32 (programs, 4, 128)
-        Log of the sum over ends in a lane's rows: largest, sum relative to it, base;
-        tangent of the sum.
+        Sum over ends in a lane's rows: largest log, sum relative to it, base, tangent
+        of the sum.
     values : (programs, steps, 3 K U / 4, 128, 4) and bases (programs, steps, 128)
-        M, E, F of all cells, then their tangents, with ``keep``.
+        With ``keep``, M, E, F of all cells, then their tangents.
     """
     programs, steps = sizes.programs, sizes.steps
     shapes = [(programs, 4, s.threads)]
@@ -115,7 +115,7 @@ def hang(view, side, k, l, shift):
 
 
 def _forward_step(view, scores, stores, shared, t, carry):
-    """U columns of every lane."""
+    """Fill U columns of every lane."""
     s, r = view.s, view.r
     (b, f, corner, base), out, total, block_scores = carry
     # The values of the lane above, and the difference of its base.
@@ -169,7 +169,7 @@ def _forward_step(view, scores, stores, shared, t, carry):
 
 
 def _moved(x, shift, r):
-    """A value relative to another base; forbidden ones stay so."""
+    """Move a value to another base; forbidden values stay forbidden."""
     return (jnp.maximum(x[0] + shift, r.splat(LOG_ZERO)), *x[1:])
 
 
@@ -222,7 +222,7 @@ def _end_here(view, m_all, j, base, total):
 
 
 def largest(values):
-    """The largest of some numbers of each thread, in a tree."""
+    """Largest of a list of numbers, in a tree."""
     while len(values) > 1:
         values = [
             jnp.maximum(*values[k : k + 2]) if k + 1 < len(values) else values[k]
@@ -232,25 +232,25 @@ def largest(values):
 
 
 # ------------------------------------------------------------------------------
-# Posteriors of many soft tables, from the values that ``soft.forward`` stores.
+# Posteriors of many soft tables, from the values that ``forward`` stores.
 #
-# The march goes back over the same steps: each cell splits the posteriors that arrive
-# from E below, F to the right and M on the diagonal among its own states by their
-# weights. Every split is normalised on its own, so nothing exceeds 1, and the flows
-# through the gap moves are the expected numbers of residues that pay for them.
+# Steps run backwards: each cell splits the posteriors that arrive from E below, F to
+# the right and M on the diagonal among its states by their weights. Each split is
+# normalised, so nothing exceeds 1, and the flows through the gap moves are the expected
+# numbers of residues that pay for them.
 #
-# With ``dual`` every number is a pair, itself and its tangent, and the tangents leave
-# the kernel.
+# With ``dual`` every number is a pair, itself and its tangent, and the kernel returns
+# the tangents.
 
 
 def reverse(inputs: SoftInputs, values, log_z, shape, s: Soft, sizes: SoftSizes,
             interpret=None):  # fmt: skip
     """Run the reverse pass on the values that ``forward`` returned.
 
-    ``log_z`` float32 (pairs * 4,) has (high, rest, tangent, 0) of each pair, ``shape``
-    is (m, n). Returns the posterior (pairs, m, columns of all steps), of which nothing
-    is written beyond the lengths, and sums (pairs, 4, lanes), the payers of
-    ``GapCosts`` in a lane's rows.
+    ``log_z`` float32 (pairs * 4,) has (high, rest, tangent, 0) of each pair; ``shape``
+    is (m, n). Returns the posterior (pairs, m, columns of all steps), unwritten beyond
+    the lengths, and sums (pairs, 4, lanes): the payers, in the order of ``GapCosts``,
+    in a lane's rows.
     """
     pairs = sizes.programs * s.groups
     wide = sizes.width - s.columns
@@ -296,8 +296,8 @@ def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, siz
 
 
 def _values(view, values, bases, t):
-    """M, E, F by row and column, tangents, and the base; some other step's where a
-    lane has no block."""
+    """Load M, E, F by row and column, tangents, and the base of step ``t``; a lane
+    without a block loads those of its nearest step."""
     s, th, sizes = view.s, view.r.th, view.sizes
     c = jnp.clip(t - view.lane, th.splat(0), jnp.maximum(view.blocks - 1, th.splat(0)))
     at = jnp.minimum(c + view.lane, sizes.steps - 1)
@@ -311,7 +311,7 @@ def _values(view, values, bases, t):
 
 
 def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, carry):
-    """U columns of every lane, backwards."""
+    """Compute posteriors of U columns of every lane."""
     s, r = view.s, view.r
     t = count - 1 - x
     m_last, to_f, corner, out, sums, block_values = carry
@@ -366,14 +366,14 @@ def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, c
 
 
 def _ending(r, m, trail, over_z):
-    """The probability to end in a cell."""
+    """Probability that a path ends in a cell."""
     return (smooth(r, exp_of, exp_tangent)(m + trail + over_z),)
 
 
 def _pay(view, sums, weight, side, k, l):
-    """Add the payers of overhangs of k and l residues, with the probability ``weight``.
+    """Add the payers of overhangs of k and l residues, with probability ``weight``.
 
-    Which of two free ends is the cheaper changes nowhere but in a tie.
+    The choice of the cheaper of two free ends is constant except in a tie.
     """
     open_e, extend_e, open_f, extend_f = (x[0] for x in view.cost)
     query, target = run_cost(k, open_e, extend_e), run_cost(l, open_f, extend_f)
@@ -390,7 +390,7 @@ def _plus(a, b):
 
 
 def _store(view, posterior, p, c, inside, height):
-    """Rows of U posteriors, where there is a row."""
+    """Store rows of U posteriors, within the height of the table."""
     s = view.s
     wide = view.sizes.width - s.columns
     first = view.lane * s.rows

@@ -1,4 +1,4 @@
-"""Three sequences, many triples at once: scores, a layer, paths."""
+"""Entry points for batches of triples: scores, a layer, paths."""
 
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -26,8 +26,8 @@ from kernels_pallas.triples.shapes import (
 from kernels_pallas.triples.walk import longest, walk
 
 # ------------------------------------------------------------------------------
-# Input and output of a launch over triples as one array each: one transfer there and
-# one back, where a dozen small ones take longer than the kernel on 700 residues.
+# Input and output of a launch as one array each, for one transfer each way: a dozen
+# small ones take longer than the kernel on 700 residues.
 
 WORD_BYTES = 4
 HEAD_WORDS = 3 + 7 + 1  # of a triple: sizes, seeds, end
@@ -35,14 +35,14 @@ COST_WORDS = 2  # of all triples
 
 
 class Triples(NamedTuple):
-    """Some triples, as arrays.
+    """A batch of triples, as arrays.
 
     letters : three uint8 (triples, length), garbage past the lengths
-    sizes : int32 (triples, 3), lengths; the third is the longest, or not far from it
-    scores : int32 (3, A, A) of the pairs ab, ac, bc, A < 32, the same for all
+    sizes : int32 (triples, 3), lengths; the third should be the longest, for speed
+    scores : int32 (3, A, A) of the pairs ab, ac, bc, A < 32, shared by all triples
     costs : int32 (2,), open and extend
     seeds : int32 (triples, 7), from ``seed``
-    end : int32 (triples,), the number of the state in which paths end, or -1 for any
+    end : int32 (triples,), number of the state in which paths end, or -1 for any
     """
 
     letters: tuple
@@ -58,15 +58,15 @@ class TripleResults(NamedTuple):
     rows, columns): all scores at k = lc; ``columns`` uint8 (triples, longest) from the
     **end to the start** and ``count``, -1 for a path that does not attain its score."""
 
-    ends: Any  # as the others: of JAX, or of NumPy once they are unpacked
+    ends: Any  # as all fields, an array of JAX, or of NumPy once unpacked
     layer: Any = None
     columns: Any = None
     count: Any = None
 
 
 def pack_triples(triples: Triples, s: Shape) -> np.ndarray:
-    """Triples on the host -> uint8: costs and scores, then a row for each triple, with
-    letters as wide as ``rooms`` says."""
+    """Pack triples on the host into uint8: costs and scores, then a row for each
+    triple, with letters padded to ``rooms``."""
     ends = np.asarray(triples.end)[:, None]
     head = np.concatenate([triples.sizes, triples.seeds, ends], axis=1, dtype=np.int32)
     rows = np.concatenate([head.view(np.uint8), *triples.letters], axis=1)
@@ -75,12 +75,12 @@ def pack_triples(triples: Triples, s: Shape) -> np.ndarray:
 
 
 def rooms(s: Shape) -> tuple[int, int, int]:
-    """Letters of a, b and c in a row."""
+    """Padded lengths of a, b and c in a row."""
     return *s.face, max(s.deep, 1)
 
 
 def unpack_triples(data, s: Shape, letters: int) -> Triples:
-    """The inverse of ``pack_triples`` on the device; ``letters`` is A."""
+    """Undo ``pack_triples`` on the device; ``letters`` is A."""
     shared = WORD_BYTES * (COST_WORDS + 3 * letters**2)
     costs, scores = jnp.split(_words(data[:shared]), [COST_WORDS])
     ends = np.cumsum([HEAD_WORDS * WORD_BYTES, *rooms(s)]).tolist()
@@ -97,7 +97,7 @@ def _words(data):
 
 
 def pack_results(results: TripleResults):
-    """uint8 (triples, bytes): ends and, where there are paths, count and columns."""
+    """Pack ends and, with paths, count and columns into uint8 (triples, bytes)."""
     if results.columns is None or results.count is None:
         return _bytes(results.ends)
     count = results.count[:, None]
@@ -109,7 +109,7 @@ def _bytes(words):
 
 
 def unpack_results(rows, s: Shape) -> TripleResults:
-    """The inverse of ``pack_results`` on the host, without a layer."""
+    """Undo ``pack_results`` on the host; there is no layer."""
     rows, states = np.asarray(rows), s.rule.states
     ends = np.ascontiguousarray(rows[:, : states * WORD_BYTES]).view(np.int32)
     if not s.bytes:
@@ -121,12 +121,12 @@ def unpack_results(rows, s: Shape) -> TripleResults:
 
 
 STATIC = "s", "letters", "interpret"
-HOST = "pinned_host"  # the kind of memory that a device writes and the host reads
+HOST = "pinned_host"  # host memory that a device can write
 
 
 def seed(start: int | None, cost: int, backwards=False) -> list[int]:
-    """``Triples.seeds`` of paths that begin in a state (None: any); ``cost`` is open -
-    extend."""
+    """Make ``Triples.seeds`` for paths that begin in a state (None: any); ``cost`` is
+    open - extend."""
     if backwards:
         return [
             0 if start in (None, n) else MINUS_INFINITY for n in range(len(COLUMNS))
@@ -137,8 +137,8 @@ def seed(start: int | None, cost: int, backwards=False) -> list[int]:
 def reach(largest: int, gap_open: int, gap_extend: int, letters: int) -> bool:
     """Whether the scores of a table stay within a quarter of the range.
 
-    ``largest`` is the largest substitution score without its sign, ``letters`` the sum
-    of the lengths. A column moves a skewed score by at most three substitutions and
+    ``largest`` is the largest absolute substitution score, ``letters`` the sum of the
+    lengths. A column moves a skewed score by at most three substitutions and
     two gaps.
     """
     step = 3 * (largest + 2 * gap_extend) + 2 * gap_open
@@ -146,7 +146,7 @@ def reach(largest: int, gap_open: int, gap_extend: int, letters: int) -> bool:
 
 
 def spread(scores, gap_open: int, gap_extend: int) -> int:
-    """A bound on the difference of two moves into a cell; paths need it below 256.
+    """Bound the difference of two moves into a cell; paths need less than 256.
 
     Without a residue an alignment loses at most two substitutions, and opens at most
     two gaps more in each of the residue's two pairs: there and in the column after. A
@@ -187,9 +187,9 @@ solve_packed = jax.jit(_solve_packed, static_argnames=STATIC)
 
 @cache
 def solve_packed_on(device):
-    """``solve_packed`` whose result comes to the host's memory with the launch.
+    """``solve_packed`` for a device that writes the result to the host's memory.
 
-    Copying it afterwards takes 0.13 to 0.36 ms more on an H200.
+    A copy afterwards takes 0.13 to 0.36 ms more on an H200.
     """
     kinds = {memory.kind for memory in device.addressable_memories()}
     if device.platform == "cpu" or HOST not in kinds:

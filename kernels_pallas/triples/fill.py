@@ -1,12 +1,12 @@
-"""The fill of three sequences: tiles of registers that march along the longest.
+"""Fill the table of three sequences by tiles of registers along the longest one.
 
 A thread keeps R x C cells (i, j) and walks along k, the third and longest sequence. The
 32 lanes of a warp stand side by side along j, lane l one step behind lane l - 1: what a
 lane computed last is what the next one needs now, and goes there by ``shfl``. Four
 warps of a program stand one below the other along i, each a batch of steps behind the
 one above. A program takes 4 R x 32 C cells of the (i, j) face, for all k; the rows and
-columns between programs go through global memory, each overwritten in place by the one
-who reads it. The rule of a cell is in ``triples.rules``.
+columns between programs go through global memory, each overwritten in place by its
+reader. The rule of a cell is in ``triples.shapes``.
 
 All in one launch, in which programs wait for those above and before them
 (``exchange``): a launch for every anti-diagonal of chunks took three times as long.
@@ -51,7 +51,7 @@ from kernels_pallas.triples.shapes import (
 
 
 class MarchState(NamedTuple):
-    """The values that a thread carries from step to step."""
+    """Values that a thread carries from step to step."""
 
     tile: tuple
     past: Around
@@ -59,7 +59,7 @@ class MarchState(NamedTuple):
 
 
 def fill(arrays: Arrays, s: Shape, interpret=None):
-    """(layer, score_bytes) of every triple.
+    """Fill every triple; returns (layer, score_bytes).
 
     ``layer`` (triples, states, rows, columns): skewed H (backwards: B) at k = lc;
     ``score_bytes`` int32 (triples, J, strips, steps, states, R C / 16, 32, 4): the
@@ -90,7 +90,7 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
 
 
 class TripleFillView(NamedTuple):
-    """The place of a program, words a thread."""
+    """The place and inputs of a program, words a thread."""
 
     th: Threads
     s: Shape
@@ -107,7 +107,7 @@ class TripleFillView(NamedTuple):
 
 
 def _program(*refs, s: Shape):
-    """One chunk of the (i, j) face."""
+    """Fill one chunk of the (i, j) face."""
     th, inputs = Threads(s.plain), len(Arrays._fields)
     arrays, refs = Arrays(*refs[:inputs]), refs[inputs:]
     north, west, layer, progress, score_bytes, of_b, of_a, word = refs
@@ -140,7 +140,7 @@ def _program(*refs, s: Shape):
 
 
 def _start(view) -> MarchState:
-    """The state before the first step: no cell lies there."""
+    """State before the first step: minus infinity everywhere."""
     s, minus = view.s, view.th.splat(MINUS_INFINITY)
     planes = s.rule.planes
     past = Around(
@@ -153,7 +153,7 @@ def _start(view) -> MarchState:
 
 
 def _march(view, warp, thread, progress, number):
-    """All steps, a batch after the other, each warp a batch behind the one above."""
+    """Run all steps in batches, each warp a batch behind the one above."""
     th, s = view.th, view.s
     # Batches of a program: none where it lies outside its table.
     batches = lax.div(view.size[2] + (32 + s.batch - 1), th.splat(s.batch))
@@ -189,7 +189,7 @@ def _march(view, warp, thread, progress, number):
 
 
 def _batch(view, t, state: MarchState) -> MarchState:
-    """A batch of steps, after which all warps wait for each other."""
+    """Run a batch of steps, and wait for all warps."""
     s = view.s
 
     def turn(n, carry):
@@ -206,8 +206,7 @@ def _batch(view, t, state: MarchState) -> MarchState:
 
 
 def _ahead(view, t):
-    """The inputs of step ``t`` from memory: letter, planes above, corners, planes
-    before."""
+    """Load the inputs of step ``t``: letter, planes above, corners, planes before."""
     th, s = view.th, view.s
     planes = s.rule.planes
     (letter,) = th.load(view.refs["c"], t - view.lane, 1, view.triple, s.steps)
@@ -228,7 +227,7 @@ def _cut(values, size):
 
 
 def _step(view, t, carry):
-    """One layer of the tile: R x C cells at k = t - lane."""
+    """Fill one layer of the tile: R x C cells at k = t - lane."""
     th, s = view.th, view.s
     state, queue, profile = carry
     queue = (*queue, _ahead(view, t + s.early))

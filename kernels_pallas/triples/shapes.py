@@ -1,4 +1,4 @@
-"""The static shape of a launch over triples, and the arrays that it takes."""
+"""Gap models, static shape and input arrays of a launch over triples."""
 
 from typing import Any, NamedTuple
 
@@ -43,8 +43,8 @@ NEAR = {6: (4, 2), 5: (4, 1), 3: (2, 1), 4: (6, 5), 2: (6, 3), 1: (5, 3)}
 
 
 class Rule(NamedTuple):
-    """``planes`` values a cell hands to a neighbour, ``corners`` those of them that go
-    across a corner, ``states`` values a cell has."""
+    """A gap model: a cell has ``states`` values and hands ``planes`` values to a
+    neighbour, of which ``corners`` cross a corner."""
 
     name: str
     planes: int
@@ -58,8 +58,8 @@ RULES = {rule.name: rule for rule in (LINEAR, QUASI)}
 
 
 class Around(NamedTuple):
-    """The cells around a tile: planes x columns above it, planes x rows before it,
-    corners, for one k."""
+    """Cells around a tile for one k: planes x columns above it, planes x rows before
+    it, and corners."""
 
     north: tuple
     west: tuple
@@ -74,7 +74,7 @@ def opened(before: int, column: int) -> int:
 
 
 def cells(rule: Rule, old, around: Around, past: Around, scores, parameters):
-    """(tile, south, east, values) of one layer.
+    """Compute one layer; returns (tile, south, east, values).
 
     ``old`` and ``tile`` (rows, columns, planes) are the values of cells for the next
     layer; ``south`` and ``east`` as ``Around.north`` and ``west``; ``values`` (rows,
@@ -155,7 +155,7 @@ def _quasi(old, around, past, scores, parameters):
 
 
 def _leave(h, parameters, first):
-    """X of all columns from H of all states, and the values of the cell."""
+    """X of all columns from H of all states, and the values to store."""
     origin, seeds, d, backwards = parameters
     less = {t: x - d for t, x in h.items() if t != 7}
     if backwards:
@@ -198,8 +198,8 @@ class Shape(NamedTuple):
     """Static shape of a launch.
 
     ``rows`` (R) and ``columns`` (C, 4 or 8) of a thread's tile, ``batch`` steps between
-    two barriers, ``blocks`` programs along i and j of each of ``triples``, ``deep``
-    letters along k at most. ``layer`` and ``bytes`` say which scores are stored.
+    two barriers, ``blocks`` programs along i and j of each of ``triples``, at most
+    ``deep`` letters along k. ``layer`` and ``bytes`` say which scores are stored.
     """
 
     rule: Rule
@@ -223,12 +223,12 @@ class Shape(NamedTuple):
 
     @property
     def front(self):
-        """Steps before k = 0 that are computed in vain."""
+        """Steps before k = 0, whose cells lie outside the table."""
         return (WARPS - 1) * self.batch + 32
 
     @property
     def steps(self):
-        """Steps that arrays have room for."""
+        """Capacity of arrays in steps."""
         return self.front + self.deep + 1 + 31 + WARPS * self.batch + self.early
 
     @property
@@ -237,7 +237,7 @@ class Shape(NamedTuple):
 
     @property
     def slot(self):
-        """Words of a west face for one k: corners, up to four; R rows of each plane."""
+        """Words of a west face for one k: four for corners, R rows of each plane."""
         return 4 + self.rule.planes * self.rows
 
     @property
@@ -253,7 +253,7 @@ class Shape(NamedTuple):
 class Arrays(NamedTuple):
     """int32. ``sizes`` (triples, 4): la, lb, lc, 0; letters a, b, c (triples, room);
     ``scores`` (triples, 3, 32, 32) of ab, ac, bc; ``seeds`` (triples, 8): X at cell
-    (0, 0, 0) in the order of ``triples.rules.COLUMNS``, and D."""
+    (0, 0, 0) in the order of ``COLUMNS``, and D."""
 
     sizes: jax.Array
     a: jax.Array
@@ -265,8 +265,8 @@ class Arrays(NamedTuple):
 
 def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
              target: Target | None = None, **options: Any) -> Shape:  # fmt: skip
-    """The shape for sequences of at most these three lengths; ``target`` is the GPU,
-    that of JAX's first device by default."""
+    """Choose the shape for sequences up to these three lengths; ``target`` is the GPU,
+    by default JAX's first device."""
     la, lb, lc = lengths
     if rule.states > 1:  # registers are few
         options = {"early": 1, "unroll": 1} | options
@@ -281,15 +281,18 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
 
 
 def table_of(scores, extend):
-    """Scores (A, A) of a pair -> int32 (32, 32) for a fill; letters past A score 0."""
+    """Pad scores (A, A) of a pair to int32 (32, 32) for a fill, with zeros."""
     scores = jnp.asarray(scores, jnp.int32) + 2 * jnp.asarray(extend, jnp.int32)
     spare = MAX_CODES - scores.shape[0]
     return jnp.pad(scores, ((0, spare), (0, spare)))
 
 
 def arrays_of(s: Shape, letters, sizes, scores, seeds) -> Arrays:
-    """Letters (triples, length) of a, b, c, garbage past their lengths; sizes
-    (triples, 3)."""
+    """Lay out the arrays of a launch.
+
+    letters : a, b, c (triples, length), garbage past their lengths
+    sizes : (triples, 3)
+    """
     room = *s.face, s.steps
     front = 1, 1, s.front + 1
     rows = []
@@ -307,7 +310,7 @@ def arrays_of(s: Shape, letters, sizes, scores, seeds) -> Arrays:
 
 
 def face_sizes(s: Shape) -> tuple[int, int, int]:
-    """Words of the north faces, the west faces, the layer."""
+    """Words of the north faces, of the west faces and of the layer."""
     north = s.triples * s.steps * s.face[1] * s.rule.planes
     west = s.triples * s.strips * s.steps * s.slot
     layer = s.triples * s.rule.states * s.face[0] * s.face[1] if s.layer else 4
@@ -327,17 +330,15 @@ def fill_bytes(s: Shape) -> int:
 
 
 # ------------------------------------------------------------------------------
-# Scores that a program of ``triples.fill`` reads.
-#
-# Those of the letters of c with its rows of a and its columns of b lie in shared
-# memory, those of its rows with its columns in registers.
+# Scores that a program of ``triples.fill`` reads: of letters of c with the program's
+# rows of a and columns of b from shared memory, of rows with columns from registers.
 
 PAD_WORDS = 4  # of a row; lanes with different letters then meet in different banks
 
 
 def store_profiles(th, s, arrays, profiles, triple, block):
-    """Scores of c's letters with the program's columns of b and rows of a: words
-    [letter][column] and [letter][row] of the two ``profiles``."""
+    """Store scores of c's letters with the program's columns of b and rows of a, as
+    words [letter][column] and [letter][row] of the two ``profiles``."""
     a, b, scores, (of_b, of_a) = arrays.a, arrays.b, arrays.scores, profiles
     thread = th.index()
     square = MAX_CODES * MAX_CODES
@@ -362,7 +363,7 @@ def store_profiles(th, s, arrays, profiles, triple, block):
 
 
 def pair_scores(th, s, arrays, triple, strip, block_j, lane):
-    """ab of the tile's cells, row by row."""
+    """Load scores ab of the tile's cells, row by row."""
     a, b, scores = arrays.a, arrays.b, arrays.scores
     rows, columns = (), ()
     for r in range(0, s.rows, 4):
@@ -378,7 +379,7 @@ def pair_scores(th, s, arrays, triple, strip, block_j, lane):
 
 
 def letter_scores(view, letter):
-    """Scores of a letter of c: ac of the tile's rows, bc of its columns."""
+    """Load scores of a letter of c: ac of the tile's rows, bc of its columns."""
     th, s = view.th, view.s
     ac, bc = (), ()
     for x in range(0, s.columns, 4):

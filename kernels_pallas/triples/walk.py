@@ -2,14 +2,14 @@
 
 A fill with ``Shape.bytes`` stores H modulo 256 of every cell and state. Of the moves
 into a cell one attains its score, and two candidates that differ by less than 256
-differ modulo 256: so the bytes say which move it was, and a path costs the fill one
-byte a state and hardly an instruction. Where costs are so large that candidates differ
-by more, the caller must compare the score of the path with the score of the fill.
+differ modulo 256: so the bytes identify the move, and a path costs the fill one byte a
+state and hardly an instruction. With costs so large that candidates differ by more, the
+caller must compare the score of the path with the score of the fill.
 
 A warp walks a path, a lane for each of the seven columns (linear) or states that it
-may have come from, through windows of 16 x 16 x 16 cells (``triples/walk.py``).
-The time is that of the chain from a place to the next one: addresses and a load, a
-vote, and by the lowest bit of the vote the subtractions.
+may have come from, through windows of 16 x 16 x 16 cells. The time is that of the chain
+from a place to the next one: addresses and a load, a vote, and by the lowest bit of the
+vote the subtractions.
 """
 
 from functools import partial
@@ -37,8 +37,8 @@ from kernels_pallas.core.mosaic import (
 from kernels_pallas.triples.shapes import COLUMNS, MAX_CODES, Arrays, Shape, opened
 
 # ------------------------------------------------------------------------------
-# A window of a walk of three sequences: the bytes of 16 x 16 x 16 cells, and the scores
-# of their pairs of letters, in shared memory, where a move is one subtraction.
+# A window of a walk: the bytes of 16 x 16 x 16 cells and the scores of their pairs of
+# letters, in shared memory, where a move is one subtraction.
 #
 # A place (i, j, k) of a window is (i ROW, j, k SLAB), bytes: their sum is the address
 # of the byte of a cell. Of 20 bytes of a row 16 are cells, so that the words a warp
@@ -71,12 +71,12 @@ class TripleWalkView(NamedTuple):
 
 
 def number_of(s: Shape, state: int) -> int:
-    """The number of a state's bytes: that of its column; 1, if it is the only state."""
+    """Number of a state's bytes: its column, or 1 for the only state."""
     return COLUMNS[state] if s.rule.states > 1 else 1
 
 
 def load_byte(view, where, offset=0):
-    """The byte at an address of the window, 0 to 255; ``offset`` is static."""
+    """Load the byte at an address of the window, 0 to 255; ``offset`` is static."""
     th, ref = view.th, view.window
     if th.plain:
         at = where + offset
@@ -120,7 +120,7 @@ def _store_byte(view, where, value):
 
 
 def first_cell(th, place):
-    """The first cell of the window that ends in a cell, or up to three behind it."""
+    """First cell of the window that ends at a cell, or up to three behind it."""
     i, j, k = place
     return (
         _quarter(th, i) * 4 - WINDOW_SHIFT,
@@ -154,7 +154,7 @@ def load_window(view, base, thread):
     words = [th.load(source, index, 4, line, stride) for index, line in places]
     pairs = [thread + first for first in range(0, FACE_PAIRS, THREADS)]
     scores = [_pairs(view, base, pair) for pair in pairs]
-    th.wait()  # nobody reads the window before any more
+    th.wait()  # no thread reads the previous window now
     for unit in units:
         for q in range(s.rule.states):
             # Four words, one of each row.
@@ -172,7 +172,7 @@ def load_window(view, base, thread):
 
 
 def _pairs(view, base, pair):
-    """Scores ab, ac and bc of one pair of letters each of a window."""
+    """Load scores ab, ac and bc, each of one pair of letters of a window."""
     th, s = view.th, view.s
     rooms = (s.face[0], 0), (s.face[1], 0), (s.steps, s.front)
 
@@ -190,7 +190,7 @@ def _pairs(view, base, pair):
 
 
 def _unit(th, base, unit):
-    """The first cell of a unit of a window."""
+    """First cell of a unit of a window."""
     shift = (_quarter(th, unit) & 3) * 4, (unit & 3) * 4, _sixteenth(th, unit)
     return tuple(x + offset for x, offset in zip(base, shift, strict=True))
 
@@ -219,13 +219,13 @@ def _split(th, value, size):
 
 # COLUMNS, four bits each, the first lowest.
 PACKED_COLUMNS = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
-STEPS_PER_TURN = 4  # of the loop; those after one that leaves the window do nothing
+STEPS_PER_TURN = 4  # of the loop; steps after leaving the window do nothing
 MOST_NEGATIVE = -(2**31)
 
 
 def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
-    """(columns, count) of every triple: int32 (triples, longest), **from the end to
-    the start**, and (triples,); -1 where no move attains a score.
+    """Walk the path of every triple: columns int32 (triples, longest), **from the end
+    to the start**, and count (triples,), -1 where no move attains a score.
 
     Tiles are 4 columns wide. ``score_bytes`` is that of ``triples.fill``; ``state``
     (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
@@ -249,7 +249,7 @@ def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
 
 
 def longest(s: Shape) -> int:
-    """Columns of a path at most."""
+    """Largest number of columns of a path."""
     return sum(s.face) + s.deep
 
 
@@ -277,7 +277,7 @@ class Walk(NamedTuple):
 
 
 def _program(*refs, s: Shape):
-    """The walk of one triple."""
+    """Walk one triple."""
     th, inputs = Threads(s.plain), len(Arrays._fields)
     sizes, a, b, c, scores, seeds = Arrays(*refs[:inputs])
     score_bytes, state, columns, count, window = refs[inputs:]
@@ -354,17 +354,17 @@ def _openers(mine, gaps):
 
 
 def _set(test):
-    """The columns that pass a test, a bit each."""
+    """Columns that pass a test, a bit each."""
     return sum(test(column) << n for n, column in enumerate(COLUMNS))
 
 
 def _has(residues):
-    """The columns with these residues."""
+    """Columns with these residues, a bit each."""
     return _set(lambda column: column & residues == residues)
 
 
 def _linear(view, lane, zero, store_column, path):
-    """One column back, in a window in which cell (0, 0, 0) is ``zero``."""
+    """Take one column back, in a window in which cell (0, 0, 0) is ``zero``."""
     i, j, k = place = path.place
     wrong = load_byte(view, (i + j) + (k - sum(lane.residues)), GUARD + CUBE)
     wrong = wrong - load_byte(view, i + j + k, GUARD + CUBE)
@@ -384,8 +384,8 @@ def _linear(view, lane, zero, store_column, path):
 
 
 def _quasi(view, lane, zero, d, store_column, path):
-    """One column back: which it is, the state says; the vote is on the state before.
-    Where none may move, all stays as it is."""
+    """Take one column back, given by the state, and vote on the state before it. If no
+    move is possible, the path stays."""
     i, j, k = place = path.place
     go = _inner(place, zero)
     taken = where(go, path.state, 0)
@@ -423,33 +423,33 @@ def _may_go(place):
 
 
 def _inner(place, zero):
-    """Whether also the place is not cell (0, 0, 0)."""
+    """Whether ``_may_go`` and the place is not cell (0, 0, 0)."""
     return _may_go(place) & (_or(_from(place, zero)) != 0)
 
 
 def _or(place):
-    """A word that is negative where an index is, and 0 where all are."""
+    """A word that is negative if an index is, and 0 if all are."""
     i, j, k = place
     return i | j | k
 
 
 def _less(place, taken):
-    """A place without the residues of a column, the bit of which is ``taken``."""
+    """Subtract the residues of the column with bit ``taken`` from a place."""
     residues = (where((taken & _has(bit)) != 0, size, 0)
                 for bit, size in zip((4, 2, 1), AXIS_BYTES, strict=True))  # fmt: skip
     return _from(place, residues)
 
 
 def _column(taken):
-    """The column of a bit."""
+    """Column of a bit."""
     return sum(where((taken & _has(bit)) != 0, bit, 0) for bit in (4, 2, 1))
 
 
 def _goes_on(cell, state):
-    """1 where a path goes on: it is not at cell (0, 0, 0), and a move attains H."""
+    """1 if a path goes on: it is not at cell (0, 0, 0), and a move attains H."""
     return ((_or(cell) != 0) & (state != 0)).astype(jnp.int32)
 
 
 def _from(place, origin):
-    """A cell counted from another."""
+    """Coordinates of a place relative to ``origin``."""
     return tuple(x - y for x, y in zip(place, origin, strict=True))

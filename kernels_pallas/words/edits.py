@@ -146,7 +146,7 @@ def _plain_row(
 
 
 def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) -> list:
-    """The same by PTX; the carry stays in the condition code from word to word."""
+    """``_plain_row`` in PTX: the carry stays in the condition code between words."""
     count = len(rises)
     outs = 2 * count + 3
     inputs = [*rises, *falls, *match, *cuts, *edge]
@@ -200,8 +200,8 @@ def _names(letter: str, count: int) -> str:
 
 
 def edit_stack(longest: int) -> tuple[int, int]:
-    """Words of a stack, and queries in it, that take the least time for queries of at
-    most so many letters, up to ``MAX_EDIT_QUERY``."""
+    """The fastest stack, as (words, slots), for queries of at most ``longest`` letters,
+    up to ``MAX_EDIT_QUERY``."""
     choices = [
         (words, words * WORD_BITS // (longest + SEPARATORS))
         for words in STACK_WORD_COUNTS
@@ -222,7 +222,7 @@ def edit_table(codes, first, lengths, slots, *, words: int, padding: int, stacks
     ----------
     codes : uint8 (X,); first, lengths : int32 (Q,)
     slots : int32, queries of a stack: query q is in stack q // slots
-    words : static; a slot has 32 * words // slots bits, two more than letters at least
+    words : static; a slot has 32 * words // slots bits, at least its letters and two
     padding : static, the letter after the last
     stacks : static
     """
@@ -250,8 +250,8 @@ def edit_distances(
     Parameters
     ----------
     table : int32 (stacks, size), of ``edit_table``
-    layout : int32 (4,), queries of a stack, and of all stacks, ``rows`` at most; the
-        first block of targets that any of them meets, and the one after the last
+    layout : int32 (4,), queries of a stack and of all stacks (at most ``rows``), and
+        the half-open range of blocks of targets to compare them with
     blocks : of ``target_blocks``, with ``front``
     lengths : int32 (N,), of targets
     words, padding : static, as of ``edit_table``
@@ -261,7 +261,7 @@ def edit_distances(
     Returns
     -------
     int32 (rows, N)
-        Rows beyond the queries, and blocks that none meets, may hold anything.
+        Undefined in rows beyond the queries and in blocks outside the range.
     """
     program = partial(_edit_program, words=words, padding=padding, rows=rows)
     return every_pair(program, table, (*blocks, lengths, layout), interpret, rows)
@@ -279,7 +279,7 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
     last_row = jnp.int32(letters.shape[0] // THREADS - 1)
 
     def four_letters(t):
-        """Those of the next block after the last."""
+        """Four letters of row ``t``; after the last row, those of the next block."""
         row = jnp.minimum(start + t, last_row)
         return th.load(letters, thread, base=row, stride=THREADS)[0]
 
@@ -290,7 +290,7 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
         return [partial(_word, th, match, place, w) for w in range(words)]
 
     def separators(place):
-        """S before a letter: the row of the padding letter, or nothing before that."""
+        """S before a letter: the row of the padding letter, or 0 before padding."""
         letter = jnp.maximum(place, th.splat((padding - 1) * width))
         return [partial(_word, th, match, letter, width + w) for w in range(words)]
 
@@ -313,7 +313,7 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
     room = lax.div(jnp.int32(words * WORD_BITS), slots)
 
     def add_slot(rise, fall, state):
-        """Add what a word has of a slot; store the distance where the slot ends.
+        """Add the bits of a slot within a word; store the distance if the slot ends.
 
         state : the slot, its first bit in the word, the total so far
         """
@@ -349,7 +349,7 @@ def _word(th: Threads, rows, place, word: int):
 
 
 class CodeField(NamedTuple):
-    """Some bits of a letter, and the rows of match words of their values."""
+    """A range of bits of a letter, and the rows of match words for its values."""
 
     shift: int  # the lowest bit
     bits: int
@@ -358,12 +358,12 @@ class CodeField(NamedTuple):
 
 
 def pair_padding(codes: int) -> int:
-    """The padding letter of codes from 0 up to ``codes - 1``, 255 codes at most."""
+    """The padding letter for codes 0 to ``codes - 1`` (at most 255 codes)."""
     return FEW_CODES if codes <= FEW_CODES else 2 ** codes.bit_length() - 1
 
 
 def code_fields(padding: int) -> list[CodeField]:
-    """The fields of codes from 0 up to ``padding``."""
+    """Split codes 0 to ``padding`` into fields of bits."""
     bits = padding.bit_length()
     parts = 1 if bits < 4 else 2 if bits == 4 else 3
     fields: list[CodeField] = []
@@ -385,14 +385,14 @@ def pair_edits(
 
     Parameters
     ----------
-    columns : of ``target_blocks``, without ``front``, and room for ``MAX_ROWS_READ``
-        more rows than those of the blocks
-    letters : of ``target_blocks``, with ``front``
-    width, height : int32 (N,), lengths of the sequences of both
-    words : static, of ``PAIR_WORD_COUNTS``; sequences of ``columns`` have at most 32
-        letters a word, or any number if ``several``
-    padding : static, of ``pair_padding``: the padding letter of both
-    several : static, whether there may be groups of columns
+    columns : from ``target_blocks`` without ``front``, with ``MAX_ROWS_READ`` spare
+        rows after the blocks
+    letters : from ``target_blocks`` with ``front``
+    width, height : int32 (N,), lengths of the sequences in ``columns`` and ``letters``
+    words : static, one of ``PAIR_WORD_COUNTS``; sequences of ``columns`` have at most
+        32 letters a word, or any number if ``several``
+    padding : static, from ``pair_padding``: the padding letter of both
+    several : static, whether columns may need several groups
     interpret : parameters of the GPU interpreter, for tests
 
     Returns
@@ -418,19 +418,19 @@ def pair_edits(
 
 
 class _Block(NamedTuple):
-    """The pairs of a program, as all their groups need them."""
+    """The pairs of a program, shared by all their groups of columns."""
 
     th: Threads
     words: int
     padding: int
     columns: tuple  # the first row of a block, and the letters of all
-    letters: tuple  # the same, and how many rows
+    letters: tuple  # first row, number of rows, and the letters of all
     table: jax.Array  # match words
     width: jax.Array  # columns of each thread
 
 
 class _PairRefs(NamedTuple):
-    """The inputs of a launch, as ``pair_edits`` takes them."""
+    """Inputs of a launch, as in ``pair_edits``."""
 
     columns: TargetBlocks
     width: jax.Array
@@ -439,7 +439,7 @@ class _PairRefs(NamedTuple):
 
 
 def _given(refs: tuple) -> tuple[_PairRefs, tuple]:
-    """The inputs among the arrays of a program, and those that follow them."""
+    """Split the refs of a program into its inputs and the refs after them."""
     fields = len(TargetBlocks._fields)
     columns, letters = refs[:fields], refs[fields + 1 : 2 * fields + 1]
     width, height = refs[fields], refs[2 * fields + 1]
@@ -448,7 +448,7 @@ def _given(refs: tuple) -> tuple[_PairRefs, tuple]:
 
 
 def _block_of(th: Threads, inputs: _PairRefs, words, padding, table):
-    """The pairs of this program, and the rows of each."""
+    """The pairs of this program, and the height of each table."""
     block, (columns, width, letters, height) = lax.axis_index("block"), inputs
     (w,) = th.load(width, th.index(), base=block, stride=THREADS)
     (rows,) = th.load(height, th.index(), base=block, stride=THREADS)
@@ -462,7 +462,7 @@ def _block_of(th: Threads, inputs: _PairRefs, words, padding, table):
 
 
 def _columns_program(*refs, words, padding, plain):
-    """128 pairs whose columns are no more than the words hold."""
+    """Compute 128 pairs whose columns fit one group of words."""
     th, block = Threads(plain), lax.axis_index("block")
     inputs, (out, table) = _given(refs)
     about, total = _block_of(th, inputs, words, padding, table)
@@ -471,7 +471,7 @@ def _columns_program(*refs, words, padding, plain):
 
 
 def _groups_program(*refs, words, padding, plain):
-    """128 pairs of any lengths."""
+    """Compute 128 pairs of any lengths."""
     th, block = Threads(plain), lax.axis_index("block")
     inputs, (out, edges, table) = _given(refs)
     about, total = _block_of(th, inputs, words, padding, table)
@@ -487,11 +487,11 @@ def _groups_program(*refs, words, padding, plain):
 
 
 def _group(about: _Block, group, total, edges):
-    """Take a group of columns through all letters; adds the differences of its last
-    row to a total.
+    """Take a group of columns through all letters, and add the differences in its last
+    row to ``total``.
 
-    edges : three bits of each letter left of the group, replaced by those right of it;
-        None where there is one group
+    edges : three bits a letter from the left border of the group, overwritten by those
+        at its right border; None for a single group
     """
     th, words = about.th, about.words
     thread = th.index()
@@ -529,12 +529,12 @@ def _letter(th: Threads, four, k: int):
 
 
 def _real(about: _Block, code):
-    """h: 0 of the padding letter, else 1."""
+    """h: 0 for the padding letter, else 1."""
     return jnp.minimum(about.th.splat(about.padding) - code, about.th.splat(1))
 
 
 def _masks(about: _Block, rows, code) -> list:
-    """Functions without arguments -> match words of a letter of each thread."""
+    """Functions that load the match words of a letter of each thread."""
     th, words = about.th, about.words
     places = []
     for field in code_fields(about.padding):
@@ -553,8 +553,8 @@ def _masks(about: _Block, rows, code) -> list:
 
 
 def _match_words(about: _Block, group):
-    """Fill the table with the match words of a group of columns; it is returned, to be
-    read."""
+    """Fill the table with the match words of a group of columns, and return it for
+    reading."""
     th, words, table = about.th, about.words, about.table
     start, columns = about.columns
     thread, fields = th.index(), code_fields(about.padding)
@@ -592,7 +592,7 @@ def _bits_of_letters(th: Threads, four, k: int):
 
 
 def _begin_edges(about: _Block, edges) -> None:
-    """The edges of the first group: U is h, V and the carry are 0."""
+    """Store the left edges of the first group: U is h, V and the carry are 0."""
     th, thread = about.th, about.th.index()
     start, steps, letters = about.letters
 
@@ -609,12 +609,12 @@ def _begin_edges(about: _Block, edges) -> None:
 
 
 def _edge(th: Threads, word, k: int) -> tuple:
-    """The edge of letter k of four, for ``next_row``: carry, U and V."""
+    """Unpack carry, U and V of letter k of four, for ``next_row``."""
     return _down(th, word, k) & 1, _up(th, word, 27 - k), _up(th, word, 23 - k)
 
 
 def _edge_bits(th: Threads, edge, k: int):
-    """The edge of letter k, as bits k, 4 + k and 8 + k of a word."""
+    """Pack the edge of letter k as bits k, 4 + k and 8 + k of a word."""
     carry, up, down = edge
     up = _down(th, up, 27 - k) & (1 << LETTERS_OF_WORD + k)
     down = _down(th, down, 23 - k) & (1 << 2 * LETTERS_OF_WORD + k)
@@ -622,7 +622,7 @@ def _edge_bits(th: Threads, edge, k: int):
 
 
 def _first_bits(th: Threads, count):
-    """A word of its first bits, none for a count below 0 and all for one above 32."""
+    """A word with the lowest ``count`` bits set; ``count`` is clipped to 0 to 32."""
     count = jnp.minimum(jnp.maximum(count, th.splat(0)), th.splat(WORD_BITS))
     half = lax.shift_right_logical(count, th.splat(1))  # no shift by all bits at once
     return ~lax.shift_left(lax.shift_left(th.splat(-1), half), count - half)

@@ -1,5 +1,5 @@
-"""Longest common subsequences of many pairs at once, by bit-parallel words; and what
-kernels of such words share.
+"""Longest common subsequences of many pairs by bit-parallel words, and helpers that
+kernels with such words share.
 
 Bits lie along a query, which all threads of a program share: its *match words*, for
 each letter the places that hold it, are in shared memory. A thread has a target of its
@@ -45,10 +45,10 @@ MAX_QUERY = WORD_COUNTS[-1] * WORD_BITS  # letters of a query, whose V fits regi
 
 
 class TargetBlocks(NamedTuple):
-    """Letters of targets, 128 of them a block, from ``target_blocks``."""
+    """Letters of targets in blocks of 128 targets, from ``target_blocks``."""
 
-    starts: jax.Array  # int32 (B,), the row where each block begins
-    steps: jax.Array  # int32 (B,), its rows: of its longest target
+    starts: jax.Array  # int32 (B,), the first row of each block
+    steps: jax.Array  # int32 (B,), its rows, by its longest target
     letters: jax.Array  # int32 (rows * 128,): four letters of each target
 
 
@@ -62,15 +62,16 @@ def target_blocks(
     room: int,
     front: bool = False,
 ) -> TargetBlocks:
-    """Lay out targets from a flat array, best longest first.
+    """Lay out targets from a flat array; fastest with the longest first.
 
     Parameters
     ----------
     codes : uint8 (X,)
     first, lengths : int32 (N,), N a multiple of 128
     padding : static, a letter that matches nothing
-    room : static, rows of all blocks at least: a row has four letters of 128 targets
-    front : static, whether padding comes before the letters of a target, not after
+    room : static, at least the rows of all blocks; a row has four letters of 128
+        targets
+    front : static, whether padding precedes the letters of a target
     """
     steps = -(-lengths.reshape(-1, THREADS).max(1) // LETTERS_OF_WORD)
     starts = jnp.cumsum(steps) - steps
@@ -91,7 +92,7 @@ def target_blocks(
 
 
 def row_words(words: int) -> int:
-    """Words of a row of match words: an odd number."""
+    """Words in a row of match words, with padding to an odd number."""
     return words | 1
 
 
@@ -100,7 +101,7 @@ def table_of(letters: jax.Array, padding: int):
 
     Parameters
     ----------
-    letters : int32 (Q, bits), a multiple of 32; what is beyond 0 to ``padding`` matches
+    letters : int32 (Q, bits), a multiple of 32; letters outside 0 to ``padding`` match
         nothing
     padding : the last letter
     """
@@ -121,11 +122,11 @@ def every_pair(
 
     Parameters
     ----------
-    program : function of the table, the arrays, the result, room for match words, and
-        by name ``size``, ``blocks`` and ``plain``
-    table : int32 (Q, size), of ``table_of``
-    arrays : those of ``TargetBlocks``, and others after them
-    rows : static, of the result, unless Q
+    program : function of the table, the arrays, the result and scratch for match words,
+        with keywords ``size``, ``blocks`` and ``plain``
+    table : int32 (Q, size), from ``table_of``
+    arrays : ``TargetBlocks``, then any further arrays
+    rows : static, rows of the result; default Q
 
     Returns
     -------
@@ -147,7 +148,7 @@ def every_pair(
 
 
 def match_words(th: Threads, table: Any, match: Any, query: Any, size: int):
-    """The match words of a query, from the table to shared memory, to be read."""
+    """Copy the match words of a query to shared memory, and return them for reading."""
     thread = th.index()
     for at in range(0, size, THREADS):
         (word,) = th.load(table, thread, base=query, stride=size, offset=at)
@@ -171,8 +172,8 @@ def match_table(
     Parameters
     ----------
     codes : uint8 (X,); first, lengths : int32 (Q,)
-    words : static; no query has more than 32 times as many letters
-    padding : static, the letter after the last; its row, and that of ``wildcard``, is 0
+    words : static, at least a 32nd of the letters of the longest query
+    padding : static, the letter after the last; its row is 0, as that of ``wildcard``
     """
     place = jnp.arange(words * WORD_BITS, dtype=jnp.int32)[None, :]
     letters = codes.at[first[:, None] + place].get(mode="clip").astype(jnp.int32)
@@ -181,7 +182,7 @@ def match_table(
 
 
 def query_words(longest: int) -> int:
-    """``words`` for queries of at most so many letters, up to ``MAX_QUERY``."""
+    """``words`` for queries of up to ``longest`` letters, at most ``MAX_QUERY``."""
     return next(words for words in WORD_COUNTS if words * WORD_BITS >= longest)
 
 
@@ -189,7 +190,7 @@ def query_words(longest: int) -> int:
 def subsequences(
     table: jax.Array, blocks: TargetBlocks, *, words: int, interpret: Any = None
 ):
-    """LCS of every query with every target.
+    """Compute the LCS of every query with every target.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ def subsequence_counts(
     wildcard: int,
     interpret: Any = None,
 ):
-    """``subsequences`` of the queries of a ``match_table``: int16 (Q, N)."""
+    """``match_table`` and ``subsequences`` as one program: int16 (Q, N)."""
     options = {"padding": padding, "wildcard": wildcard}
     table = match_table(codes, first, lengths, words=words, **options)
     counts = subsequences(table, blocks, words=words, interpret=interpret)
@@ -226,7 +227,7 @@ def subsequence_counts(
 
 def _lcs_program(table: jax.Array, starts, steps, letters, out, match: Any, *,
                  words: int, size, blocks, plain):  # fmt: skip
-    """One query against the targets of one block."""
+    """Compare one query with the targets of one block."""
     th = Threads(plain)
     query, block = lax.axis_index("query"), lax.axis_index("block")
     rows, thread = match_words(th, table, match, query, size), th.index()
@@ -283,7 +284,7 @@ def _plain_row(
 def _row(
     words: tuple[jax.Array, ...], match: Any, carry: jax.Array | None, has_next: bool
 ) -> list:
-    """The same by PTX; the carry stays in the condition code from word to word."""
+    """``_plain_row`` in PTX: the carry stays in the condition code between words."""
     count, outs = len(words), len(words) + bool(has_next)
     v = [f"${outs + k}" for k in range(count)]
     m = [f"${outs + count + k}" for k in range(count)]

@@ -1,14 +1,14 @@
-"""Pairs of rows of letters whose distance is small: counted, then listed.
+"""Count, then list the pairs of rows of letters whose distance is small.
 
 A distance is the sum of a table over the positions, or an edit distance. A row has a
 *code* of two words, so that the codes of two rows differ in few bits where their
 distance is small. Each thread has four targets. It takes them through the queries of
-its program: XOR and population counts decide on nearly all pairs, and the distances of
-the others are computed, a warp together. Edit distances have a bit for each letter of
-the query (Myers 1999, in the form of Hyyrö 2003).
+its program: XOR and population counts rule out nearly all pairs, and a warp computes
+the distances of the remaining ones together. Edit distances have a bit for each letter
+of the query (Myers 1999, in the form of Hyyrö 2003).
 
-Pairs are rare, and no room is left for those that are not: one launch counts those of
-every thread, and another one, which does the same work, writes each pair in its place.
+Such pairs are rare, so the list has no room for all pairs: one launch counts the pairs
+of every thread, and a second one repeats the work and writes each pair in its place.
 """
 
 from functools import partial
@@ -33,7 +33,7 @@ MAX_EDIT_ROWS = 32  # letters of a query, for edit distances
 
 
 class NearRows(NamedTuple):
-    """Rows of one side, int32; R rows, a multiple of ``NEAR_BLOCK``."""
+    """Rows of queries or targets, int32; R is a multiple of ``NEAR_BLOCK``."""
 
     codes: jax.Array  # (R * 2,): the words of a row side by side
     # (R, W): four letters a word, those of a row side by side; of queries, for edit
@@ -42,29 +42,29 @@ class NearRows(NamedTuple):
 
 
 class NearLimits(NamedTuple):
-    """The figure by which a pair is near, int32."""
+    """Largest differences of a near pair, int32."""
 
-    bits: jax.Array  # (R,): how many bits of codes may differ, of each target; -1: none
-    sums: jax.Array  # (R,): the largest distance, of each target
+    bits: jax.Array  # (R,): bits of codes that may differ, by target; -1: no pair
+    sums: jax.Array  # (R,): the largest distance, by target
     table: jax.Array  # (32 * 32,): the summand of query letter a, target letter b
 
 
 class NearSizes(NamedTuple):
-    """Run-time numbers, int32 ()."""
+    """Sizes known at run time, int32 ()."""
 
-    first: jax.Array  # query, and the one after the last
-    last: jax.Array
+    first: jax.Array  # first query
+    last: jax.Array  # query after the last one
     targets: jax.Array
-    triangle: jax.Array  # 1 where both sides are the same rows: targets after queries
-    words: jax.Array  # of letters that are compared; edits: letters of a target
+    triangle: jax.Array  # 1 for a set with itself: only targets after their query
+    words: jax.Array  # words of letters to compare; edits: letters of a target
     rows: jax.Array  # edits: letters of a query
 
 
 @jax.jit
 def match_rows(letters: jax.Array):
-    """Match words, int32 (R, 32): bit k of column c says that letter k of a row is c.
+    """Match words, int32 (R, 32): bit k of column c is 1 if letter k of a row is c.
 
-    letters : int32 (R, W), of ``NearRows``; up to 32 letters, and 31 beyond the last
+    letters : int32 (R, W), as in ``NearRows``; up to 32 letters, then 31 as padding
     """
     codes = jnp.arange(TABLE_LETTERS - 1, dtype=jnp.int32)[None]
     match = jnp.zeros((letters.shape[0], TABLE_LETTERS - 1), jnp.int32)
@@ -85,8 +85,8 @@ def near_ends(
     edits: bool = False,
     interpret: Any = None,
 ):
-    """Where the pairs of each thread end in the list of all: int32 (threads,), and how
-    many pairs there are, float32: the list may be longer than int32 can count.
+    """Count pairs: the end of each thread's pairs in the list of all, int32 (threads,),
+    and the total, float32, since int32 might overflow.
 
     edits : static, whether distances are edit distances
     """
@@ -110,10 +110,10 @@ def near_list(
     edits: bool = False,
     interpret: Any = None,
 ):
-    """Queries, targets and distances of pairs from the ``first`` on, int32 (3, room);
-    places beyond the last pair may hold anything.
+    """List queries, targets and distances of pairs from number ``first`` on: int32
+    (3, room), undefined beyond the last pair.
 
-    ends : of ``near_ends``
+    ends : from ``near_ends``
     room, edits : static
     """
     numbers = jnp.stack([*sizes, jnp.asarray(first, jnp.int32)])
@@ -124,7 +124,7 @@ def near_list(
 
 
 def threads_of(targets: NearRows) -> int:
-    """Threads of a launch."""
+    """Number of threads of a launch."""
     return targets.codes.shape[0] // CODE_WORDS // TARGETS * CHUNKS
 
 
@@ -141,7 +141,7 @@ def _run(arrays, shapes, targets: NearRows, write: bool, edits: bool, interpret:
 
 
 class _View(NamedTuple):
-    """A thread's targets, and what it looks into."""
+    """A thread's targets, and the arrays and sizes that it reads."""
 
     th: Threads
     x: Any  # letters of queries, and of targets
@@ -151,7 +151,7 @@ class _View(NamedTuple):
     strides: tuple[int, int]  # words of a row of x, and of y
     words: Any  # as of ``NearSizes``
     rows: Any
-    after: Any  # 1 where a target has to follow its query
+    after: Any  # 1 if a target must follow its query
     places: tuple
     codes: tuple
     bits: tuple
@@ -161,7 +161,7 @@ def _near_program(
     numbers, x_codes, x_letters, y_codes, y_letters, bits, sums, table, *refs,
     write: bool, edits: bool, strides: tuple[int, int], plain: bool,
 ):  # fmt: skip
-    """The queries of a chunk against the targets of a block."""
+    """Compare the queries of a chunk with the targets of a block."""
     th = Threads(plain)
     starts, out = (refs[0], refs[1:-1]) if write else (None, refs[:-1])
     block, chunk = lax.axis_index("block"), lax.axis_index("chunk")
@@ -210,12 +210,12 @@ def _near_program(
 
 
 def _not_negative(th: Threads, words: jax.Array):
-    """1 where a word is 0 or more."""
+    """1 where a word is not negative, else 0."""
     return th.shift_right(~words, 31)
 
 
 def _once(flag: jax.Array, function: Any, state: jax.Array):
-    """``function(state)`` where the flag of the warp is not 0, else the state."""
+    """``function(state)`` if the flag of the warp is not 0, else ``state``."""
     return lax.while_loop(
         lambda carry: carry[0] != 0,
         lambda carry: (jnp.int32(0), function(carry[1])),
@@ -224,7 +224,7 @@ def _once(flag: jax.Array, function: Any, state: jax.Array):
 
 
 def _look(view: _View, query, slack, distance, add, place):
-    """Add the pairs of a query with the targets of this thread that are near."""
+    """Add the near pairs of a query with the targets of this thread."""
     for target, bits in zip(view.places, slack, strict=True):
         close = _not_negative(view.th, bits)
         before = (target <= query).astype(jnp.int32) & view.after
@@ -235,7 +235,7 @@ def _look(view: _View, query, slack, distance, add, place):
 
 
 def _compare(view: _View, query, target, close, distance, add, place):
-    """Add a pair of each thread with ``close`` whose distance is small."""
+    """Add the pair of each thread whose ``close`` is 1 and whose distance is small."""
     th = view.th
     total = distance(view, query, target)
     (limit,) = th.load(view.sums, target)
@@ -244,7 +244,7 @@ def _compare(view: _View, query, target, close, distance, add, place):
 
 
 def _sum(view: _View, query, target):
-    """The sum of the table over the positions."""
+    """Sum the table over the positions of a pair."""
     th = view.th
 
     def four(word, total):
@@ -261,7 +261,7 @@ def _sum(view: _View, query, target):
 
 
 def _edits(view: _View, query, target):
-    """The edit distance: a column of differences goes through the target's letters."""
+    """Edit distance: take a column of differences through the target's letters."""
     th = view.th
     last = th.splat(view.rows - 1)
 
@@ -288,7 +288,7 @@ def _counted(place, hit, _):
 
 
 def _listed(th: Threads, out, place, hit, pair):
-    """Write a pair where there is room for it."""
+    """Write a pair at its place in the list, if that is within the list."""
     room = out[0].shape[0]
     inside = ((place >= 0) & (place < room)).astype(jnp.int32) & hit
     at = where(inside != 0, place, 0)

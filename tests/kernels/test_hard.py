@@ -202,7 +202,7 @@ def test_tables_of_a_warp_fill_its_lanes():
     assert hard_align.choose(100_000, 400, kp.HOPPER).tables == 14
     assert hard_align.choose(8192, 400, kp.HOPPER).tables == 1
     assert hard_align.choose(64, 400, kp.HOPPER).tables == 1
-    assert hard_align.choose(10**6, 16, kp.HOPPER).tables == hard_align.MOST_TABLES
+    assert hard_align.choose(10**6, 16, kp.HOPPER).tables == hard_align.MAX_TABLES
 
 
 # As a primitive: elsewhere than on a GPU it is ``hard.dp.fill``
