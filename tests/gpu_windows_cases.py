@@ -33,6 +33,12 @@ def task_of(kind, output, mode="semiglobal", count=9, seed=0):
     return Task(kind, *sets, scoring, mode, free, output, budget=2**30)
 
 
+def beyond_int16():
+    """(scoring, texts): matches of 1,000, and pairs of over 32 of them."""
+    scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)
+    return scoring, ["A" * 40, "A" * 34, "A" * 20, "C" * 33, "C" * 40, "ACGT" * 5]
+
+
 class Small:
     """The kernels in a shape of few rows for the interpreter, which is slow."""
 
@@ -40,7 +46,7 @@ class Small:
         return getattr(kernels, name)
 
     def choose(self, longest, *, local, packed, shared=True, paths=False, linear=False,
-               few=False):  # fmt: skip
+               few_pairs=False):  # fmt: skip
         tile, linear = 4 if paths else 0, linear and not paths
         return kernels.Fill(8, 8, 2, local, packed, shared, tile, True, linear)
 

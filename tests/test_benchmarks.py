@@ -351,17 +351,17 @@ def test_a_static_split_waits_for_its_heaviest_share():
 @pytest.mark.usefixtures("compiled")
 def test_rows_of_scale_run(monkeypatch):
     monkeypatch.setattr(scale, "HERE", BENCHMARKS / "none")
-    monkeypatch.setattr(scale, "proteins", lambda count=None: _few(count or 12))
+
+    def few(count=None):
+        texts = problems.random_proteins("p", 20, count or 12).texts
+        return as_sequences(list(texts), Scoring().alphabet)
+
+    monkeypatch.setattr(scale, "proteins", few)
     options = scale.parser().parse_args(["devices", "--counts", "1,2", "--count", "12"])
     options.modes = "local"
     one, two = scale.devices(options)
     assert one["sum of scores"] == two["sum of scores"] and one["speed-up"] == 1
     assert len(scale.lpt(options)) == 3
-
-
-def _few(count):
-    made = problems.random_proteins("p", 20, count)
-    return as_sequences(list(made.texts), Scoring().alphabet)
 
 
 # The fuzz

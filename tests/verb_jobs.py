@@ -49,8 +49,9 @@ def words(verb: str, files: list[str], *more: str) -> list[str]:
     for parameter in parameters.values():
         if parameter.kind is Parameter.VAR_POSITIONAL:
             given += files
-        elif parameter.kind is Parameter.POSITIONAL_ONLY and _is_needed(parameter):
-            given.append(files[len(given) % 2])
+        elif parameter.kind is Parameter.POSITIONAL_ONLY:
+            if parameter.default is Parameter.empty:
+                given.append(files[len(given) % 2])
     given += NEEDED.get(verb, ())
     if "against" in parameters:
         given += ["--against", files[1]]
@@ -72,10 +73,6 @@ def reads(verb: str) -> bool:
 def has(verb: str, option: str) -> bool:
     """Whether a verb has an option, by the name of its parameter or field."""
     return option in _names(signature(verbs()[verb]).parameters.values())
-
-
-def _is_needed(parameter: Parameter) -> bool:
-    return parameter.default is Parameter.empty
 
 
 def _names(parameters: Any) -> Iterator[str]:

@@ -64,11 +64,6 @@ EXTRA = {
 }
 
 
-def names_of(verb):
-    """The options of a verb, without hyphens before them."""
-    return {name.lstrip("-") for name in options(verb)}
-
-
 def flag(verb, name):
     name = NAMES_OF_VERB.get(verb, {}).get(name) or NAMES.get(name, name)
     return name.replace("_", "-")
@@ -84,7 +79,7 @@ def test_the_command_line_has_the_options_of_the_function(verb):
     parameters = inspect.signature(function).parameters.values()
     named = {x.name for x in parameters if x.kind == x.KEYWORD_ONLY}
     wanted = {flag(verb, x) for x in named - HIDDEN - LACKS.get(verb, set())}
-    had = names_of(verb)
+    had = {name.lstrip("-") for name in options(verb)}
     assert wanted <= had, wanted - had
     assert not {*LACKS.get(verb, ())} & {x.replace("-", "_") for x in had}
     beside = {*OWN, *EXTRA.get(verb, "").split()}

@@ -18,7 +18,6 @@ from jaxalign.cli.main import main
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import encoded_database, fasta
 from jaxalign.model.alphabet import as_sequences, named_alphabet
-from jaxalign.model.scoring import Scoring
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 PROTEIN = named_alphabet("protein")
@@ -322,18 +321,3 @@ def test_equal_hashes_of_different_names_are_no_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(fasta, "hash", lambda _: 7, raising=False)
     path = write(tmp_path / "a.fa", [("a", "MKV"), ("b", "MK"), ("c", "M")])
     assert len(list(fasta.read_blocks(path, PROTEIN, "error", 10**9, 1))) == 3
-
-
-@pytest.mark.parametrize("text", ["", "\n", "MKV\n"])
-def test_a_file_that_is_no_fasta(tmp_path, text):
-    path = tmp_path / "a.fa"
-    path.write_text(text)
-    with pytest.raises(InputError):
-        list(fasta.read_blocks(path, PROTEIN))
-
-
-def test_a_truncated_gz_is_an_error(tmp_path):
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(PROTEINS.read_bytes())[:-200])
-    with pytest.raises(InputError, match="truncated"):
-        jaxalign.search(["MKV"], path, Scoring(), align_top=False)

@@ -11,7 +11,6 @@ import numpy as np
 import oracle
 import pytest
 
-from jaxalign.database.api import search
 from jaxalign.errors import UsageError
 from jaxalign.io import arrow, text_formats
 from jaxalign.io.formats import FORMATS, SUFFIXES, resolve_format, write
@@ -286,22 +285,6 @@ def test_maf(capsys):
     ]
     renamed = replace(table_of().queries, names=("a b", "q2", "q3"))
     says(refused(replace(table_of(), queries=renamed), "-", "maf"), "'a b'", "paf")
-
-
-def test_maf_of_the_minus_strand(capsys):
-    """Starts are counted from the beginning of the reverse complement."""
-    query, target = "GGGACGTTGCAACCA", "TTTGGTTGCAACGTAA"
-    hits = search([query], [target], Scoring("NUC", 10, 1), strand="minus")
-    text = text_of(capsys, hits, "maf")
-    turned = query.translate(str.maketrans("ACGT", "TGCA"))[::-1]
-    lines = [line.split() for line in text.splitlines() if line.startswith("s ")]
-    for (_, _, start, size, _, length, row), whole in zip(
-        lines, (target, turned), strict=True
-    ):
-        start, size = int(start), int(size)
-        assert whole[start : start + size] == row.replace("-", "")
-        assert int(length) == len(whole)
-    assert [line[4] for line in lines] == ["+", "-"]
 
 
 # ---- aligned fasta and pair

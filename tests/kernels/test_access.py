@@ -108,12 +108,6 @@ def test_all_words_of_two_letters(kind, tile):
                 ragged=True)  # fmt: skip
 
 
-def lengths_of_blocks(s, highest):
-    """Lengths of three blocks of targets: all sets of the longest of each."""
-    for longest in product(range(highest + 1), repeat=3):
-        yield np.repeat(longest, s.block)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("tile", [0, 8])
 @pytest.mark.parametrize("shared", [True, False])
@@ -121,7 +115,8 @@ def test_what_the_host_reserves_is_what_a_launch_takes(shared, tile):
     """``rows_of`` and ``records_of`` are the ends of the last block and item, for all
     lengths of three blocks up to four columns."""
     s = kp.Fill(4, 32, 2, True, True, shared, tile, plain=True)
-    for n in lengths_of_blocks(s, 4):
+    for longest in product(range(5), repeat=3):  # of each block
+        n = np.repeat(longest, s.block)
         if shared:
             ends = layout.letters(
                 jnp.zeros(1, jnp.uint8), jnp.zeros(len(n), jnp.int32),
@@ -133,8 +128,8 @@ def test_what_the_host_reserves_is_what_a_launch_takes(shared, tile):
         for m in product((0, 1, 128, 129), repeat=2):
             queries = np.repeat(m, s.tables) if shared else np.resize(m, len(n))
             together = s.tables if shared else s.block
-            longest = queries.reshape(-1, together).max(1)
-            strips = layout.strips_of(jnp.asarray(longest), s)
+            highest = queries.reshape(-1, together).max(1)
+            strips = layout.strips_of(jnp.asarray(highest), s)
             first, held = layout._records(
                 strips, jnp.asarray(n.reshape(-1, s.block)), s
             )

@@ -34,10 +34,6 @@ def chosen(mode, free, output="alignment"):
     return {"mode": mode, "free_ends": free, "output": output}
 
 
-def ends_of(mode, free):
-    return free or frozenset()
-
-
 # ----------------------------------------------------------------------------- results
 
 
@@ -86,7 +82,7 @@ def test_dp_table(mode, free, scoring):
     for m, n in [(13, 9), (1, 20), (0, 4), (4, 0), (0, 0)]:
         a, b = codes(rng, m, 5), codes(rng, n, 5)
         problem = (scoring.scores, scoring.open, scoring.extend)
-        want = oracle.tables(a, b, *problem, mode, ends_of(mode, free))
+        want = oracle.tables(a, b, *problem, mode, free or frozenset())
         options = {"mode": mode, "free_ends": free}
         found = jaxalign.dp_table(a, b, scoring, gaps=True, **options)
         h = jaxalign.dp_table(a, b, scoring, **options)

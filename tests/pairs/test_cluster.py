@@ -7,7 +7,7 @@ import pytest
 from cases import same_tables, some_texts
 
 import jaxalign
-from jaxalign import DeviceError, UsageError
+from jaxalign import DeviceError
 from jaxalign.cli.main import main
 from jaxalign.io import formats
 from jaxalign.model.table import join
@@ -27,11 +27,6 @@ def test_shares():
     assert share == devices.Share(1, 1, 6, 4)
     with pytest.raises(DeviceError, match="neither"):
         devices.share_of([node(0)])
-
-
-def test_devices_are_the_clusters_choice():
-    with pytest.raises(UsageError, match="leave out devices"):
-        jaxalign.align_all(["MK", "MR"], cluster="auto", devices=0)
 
 
 def tsv(table):

@@ -16,7 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import same_tables
-from gpu_windows_cases import Interpreted, _drive, interpreted, task_of
+from gpu_windows_cases import (
+    Interpreted,
+    _drive,
+    beyond_int16,
+    interpreted,
+    task_of,
+)
 
 import jaxalign
 import kernels_pallas as kernels
@@ -226,8 +232,7 @@ def test_a_result_crosses_without_memory_to_spare(name, monkeypatch):
 @pytest.mark.slow
 def test_int16_is_left_by_pairs_of_halved_launches_once(monkeypatch):
     """Matches of 1,000 over 40 letters leave it, and run again in int32, halved."""
-    scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)
-    texts = ["A" * 40, "A" * 34, "A" * 20, "C" * 33, "C" * 40, "ACGT" * 5]
+    scoring, texts = beyond_int16()
     options = {"mode": "local", "output": "score"}
     want = jaxalign.align_all(texts, scoring, implementation="sweep", **options)
     drive(monkeypatch)
@@ -242,8 +247,7 @@ def test_int16_is_left_by_pairs_of_halved_launches_once(monkeypatch):
 @pytest.mark.parametrize("output", ["score", "alignment"])
 def test_pairs_that_fit_no_launch_in_int32_are_swept(output, monkeypatch):
     """Some matches of 1,000 leave int16, and no launch of int32 is small enough."""
-    scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)
-    texts = ["A" * 40, "A" * 34, "A" * 20, "C" * 33, "C" * 40, "ACGT" * 5]
+    scoring, texts = beyond_int16()
     options = {"mode": "local", "output": output}
     want = jaxalign.align_all(texts, scoring, implementation="sweep", **options)
     drive(monkeypatch)

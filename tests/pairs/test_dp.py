@@ -127,11 +127,6 @@ def joined_bytes(pairs):
     return first << 24 | second << 16 | third << 8 | last
 
 
-def own_nibbles(words, m):
-    """Rows past m of the last word are nobody's: leave them out."""
-    return np.asarray(directions.unpack(jnp.asarray(words)))[:m]
-
-
 def packed(nibbles):
     """The words of nibbles (m, n), by numpy."""
     m, n = nibbles.shape
@@ -437,6 +432,7 @@ def test_boolean_matrices_are_what_they_say(mode, gap):
         np.testing.assert_array_equal(found[name], matrix, err_msg=name)
     bits = [found[name].astype(np.uint8) for name in want]
     nibbles = bits[0] << 3 | bits[1] << 2 | bits[2] << 1 | bits[3]
-    np.testing.assert_array_equal(own_nibbles(found["words"], len(a)), nibbles)
+    unpacked = np.asarray(directions.unpack(jnp.asarray(found["words"])))
+    np.testing.assert_array_equal(unpacked[: len(a)], nibbles)
     problem = (scoring.scores, scoring.open, scoring.extend, mode)
     same_words(found["words"], oracle.words(a, b, *problem), len(a))

@@ -238,10 +238,6 @@ def test_subsequences_are_counted_in_numpy_from_some_cells_on(named, monkeypatch
             jaxalign.align_all(TEXTS, **options)
 
 
-def _encoded(texts):
-    return jaxalign.align_all(texts, output="score").queries
-
-
 @pytest.mark.slow
 def test_where_there_is_no_bound_the_result_says_so():
     for options, words in (
@@ -290,7 +286,8 @@ def launched(monkeypatch):
 @pytest.mark.slow
 def test_launches_count_what_the_cpu_counts(monkeypatch):
     monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
-    task = make_task("all", *[_encoded(TEXTS)] * 2, jaxalign.Scoring())
+    queries = jaxalign.align_all(TEXTS, output="score").queries
+    task = make_task("all", queries, queries, jaxalign.Scoring())
     lengths = task.queries.lengths
     order = np.argsort(-lengths, kind="stable")
     short = order[lengths[order] <= plain_launches.PlainKernels.MAX_QUERY]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import codes, same_tables
 from draws import pairwise
-from gpu_windows_cases import Small, _drive, interpreted, task_of
+from gpu_windows_cases import Small, _drive, beyond_int16, interpreted, task_of
 
 import jaxalign
 import kernels_pallas as kernels
@@ -91,8 +91,7 @@ def test_a_result_too_large_for_the_device(monkeypatch):
 @interpreted
 def test_exactly_the_scores_beyond_int16_run_again(monkeypatch):
     """Matches of 1,000 over 40 letters; the rest of the pairs stay as they are."""
-    scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)
-    texts = ["A" * 40, "A" * 34, "A" * 20, "C" * 33, "C" * 40, "ACGT" * 5]
+    scoring, texts = beyond_int16()
     sets = as_sequences(texts, scoring.alphabet)
     task = Task("all", sets, sets, scoring, "local", frozenset(), "score",
                 budget=2**30)  # fmt: skip

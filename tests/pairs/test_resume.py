@@ -217,13 +217,6 @@ def test_each_part_is_in_one_shard(count):
     assert [{p.index for p in one} for one in shards] == list(map(set, plan.windows))
 
 
-@pytest.mark.parametrize("text", ["[]", "null", "[" * 10**5])
-def test_a_damaged_manifest(fasta, tmp_path, capsys, text):
-    (tmp_path / runs.DATASET_MANIFEST).write_text(text)
-    assert folder_of(fasta, tmp_path, "--resume") == INPUT
-    assert runs.DATASET_MANIFEST in capsys.readouterr().err
-
-
 def test_filters_and_an_empty_set(tmp_path, fasta, want, capsys):
     out = tmp_path / "kept"
     assert folder_of(fasta, out, "--min-score", "20", "--json") == DONE

@@ -136,6 +136,14 @@ def test_scores_posteriors_entropies_and_payers(form):
                 )
 
 
+def check_frequencies(drawn, rows, p):
+    """Samples are of these rows, within 5 standard deviations of ``p``."""
+    numbers = {tuple(row): k for k, row in enumerate(rows.tolist())}
+    counts = np.bincount([numbers[tuple(x)] for x in drawn.tolist()], minlength=len(p))
+    wide = 5 * np.sqrt(p * (1 - p) / 2000) + 1e-3
+    assert (abs(counts / 2000 - p) <= np.where(p > 0, wide, 0)).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_log_probabilities_and_samples(form):
@@ -154,10 +162,7 @@ def test_log_probabilities_and_samples(form):
         want = np.where(legal, (every.totals[some] - score) / one.temperature, -np.inf)
         np.testing.assert_allclose(found, want, atol=2 * ATOL, err_msg=str(case))
     drawn = jaxalign.sample_alignments(jax.random.key(1), 2000, one.s, **options)
-    numbers = {tuple(row): k for k, row in enumerate(rows.tolist())}
-    counts = np.bincount([numbers[tuple(x)] for x in drawn.tolist()], minlength=len(p))
-    wide = 5 * np.sqrt(p * (1 - p) / 2000) + 1e-3
-    assert (abs(counts / 2000 - p) <= wide).all()
+    check_frequencies(drawn, rows, p)
 
 
 @pytest.mark.slow
@@ -306,10 +311,7 @@ def test_samples_and_best_alignments_in_a_band(mode):
     p = np.exp(every.totals / t - log_sum(every.totals / t))
     options = {**one.gaps, **rules, "temperature": one.temperature}
     drawn = jaxalign.sample_alignments(jax.random.key(2), 2000, one.s, **options)
-    numbers = {tuple(row): k for k, row in enumerate(rows.tolist())}
-    counts = np.bincount([numbers[tuple(x)] for x in drawn.tolist()], minlength=len(p))
-    wide = 5 * np.sqrt(p * (1 - p) / 2000) + 1e-3
-    assert (abs(counts / 2000 - p) <= np.where(p > 0, wide, 0)).all()
+    check_frequencies(drawn, rows, p)
 
 
 FUNCTIONS = [

@@ -157,16 +157,12 @@ def test_without_adjacent_gaps_the_limit_is_biotites(mode):
     assert differ or mode != "global"
 
 
-def batch_of_three():
-    s = scores_of(4, 3, 6, 8)
-    return s, (np.array([6, 4, 1], np.int32), np.array([8, 5, 8], np.int32))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["global", "local"])
 def test_padding_and_batches(mode):
     """A padded batch equals its trimmed members; padding of NaN changes nothing."""
-    s, lengths = batch_of_three()
+    s = scores_of(4, 3, 6, 8)
+    lengths = np.array([6, 4, 1], np.int32), np.array([8, 5, 8], np.int32)
     options = {**COSTS, "mode": mode, "temperature": np.array([0.5, 1, 2], np.float32)}
     for k, (m, n) in enumerate(zip(*lengths, strict=True)):
         s[k, m:], s[k, :, n:] = np.nan, np.nan

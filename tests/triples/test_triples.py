@@ -26,11 +26,6 @@ CASES = list(product(MODELS, MODES))
 SLOW = pytest.mark.slow
 
 
-def all_but_first_slow(cases):
-    first, *others = cases
-    return [first, *(pytest.param(*case, marks=SLOW) for case in others)]
-
-
 def cheap(model):
     equal = {"gap_extend": 2} if model == "linear" else {"gap_extend": 1}
     return Scoring(match=3, mismatch=-2, gap_open=2, alphabet="dna", **equal)
@@ -76,7 +71,8 @@ FEW_RESIDUES = (9, 12, 7), (0, 5, 9), (0, 0, 0), (1, 1, 1), (2, 0, 0)
 
 
 @pytest.mark.parametrize(
-    "traceback, schedule, model, mode, seed", all_but_first_slow(WAYS)
+    "traceback, schedule, model, mode, seed",
+    [WAYS[0], *(pytest.param(*way, marks=SLOW) for way in WAYS[1:])],
 )
 def test_paths_are_those_of_the_oracle(traceback, schedule, model, mode, seed):
     """The score is the oracle's; stored paths are one, whatever the schedule."""
