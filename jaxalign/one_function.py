@@ -55,9 +55,9 @@ def _traced(function: Callable, flat: list, tree: Any):
     used |= {id(v) for v in jaxpr.outvars}
     is_used = [id(v) in used for v in jaxpr.invars]
 
-    def narrow(*some: Any):
-        rest = iter(some)
-        args = [next(rest) if k else None for k in is_used]
+    def narrow(*arrays: Any):
+        remaining = iter(arrays)
+        args = [next(remaining) if k else None for k in is_used]
         return jax.tree.unflatten(out, jaxpr_as_fun(closed)(*args))
 
     return jax.jit(narrow), is_used

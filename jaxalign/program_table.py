@@ -76,22 +76,22 @@ def jobs(
     yield from _hits(proteins(np.array(QUERIES)), kernels)
     yield from _likely(kernels)
     for count, longest in sets:
-        some = proteins(usual_lengths(count, longest))
+        sequences = proteins(usual_lengths(count, longest))
         for mode in ("global", "local"):
             options = PairOptions(mode=mode, output="score")
-            every = make_task("all", some, some, Scoring(), options)
+            every = make_task("all", sequences, sequences, Scoring(), options)
             name = f"all pairs of {count:,} of up to {longest:,}, {mode} scores"
             yield name, partial(dispatch.outline_of_task, every, kernels)
             if count == SET:
                 yield f"{name}, by parts", partial(by_parts, every, kernels)
-        yield from linked(some, kernels)
+        yield from linked(sequences, kernels)
 
 
 def by_parts(task: Task, kernels: Any, seed: int = SEED) -> None:
-    """The programs of a large file or a folder, whose input is in no order."""
+    """Outline the programs of a job in parts, with input in random order."""
     order = np.random.default_rng(seed).permutation(task.shape[0])
-    some = task.queries.take(order)
-    task = replace(task, queries=some, targets=some)
+    shuffled = task.queries.take(order)
+    task = replace(task, queries=shuffled, targets=shuffled)
     parts = part_stream.cut_of(task, part_stream.PART_ROWS)
     for part in part_stream.tasks_of(task, parts):
         dispatch.outline_of_task(part, kernels)
@@ -100,17 +100,19 @@ def by_parts(task: Task, kernels: Any, seed: int = SEED) -> None:
 def _searches(
     kernels: Any, names: Collection[str] | None
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The programs of searches of blocks of all sizes: by the shape of strips that fits
-    their queries, by each shape of few queries with any number of strips, and by those
-    of many."""
+    """Yield jobs for searches of blocks of all sizes: with the strip shape that fits
+    the queries, each shape for few queries with any number of strips, and those for
+    many queries."""
     local, nothing = PairOptions(mode="local", output="score"), np.zeros(0, np.int64)
     for count in BLOCKS:
         block = proteins(usual_lengths(count))
-        for name, lengths, own in _query_sets(kernels):
+        for name, lengths, shaped_kernels in _query_sets(kernels):
             if names is None or name in names:
                 queries = proteins(np.array(lengths))
                 task = make_task("cross", queries, proteins(nothing), Scoring(), local)
-                job = partial(scan.outlined, replace(task, top=TOP), block, own)
+                job = partial(
+                    scan.outlined, replace(task, top=TOP), block, shaped_kernels
+                )
                 yield f"search of {count:,}, {name}", job
 
 
@@ -131,7 +133,7 @@ def _query_sets(kernels: Any) -> Iterator[tuple[str, Sequence[int] | np.ndarray,
 
 
 class _OneShape:
-    """Kernels that have one shape for all few queries."""
+    """Kernels restricted to one shape for few queries."""
 
     def __init__(self, kernels: Any, shape: Any):
         self._kernels, self._shape = kernels, shape
@@ -144,56 +146,57 @@ class _OneShape:
 
 
 def _hits(queries: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The programs of alignments of hits: of all, and of targets that are not long."""
-    some, hits = proteins(usual_lengths(SET)), np.arange(HITS)
+    """Yield jobs that align hits: of all targets, and of targets of usual lengths."""
+    targets, hits = proteins(usual_lengths(SET)), np.arange(HITS)
     paths = PairOptions(mode="local", output="alignment")
     for name, first in (("", 0), (" of usual lengths", SET // 4)):
-        sides = queries.take(hits % len(queries)), some.take(first + hits)
+        sides = queries.take(hits % len(queries)), targets.take(first + hits)
         if first:
-            sides = some.take(first + HITS + hits), sides[1]
+            sides = targets.take(first + HITS + hits), sides[1]
         aligned = make_task("zip", *sides, Scoring(), paths)
         job = partial(dispatch.outline_of_task, aligned, kernels)
         yield f"hits of a search{name}", job
 
 
 def _likely(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The programs of likely pairs of three parts, by the measures that an audit is not
-    of."""
-    some = proteins(usual_lengths(3 * HITS))
+    """Yield jobs for likely pairs of three parts, by measures that no audit uses."""
+    sequences = proteins(usual_lengths(3 * HITS))
     options = replace(LINKED, identity="shorter", min_identity=0.0)
     for mode in ("global", "local"):
         by_mode = replace(options, mode=mode)
-        task = make_task("zip", some, some, Scoring(), by_mode)
+        task = make_task("zip", sequences, sequences, Scoring(), by_mode)
         yield f"likely pairs, {mode}", partial(dispatch.outline_of_task, task, kernels)
 
 
-def linked(some: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The programs of linked pairs: proofs, and the pairs that these leave."""
-    task = make_task("all", some, some, Scoring(), LINKED)
-    size = f"{len(some):,} of up to {some.lengths.max():,}"
-    task = replace(task, whole_codes=(WholeCodes(some.codes),))
+def linked(
+    sequences: Sequences, kernels: Any
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield jobs for linked pairs: the proofs, and the pairs that remain."""
+    task = make_task("all", sequences, sequences, Scoring(), LINKED)
+    size = f"{len(sequences):,} of up to {sequences.lengths.max():,}"
+    task = replace(task, whole_codes=(WholeCodes(sequences.codes),))
     launches = lcs_launches.LcsLaunches(task, kernels)
     name = f"common subsequences of {size}"
     yield name, partial(lcs_launches.outlined, launches)
     for count in LEFT:
-        for first in (0, len(some) // 4, len(some)):
-            left = _left(task, first, count)
-            longest = f"{left.job.query_lengths.max():,}"
+        for first in (0, len(sequences) // 4, len(sequences)):
+            remaining = _neighbours(task, first, count)
+            longest = f"{remaining.job.query_lengths.max():,}"
             name = f"{count:,} pairs left of {size}, those of up to {longest}"
-            yield name, partial(dispatch.outline_of_task, left, kernels)
-    first, second = (some.take(np.arange(HITS) + k) for k in (0, 1))
+            yield name, partial(dispatch.outline_of_task, remaining, kernels)
+    first, second = (sequences.take(np.arange(HITS) + k) for k in (0, 1))
     likely = make_task(
         "zip", first, second, Scoring(), replace(LINKED, min_identity=0.0)
     )
     yield f"likely pairs of {size}", partial(dispatch.outline_of_task, likely, kernels)
 
 
-def _left(task: Task, first: int, count: int) -> Task:
-    """The task of pairs of neighbours by length, from a first one on or the last."""
-    most = min(count, task.shape[0] // 4)
-    first = min(first, task.shape[0] - 2 * most)
-    turn, i = np.divmod(np.arange(count), most)
-    return zipped(task, first + i, first + i + 1 + turn % most)
+def _neighbours(task: Task, first: int, count: int) -> Task:
+    """Select ``count`` pairs of neighbours by length from ``first`` on."""
+    block = min(count, task.shape[0] // 4)
+    first = min(first, task.shape[0] - 2 * block)
+    turn, i = np.divmod(np.arange(count), block)
+    return zipped(task, first + i, first + i + 1 + turn % block)
 
 
 def calls_of(

@@ -50,26 +50,26 @@ class Findings:
     different: list[str] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
 
-    def add(self, number: int, pairs: int, columns: str, tell: Callable[[str], None]):
-        """Count a job; ``tell`` takes a line if it has columns that differ."""
+    def add(self, number: int, pairs: int, columns: str, log: Callable[[str], None]):
+        """Count a job; ``log`` takes a line if it has columns that differ."""
         with self.lock:
             self.jobs += 1
             self.pairs += pairs
             if columns:
                 self.different.append(f"job {number}: {columns}")
-                tell(self.different[-1])
+                log(self.different[-1])
 
 
 def random_sequences(dice: np.random.Generator, scoring: Scoring) -> Sequences:
-    """Relatives and strangers of 1 to ``LONGEST`` letters, the same lengths in every
-    job: sizes of arrays, and so programs, are few."""
-    some = np.random.default_rng(COUNT).integers(1, LONGEST, COUNT - 4)
-    lengths = [1, 2, LONGEST, LONGEST - 1, *some]
+    """Related and unrelated sequences of 1 to ``LONGEST`` letters; all jobs have the
+    same lengths, so that few programs are compiled."""
+    random_lengths = np.random.default_rng(COUNT).integers(1, LONGEST, COUNT - 4)
+    lengths = [1, 2, LONGEST, LONGEST - 1, *random_lengths]
     parts = [dice.integers(0, LETTERS, n).astype(np.uint8) for n in lengths]
     for k in range(3, COUNT, 2):
-        near = dice.random(len(parts[k])) < (0.95 if k == 3 else 0.8)
-        other = np.resize(parts[k - 1], len(parts[k]))
-        parts[k] = np.where(near, other, parts[k])
+        conserved = dice.random(len(parts[k])) < (0.95 if k == 3 else 0.8)
+        parent = np.resize(parts[k - 1], len(parts[k]))
+        parts[k] = np.where(conserved, parent, parts[k])
     return from_parts([f"s{k}" for k in range(COUNT)], parts, scoring.alphabet)
 
 
@@ -89,7 +89,7 @@ def random_job(number: int) -> tuple[Sequences, Scoring, dict]:
 
 
 def difference(number: int) -> tuple[int, str]:
-    """Pairs of a job, and the names of the columns in which the two ways differ."""
+    """Run a job both ways; return its pairs and the names of differing columns."""
     sequences, scoring, options = random_job(number)
     tables = [
         api.align_all(sequences, scoring, implementation=name, **options)
@@ -98,32 +98,34 @@ def difference(number: int) -> tuple[int, str]:
     return len(tables[0]), ", ".join(different_columns(*tables))
 
 
-def different_columns(one: Table, other: Table) -> list[str]:
-    """Names of the columns that two tables do not share; paths are ``operations``."""
-    names = {*one.columns, *other.columns}
+def different_columns(table: Table, reference: Table) -> list[str]:
+    """Names of columns that differ between two tables; paths are ``operations``."""
+    names = {*table.columns, *reference.columns}
     named = [
         name
         for name in sorted(names)
-        if not np.array_equal(one.columns.get(name, ()), other.columns.get(name, ()))
+        if not np.array_equal(
+            table.columns.get(name, ()), reference.columns.get(name, ())
+        )
     ]
-    a, b = one.operations, other.operations
+    a, b = table.operations, reference.operations
     same = a is b or (a is not None and b is not None and np.array_equal(a, b))
     return named if same else [*named, "operations"]
 
 
-def compare(seconds: float, tell: Callable[[str], None]) -> Findings:
+def compare(seconds: float, log: Callable[[str], None]) -> Findings:
     """Run random jobs for so many seconds, and at least one.
 
     Parameters
     ----------
     seconds : from the start of the first job to that of the last one
-    tell : takes a line for each job that differs
+    log : takes a line for each job that differs
     """
-    findings, begin, numbers = Findings(), time.monotonic(), count()
+    findings, start, numbers = Findings(), time.monotonic(), count()
 
     def work(_: int) -> None:
-        while (number := next(numbers)) == 0 or time.monotonic() - begin < seconds:
-            findings.add(number, *difference(number), tell)
+        while (number := next(numbers)) == 0 or time.monotonic() - start < seconds:
+            findings.add(number, *difference(number), log)
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(work, range(THREADS)))
@@ -137,13 +139,13 @@ def speed(count: int = SPEED_COUNT) -> float:
     names = [f"s{k}" for k in range(count)]
     sequences = from_parts(names, parts, Scoring().alphabet)
     for _ in range(2):
-        begin = time.monotonic()
+        start = time.monotonic()
         api.align_all(sequences, mode="local", output="score", implementation="pallas")
-        seconds = time.monotonic() - begin
+        seconds = time.monotonic() - start
     return count * (count - 1) / 2 * LONGEST**2 / seconds / 1e9
 
 
-def selftest(seconds: float, tell: Callable[[str], None]) -> tuple[str, bool]:
+def selftest(seconds: float, log: Callable[[str], None]) -> tuple[str, bool]:
     """The line to send, and whether all results were equal.
 
     Raises
@@ -156,7 +158,7 @@ def selftest(seconds: float, tell: Callable[[str], None]) -> tuple[str, bool]:
         use = api.gpu_use()
         hint = f"\nhint: {use['hint']}" if "hint" in use else ""
         raise DeviceError(f"selftest: no GPU kernels run here: {use['why']}{hint}")
-    findings = compare(seconds, tell)
+    findings = compare(seconds, log)
     return report(findings, speed(), why), not findings.different
 
 

@@ -50,15 +50,15 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
         needed = [x.name for x in shown.parameters.values() if _is_needed(x)]
 
         @wraps(function)
-        def checked(*arguments: Any, **given: Any) -> Any:
-            for option in given:
+        def checked(*arguments: Any, **keywords: Any) -> Any:
+            for option in keywords:
                 if option not in shown.parameters:
-                    raise UsageError(_refusal(name, option, given, shown.parameters))
-            if missing := [option for option in needed if option not in given]:
+                    raise UsageError(_refusal(name, option, keywords, shown.parameters))
+            if missing := [option for option in needed if option not in keywords]:
                 raise TypeError(f"{name} needs {' and '.join(missing)}")
             try:
                 with nullcontext() if named else _at_once():
-                    return function(*arguments, **given)
+                    return function(*arguments, **keywords)
             except UsageError as error:
                 if named and not str(error).startswith(f"{name}: "):
                     error.args = (f"{name}: {error}",)
@@ -71,7 +71,7 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
 
 
 def _at_once() -> AbstractContextManager[Any]:
-    """A context in which JAX computes, where it traces now."""
+    """Return a context in which JAX computes eagerly while it traces."""
     jax: Any = sys.modules.get("jax")
     if hasattr(jax, "sharding"):  # imported, and whole
         try:
@@ -84,18 +84,20 @@ def _at_once() -> AbstractContextManager[Any]:
 def full_signature(function: Callable[..., Any], options: type) -> Signature:
     """The signature with an option in the place of each key of ``**options``."""
     shown = signature(function)
-    known = [x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD]
+    parameters = [
+        x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD
+    ]
     (keywords,) = get_args(get_type_hints(function).get("options")) or (None,)
     defaults = {field.name: _default(field) for field in fields(options)}
     # The module of all records knows ``ScoringLike`` while types are checked alone.
     types = get_type_hints(options, None, {"ScoringLike": ScoringLike})
     names = () if keywords is None else keywords.__annotations__
-    known += [
+    parameters += [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
         for name, default in defaults.items()
         if name in names
     ]
-    return shown.replace(parameters=known)
+    return shown.replace(parameters=parameters)
 
 
 def _is_needed(parameter: Parameter) -> bool:
@@ -108,17 +110,20 @@ def _default(field: Any) -> Any:
 
 
 def _refusal(
-    name: str, option: str, given: Mapping[str, Any], known: Mapping[str, Parameter]
+    name: str,
+    option: str,
+    keywords: Mapping[str, Any],
+    parameters: Mapping[str, Parameter],
 ) -> str:
-    """Why an option is refused, and which one may be meant."""
+    """Explain why an option is refused, and suggest the nearest one."""
     text = f"{name} has no option {option!r}"
     if option in SCORES:
-        scores = [x for x in given if x in SCORES and x not in known]
-        values = ", ".join(f"{x}={given[x]!r}" for x in scores)
+        scores = [x for x in keywords if x in SCORES and x not in parameters]
+        values = ", ".join(f"{x}={keywords[x]!r}" for x in scores)
         pair = {"match", "mismatch"} - {*scores}
         values += f", {pair.pop()}=…" if len(pair) == 1 else ""
         return f"{text}: it belongs to the scoring, scoring=Scoring({values})"
-    if near := get_close_matches(option, known, 1):
-        return f"{text}: did you mean {near[0]!r}?"
-    names = [x.name for x in known.values() if x.kind == Parameter.KEYWORD_ONLY]
+    if matches := get_close_matches(option, parameters, 1):
+        return f"{text}: did you mean {matches[0]!r}?"
+    names = [x.name for x in parameters.values() if x.kind == Parameter.KEYWORD_ONLY]
     return f"{text}; it has {', '.join(names)}"

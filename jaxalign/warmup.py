@@ -41,7 +41,7 @@ SEED = 2011
 
 
 def proteins(count: int) -> Sequences:
-    """Random sequences of proteins' lengths, the same whenever it is called."""
+    """Random sequences with lengths of proteins, the same at every call."""
     dice = np.random.default_rng(SEED)
     lengths = np.exp(dice.normal(LOG_MEAN, LOG_SPREAD, count)).astype(int)
     lengths = np.minimum(np.maximum(lengths, 20), LONGEST)
@@ -56,19 +56,19 @@ def usual_jobs(implementation: api.Implementation):
     implementation : of ``pairs.api``; without a name, small jobs would compile nothing
     """
     gpu = implementation == "pallas"
-    few, many = proteins(540 if gpu else 150), proteins(1000)
+    small_set, large_set = proteins(540 if gpu else 150), proteins(1000)
     named = {"implementation": implementation}
     for mode in MODES:
         for output in OUTPUTS:
             options = {"mode": mode, "output": output, **named}
             yield (
                 f"all pairs, {mode}, {output}",
-                lambda options=options: api.align_all(few, **options),
+                lambda options=options: api.align_all(small_set, **options),
             )
         options = {"mode": mode, "output": "alignment", **named}
         yield (
             f"zipped pairs, {mode}, alignment",
-            lambda options=options: api.align_pairs(many, many, **options),
+            lambda options=options: api.align_pairs(large_set, large_set, **options),
         )
     yield (
         "search, local",
@@ -82,13 +82,13 @@ def usual_jobs(implementation: api.Implementation):
     )
 
 
-def warm_up(device: str = "auto", tell: Callable[[str], None] = print) -> None:
+def warm_up(device: str = "auto", log: Callable[[str], None] = print) -> None:
     """Compile what usual jobs need on a device, and keep it in the user's folder.
 
     Parameters
     ----------
     device : {"auto", "cpu", "gpu"}
-    tell : callable
+    log : callable
         Takes a line for every job.
 
     Raises
@@ -104,11 +104,11 @@ def warm_up(device: str = "auto", tell: Callable[[str], None] = print) -> None:
         compiled, there = (
             COUNTS.calls[what] - before.get(what, 0) for what in ("compile", "load")
         )
-        tell(f"{name}: {compiled} programs compiled, {there} loaded")
+        log(f"{name}: {compiled} programs compiled, {there} loaded")
 
 
 def make_pack(
-    targets: str, folder: str, tell: Callable[[str], None] = print
+    targets: str, folder: str, log: Callable[[str], None] = print
 ) -> dict[str, int]:
     """Compile the programs of usual jobs for GPUs that need not be there, into a pack
     for ``JAXALIGN_PROGRAMS``. JAX's plugin for CUDA is needed, no GPU and no driver.
@@ -117,7 +117,7 @@ def make_pack(
     ----------
     targets : names of GPUs, such as "h100,b200"
     folder : of the pack; one that is there is replaced
-    tell : callable
+    log : callable
         Takes a line for every job.
 
     Returns
@@ -157,11 +157,11 @@ def make_pack(
         )
         with kernels.made_for(target):
             for name, calls in calls_of(kernels).items():
-                new = {programs.key_of_call(x, architecture): x for x in calls}
-                some = [call for key, call in new.items() if key not in seen]
-                seen |= set(new)
-                sizes += in_threads(make, some, default_threads())
-                tell(f"{architecture}, {name}: {len(some)} programs")
+                by_key = {programs.key_of_call(x, architecture): x for x in calls}
+                unseen = [call for key, call in by_key.items() if key not in seen]
+                seen |= set(by_key)
+                sizes += in_threads(make, unseen, default_threads())
+                log(f"{architecture}, {name}: {len(unseen)} programs")
     architectures = [f"sm_{x.replace('.', '')}" for x in capabilities]
     program_folder.finish_pack(path, architectures)
     return {"programs": len(sizes), "bytes": sum(sizes)}

@@ -50,23 +50,23 @@ def writing(
     identity: str,
     about: dict[str, str] | None = None,
 ) -> Iterator[Callable[[Table], None]]:
-    """A function that writes the tables of one result, one below the other, into one
-    file of ``parquet``; the first of them has types and metadata of all."""
+    """Yield a function that appends tables of one result to one Parquet file; the first
+    table sets types and metadata."""
     modules = pyarrow()
     with ThreadPoolExecutor(AHEAD) as pool, ExitStack() as stack:
         file: Any = None
 
         def write(table: Table) -> None:
             nonlocal file
-            chosen = _chosen(table, columns, identity)
+            selection = _chosen(table, columns, identity)
             if file is None:
-                opened = _opened(modules, path, table, chosen, about)
+                opened = _opened(modules, path, table, selection, about)
                 file = stack.enter_context(opened)
             names = _names_of(modules[0], table)
             size = ROW_GROUP if table.operations is None else ROW_GROUP_OF_PATHS
             waiting: deque = deque()
             for rows in chunks(table, size):
-                waiting.append(pool.submit(_batch, modules[0], rows, chosen, names))
+                waiting.append(pool.submit(_batch, modules[0], rows, selection, names))
                 if len(waiting) > AHEAD:
                     file.write_table(waiting.popleft().result())
             for batch in waiting:
@@ -88,14 +88,14 @@ def _opened(
     modules: tuple[Any, Any],
     path: str,
     table: Table,
-    chosen: Sequence[Column],
+    selection: Sequence[Column],
     about: dict[str, str] | None,
 ) -> Any:
-    """A file for tables like one."""
+    """Open a Parquet writer with the schema of a table."""
     pa, pq = modules
     # The batch of no rows gives the types, also when the table itself is empty.
     empty = part(table, 0, 0)
-    schema = _batch(pa, empty, chosen, _names_of(pa, empty)).schema
+    schema = _batch(pa, empty, selection, _names_of(pa, empty)).schema
     ran = {"jaxalign.implementation": table.implementation}
     schema = schema.with_metadata(_metadata(table) | (ran if about is None else about))
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
@@ -107,14 +107,14 @@ def _opened(
 
 
 def _batch(
-    pa: Any, rows: Table, chosen: Sequence[Column], names: dict[str, Any]
+    pa: Any, rows: Table, selection: Sequence[Column], names: dict[str, Any]
 ) -> Any:
-    arrays = [_array(pa, rows, column, names) for column in chosen]
-    return pa.Table.from_arrays(arrays, [column.name for column in chosen])
+    arrays = [_array(pa, rows, column, names) for column in selection]
+    return pa.Table.from_arrays(arrays, [column.name for column in selection])
 
 
 def _names_of(pa: Any, table: Table) -> dict[str, tuple[int, Any]]:
-    """Of either side (first, names from there on): a part of a job needs few names."""
+    """Per side (first index, names from it on): a part of a job uses few names."""
     sides = {"query": table.queries.names, "target": table.targets.names}
     parts = {}
     for side, names in sides.items():
@@ -124,7 +124,7 @@ def _names_of(pa: Any, table: Table) -> dict[str, tuple[int, Any]]:
 
 
 def _range(used: np.ndarray) -> tuple[int, int]:
-    """The least index that occurs, and one more than the greatest."""
+    """Smallest index that occurs, and largest plus 1."""
     return (int(used.min()), int(used.max()) + 1) if len(used) else (0, 0)
 
 
@@ -132,9 +132,9 @@ def _array(pa: Any, rows: Table, column: Column, names: dict[str, Any]) -> Any:
     if column.names:
         indices = rows[column.names]
         first, stop = _range(indices)
-        before, known = names[column.names]
+        before, texts = names[column.names]
         # A row group holds its dictionary, which is of its own names alone.
-        dictionary = known.slice(first - before, stop - first)
+        dictionary = texts.slice(first - before, stop - first)
         indices = indices.astype("int32", copy=False) - np.int32(first)
         return pa.DictionaryArray.from_arrays(_numbers(pa, indices), dictionary)
     if column.name == "cigar":
@@ -188,7 +188,7 @@ def write_columns(path: str, columns: dict[str, np.ndarray]) -> None:
 
 
 def read_rows(path: str) -> list[list[str]]:
-    """The rows of a Parquet file as texts, a heading first; what is null is empty.
+    """Read a Parquet file as rows of text, a heading first; null becomes empty.
 
     Raises
     ------

@@ -40,7 +40,7 @@ class Column:
 def resolve(
     table: Table, columns: Sequence[str] | None, identity: str
 ) -> tuple[Column, ...]:
-    """The columns of some names, or all that the table holds by default.
+    """Look up output columns by name; default: all that the table holds.
 
     Names are the table's own, or those of BLAST and MMseqs2. ``identity`` is the
     definition behind the default columns and ``fident``.
@@ -59,14 +59,14 @@ def resolve(
 
 def default(table: Table, identity: str) -> tuple[str, ...]:
     """Name the columns written when none are asked for."""
-    known = tuple(name for name in STATISTICS if name in table.columns)
+    optional = tuple(name for name in STATISTICS if name in table.columns)
     if "strand" in table.columns:
-        known += ("sstrand",)
+        optional += ("sstrand",)
     if "columns" in table.columns:
-        return (*BASE, *known, f"identity_{identity}", *COUNTS, *SPANS, *LENGTHS)
+        return (*BASE, *optional, f"identity_{identity}", *COUNTS, *SPANS, *LENGTHS)
     if "max_identities" in table.columns:
         return (*BASE, f"identity_{identity}", "max_identities", *LENGTHS)
-    return (*BASE, *known)
+    return (*BASE, *optional)
 
 
 def require(table: Table, output: str, what: str) -> None:
@@ -155,7 +155,7 @@ def known(table: Table) -> tuple[str, ...]:
 
 
 def texts(columns: Sequence[Column], table: Table) -> list[Sequence[Any]]:
-    """The values of columns, names as text files hold them."""
+    """List the values of columns, with names escaped as in text files."""
     lists: list[Sequence[Any]] = []
     for column in columns:
         values: Any = column.values(table)

@@ -75,8 +75,8 @@ def blocks(
     residues: int = BLOCK_RESIDUES,
     records: int = BLOCK_RECORDS,
 ) -> Iterator[CorpusBlock]:
-    """The records of a corpus, in order; a block ends with the record that reaches
-    either number, or with its file.
+    """Yield a corpus in blocks, in order; a block ends with the record that reaches
+    ``residues`` or ``records``, or with its file.
 
     Raises
     ------
@@ -84,13 +84,13 @@ def blocks(
         As ``fasta.read`` and ``encoded_database.mapped``; or a name comes again in
         another file.
     """
-    first, known = 0, NameHashes()
+    first, hashes = 0, NameHashes()
     for path in files:
         for sequences, substituted in _of_file(
             path, alphabet, unknown, residues, records
         ):
             if len(files) > 1:
-                _refuse_repeated(path, sequences, known)
+                _refuse_repeated(path, sequences, hashes)
             yield CorpusBlock(sequences, first, substituted)
             first += len(sequences)
 
@@ -103,11 +103,12 @@ def _of_file(path: str, alphabet: Alphabet, unknown: str, residues: int, records
         yield from fasta.read_blocks(path, alphabet, unknown, residues, records)
 
 
-def _refuse_repeated(path: str, block: Sequences, known: NameHashes) -> None:
-    """Two names of one hash are taken for one: of 10^8 names there are 1 in 3,000."""
-    again = known.add(list(block.names))
-    if len(again):
-        name = block.names[int(again[0])]
+def _refuse_repeated(path: str, block: Sequences, hashes: NameHashes) -> None:
+    """Refuse a repeated name. Equal hashes count as equal names: of 10^8 names the
+    chance of a collision is 1 in 3,000."""
+    repeats = hashes.add(list(block.names))
+    if len(repeats):
+        name = block.names[int(repeats[0])]
         raise InputError(
             f"{label(path)}: the name {name!r} comes again, in this file or in one "
             "before it; names, the first word of each header, must differ"
@@ -117,7 +118,7 @@ def _refuse_repeated(path: str, block: Sequences, known: NameHashes) -> None:
 WIDTH = 60
 
 
-def pieces(path: str, sequences: Sequences, wanted: np.ndarray) -> Iterator[str]:
+def pieces(path: str, sequences: Sequences, selected: np.ndarray) -> Iterator[str]:
     """Yield the text of some records, in their order.
 
     Parameters
@@ -126,19 +127,19 @@ def pieces(path: str, sequences: Sequences, wanted: np.ndarray) -> Iterator[str]
         Where the sequences were read. What can be read only once, and an index, is
         written from the sequences instead: names and letters.
     sequences : Sequences
-    wanted : bool (n,)
+    selected : bool (n,)
     """
     if os.path.isfile(path) and not is_database(path):
-        yield from _copied(path, wanted.tolist())
+        yield from _copied(path, selected.tolist())
         return
-    for number in np.flatnonzero(wanted).tolist():
+    for number in np.flatnonzero(selected).tolist():
         text = sequences.text(number)
         yield f">{sequences.names[number]}\n"
         yield from (f"{text[k : k + WIDTH]}\n" for k in range(0, len(text), WIDTH))
 
 
 def corpus_pieces(
-    files: Iterable[str], alphabet: Alphabet, wanted: np.ndarray
+    files: Iterable[str], alphabet: Alphabet, selected: np.ndarray
 ) -> Iterator[str]:
     """Yield the text of some records of a corpus, in their order.
 
@@ -146,7 +147,7 @@ def corpus_pieces(
     ----------
     files : paths of FASTA and of indices, one after the other
     alphabet : of the indices
-    wanted : bool (n,)
+    selected : bool (n,)
         None of those beyond.
     """
     first = 0
@@ -154,19 +155,19 @@ def corpus_pieces(
         if is_database(path):
             sequences = mapped(path, alphabet)
             last = first + len(sequences)
-            yield from pieces(path, sequences, wanted[first:last])
+            yield from pieces(path, sequences, selected[first:last])
             first = last
         else:
-            first += yield from _copied(path, wanted[first:].tolist())
+            first += yield from _copied(path, selected[first:].tolist())
 
 
-def _copied(path: str, wanted: list[bool]) -> Generator[str, None, int]:
+def _copied(path: str, selected: list[bool]) -> Generator[str, None, int]:
     """Yield the text of some records of a file; returns how many it has."""
     number = -1
     with open_text(path) as handle:
         for line in map(str.strip, handle):
             number += line.startswith(">")
-            if line and 0 <= number < len(wanted) and wanted[number]:
+            if line and 0 <= number < len(selected) and selected[number]:
                 yield f"{line}\n"
     return number + 1
 

@@ -108,14 +108,14 @@ class KnownNames:
     path: str | None = None
 
     def resolve(self, text: str) -> str:
-        """The name that a text means; the text itself where it means none."""
+        """Return the sequence name for a whole heading, or the text unchanged."""
         if text in self.names or len(text.split()) < 2:
             return text
         return self._whole.get(" ".join(text.split()), text)
 
     @cached_property
     def _whole(self) -> dict[str, str]:
-        """Names by whole headings, of which none comes twice."""
+        """Map each heading that occurs once to its first word."""
         if self.path is None:
             return {}
         whole: dict[str, str] = {}
@@ -134,7 +134,7 @@ def read_names(
     columns: tuple[str, ...] = (),
     column: str | None = None,
 ) -> dict[str, str]:
-    """Read a column by the first one.
+    """Read a two-column mapping: first column to the selected one.
 
     Parameters
     ----------
@@ -153,19 +153,21 @@ def read_names(
         A line has one column, a name comes twice, there is no line, the first one may
         be a heading or a sequence, or there is no such column.
     """
-    known = names if isinstance(names, KnownNames) else KnownNames(names)
+    sequence_names = names if isinstance(names, KnownNames) else KnownNames(names)
     rows, place = rows_of(path), 1
-    if rows and _is_heading(path, rows, known, (column,) if column else columns):
+    if rows and _is_heading(
+        path, rows, sequence_names, (column,) if column else columns
+    ):
         _, heading = rows.pop(0)
         if column is not None and column not in heading[1:]:
             raise InputError(
                 f"{label(path)}: no column is called {column!r}; there are "
                 f"{', '.join(map(written, heading[1:]))}"
             )
-        lower, wanted = [name.lower() for name in heading], columns
+        lower, candidates = [name.lower() for name in heading], columns
         if column is not None:
-            lower, wanted = heading, (column,)
-        place = next((lower.index(x, 1) for x in wanted if x in lower[1:]), 1)
+            lower, candidates = heading, (column,)
+        place = next((lower.index(x, 1) for x in candidates if x in lower[1:]), 1)
     elif column is not None:
         raise InputError(f"{label(path)}: there is no heading with a column {column!r}")
     table: dict[str, str] = {}
@@ -173,7 +175,7 @@ def read_names(
         if len(fields) <= place or not fields[0] or not fields[place]:
             why = "a name and what belongs to it are needed, apart by a tab"
             raise _wrong(path, number, why)
-        name = known.resolve(read_back(fields[0]))
+        name = sequence_names.resolve(read_back(fields[0]))
         if name in table:
             raise _wrong(path, number, f"{name!r} comes twice")
         table[name] = read_back(fields[place])
@@ -183,9 +185,9 @@ def read_names(
 
 
 def _is_heading(
-    path: str, rows: Rows, known: KnownNames, columns: tuple[str, ...]
+    path: str, rows: Rows, sequence_names: KnownNames, columns: tuple[str, ...]
 ) -> bool:
-    """Whether the first row is none of a sequence.
+    """Whether the first row is a heading.
 
     Raises
     ------
@@ -193,16 +195,16 @@ def _is_heading(
         It begins with the name of a sequence that has no other row, and goes on like a
         heading.
     """
-    (number, (first, *fields)), *others = rows
+    (number, (first, *fields)), *data_rows = rows
     named = first.lower() in HEADINGS
     tells = {field.lower() for field in fields} & {name.lower() for name in columns}
     if not fields or not (named or tells):
         return False
-    if known.resolve(read_back(first)) not in known.names:
+    if sequence_names.resolve(read_back(first)) not in sequence_names.names:
         return True
     if not named or not tells:
         return False
-    if any(fields[0] == first for _, fields in others):
+    if any(fields[0] == first for _, fields in data_rows):
         return True
     why = (
         f"{written(first)!r} is a sequence and may be a heading\nhint: put the line "
@@ -231,12 +233,12 @@ class PairList:
     parts: list[str] | None
 
     def where(self, number: int) -> str:
-        """How messages call a pair."""
+        """Name a pair by file and line, for messages."""
         return f"{label(self.path)}, line {self.lines[number]}"
 
 
-def read_pairs(path: str, known: KnownNames, parts: bool = False) -> PairList:
-    """Pairs of a table of two or more columns.
+def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> PairList:
+    """Read pairs from a table of two or more columns.
 
     The first line is a heading where neither of its names is a sequence and the first
     name of the second line is one.
@@ -254,7 +256,7 @@ def read_pairs(path: str, known: KnownNames, parts: bool = False) -> PairList:
     """
 
     def is_sequence(text: str) -> bool:
-        return known.resolve(read_back(text)) in known.names
+        return sequence_names.resolve(read_back(text)) in sequence_names.names
 
     rows, place = rows_of(path), 2
     (_, first), (_, second) = (*rows, (0, [""]), (0, [""]))[:2]
@@ -269,7 +271,7 @@ def read_pairs(path: str, known: KnownNames, parts: bool = False) -> PairList:
             raise _wrong(path, number, f"{needed} are needed, apart by a tab")
         lines.append(number)
         a, b = read_back(fields[0]), read_back(fields[1])
-        pairs.append((known.resolve(a), known.resolve(b)))
+        pairs.append((sequence_names.resolve(a), sequence_names.resolve(b)))
         of_pair.append(read_back(fields[place]) if parts else "")
     if not pairs:
         raise InputError(f"{label(path)}: the file has no pair")
@@ -277,7 +279,7 @@ def read_pairs(path: str, known: KnownNames, parts: bool = False) -> PairList:
 
 
 def is_airr(path: str, buffer: bytes | None = None) -> bool:
-    """Whether a file is a table, and no FASTA: its first line is no heading of that.
+    """Whether a file is a table, not FASTA: its first line does not begin with ``>``.
 
     ``buffer`` : what ``io.source.keep`` returned.
     """
@@ -347,12 +349,12 @@ def gene_distances(path: str) -> dict[tuple[str, str], float]:
         raise InputError(f"{label(path)}: rows and columns need the same genes")
     genes: dict[tuple[str, str], float] = {}
     for gene, fields in rows.items():
-        for other, field in zip(names, fields, strict=True):
+        for column, field in zip(names, fields, strict=True):
             try:
-                genes[gene, other] = float(field)
+                genes[gene, column] = float(field)
             except ValueError:
                 raise InputError(
-                    f"{label(path)}: {gene}, {other}: {field!r} is no number"
+                    f"{label(path)}: {gene}, {column}: {field!r} is no number"
                 ) from None
     return genes
 
@@ -412,14 +414,14 @@ def write_columns(path: str, columns: dict, force: bool) -> None:
 
 
 def text_field(value: object) -> str:
-    """A value as one field of text."""
+    """Format a value as one field of text."""
     return f"{value:.6g}" if isinstance(value, float) else written(str(value))
 
 
 def list_lines(
     columns: dict, field: Callable[[object], str], separator: str = "\t"
 ) -> list[str]:
-    """Columns as text, a heading first; ``field`` makes a value one field."""
+    """Format columns as lines, a heading first; ``field`` formats one value."""
     rows = zip(*columns.values(), strict=True)
     texts = [list(columns), *(list(map(field, row)) for row in rows)]
     if separator == "\t":

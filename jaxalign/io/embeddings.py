@@ -16,7 +16,7 @@ HEADING = (
 
 
 def read(path: str) -> dict[str, np.ndarray]:
-    """The arrays of an npz file by name, in its order: float32 (residues, k) each.
+    """Read the arrays of an npz file by name, in its order: float32 (residues, k).
 
     Raises
     ------
@@ -49,8 +49,8 @@ def read(path: str) -> dict[str, np.ndarray]:
 
 
 def largest_score(query: np.ndarray, target: np.ndarray) -> float:
-    """No product of a vector of one and one of the other is larger, nor any sum on the
-    way to it: the product of their largest lengths (Cauchy and Schwarz)."""
+    """Upper bound on products of two vectors and on their partial sums: the product of
+    the largest norms (Cauchy-Schwarz)."""
     lengths = (
         np.linalg.norm(x.astype(np.float64), axis=1).max(initial=0)
         for x in (query, target)

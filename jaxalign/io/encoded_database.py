@@ -59,7 +59,7 @@ class Names:
 
 
 def is_database(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as an index does; no for what cannot be opened."""
+    """Whether a file begins like an index; False if it cannot be opened."""
     try:
         with open(path, "rb") as file:
             return os.path.isfile(path) and file.read(len(MAGIC)) == MAGIC
@@ -157,7 +157,7 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
 
 
 def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
-    """Map an index that has to have this alphabet.
+    """Map an index and check its alphabet.
 
     Raises
     ------
@@ -174,20 +174,20 @@ def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
 
 
 def _are_offsets(offsets: np.ndarray, end: int) -> bool:
-    """Whether they rise from 0 to ``end``."""
+    """Whether offsets rise from 0 to ``end``."""
     fall = any(falls(stretch) for stretch in _stretches(offsets))
     return not fall and offsets[0] == 0 and offsets[-1] == end
 
 
 def _stretches(values: np.ndarray) -> Iterator[np.ndarray]:
-    """Views that together are an array, each beginning with the last of the one before:
-    what is computed of one stays small, whatever the size of the file."""
+    """Yield views that cover an array and overlap by one element, so that temporaries
+    stay small for any file size."""
     for start in range(0, len(values), STRETCH):
         yield values[start : start + STRETCH + 1]
 
 
 def _about(path: str) -> tuple[dict, Alphabet]:
-    """The text of the page and its alphabet, once they are known to be right."""
+    """Read and check the header page; return its text and alphabet."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -223,7 +223,7 @@ def _about(path: str) -> tuple[dict, Alphabet]:
 
 
 def _places(about: dict, size: int) -> bool:
-    """Whether each section lies in the file and has the size that the counts say."""
+    """Whether each section lies in the file and has the size that the counts imply."""
     counts = {
         "codes": about["residues"],
         "offsets": about["records"] + 1,

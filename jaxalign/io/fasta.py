@@ -171,9 +171,9 @@ def read_blocks(
     A block ends with the record that reaches either number. An error comes when its
     block is read; earlier blocks have been yielded by then.
     """
-    source, known = os.fspath(path), NameHashes()
+    source, hashes = os.fspath(path), NameHashes()
     for raw in _raw_blocks(source, keep(source), residues, records):
-        _check_names(raw, known)
+        _check_names(raw, hashes)
         yield encode_counted(raw, alphabet, unknown)
 
 
@@ -208,7 +208,7 @@ def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Seque
 def encode_counted(
     raw: RawRecords, alphabet: Alphabet, unknown: str = "error"
 ) -> tuple[Sequences, int]:
-    """Do the same as `encode` and say how many letters became the wildcard.
+    """Encode records as `encode` does, and count letters read as the wildcard.
 
     Parameters
     ----------
@@ -288,14 +288,14 @@ def record_chunks(handle: BinaryIO) -> Iterator[ChunkRecords]:
             yield plain
             continue
         text = io.TextIOWrapper(io.BytesIO(chunk), encoding="utf-8", errors="replace")
-        some = list(records(text))
-        letters = np.frombuffer(b"".join(part for _, part in some), np.uint8)
-        lengths = np.array([len(part) for _, part in some], np.int64)
-        yield ChunkRecords([name for name, _ in some], letters, lengths)
+        chunk_records = list(records(text))
+        letters = np.frombuffer(b"".join(part for _, part in chunk_records), np.uint8)
+        lengths = np.array([len(part) for _, part in chunk_records], np.int64)
+        yield ChunkRecords([name for name, _ in chunk_records], letters, lengths)
 
 
 def _whole_records(handle: BinaryIO) -> Iterator[bytes]:
-    """Pieces of a stream, each of which ends before a record, or with the stream."""
+    """Yield chunks of a stream; each ends before a record or with the stream."""
     pending: list[bytes] = []  # a record may be a genome, of many pieces
     first = True
     while piece := handle.read(CHUNK):
@@ -314,8 +314,8 @@ def _whole_records(handle: BinaryIO) -> Iterator[bytes]:
 
 
 def _plain(chunk: bytes) -> ChunkRecords | None:
-    """The records of a chunk that begins with a header; None where the lines of a
-    sequence hold anything but visible ASCII characters."""
+    """Parse a chunk of plain records at once; None unless it begins with a header and
+    its sequence lines are visible ASCII."""
     if not chunk.startswith(b">") or b"\n;" in chunk:
         return None
     data = np.frombuffer(chunk, np.uint8)
@@ -364,8 +364,8 @@ def _name(header: str) -> str:
 
 
 def _letters(line: str) -> bytes:
-    """A line without white space, one byte per character, which keeps columns right:
-    what is not ASCII is 0, which is never a letter."""
+    """Strip white space from a line and encode it, one byte per character; characters
+    outside ASCII become 0, which is never a letter."""
     letters = "".join(line.split())
     if not letters.isascii():
         letters = OTHER.sub("\0", letters)
@@ -393,30 +393,30 @@ def check_first_line(source: str, handle: TextIO) -> None:
 
 
 class NameHashes:
-    """Names that were seen before, 8 bytes a name: hashes in sorted runs, each at least
-    twice as long as the next one."""
+    """Set of name hashes, 8 bytes a name: sorted runs, each at least twice as long as
+    the next one."""
 
     def __init__(self):
         self._runs: list[np.ndarray] = []
 
     def add(self, names: Sequence[str]) -> np.ndarray:
-        """Take some names; the places of those, int64, whose hash was there before."""
-        new = np.array([hash(name) for name in names], np.int64)
-        order = np.argsort(new, kind="stable")
-        rising = new[order]
-        again = np.zeros(len(new), bool)
-        again[1:] = rising[1:] == rising[:-1]
+        """Add names; return the places, int64, of those whose hash occurred before."""
+        hashes = np.array([hash(name) for name in names], np.int64)
+        order = np.argsort(hashes, kind="stable")
+        rising = hashes[order]
+        repeated = np.zeros(len(hashes), bool)
+        repeated[1:] = rising[1:] == rising[:-1]
         for run in self._runs:
             place = np.minimum(np.searchsorted(run, rising), len(run) - 1)
-            again |= run[place] == rising
+            repeated |= run[place] == rising
         while self._runs and len(self._runs[-1]) < 2 * len(rising):
             rising = np.sort(np.concatenate([self._runs.pop(), rising]), kind="stable")
         if len(rising):
             self._runs.append(rising)
-        return np.sort(order[again])
+        return np.sort(order[repeated])
 
 
-def _check_names(raw: RawRecords, known: NameHashes | None = None) -> None:
+def _check_names(raw: RawRecords, hashes: NameHashes | None = None) -> None:
     """Refuse an empty name, or one that comes twice among these records or, where the
     names of earlier blocks are known, in the file."""
     if len(set(raw.names)) < len(raw.names) or "" in raw.names:
@@ -431,7 +431,7 @@ def _check_names(raw: RawRecords, known: NameHashes | None = None) -> None:
             if name in first:
                 raise _duplicate(raw, name, first[name], record)
             first[name] = record
-    if known is None or not len(known.add(raw.names)):
+    if hashes is None or not len(hashes.add(raw.names)):
         return
     # A hash was there before: the file says whether the name was, too.
     places = {name: record for record, name in enumerate(raw.names, raw.before)}
@@ -442,13 +442,13 @@ def _check_names(raw: RawRecords, known: NameHashes | None = None) -> None:
 
 
 def _duplicate(raw: RawRecords, name: str, first: int, second: int) -> InputError:
-    """Two records of the file have one name."""
-    here = header_line(raw.source, raw.buffer, second)
-    there = header_line(raw.source, raw.buffer, first)
+    """Build the error for two records with one name."""
+    line = header_line(raw.source, raw.buffer, second)
+    line_of_first = header_line(raw.source, raw.buffer, first)
     return InputError(
-        f"{label(raw.source)}, line {here}, column 1: record {second + 1} has the name "
-        f"{name!r} of record {first + 1} (line {there}); names, the first word of each "
-        "header, must differ"
+        f"{label(raw.source)}, line {line}, column 1: record {second + 1} has the name "
+        f"{name!r} of record {first + 1} (line {line_of_first}); names, the first word "
+        "of each header, must differ"
     )
 
 
@@ -457,11 +457,11 @@ def _bad_letter(raw: RawRecords, alphabet: Alphabet, bad: np.ndarray) -> InputEr
     record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
     inside = position - int(raw.offsets[record])
     place = letter_place(raw.source, raw.buffer, raw.before + record, inside)
-    more = int(bad.sum()) - 1
+    extra = int(bad.sum()) - 1
     return InputError(
         f"{label(raw.source)}, line {place.line}, column {place.column}: record "
         f"{raw.before + record + 1} ({raw.names[record]!r}) holds {place.letter!r}"
-        + (f" (and {more} more unknown letter{'s' * (more > 1)})" if more else "")
+        + (f" (and {extra} more unknown letter{'s' * (extra > 1)})" if extra else "")
         + f"; {alphabet.rule()}"
         + _hint(place, alphabet)
     )
@@ -490,18 +490,18 @@ def header_line(source: str, buffer: bytes | None, record: int) -> int:
 
 def letter_place(source: str, buffer: bytes | None, record: int, inside: int) -> Place:
     """Find a letter by its position (from 0) inside a record (from 0)."""
-    left = inside
+    remaining = inside
     for line, before, text, current, is_header in _content(source, buffer):
         if current < record or is_header:
             continue
         if current > record:
             break
         count = len("".join(text.split()))
-        if left < count:
+        if remaining < count:
             columns = [c for c, letter in enumerate(text) if not letter.isspace()]
-            at = columns[left]
+            at = columns[remaining]
             return Place(line, before + at + 1, text[at])
-        left -= count
+        remaining -= count
     raise _changed(source)
 
 
@@ -531,7 +531,7 @@ def _changed(source: str) -> InputError:
 def read_family(
     path: str | os.PathLike[str], alphabet: Alphabet | None = None
 ) -> Family:
-    """An aligned FASTA file; ``-`` and ``.`` are gaps.
+    """Read an aligned FASTA file; ``-`` and ``.`` are gaps.
 
     Parameters
     ----------
@@ -546,8 +546,8 @@ def read_family(
     """
     alphabet, raw = alphabet or named_alphabet("protein"), read_raw(path)
     widths = np.diff(raw.offsets)
-    if (other := widths != widths[0]).any():
-        record = int(other.argmax())
+    if (unequal := widths != widths[0]).any():
+        record = int(unequal.argmax())
         line = header_line(raw.source, raw.buffer, record)
         raise InputError(
             f"{raw.source}, line {line}: a row of {widths[record]} columns, where the "
@@ -567,7 +567,7 @@ def read_family(
 
 
 def pfam(alphabet: Alphabet | None = None) -> dict[str, Family]:
-    """The Pfam seed alignments that are shipped, by name.
+    """Read the bundled Pfam seed alignments, by name.
 
     Examples
     --------

@@ -43,16 +43,20 @@ def write(
 ) -> None:
     """Write a table to a file or to standard output, as ``Table.write`` says."""
     path = os.fspath(path)
-    chosen = resolve_format(path, format)
-    if columns is not None and chosen not in WITH_COLUMNS:
-        raise UsageError(f"format {chosen!r} has fixed columns; use tsv or parquet")
+    format_name = resolve_format(path, format)
+    if columns is not None and format_name not in WITH_COLUMNS:
+        raise UsageError(
+            f"format {format_name!r} has fixed columns; use tsv or parquet"
+        )
     output.check(path, force)
-    if chosen == "parquet":
+    if format_name == "parquet":
         output.write_file(path, lambda p: arrow.parquet(table, p, columns, identity))
     else:
         writers = TEXTS | SPLITS
         about = {"tsv": (columns, identity)} | dict.fromkeys(SPLITS, (identity,))
-        output.write_text(path, writers[chosen](table, *about.get(chosen, ())))
+        output.write_text(
+            path, writers[format_name](table, *about.get(format_name, ()))
+        )
 
 
 def write_while(
@@ -62,7 +66,7 @@ def write_while(
     force: bool,
     compute: Callable[[Callable[[Table], None]], None],
 ) -> None:
-    """Write a file of Parquet while its rows are computed.
+    """Write a Parquet file while its rows are computed.
 
     compute : is called once with a function that writes a table below those before; the
         file has its name when it has returned
@@ -77,7 +81,7 @@ def write_while(
 
 
 def resolve_format(path: str, format: str | None = None) -> str:
-    """The format asked for, one of ``FORMATS``, or the one of the path's suffix.
+    """Check ``format`` against ``FORMATS``, or infer it from the path's suffix.
 
     Raises
     ------
@@ -103,9 +107,9 @@ def resolve_format(path: str, format: str | None = None) -> str:
 
 def tsv(table: Table, columns: Sequence[str] | None, identity: str) -> Iterator[str]:
     """Yield a heading and one tab-separated line per row, in pieces of text."""
-    chosen = resolve(table, columns, identity)
-    yield "\t".join(column.name for column in chosen) + "\n"
-    yield from _lines(table, chosen)
+    selection = resolve(table, columns, identity)
+    yield "\t".join(column.name for column in selection) + "\n"
+    yield from _lines(table, selection)
 
 
 def m8(table: Table) -> Iterator[str]:
@@ -114,10 +118,10 @@ def m8(table: Table) -> Iterator[str]:
     yield from _lines(table, resolve(table, M8, "alignment"))
 
 
-def _lines(table: Table, chosen: Sequence[Column]) -> Iterator[str]:
-    template = "\t".join(column.template for column in chosen) + "\n"
+def _lines(table: Table, selection: Sequence[Column]) -> Iterator[str]:
+    template = "\t".join(column.template for column in selection) + "\n"
     for part in chunks(table):
-        yield "".join(map(template.__mod__, zip(*texts(chosen, part), strict=True)))
+        yield "".join(map(template.__mod__, zip(*texts(selection, part), strict=True)))
 
 
 TEXTS: dict[str, Callable[..., Iterator[str]]] = {

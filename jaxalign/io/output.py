@@ -42,8 +42,8 @@ def check(path: str, force: bool) -> None:
 
 
 def is_name(path: str) -> bool:
-    """Whether a file could have this name: no zero in it, no half of a surrogate pair
-    that stands for no byte."""
+    """Whether a file could have this name: no NUL character, and no surrogate that
+    stands for no byte."""
     try:
         return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -51,7 +51,7 @@ def is_name(path: str) -> bool:
 
 
 def check_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
-    """Refuse an output that is one of the inputs, whatever the two are called.
+    """Refuse an output that is the same file as an input.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
 
 @contextmanager
 def naming(path: str, hint: str = "") -> Iterator[None]:
-    """Let an error of the system name the file that cannot be written.
+    """Re-raise system errors with the name of the file that cannot be written.
 
     Raises
     ------
@@ -137,8 +137,8 @@ def write_file(path: str, fill: Callable[[str], None]) -> None:
 
 
 def replace_file(path: str, fill: Callable[[str], None]) -> None:
-    """As ``write_file``, but a symbolic link is replaced, and the system's errors come
-    as they are."""
+    """Write a file as ``write_file`` does, but replace a symbolic link and raise system
+    errors unchanged."""
     _remove_abandoned(path)
     mode = None
     with suppress(OSError):  # the file that is replaced keeps its mode
@@ -152,7 +152,7 @@ def replace_file(path: str, fill: Callable[[str], None]) -> None:
 
 
 def remove_temporaries() -> None:
-    """Remove what is half written: the process ends, and nobody else will."""
+    """Remove incomplete temporary files before the process exits."""
     for name in list(TEMPORARIES):
         with suppress(OSError):
             os.remove(name)
@@ -181,14 +181,14 @@ def _temporary(path: str, mode: int | None) -> Iterator[str]:
 
 
 def _prefix(path: str) -> str:
-    """How temporaries of this machine begin; a name has 255 bytes at most."""
+    """Prefix of temporary files of this machine; a name has 255 bytes at most."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name[:40]}.{platform.node()}.")
 
 
 def _lock(handle: int, wait: bool) -> bool:
-    """Lock a file if nobody else does; whether it is, for neither Windows nor every
-    file system can."""
+    """Try to lock a file; return whether it is locked. Windows and some file systems
+    cannot."""
     try:
         import fcntl
 
@@ -199,7 +199,7 @@ def _lock(handle: int, wait: bool) -> bool:
 
 
 def _remove_abandoned(path: str) -> None:
-    """Remove temporaries of this machine that no process holds: theirs was killed.
+    """Remove unlocked temporaries of this machine, whose process was killed.
 
     Locks of another machine may be invisible here; its temporaries have its name.
     """

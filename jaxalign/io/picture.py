@@ -113,7 +113,7 @@ def dot_plot(
     names: Sequence[str],
     title: str,
 ) -> None:
-    """How alike two sequences are around every pair of residues, and a path.
+    """Dot plot of the similarity around every pair of residues, with a path.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def dendrogram(
 
 
 def _logarithmic(axes: Any, counts: np.ndarray) -> None:
-    """One pair has a bar too."""
+    """Set a logarithmic scale on which a count of 1 has a visible bar."""
     axes.set_yscale("log")
     axes.set_ylim(0.7, 2 * max(*counts, 5))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -176,7 +176,7 @@ def _logarithmic(axes: Any, counts: np.ndarray) -> None:
 
 
 def _name(name: str) -> str:
-    """A name as a label: matplotlib would read a formula between dollars."""
+    """Escape a name for a label: matplotlib reads text between dollars as a formula."""
     text = written(name).replace("$", r"\$")
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
 
@@ -186,7 +186,7 @@ def _suffix(path: str) -> str:
 
 
 def _write(path: str, inches: tuple[float, float], draw: Callable) -> None:
-    """A figure of its own, beside whatever backend the process has."""
+    """Draw and write a figure without touching the backend of the process."""
     context, agg, figure_of = _matplotlib()
     with context(STYLE):
         figure = figure_of(figsize=inches, layout="constrained")

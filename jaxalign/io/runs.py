@@ -111,8 +111,8 @@ class SavedRun:
     def save(self, arrays: Callable[[], Arrays]) -> None:
         """Write the arrays of a state once a minute at most; a state that takes seconds
         to write is written as many times less often."""
-        began = time.monotonic()
-        if began - self._written < EVERY * max(self._seconds, 1.0):
+        start = time.monotonic()
+        if start - self._written < EVERY * max(self._seconds, 1.0):
             return
 
         def fill(temporary: str) -> None:
@@ -125,7 +125,7 @@ class SavedRun:
 
         output.write_file(self.state_path, fill)
         self._written = time.monotonic()
-        self._seconds = self._written - began
+        self._seconds = self._written - start
 
     def remove(self) -> None:
         """Remove the state of a run that is complete."""
@@ -197,7 +197,7 @@ class SavedRun:
         return [part.index for part, state in pairs if state == WHOLE], lines
 
     def _state(self, part: Any) -> str:
-        """One of the four states of a part."""
+        """State of a part: absent, whole, unchecked or damaged."""
         name = part_path(self.path, part.index)
         if not os.path.lexists(name):
             return ABSENT
@@ -214,7 +214,7 @@ class SavedRun:
         return WHOLE if unchanged and entry | expected == entry else DAMAGED
 
     def _entry(self, part: Any) -> dict:
-        """The entry of a part, as it is before the part is computed."""
+        """Entry of a part before it is computed."""
         return {
             "run": digest(self.description),
             "part": part.index,
@@ -240,8 +240,8 @@ class SavedRun:
         def fill(temporary: str) -> None:
             arrow.parquet(table, temporary, columns, identity, about)
             synchronise(temporary)
-            known = {"kept": len(table), "sha256": source.sha256(temporary)}
-            write_json(entry_path(self.path, part.index), entry | known)
+            outcome = {"kept": len(table), "sha256": source.sha256(temporary)}
+            write_json(entry_path(self.path, part.index), entry | outcome)
 
         hint = "; what is finished stays, --resume goes on from there"
         with output.naming(name, hint):
@@ -275,7 +275,7 @@ class SavedRun:
 
 
 def about_file(path: str) -> dict:
-    """A file by its name, its size, and a SHA-256 of its two ends."""
+    """Describe a file by name, size and a SHA-256 of both ends."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read(ENDS))
@@ -297,7 +297,7 @@ def is_dataset(path: str) -> bool:
 
 
 def _names(path: str) -> list[str]:
-    """The names of files in the folder, which is made where it is not there."""
+    """List the files of the folder; create it if it is missing."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise UsageError(f"{path}: is no folder; parts need a new one")
     if not os.path.isdir(path):
@@ -309,14 +309,14 @@ def _names(path: str) -> list[str]:
 def _check_same(path: str, manifest: dict) -> None:
     there = read_manifest(path)
     names = sorted((there.keys() | manifest.keys()) - set(FREE))
-    other = [name for name in names if there.get(name) != manifest.get(name)]
-    if not other:
+    differing = [name for name in names if there.get(name) != manifest.get(name)]
+    if not differing:
         return
     said = "; ".join(
-        f"{n}: {there.get(n)} there, {manifest.get(n)} here" for n in other
+        f"{n}: {there.get(n)} there, {manifest.get(n)} here" for n in differing
     )
     if len(said) > 600:
-        said = ", ".join(other)
+        said = ", ".join(differing)
     raise UsageError(
         f"{path}: its manifest is of another run ({said}); give a new folder, or use "
         "--force to begin anew"
@@ -324,7 +324,7 @@ def _check_same(path: str, manifest: dict) -> None:
 
 
 def _check_names(path: str, names: list[str], count: int) -> None:
-    """Refuse what readers of the folder would take for rows of it."""
+    """Refuse files that readers of the folder would take for parts."""
     parts = {os.path.basename(part_path(path, index)) for index in range(count)}
     for name in sorted(set(names) - parts):
         if name.startswith("part-") or name.endswith(".parquet"):
@@ -333,7 +333,7 @@ def _check_names(path: str, names: list[str], count: int) -> None:
 
 
 def read_manifest(path: str) -> dict:
-    """The manifest of a dataset.
+    """Read the manifest of a dataset.
 
     Raises
     ------
@@ -349,7 +349,7 @@ def read_manifest(path: str) -> dict:
 
 
 def complete(path: str) -> tuple[int, int]:
-    """(parts that are there, parts in all) of a dataset.
+    """Count (finished parts, all parts) of a dataset.
 
     Raises
     ------
@@ -367,8 +367,8 @@ def _line(path: str, state: str, indices: list[int]) -> str:
     names = [os.path.basename(part_path(path, index)) for index in indices[:NAMED]]
     names += ["…"] * (len(indices) > NAMED)
     count = "1 part is" if len(indices) == 1 else f"{len(indices):,} parts are"
-    again = f"{count} {state} and computed again"
-    return f"{path}: {again}: {', '.join(names)}"
+    summary = f"{count} {state} and computed again"
+    return f"{path}: {summary}: {', '.join(names)}"
 
 
 def part_path(path: str, index: int) -> str:
@@ -382,7 +382,7 @@ def entry_path(path: str, index: int) -> str:
 
 
 def read_json(path: str) -> dict:
-    """An object of JSON.
+    """Read a JSON object.
 
     Raises
     ------
@@ -399,7 +399,7 @@ def read_json(path: str) -> dict:
 
 
 def write_json(path: str, content: dict) -> None:
-    """Write an object of JSON, whole and on the disk or not at all."""
+    """Write a JSON object atomically and synchronise it to disk."""
 
     def fill(temporary: str) -> None:
         with open(temporary, "w", encoding="utf-8") as handle:

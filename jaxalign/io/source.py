@@ -36,7 +36,7 @@ def label(source: str) -> str:
 
 
 def keep(source: str) -> bytes | None:
-    """The bytes of an input that can be read only once, None for a regular file.
+    """Read an input that can be read only once; None for a regular file.
 
     Standard input and pipes cannot be opened again to look for the line of an error.
     """
@@ -69,7 +69,7 @@ def refuse_endless(source: str, file: str) -> None:
 
 
 def _whole(source: str, handle: BinaryIO) -> bytes:
-    """All bytes of what may have no end, up to half of what the machine has."""
+    """Read a stream that may be endless, up to half of the machine's memory."""
     data = bytearray()
     while piece := handle.read(PIECE_BYTES):
         data += piece
@@ -83,7 +83,7 @@ def _whole(source: str, handle: BinaryIO) -> bytes:
 
 @contextmanager
 def in_memory(source: str) -> Iterator[None]:
-    """Name the input that memory is too small for: no other option would need less.
+    """Name the input in memory errors: no other option would need less memory.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
 
 
 def sha256(source: str, buffer: bytes | None = None) -> str | None:
-    """Of a file as it is, compressed or not; None for what cannot be read again."""
+    """SHA-256 of a file as stored; None for an input that cannot be read again."""
     if buffer is not None:
         return hashlib.sha256(buffer).hexdigest()
     if not os.path.isfile(source):
@@ -177,7 +177,7 @@ def _unreadable(source: str, error: OSError | ValueError) -> InputError:
 
 
 class _ArrowStream(io.RawIOBase):
-    """pyarrow's stream, which can be read from its beginning again."""
+    """Wrap a pyarrow stream so that it can be rewound."""
 
     def __init__(self, raw: BinaryIO):
         self._arrow: Any = importlib.import_module("pyarrow")
@@ -209,10 +209,10 @@ class _ArrowStream(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        some = self._stream.read(len(buffer))
-        buffer[: len(some)] = some
-        self._at += len(some)
-        return len(some)
+        content = self._stream.read(len(buffer))
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
 
 def _open_zstd(raw: BinaryIO) -> Any:

@@ -130,9 +130,9 @@ def _score_tag(score: int | float) -> str:
 def _paf_lines(part: Table) -> Iterator[str]:
     queries, targets, paths = part.queries, part.targets, part.operations is not None
     counts = ("query_start", "query_end", "target_start", "target_end")
-    wanted = ("query", "target", "score", *counts, "identities", "columns")
+    fields = ("query", "target", "score", *counts, "identities", "columns")
     signs = ["+" if sign > 0 else "-" for sign in _strands(part).tolist()]
-    rows = zip(signs, *(part[c].tolist() for c in wanted), strict=True)
+    rows = zip(signs, *(part[c].tolist() for c in fields), strict=True)
     m, n = queries.lengths.tolist(), targets.lengths.tolist()
     for i, (sign, q, t, score, qs, qe, ts, te, same, columns) in enumerate(rows):
         path = f"\tcg:Z:{part.cigar(i)}" if paths and columns else ""
@@ -309,7 +309,7 @@ def _pretty_blocks(alignment: Alignment, query: str, signs: str, target: str) ->
 
 
 def _row(name: str, width: int, before: int, letters: str) -> str:
-    """A row without residues repeats the last number, as needle's do."""
+    """Format one row; without residues it repeats the last number, as needle does."""
     after = before + len(letters) - letters.count(GAP)
     first = before + (after > before)
     return f"{name:<{width}} {first:>6} {letters} {after:>6}\n"
@@ -364,12 +364,12 @@ def _rows(table: Table, identity: str):
 
 
 def _identities(table: Table, identity: str) -> np.ndarray:
-    """Fractions; where nothing can be identical, 0."""
+    """Identity of each row, 0 where the denominator is 0."""
     return np.nan_to_num(table.identity(identity))
 
 
 def _ids(names: Sequence[str], separator: str, format: str, end: str | None = None):
-    """Names as the tool reads them.
+    """Return names as the target tool reads them.
 
     Raises
     ------
@@ -389,15 +389,15 @@ def _ids(names: Sequence[str], separator: str, format: str, end: str | None = No
 
 
 def _why(names: Sequence[str], ids: list[str], end: str | None) -> str:
-    """Which two names are one, if only their beginnings are, and what helps."""
+    """Explain which two names collide after truncation, and how to fix it."""
     first: dict[str, int] = {}
     number = next(k for k, id in enumerate(ids) if first.setdefault(id, k) != k)
-    id, other = names[first[ids[number]]], names[number]
-    if end is None or id == other:
+    id, partner = names[first[ids[number]]], names[number]
+    if end is None or id == partner:
         return ""
     return (
-        f": it reads a name up to the first {end!r}, so {id!r} and {other!r} are both "
-        f"{ids[number]!r}; keep what differs, as the accession number: "
+        f": it reads a name up to the first {end!r}, so {id!r} and {partner!r} are "
+        f"both {ids[number]!r}; keep what differs, as the accession number: "
         r"sed 's/^>[a-z]*|\([^|]*\)|.*/>\1/' IN > OUT"
     )
 
@@ -445,8 +445,8 @@ def triple_pretty(triple: TripleAlignment) -> Iterator[str]:
         yield "\n"
         for n, (name, row) in enumerate(zip(triple.names, triple.gapped, strict=True)):
             residues = len(row[piece]) - row[piece].count("-")
-            begin, at[n] = at[n] + (residues > 0), at[n] + residues
-            yield f"{name:<{width}} {begin:>6} {row[piece]} {at[n]:>6}\n"
+            first_residue, at[n] = at[n] + (residues > 0), at[n] + residues
+            yield f"{name:<{width}} {first_residue:>6} {row[piece]} {at[n]:>6}\n"
         line = f"{'consensus':<{width}} {'':>6} {consensus[piece]}"
         yield line.rstrip() + "\n"
 
@@ -477,7 +477,7 @@ def triple_clustal(triple: TripleAlignment) -> Iterator[str]:
 
 
 def triple_json(triple: TripleAlignment) -> Iterator[str]:
-    """One object with all that the result holds."""
+    """Yield one JSON object with every field of the result."""
     rows = triple.gapped is not None
     yield (
         json.dumps(

@@ -57,10 +57,10 @@ class Alignment:
         """
         if not eqx:
             return operations.cigar(self.operations)
-        codes = self.scoring.alphabet.encode
-        both = codes(self.query), codes(self.target)
+        encode = self.scoring.alphabet.encode
+        encoded = encode(self.query), encode(self.target)
         return operations.cigar(
-            operations.split_matches(self.operations, *both, *self._starts)
+            operations.split_matches(self.operations, *encoded, *self._starts)
         )
 
     @property
@@ -100,7 +100,7 @@ class Alignment:
         )
 
     def rescore(self) -> float:
-        """The score of these operations, counted anew from matrix and gap costs."""
+        """Recompute the score from operations, matrix and gap costs."""
         a, b = self._paired()
         if self.scoring.by_position:
             steps = operations.expand(self.operations)
@@ -199,8 +199,8 @@ class Alignment:
         from Bio.Seq import Seq
         from Bio.SeqRecord import SeqRecord
 
-        both = (self.target, self.target_name), (self.query, self.query_name)
-        records = [SeqRecord(Seq(text), id=name) for text, name in both]
+        sequences = (self.target, self.target_name), (self.query, self.query_name)
+        records = [SeqRecord(Seq(text), id=name) for text, name in sequences]
         turns = operations.corners(self.operations, self._starts)
         alignment = BiopythonAlignment(records, turns[::-1])
         alignment.score = self.score  # pyright: ignore[reportAttributeAccessIssue]
@@ -310,7 +310,7 @@ def partners_of(alignment: "Alignment") -> np.ndarray:
 
 
 def packed_path(partners: np.ndarray, m: int, n: int, mode: str, free: frozenset):
-    """Partners -> (spans, operations): what hangs over freely is outside the spans.
+    """Partners -> (spans, operations); free overhang is outside the spans.
 
     Between two pairs the query's residues come first. Where both sequences hang over
     at one end and both may, the longer piece is the one left outside.
@@ -358,7 +358,7 @@ def between(
 
 
 def _outside(k: int, l: int, mode: str, free: frozenset[str], end: str):
-    """How many of k and l overhanging residues are outside the alignment."""
+    """Count the overhanging residues, of k and l, outside the alignment."""
     if mode == "local":
         return k, l
     query, target = f"query_{end}" in free, f"target_{end}" in free

@@ -51,7 +51,7 @@ class Item(NamedTuple):
 
 
 def item_of(value: Any, number: int) -> Item:
-    """Any known form -> an ``Item``.
+    """Convert any supported form to an ``Item``.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def items_of(data: Any) -> list:
 
 
 def _of_library(value: Any) -> Item | None:
-    """A sequence of biotite or Biopython; None of anything else."""
+    """Convert a biotite or Biopython sequence; None for other types."""
     library = sys.modules.get("biotite.sequence")
     if library is not None and isinstance(value, library.Sequence):
         nucleic = isinstance(value, library.NucleotideSequence)
@@ -190,12 +190,12 @@ class Alphabet:
         return letters[np.asarray(codes, np.intp)].tobytes().decode()
 
     def rule(self) -> str:
-        """The letters allowed, for messages."""
+        """Describe the allowed letters, for messages."""
         return f"the {self.kind} alphabet is {self.letters}"
 
 
 def check_letters(letters: str) -> None:
-    """Refuse what cannot be the letters of an alphabet.
+    """Check the letters of an alphabet.
 
     Raises
     ------
@@ -282,9 +282,9 @@ class Sequences:
         return len(self.offsets) - 1
 
     def __repr__(self) -> str:
-        many = f"{len(self):,} sequence" + "s" * (len(self) != 1)
+        count = f"{len(self):,} sequence" + "s" * (len(self) != 1)
         residues = f"{len(self.codes):,} residues"
-        return f"<Sequences: {many}, {residues}, {self.alphabet.kind}>"
+        return f"<Sequences: {count}, {residues}, {self.alphabet.kind}>"
 
     def __getitem__(self, index: int) -> np.ndarray:
         return self.codes[self.offsets[index] : self.offsets[index + 1]]
@@ -305,12 +305,12 @@ class Sequences:
         return self.alphabet.decode(self[index])
 
     def texts(self) -> list[str]:
-        """All of them, decoded at once."""
+        """Decode all sequences at once."""
         letters, at = self.alphabet.decode(self.codes), self.offsets.tolist()
         return [letters[start:stop] for start, stop in pairwise(at)]
 
     def between(self, start: int, stop: int) -> "Sequences":
-        """The sequences from ``start`` up to ``stop``; codes are a view."""
+        """Slice the set from ``start`` up to ``stop``; codes are a view."""
         offsets = self.offsets[start : stop + 1]
         codes = self.codes[offsets[0] : offsets[-1]]
         names = self.names[start:stop]
@@ -335,7 +335,7 @@ def from_parts(
 
 
 def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
-    """``Sequences`` of whatever a caller may hold but a file.
+    """Convert any supported in-memory input to ``Sequences``.
 
     Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes; a
     mapping of names to sequences; or an iterable of sequences in any of the forms of
@@ -374,7 +374,7 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
 
 
 def content_of(item: Any) -> Any:
-    """The sequence that a caller gave, without its name."""
+    """Content of a single sequence, without its name."""
     return item[1] if isinstance(item, tuple) and len(item) == 2 else item
 
 
@@ -411,12 +411,12 @@ def checked_offsets(offsets: np.ndarray, length: int) -> np.ndarray:
 
 
 def falls(offsets: np.ndarray) -> bool:
-    """Whether an offset is smaller than the one before it."""
+    """Whether any offset is smaller than its predecessor."""
     return bool((offsets[1:] < offsets[:-1]).any())
 
 
 def check_codes(codes: Any, alphabet: Alphabet, what: str) -> None:
-    """Refuse codes that are no letters."""
+    """Check that all codes are letters of the alphabet."""
     codes = np.asarray(codes)
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise InputError(
@@ -479,20 +479,20 @@ def row_numbers(which: ArrayLike, count: int) -> np.ndarray:
 
 
 def gather_runs(runs: np.ndarray, offsets: np.ndarray, rows: np.ndarray):
-    """The ragged rows ``rows`` of (runs, offsets), in that order."""
+    """Gather ragged rows of (runs, offsets), in the order of ``rows``."""
     counts = np.diff(offsets)[rows]
-    new = np.concatenate([[0], np.cumsum(counts)])
-    index = np.arange(new[-1]) + np.repeat(offsets[rows] - new[:-1], counts)
-    return runs[index], new
+    gathered = np.concatenate([[0], np.cumsum(counts)])
+    index = np.arange(gathered[-1]) + np.repeat(offsets[rows] - gathered[:-1], counts)
+    return runs[index], gathered
 
 
 def begins(*columns: np.ndarray) -> np.ndarray:
     """Whether each row of sorted columns differs from the one before it, bool (n,)."""
-    new = np.zeros(len(columns[0]), bool)
-    new[:1] = True
+    starts = np.zeros(len(columns[0]), bool)
+    starts[:1] = True
     for column in columns:
-        new[1:] |= column[1:] != column[:-1]
-    return new
+        starts[1:] |= column[1:] != column[:-1]
+    return starts
 
 
 def best_rows(
@@ -552,7 +552,7 @@ def join_best(
     row = changed[row]
     groups = np.concatenate([row, groups])
     pairs = zip(tables, columns, strict=True)
-    joined = [np.concatenate([table[row, place], new]) for table, new in pairs]
+    joined = [np.concatenate([table[row, place], values]) for table, values in pairs]
     top = filled.shape[1]
     best, rank = best_rows(groups, keys_of(*joined), top, distinct=True)
     for table, column in zip(tables, joined, strict=True):
@@ -565,21 +565,21 @@ def ranks(sizes: np.ndarray) -> np.ndarray:
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
-def spans(sizes: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """(start, stop) of runs of groups with ``most`` members together, or of one group
+def spans(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of runs of groups with ``limit`` members together, or of one group
     that has more."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(ends):
         before = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, before + most, side="right"))
+        stop = int(np.searchsorted(ends, before + limit, side="right"))
         stop = max(stop, start + 1)
         yield start, stop
         start = stop
 
 
 def renumbered(labels: np.ndarray) -> np.ndarray:
-    """The same groups, numbered from 0 in the order of their first members, int32."""
+    """Renumber groups from 0 in the order of their first members, int32."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     order = np.empty(len(first), np.int32)
     order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
@@ -741,8 +741,8 @@ def encode_letters(*sets: Any) -> tuple[LetterCodes, list[int]]:
             "some sequences are text and others numbers: what is the same?"
         )
     flat = _joined([array for part in filled for array in part.flat])
-    if filled and all(part.known for part in filled):
-        size, codes = _fewer(flat, set().union(*(part.known for part in filled)))
+    if filled and all(part.distinct for part in filled):
+        size, codes = _fewer(flat, set().union(*(part.distinct for part in filled)))
     else:
         size, codes = _numbered(flat)
     return LetterCodes(codes, offsets, size), [len(part.lengths) for part in parts]
@@ -754,26 +754,26 @@ class _SetLetters(NamedTuple):
     flat: list[np.ndarray]
     lengths: np.ndarray
     text: bool
-    known: set[int]  # those of an ASCII text, or of bytes
+    distinct: set[int]  # values of ASCII text or of bytes, else empty
 
 
-def _fewer(flat: np.ndarray, known: set[int]) -> tuple[int, np.ndarray]:
-    """(a number of letters, numbers below it instead of ASCII)."""
-    low, high = min(known), max(known)
-    if (high - low + 1).bit_length() == len(known).bit_length():
+def _fewer(flat: np.ndarray, distinct: set[int]) -> tuple[int, np.ndarray]:
+    """Return (number of codes, codes below it) for ASCII letters."""
+    low, high = min(distinct), max(distinct)
+    if (high - low + 1).bit_length() == len(distinct).bit_length():
         flat -= np.uint8(low)  # as short as ranks
         return high - low + 1, flat
     ranks = np.zeros(256, np.uint8)
-    ranks[sorted(known)] = np.arange(len(known))
+    ranks[sorted(distinct)] = np.arange(len(distinct))
     codes = flat.tobytes().translate(ranks.tobytes())
-    return len(known), np.frombuffer(codes, np.uint8)
+    return len(distinct), np.frombuffer(codes, np.uint8)
 
 
 def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
-    """(how many different values there are, the rank of each)."""
+    """Return (number of distinct values, rank of each value)."""
     if flat.min(initial=0) < 0 or flat.max(initial=0) >= MAX_TABLE:
-        known, codes = np.unique(flat, return_inverse=True)
-        return len(known), codes.astype(np.min_scalar_type(len(known)))
+        values, codes = np.unique(flat, return_inverse=True)
+        return len(values), codes.astype(np.min_scalar_type(len(values)))
     seen = np.zeros(int(flat.max(initial=0)) + 1, bool)
     seen[flat] = True
     size = int(np.count_nonzero(seen))
@@ -786,12 +786,12 @@ def _any_letters(data: Any) -> _SetLetters:
         letters = data.alphabet.letters.encode()
         flat = data.codes.tobytes().translate(letters.ljust(256))
         flat = np.frombuffer(flat, np.uint8)
-        return _SetLetters([flat], data.lengths, True, _known(flat))
+        return _SetLetters([flat], data.lengths, True, _distinct_values(flat))
     if is_flat(data):
         flat = _any_numbers(data[0])
         offsets = checked_offsets(data[1], len(flat))
-        known = _known(flat) if flat.dtype == np.uint8 else set[int]()
-        return _SetLetters([flat], np.diff(offsets), False, known)
+        distinct = _distinct_values(flat) if flat.dtype == np.uint8 else set[int]()
+        return _SetLetters([flat], np.diff(offsets), False, distinct)
     items = items_of(data)
     try:
         return _of_texts(items)
@@ -818,7 +818,7 @@ def _joined(arrays: list[np.ndarray]) -> np.ndarray:
 
 def _of_texts(texts: list[str]) -> _SetLetters:
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    flat, at, known = np.empty(lengths.sum(), np.uint8), 0, set()
+    flat, at, distinct = np.empty(lengths.sum(), np.uint8), 0, set()
     for k in range(0, len(texts), FEW):
         text = "".join(texts[k : k + FEW])
         if not text.isascii():
@@ -826,25 +826,25 @@ def _of_texts(texts: list[str]) -> _SetLetters:
             return _SetLetters([np.frombuffer(points, "<u4")], lengths, True, set())
         letters = text.encode()
         flat[at : at + len(letters)] = np.frombuffer(letters, np.uint8)
-        _add_letters(known, letters, flat[at : at + len(letters)])
+        _add_letters(distinct, letters, flat[at : at + len(letters)])
         at += len(letters)
-    return _SetLetters([flat], lengths, True, known)
+    return _SetLetters([flat], lengths, True, distinct)
 
 
-def _known(flat: np.ndarray) -> set[int]:
-    """The values of an array of bytes."""
-    known: set[int] = set()
+def _distinct_values(flat: np.ndarray) -> set[int]:
+    """Find the distinct values of an array of bytes."""
+    distinct: set[int] = set()
     for at in range(0, len(flat), LETTERS_STRETCH):
-        few = flat[at : at + LETTERS_STRETCH]
-        _add_letters(known, few.tobytes(), few)
-    return known
+        stretch = flat[at : at + LETTERS_STRETCH]
+        _add_letters(distinct, stretch.tobytes(), stretch)
+    return distinct
 
 
-def _add_letters(known: set[int], letters: bytes, values: np.ndarray) -> None:
-    """Add the letters of a text, of which an array has the values."""
+def _add_letters(distinct: set[int], letters: bytes, values: np.ndarray) -> None:
+    """Add the letters of a text to a set; ``values`` is the text as an array."""
     # To look for a letter that is there takes no time.
     span = range(int(values.min(initial=255)), int(values.max(initial=0)) + 1)
-    known.update(c for c in span if c not in known and c in letters)
+    distinct.update(c for c in span if c not in distinct and c in letters)
 
 
 def _any_numbers(item: Any) -> np.ndarray:

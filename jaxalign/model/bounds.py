@@ -84,8 +84,8 @@ def narrow_high(scoring: Scoring, mode: str, dtype: str, zero: int = 0) -> int:
 
 
 def least_zero(scoring: Scoring, dtype: str) -> int:
-    """The least that local scores of 0 can be held as: what is computed is at most a
-    gap of two residues, or a substitution, below them."""
+    """Smallest encoding of a local score of 0: values fall below it by at most a gap of
+    two residues or a substitution."""
     worst = max(-int(scoring.scores.min(initial=0)), 0)
     return int(np.iinfo(dtype).min) + max(scoring.open + scoring.extend, worst)
 
@@ -103,10 +103,10 @@ def fits_differences(scoring: Scoring, dtype: str, paths: bool) -> bool:
     """
     best = max(int(scoring.scores.max(initial=0)), 0)
     worst = max(-int(scoring.scores.min(initial=0)), 0)
-    more = int(paths)
-    low, high = worst + more, best + 2 * scoring.open + more
+    margin = int(paths)
+    low, high = worst + margin, best + 2 * scoring.open + margin
     fits = low <= scoring.open + scoring.extend and high <= np.iinfo(dtype).max
-    return fits and scoring.extend >= more
+    return fits and scoring.extend >= margin
 
 
 def differences_base(scoring: Scoring, dtype: str) -> int:

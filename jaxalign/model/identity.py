@@ -135,10 +135,12 @@ class Filters:
 
     @property
     def form(self) -> "Filters":
-        """Which thresholds there are, whatever they are: a program of them serves all
-        of this form."""
-        known = {name: None if x is None else 0.0 for name, x in self._least().items()}
-        return replace(self, cut_name=None, **known)
+        """Reduce filters to the set of thresholds in use; one program serves all their
+        values."""
+        thresholds = {
+            name: None if x is None else 0.0 for name, x in self._least().items()
+        }
+        return replace(self, cut_name=None, **thresholds)
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -204,7 +206,7 @@ def ratio(count: ArrayLike, below: ArrayLike):
 
 
 def check_filters(filters: Filters, output: str) -> None:
-    """Refuse thresholds that mean nothing, or need what is not computed.
+    """Refuse thresholds that are meaningless or need columns that are not computed.
 
     Raises
     ------
@@ -293,12 +295,12 @@ class IdentityBound:
         if self.kind in JOINS:
             return m, n, JOINS[self.kind]
         sides = {"query": m, "target": n}
-        known = {side: np.zeros_like(length) for side, length in sides.items()}
+        halves = {side: np.zeros_like(length) for side, length in sides.items()}
         inside = self.whole if self.kind == "alignment" else (self.kind,)
-        known |= {side: sides[side] for side in inside}
+        halves |= {side: sides[side] for side in inside}
         for side in self.covered:
-            known[side] = least_span(sides[side], self.min_cov)
-        return known["query"], known["target"], "maximum"
+            halves[side] = least_span(sides[side], self.min_cov)
+        return halves["query"], halves["target"], "maximum"
 
     def possible(self, count: Any, m: ArrayLike, n: ArrayLike) -> np.ndarray:
         """Which pairs with at most ``count`` identical pairs may reach the cut.
@@ -319,7 +321,7 @@ class IdentityBound:
 
     @property
     def symmetric(self) -> bool:
-        """Whether it is the same with the two sequences swapped."""
+        """Whether the bound is unchanged with the two sequences swapped."""
         if self.kind == "alignment":
             return len(self.whole) == len(SIDES)
         return self.kind in JOINS or self.kind == "mean"
@@ -367,7 +369,7 @@ def identity_bound(
 
 
 def why_none(filters: Filters) -> str:
-    """Why ``identity_bound`` has none for a cut."""
+    """Explain why ``identity_bound`` is None for a cut."""
     if filters.identity == "aligned":
         return "an alignment may have any number of columns without a gap"
     if filters.identity in BY_PATH:

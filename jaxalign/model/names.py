@@ -40,7 +40,7 @@ def written(name: str) -> str:
 
 
 def all_written(names: Sequence[str]) -> Sequence[str]:
-    """The same for many names; nothing is copied where no name needs it."""
+    """Escape many names as ``written`` does; no copy if none needs it."""
     text = "".join(names)
     if "\\" not in text and not CONTROL.search(text):
         return names

@@ -9,8 +9,8 @@ from jaxalign.errors import UsageError
 
 def is_number(value: Any) -> bool:
     """Whether it is a number of Python or NumPy; True and False are none."""
-    known = isinstance(value, (int, float, np.integer, np.floating))
-    return known and not isinstance(value, bool)
+    is_numeric = isinstance(value, (int, float, np.integer, np.floating))
+    return is_numeric and not isinstance(value, bool)
 
 
 def check_whole(

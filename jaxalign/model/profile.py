@@ -31,7 +31,7 @@ from jaxalign.model.system import is_endless
 
 
 def lines_of(source: Any) -> list[str]:
-    """The lines of a file of ASCII, as an editor counts them.
+    """Read an ASCII file as lines, numbered as an editor does.
 
     Raises
     ------
@@ -104,9 +104,9 @@ def partners(family: Family, i: int, j: int) -> np.ndarray:
     >>> partners(family, 0, 1).tolist()
     [0, -1]
     """
-    here, there = (family.codes[k] != FAMILY_GAP for k in (i, j))
-    places = np.where(there, np.cumsum(there) - 1, -1)
-    return places[here].astype(np.int32)
+    query_residues, target_residues = (family.codes[k] != FAMILY_GAP for k in (i, j))
+    places = np.where(target_residues, np.cumsum(target_residues) - 1, -1)
+    return places[query_residues].astype(np.int32)
 
 
 def identity(family: Family, i: int, j: int) -> float:
@@ -175,11 +175,11 @@ def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     if not lines[0].startswith("HMMER3"):
         raise wrong(source, 1, "no HMMER3 text file")
     rows = [ModelLine(k, x.split()) for k, x in enumerate(lines, 1) if x.strip()]
-    begin = next((k for k, row in enumerate(rows) if row.words[0] == "HMM"), None)
-    if begin is None:
+    start = next((k for k, row in enumerate(rows) if row.words[0] == "HMM"), None)
+    if start is None:
         raise wrong(source, rows[-1].number, "the file ends before a line HMM")
-    name, length = _header(source, rows[1:begin], rows[begin].number)
-    return name, *_body(source, rows[begin + 1 :], rows[-1].number, length)
+    name, length = _header(source, rows[1:start], rows[start].number)
+    return name, *_body(source, rows[start + 1 :], rows[-1].number, length)
 
 
 def _header(
@@ -217,17 +217,17 @@ def _body(
     stop, rows = rows[end], rows[1:end]
     if rows and rows[0].words[0] == "COMPO":
         _emissions(source, rows.pop(0), "COMPO")
-    most = HMM_LETTERS + 1 + MOST_ANNOTATIONS
+    largest = HMM_LETTERS + 1 + MOST_ANNOTATIONS
     kinds = (
         ("insert emissions", HMM_LETTERS, HMM_LETTERS),
         ("transitions", MOVES, MOVES),
-        ("match emissions", HMM_LETTERS + 1, most),
+        ("match emissions", HMM_LETTERS + 1, largest),
     )
     for place, row in enumerate(rows[: 3 * length + 2]):
-        kind, least, most = kinds[place % 3]
-        if not least <= len(row.words) <= most:
-            words = f"{len(row.words)} words, where {kind} have {least}"
-            words += f" to {most}" if most > least else ""
+        kind, smallest, largest = kinds[place % 3]
+        if not smallest <= len(row.words) <= largest:
+            words = f"{len(row.words)} words, where {kind} have {smallest}"
+            words += f" to {largest}" if largest > smallest else ""
             raise wrong(source, row.number, words)
     if len(rows) != 3 * length + 2:
         raise wrong(
@@ -329,13 +329,13 @@ def read_alignment(source: Any) -> tuple[str, list[str], bool]:
 
 
 def _check(rows: list[AlignedRow], error: Callable[[int, str], Exception]) -> None:
-    """Refuse rows that are none of one alignment; ``error`` takes a line and why."""
+    """Check rows of one alignment; ``error`` takes a line and a reason."""
     if not rows:
         raise error(1, "there are no rows")
     length = len(rows[0].letters)
     for line, letters in rows:
-        if other := OTHER_LETTERS.search(letters):
-            raise error(line, f"{other[0]!r} is no letter and no gap")
+        if invalid := OTHER_LETTERS.search(letters):
+            raise error(line, f"{invalid[0]!r} is no letter and no gap")
         if len(letters) != length or not length:
             raise error(
                 line,
@@ -354,8 +354,8 @@ def _stockholm(lines: list[str], source: Any) -> list[AlignedRow]:
             name, *parts = line.split()
             if not parts:
                 raise wrong(source, number, f"{name} has no letters")
-            known = rows.get(name, AlignedRow(number, ""))
-            rows[name] = AlignedRow(known.line, known.letters + "".join(parts))
+            previous = rows.get(name, AlignedRow(number, ""))
+            rows[name] = AlignedRow(previous.line, previous.letters + "".join(parts))
     last = max((k for k, x in enumerate(lines, 1) if x.strip()), default=1)
     raise wrong(source, last, "the file ends before the alignment does, with //")
 
@@ -370,8 +370,8 @@ def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
             if not rows:
                 raise wrong(source, number, "no header before it")
             letters = "".join(line.split())
-            if other := OTHER_LETTERS.search(letters):  # in its own line
-                raise wrong(source, number, f"{other[0]!r} is no letter and no gap")
+            if invalid := OTHER_LETTERS.search(letters):  # in its own line
+                raise wrong(source, number, f"{invalid[0]!r} is no letter and no gap")
             rows[-1][1].append(letters)
     return [AlignedRow(number, "".join(parts)) for number, parts in rows]
 
@@ -472,12 +472,12 @@ def gap_costs_of(transitions: np.ndarray):
     before = np.maximum(np.arange(len(mm)) - 1, 0)  # D of k is entered from k - 1
     leave = np.maximum(md[before] + dm - mm, 0) / LAMBDA
     insert = np.maximum(mi + im - mm, 0) / LAMBDA
-    more = dd[before] / LAMBDA, ii / LAMBDA
-    return (leave, insert), more
+    extending = dd[before] / LAMBDA, ii / LAMBDA
+    return (leave, insert), extending
 
 
 def mean_of(odds: np.ndarray, kinds: str) -> np.ndarray:
-    """The log-odds of a letter that means any of some residues, (m,)."""
+    """Log-odds of an ambiguity letter that stands for ``kinds``, (m,)."""
     at = [RESIDUES.index(residue) for residue in kinds]
     share = FREQUENCIES[at] / FREQUENCIES[at].sum()
     return odds[:, at] @ share
@@ -660,10 +660,10 @@ class Profile:
         """
         name, emissions, transitions = read_hmm(source)
         odds = odds_of_emissions(emissions)
-        opening, more = gap_costs_of(transitions)
+        opening, extending = gap_costs_of(transitions)
         alphabet = named_alphabet("protein")
         scores = _whole_scores(odds)
-        return cls(name, scores, alphabet, UNIT, opening, more)
+        return cls(name, scores, alphabet, UNIT, opening, extending)
 
 
 def as_query(query: Any, scoring: Scoring) -> tuple[Any, Scoring]:
@@ -683,8 +683,8 @@ def _whole_scores(odds: np.ndarray) -> np.ndarray:
     lowest score of the position."""
     odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
     scores = np.rint(odds / UNIT)
-    others = [mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
-    columns = [*(np.rint(x / UNIT) for x in others), scores.min(1)]
+    ambiguous = [mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
+    columns = [*(np.rint(x / UNIT) for x in ambiguous), scores.min(1)]
     return np.column_stack([scores, *columns]).astype(np.int32)
 
 

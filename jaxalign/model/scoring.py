@@ -54,16 +54,16 @@ def _matrix_folder() -> Path | None:
 
 @cache
 def plain_name(name: str) -> str:
-    """The name of a bundled matrix without EMBOSS's E, as biotite spells it; any other
-    name as it is."""
+    """Normalise the name of a bundled matrix to biotite's spelling, without EMBOSS's E;
+    other names are unchanged."""
     plain = name[1:] if name.upper().startswith(("EBLOSUM", "EPAM")) else name
     plain = ALIASES.get(plain.upper(), plain)
-    by_upper = {known.upper(): known for known in matrix_names()}
+    by_upper = {spelling.upper(): spelling for spelling in matrix_names()}
     return by_upper.get(plain.upper(), name)
 
 
 def load_matrix(name: str) -> tuple[str, np.ndarray]:
-    """A bundled matrix by any of its names, else an NCBI-format file.
+    """Load a bundled matrix by any of its names, else an NCBI-format file.
 
     A file is read anew at every call: it may have changed, and so may the folder that
     its name is relative to.
@@ -158,13 +158,13 @@ def parse_matrix(text: str, name: str):
         if len(values) != len(header):
             raise UsageError(f"{where} has {len(values)} scores of {len(header)}")
         lines_of[letter] = line
-        for other, value in zip(header, values, strict=True):
+        for column, value in zip(header, values, strict=True):
             # ``float`` would take 1_0, nan and others.
             if not NUMBER.fullmatch(value) or not isfinite(float(value)):
                 kind = "finite number" if NUMBER.fullmatch(value) else "number"
-                place = f"{where}, column {other!r}"
+                place = f"{where}, column {column!r}"
                 raise UsageError(f"{place}: {value[:20]!r} is no {kind}")
-            scores[letter, other] = float(value)
+            scores[letter, column] = float(value)
     missing = [letter for letter in header if letter not in lines_of]
     if missing:
         raise UsageError(f"matrix {name}: no row for {missing[0]!r}, line {top}")
@@ -175,7 +175,7 @@ COST_LIMIT = 2**15  # of a gap's residue
 
 
 def own_matrix(matrix: Any):
-    """A name as it is; (letters, array) with an array that nobody else can change."""
+    """Copy a (letters, array) matrix into a read-only array; a name is unchanged."""
     if isinstance(matrix, str) or is_profile(matrix) or not _is_pair(matrix):
         return matrix
     letters, scores = matrix
@@ -207,7 +207,7 @@ def match_matrix(match: float, mismatch: float, alphabet_name: str | None):
 
 
 def check_scoring(scoring: Any) -> None:
-    """Refuse what is no scoring; ``Scoring`` says what that is.
+    """Check the fields of a ``Scoring``, whose docstring says what they may be.
 
     Raises
     ------
@@ -327,10 +327,10 @@ class Scoring:
         gap_open: float = 11,
         gap_extend: float = 1,
         matrix: Any = "BLOSUM62",
-        **others: Any,
+        **options: Any,
     ):
         """BLAST's convention: a gap of k costs ``gap_open + k * gap_extend``."""
-        return cls(matrix, gap_open + gap_extend, gap_extend, **others)
+        return cls(matrix, gap_open + gap_extend, gap_extend, **options)
 
     @classmethod
     def preset(cls, name: str) -> "Scoring":
@@ -417,16 +417,16 @@ class Scoring:
 
     @cached_property
     def _value(self) -> tuple:
-        """All that scores, identities and statistics depend on, and nothing else."""
+        """Key for equality: all that scores, identities and statistics depend on."""
         named = self.match is None and isinstance(self.matrix, str)
         name = plain_name(self.matrix) if named else self.matrix_name
         costs = self.open, self.extend, self.scale
         return name, self.alphabet, self.scores.tobytes(), costs
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Scoring):
+    def __eq__(self, value: object) -> bool:
+        if not isinstance(value, Scoring):
             return NotImplemented
-        return self._value == other._value
+        return self._value == value._value
 
     def __hash__(self) -> int:
         return hash(self._value)
@@ -453,7 +453,7 @@ ScoringLike = Scoring | str | os.PathLike[str] | tuple[str, Any] | None
 
 
 def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
-    """The ``Scoring`` that a caller means by the argument ``scoring``.
+    """Convert the argument ``scoring`` of a call to a ``Scoring``.
 
     Parameters
     ----------
@@ -560,8 +560,8 @@ def resolve_ends(mode: str, free_ends: Any = None) -> frozenset[FreeEnd]:
 
 def is_symmetric(scoring: Scoring, free_ends: Iterable[str]) -> bool:
     """Whether swapping query and target changes no score."""
-    other = {"query": "target", "target": "query"}
+    swapped = {"query": "target", "target": "query"}
     ends = (end.split("_") for end in free_ends)
     return scoring.symmetric and set(free_ends) == {
-        f"{other[side]}_{which}" for side, which in ends
+        f"{swapped[side]}_{which}" for side, which in ends
     }

@@ -79,8 +79,8 @@ def blocks(
         yield ""
         for n, (name, row) in enumerate(zip(names, rows, strict=True)):
             residues = len(row[piece]) - row[piece].count(GAP)
-            begin, at[n] = at[n] + (residues > 0), at[n] + residues
-            yield f"{name:<{width}} {begin:>{digits}} {row[piece]} {at[n]:>{digits}}"
+            number, at[n] = at[n] + (residues > 0), at[n] + residues
+            yield f"{name:<{width}} {number:>{digits}} {row[piece]} {at[n]:>{digits}}"
             if n == place:
                 yield f"{'':{width + digits + 2}}{signs[piece]}".rstrip()
 
@@ -91,7 +91,7 @@ def preformatted(text: str) -> str:
 
 
 def some_rows(count: int) -> list[int | None]:
-    """Which rows of a table are shown; None stands for those left out."""
+    """Indices of the rows to show; None stands for omitted rows."""
     if count <= 2 * HEAD + 1:
         return list(range(count))
     return [*range(HEAD), None, *range(count - HEAD, count)]
@@ -140,7 +140,7 @@ summary { cursor: pointer; } .ok { color: #1c6b34; } .leak { color: #a3261b; }
 
 
 def page(title: str, sections: Iterable[Iterable[str]]) -> str:
-    """The whole page, of the lines of its sections."""
+    """Assemble an HTML page from the lines of its sections."""
     head = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -159,7 +159,7 @@ PROVED = "#c9c9c9"
 
 
 def figure(chart: str, caption: str) -> str:
-    """A chart above what it shows, in words."""
+    """Put a chart above its caption."""
     return f"<figure>{chart}<figcaption>{escape(caption)}</figcaption></figure>"
 
 

@@ -138,9 +138,9 @@ def parameters(scoring: Scoring, mode: str) -> Parameters | None:
 def _rows(scoring: Scoring):
     """(rows of the table, step of the scores)."""
     if scoring.match is not None:
-        known = (scoring.match, scoring.mismatch) == (2, -3)
+        is_published = (scoring.match, scoring.mismatch) == (2, -3)
         nucleic = scoring.alphabet.kind in ("dna", "rna")
-        return (MATCH_2_MISMATCH_3, 2) if known and nucleic else ((), 1)
+        return (MATCH_2_MISMATCH_3, 2) if is_published and nucleic else ((), 1)
     if not isinstance(scoring.matrix, str):
         return (), 1
     name = scoring.matrix.upper()
@@ -207,9 +207,9 @@ def length_adjustment(m: int, residues: int, count: int, karlin: Parameters) -> 
     """
 
     def allowed(length: int) -> bool:
-        left = m - length, residues - count * length
-        space = karlin.k * left[0] * left[1]
-        if min(left) <= 0 or space < max(m, residues):
+        effective = m - length, residues - count * length
+        space = karlin.k * effective[0] * effective[1]
+        if min(effective) <= 0 or space < max(m, residues):
             return False
         return length <= karlin.alpha / karlin.lambda_ * log(space) + karlin.beta
 
@@ -275,20 +275,24 @@ def fit(scores: "ArrayLike", query_length: int, lengths: "ArrayLike") -> Fit:
     scores, weights = scores[positive], query_length * lengths[positive]
     if len(scores) < LEAST_SCORES or np.ptp(scores) == 0:
         return NO_FIT
-    estimate, kept = _by_quartiles(scores, weights), np.zeros(0, bool)
+    estimate, unrelated = _by_quartiles(scores, weights), np.zeros(0, bool)
     for _ in range(ROUNDS):
         expected = _expected(estimate, scores, weights)
-        before, kept = kept, -np.expm1(-expected) * len(scores) >= UNRELATED
-        if np.array_equal(before, kept) or not kept.any() or np.ptp(scores[kept]) == 0:
+        previous, unrelated = unrelated, -np.expm1(-expected) * len(scores) >= UNRELATED
+        if (
+            np.array_equal(previous, unrelated)
+            or not unrelated.any()
+            or np.ptp(scores[unrelated]) == 0
+        ):
             break
-        estimate = _most_likely(scores[kept], weights[kept])
+        estimate = _most_likely(scores[unrelated], weights[unrelated])
     rate, log_k = estimate
-    known = isfinite(rate) and rate > 0 and abs(log_k) < MAX_LOG_K
-    return Fit(rate, exp(log_k)) if known else NO_FIT
+    is_valid = isfinite(rate) and rate > 0 and abs(log_k) < MAX_LOG_K
+    return Fit(rate, exp(log_k)) if is_valid else NO_FIT
 
 
 def _expected(estimate: LogFit, scores: np.ndarray, weights: np.ndarray):
-    """How many scores as high chance gives, e^700 where it is more."""
+    """Expected number of chance scores at least as high, at most e^700."""
     logarithm = estimate.log_k + np.log(weights) - estimate.rate * scores
     return np.exp(np.minimum(logarithm, MAX_LOG_K))
 
@@ -296,9 +300,9 @@ def _expected(estimate: LogFit, scores: np.ndarray, weights: np.ndarray):
 def is_trustworthy(
     estimate: Fit, scores: "ArrayLike", query_length: int, lengths: "ArrayLike"
 ) -> bool:
-    """Whether scores of random sequences are as a fit says.
+    """Whether scores of random sequences agree with a fit.
 
-    They are not where it was made of the scores of related sequences.
+    They do not if the fit was made from scores of related sequences.
 
     Parameters
     ----------
@@ -307,11 +311,11 @@ def is_trustworthy(
         Of random sequences of the same composition.
     query_length : int
     """
-    own = fit(scores, query_length, lengths)
-    if not (own.lambda_ > 0 and estimate.lambda_ > 0):
+    reference = fit(scores, query_length, lengths)
+    if not (reference.lambda_ > 0 and estimate.lambda_ > 0):
         return False
     low, high = LAMBDA_RATIOS
-    alike = low <= estimate.lambda_ / own.lambda_ <= high
+    alike = low <= estimate.lambda_ / reference.lambda_ <= high
     return (
         alike and fit_distance(estimate, scores, query_length, lengths) <= MAX_DISTANCE
     )
@@ -320,26 +324,26 @@ def is_trustworthy(
 def fit_distance(
     estimate: Fit, scores: "ArrayLike", query_length: int, lengths: "ArrayLike"
 ) -> float:
-    """The largest difference between the share of scores at or above a score and what
-    a fit expects of them."""
+    """Largest difference between the observed and the fitted share of scores at or
+    above a score."""
     scores, lengths = np.asarray(scores, np.float64), np.asarray(lengths, np.float64)
-    known = LogFit(estimate.lambda_, log(estimate.k))
+    log_fit = LogFit(estimate.lambda_, log(estimate.k))
     at = np.unique(scores)
     weights = (query_length * lengths)[:, None]
-    shares = -np.expm1(-_expected(known, at[None, :], weights)).mean(axis=0)
+    shares = -np.expm1(-_expected(log_fit, at[None, :], weights)).mean(axis=0)
     seen = (scores[:, None] >= at[None, :]).mean(axis=0)
     return float(np.abs(shares - seen).max(initial=0))
 
 
 def _by_quartiles(scores: np.ndarray, weights: np.ndarray) -> LogFit:
     low, high = np.quantile(scores, (0.25, 0.75))
-    found = QUARTILES / max(high - low, 1.0)
+    rate = QUARTILES / max(high - low, 1.0)
     for _ in range(ROUNDS):  # scores less what their lengths add
-        rest = scores - np.log(weights) / found
-        low, middle, high = np.quantile(rest, (0.25, 0.5, 0.75))
-        found = QUARTILES / max(high - low, 1e-9)
-    rest = scores - np.log(weights) / found
-    return LogFit(found, found * float(np.median(rest)) + log(log(2)))
+        residuals = scores - np.log(weights) / rate
+        low, middle, high = np.quantile(residuals, (0.25, 0.5, 0.75))
+        rate = QUARTILES / max(high - low, 1e-9)
+    residuals = scores - np.log(weights) / rate
+    return LogFit(rate, rate * float(np.median(residuals)) + log(log(2)))
 
 
 def _most_likely(scores: np.ndarray, weights: np.ndarray) -> LogFit:
@@ -364,16 +368,18 @@ def _most_likely(scores: np.ndarray, weights: np.ndarray) -> LogFit:
     return LogFit(high, log(len(scores) / total) + high * float(least))
 
 
-def fitted_bits(score: "ArrayLike", found: Fit) -> np.ndarray:
+def fitted_bits(score: "ArrayLike", estimate: Fit) -> np.ndarray:
     """Bit scores, float64: (lambda S - ln K) / ln 2."""
     score = np.asarray(score, np.float64)
-    return (found.lambda_ * score - np.log(found.k)) / log(2)
+    return (estimate.lambda_ * score - np.log(estimate.k)) / log(2)
 
 
 def fitted_evalues(
-    score: "ArrayLike", query_lengths: "ArrayLike", residues: int, found: Fit
+    score: "ArrayLike", query_lengths: "ArrayLike", residues: int, estimate: Fit
 ) -> np.ndarray:
     """K m n exp(-lambda S), float64, with a database of n residues: lengths are not
     shortened, since the fit knows what the ends of sequences cost."""
     space = np.asarray(query_lengths, np.float64) * residues
-    return space * found.k * np.exp(-found.lambda_ * np.asarray(score, np.float64))
+    return (
+        space * estimate.k * np.exp(-estimate.lambda_ * np.asarray(score, np.float64))
+    )

@@ -62,15 +62,15 @@ def complement_codes(alphabet: Alphabet) -> np.ndarray:
     """
     codes = []
     for letter in alphabet.letters:
-        other = COMPLEMENT.get(letter, "")
-        if other == "T" and "T" not in alphabet.letters:
-            other = "U"
-        if not other or other not in alphabet.letters:
+        complement = COMPLEMENT.get(letter, "")
+        if complement == "T" and "T" not in alphabet.letters:
+            complement = "U"
+        if not complement or complement not in alphabet.letters:
             raise UsageError(
                 f"nucleotides have two strands; the letter {letter} of the "
                 f"{alphabet.kind} alphabet has no complement"
             )
-        codes.append(alphabet.letters.index(other))
+        codes.append(alphabet.letters.index(complement))
     return np.array(codes, np.uint8)
 
 

@@ -346,14 +346,14 @@ def _spelled(names: Sequence[str], index: np.ndarray) -> np.ndarray:
 
 
 def compact(table: Table) -> Table:
-    """The same rows; of the targets only those that occur, in their order."""
+    """Drop targets that no row refers to, keeping their order."""
     used, index = np.unique(table["target"], return_inverse=True)
     columns = table.columns | {"target": index.astype(np.int32)}
     return replace(table, columns=columns, targets=table.targets.take(used))
 
 
 def join(tables: Iterable[Table], info: dict) -> Table:
-    """Tables of the same sequences, one below the other; one at least."""
+    """Concatenate one or more tables of the same sequences."""
     tables = list(tables)
     columns = {name: np.concatenate([t[name] for t in tables])
              for name in tables[0].columns}  # fmt: skip
@@ -432,7 +432,7 @@ def by_strands(queries: Sequences, strands: tuple[int, ...]) -> Sequences:
 
 
 def along_plus(table: Table, queries: Sequences, strand: np.ndarray) -> Table:
-    """The same rows of the queries as they were given, with a column ``strand``.
+    """Map rows back to the original queries and add a column ``strand``.
 
     Spans of a query count along its plus strand; operations stay those of the strand
     that is aligned, along the target.

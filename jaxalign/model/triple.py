@@ -89,7 +89,7 @@ class TripleAlignment:
         return self._unscaled(sum(self._pair(x, y, True) for x, y in PAIRS))
 
     def rescore(self) -> float:
-        """The score of these rows under the gap model, counted anew from them."""
+        """Recompute the score of the rows under the gap model."""
         drop = self.gap_model != "quasi-natural"
         return self._unscaled(sum(self._pair(x, y, drop) for x, y in PAIRS))
 
@@ -252,8 +252,8 @@ def pair_score(
         x, y = x[columns], y[columns]
     paired = (x >= 0) & (y >= 0)
     total = int(scoring.scores[x[paired], y[paired]].sum())
-    for row, other in ((x, y), (y, x)):
-        gap = (row < 0) & (other >= 0)
+    for row, partner in ((x, y), (y, x)):
+        gap = (row < 0) & (partner >= 0)
         if free:
             before = np.cumsum(row >= 0)
             gap &= (before > 0) & (before < (row >= 0).sum())

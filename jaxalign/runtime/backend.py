@@ -8,7 +8,7 @@ from jaxalign.runtime.devices import first_device
 
 
 def kernels() -> tuple[Any, str]:
-    """The package of kernels where it runs, else None; and why (not)."""
+    """Return (the package of kernels, or None if it does not run; the reason)."""
     package: Any = kernels_pallas  # it loads its names when they are used
     works, why = package.supported(first_device())
     return package if works else None, why

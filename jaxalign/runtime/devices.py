@@ -80,7 +80,7 @@ def describe_device(devices: Sequence[Device]) -> dict[str, str | int]:
 
 
 def resolve_devices(devices: Any = None) -> tuple[Device, ...]:
-    """The devices of a run.
+    """Resolve the devices of a run.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def resolve_devices(devices: Any = None) -> tuple[Device, ...]:
     if isinstance(devices, str):
         devices = devices.split(",")
     names: list[Any] = [*devices] if hasattr(devices, "__iter__") else [devices]
-    chosen = tuple(_device(name, local) for name in names)
-    if not chosen or len(set(chosen)) < len(chosen):
+    selection = tuple(_device(name, local) for name in names)
+    if not selection or len(set(selection)) < len(selection):
         raise UsageError(f"devices = {names}: one or more, each once")
-    return chosen
+    return selection
 
 
 def first_device(devices: Iterable[Device | str] = ()) -> Device:
-    """The first of some devices or names of platforms, or JAX's default device.
+    """Resolve the first device or platform name, or JAX's default device.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _jax() -> Any:
 
 
 def _device(name: Any, local: Sequence[Device]) -> Device:
-    """A device, or the one of a number."""
+    """Return a device, or look one up by number."""
     if hasattr(name, "platform"):
         return name
     try:
@@ -190,7 +190,7 @@ def _device(name: Any, local: Sequence[Device]) -> Device:
 
 
 def refuse_without_threads() -> None:
-    """Refuse what would wait for JAX's threads in a process that has none.
+    """Refuse to compute in a process that has lost JAX's threads.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def budget_of(size: Any = None) -> int:
 
 
 def _free_memory() -> int:
-    """Bytes the system could give without swapping."""
+    """Bytes available without swapping."""
     try:
         table = Path("/proc/meminfo").read_text()
     except OSError:
@@ -242,7 +242,7 @@ def _free_memory() -> int:
 
 
 def show_bytes(count: float) -> str:
-    """Bytes for people: ``1.5 GiB``."""
+    """Format a number of bytes: ``1.5 GiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.3g} {unit}"
@@ -267,7 +267,7 @@ def maps_run_short() -> bool:
 
 
 def by_length(lengths: np.ndarray) -> np.ndarray:
-    """Indices, longest first, stable."""
+    """Indices in order of decreasing length, stable."""
     lengths = np.asarray(lengths)
     longest = lengths.max(initial=0)
     # NumPy sorts numbers of 16 bits by radix, many times as fast.
@@ -277,7 +277,7 @@ def by_length(lengths: np.ndarray) -> np.ndarray:
 
 
 def bucket(length: int, step: int = 2, size: int = 64) -> int:
-    """The next of size, size * step, size * step^2 ... that holds ``length``."""
+    """Smallest of size, size * step, size * step^2 ... that holds ``length``."""
     while size < length:
         size *= step
     return size
@@ -323,7 +323,7 @@ def share_of(nodes: Sequence[dict[str, Any]]) -> Share:
 
 
 class Arrivals:
-    """The parts that have arrived: waits for the first, counts the cells of all."""
+    """Wait for parts in order and count the cells of all that have arrived."""
 
     def __init__(
         self,
@@ -341,12 +341,12 @@ class Arrivals:
         """Return once the first of the (part, reference) pairs has arrived."""
         first = pending[0][1]
         while True:
-            left = [ref for part, ref in pending if part.index not in self.seen]
+            remaining = [ref for part, ref in pending if part.index not in self.seen]
             if self.busy:
-                self.busy(min(len(left), self.share.workers), self.share.workers)
-            if first not in left:
+                self.busy(min(len(remaining), self.share.workers), self.share.workers)
+            if first not in remaining:
                 return
-            arrived, _ = self.ray.wait(left, num_returns=1, fetch_local=False)
+            arrived, _ = self.ray.wait(remaining, num_returns=1, fetch_local=False)
             for part, reference in pending:
                 if reference in arrived:
                     self.seen.add(part.index)
@@ -356,7 +356,7 @@ class Arrivals:
 
 
 def fetch(ray: Any, reference: Any) -> Any:
-    """The result of a part; a refusal on a worker is one here."""
+    """Fetch the result of a part; re-raise a worker's error here."""
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -364,7 +364,7 @@ def fetch(ray: Any, reference: Any) -> Any:
 
 
 def connect(address: str) -> Any:
-    """The module ``ray``, connected."""
+    """Connect to a Ray cluster and return the module ``ray``."""
     try:
         ray: Any = import_module("ray")
     except ImportError as error:

@@ -64,8 +64,8 @@ def parts_of(
         It calls Python, say, or returns trees of classes of its own.
     """
     unloaded: Any = getattr(compiled._executable, "_unloaded_executable", None)
-    known = {*EMPTY, *LAYOUTS, *OTHERS}
-    if unloaded is None or {field.name for field in fields(unloaded)} != known:
+    expected = {*EMPTY, *LAYOUTS, *OTHERS}
+    if unloaded is None or {field.name for field in fields(unloaded)} != expected:
         raise Unstorable("this JAX has other parts")
     if any(getattr(unloaded, name) for name in EMPTY):
         raise Unstorable("it has effects")
@@ -131,15 +131,19 @@ def load(
     loaded = device.client.deserialize_executable(
         executable, executable_devices=devices, compile_options=options
     )
-    known = {"xla_executable": loaded, "device_list": devices, "backend": device.client}
-    unloaded: Any = pxla.UnloadedMeshExecutable(**known, **_fields(about, device))
+    unloaded: Any = pxla.UnloadedMeshExecutable(
+        xla_executable=loaded,
+        device_list=devices,
+        backend=device.client,
+        **_fields(about, device),
+    )
     tree = jax.tree.structure(_to_tree(about["output_tree"]))
-    known = _arguments(about, call), tree, about["no_kwargs"]
-    return jax.stages.Compiled(unloaded.load(), [], *known)
+    details = _arguments(about, call), tree, about["no_kwargs"]
+    return jax.stages.Compiled(unloaded.load(), [], *details)
 
 
 def _fields(about: dict[str, Any], device: Any) -> dict[str, Any]:
-    """The parts of an executable that are no handle of its runtime."""
+    """Fields of an executable that are not handles of the runtime."""
     inside, outside = (
         [jax.sharding.SingleDeviceSharding(device, memory_kind=kind) for kind in kinds]
         for kinds in about["memories"]
@@ -161,7 +165,7 @@ def _fields(about: dict[str, Any], device: Any) -> dict[str, Any]:
 
 
 def _arguments(about: dict[str, Any], call: CallArrays) -> Any:
-    """All that ``Compiled`` knows of the arguments, as a tree of them."""
+    """Tree of argument descriptions that ``Compiled`` expects."""
     infos = [
         jax.stages.ArgInfo(ShapedArray(shape, dtype, weak_type), donated)
         for (shape, dtype, weak_type), donated in zip(
@@ -212,7 +216,7 @@ def _from_tree(tree: Any) -> Any:
 
 
 def _to_tree(parts: Any) -> Any:
-    """The same with leaves of 0."""
+    """Rebuild a tree from JSON, with leaves of 0."""
     if parts == "leaf":
         return 0
     kind, *about, children = parts

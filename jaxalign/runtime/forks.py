@@ -20,7 +20,7 @@ def watch_forks() -> None:
 
 
 def _notice() -> None:
-    """In a new child: had JAX started, whoever started it?
+    """Record in a forked child whether JAX had started before the fork.
 
     JAX is not imported for this, and its ``backends_are_initialized`` not called: the
     lock that it takes may have been held by a thread which is not here to release it.

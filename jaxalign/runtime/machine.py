@@ -27,7 +27,7 @@ _digesting = threading.Lock()
 
 
 def code_digest() -> str:
-    """A digest of all our sources: a program of other code is another program."""
+    """Digest of the package's sources, part of the key of every program."""
     with _digesting:  # threads that need it at once would read all files each
         return _code_digest()
 
@@ -50,13 +50,13 @@ def processor() -> str:
     count = os.cpu_count()
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
-    known = f"{platform.machine()} {platform.processor()} {count}"
+    model = f"{platform.machine()} {platform.processor()} {count}"
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:
-        return known
-    telling = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
-    return known + "".join(x for x in lines if x.startswith(telling))
+        return model
+    features = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features")
+    return model + "".join(x for x in lines if x.startswith(features))
 
 
 def driver() -> str | None:
@@ -69,14 +69,14 @@ def driver() -> str | None:
 
 @cache
 def summary() -> str:
-    """All of these, and the versions of Python and of JAX."""
-    known = [sys.version, code_digest(), processor(), driver()]
+    """Describe code, processor, driver and the versions of Python and JAX."""
+    parts = [sys.version, code_digest(), processor(), driver()]
     for name in PROGRAM_MAKERS:
         try:
-            known.append(version(name))
+            parts.append(version(name))
         except PackageNotFoundError:
-            known.append(None)
-    return repr(known)
+            parts.append(None)
+    return repr(parts)
 
 
 def gpu_use() -> dict[str, str]:

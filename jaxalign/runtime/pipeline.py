@@ -40,10 +40,10 @@ class Work:
 
     content: Any
     pieces: Sequence
-    left: int = field(init=False)
+    remaining: int = field(init=False)
 
     def __post_init__(self):
-        self.left = len(self.pieces)
+        self.remaining = len(self.pieces)
 
 
 class Stopped(Exception):
@@ -53,8 +53,8 @@ class Stopped(Exception):
 class _PipelineState:
     """The queues, the error and the end of one run, which its threads share."""
 
-    def __init__(self, ahead: int, workers: int, ending: threading.Event):
-        self.room = threading.Semaphore(ahead + 1)
+    def __init__(self, parts_ahead: int, workers: int, ending: threading.Event):
+        self.room = threading.Semaphore(parts_ahead + 1)
         self.changed = threading.Condition()
         self.pieces, self.begun = queue.SimpleQueue(), queue.SimpleQueue()
         self.workers, self.stopped, self.ending = workers, False, ending
@@ -75,24 +75,24 @@ class _PipelineState:
 def run(
     works: Iterable[Work],
     workers: list[Callable[[], Callable]],
-    ahead: int = PARTS_AHEAD,
+    parts_ahead: int = PARTS_AHEAD,
     ending: threading.Event | None = None,
 ) -> Iterator[Work]:
     """Compute works piece by piece, and yield them whole and in order.
 
-    A single worker that plans nothing ``ahead`` is the caller's thread. Else a thread
-    of its own reads ``works``, at most ``ahead`` beyond the one that was
-    yielded. Each of ``workers`` is called once, in its thread, and returns a function
-    (work, piece) that computes a piece. ``ending`` is set when no more results are
-    wanted: a long piece may look at it and raise ``Stopped``.
+    With ``parts_ahead`` 0 a single worker runs in the caller's thread. Else a separate
+    thread reads ``works``, at most ``parts_ahead`` beyond the one that was yielded.
+    Each of ``workers`` is called once, in its thread, and returns a function (work,
+    piece) that computes a piece. ``ending`` is set when no more results are needed: a
+    long piece may check it and raise ``Stopped``.
 
     An error of planning or computing ends all threads at their next piece, and is
     raised here; so does an interrupt, but nobody waits for the threads then.
     """
-    if ahead == 0 and len(workers) == 1:
+    if parts_ahead == 0 and len(workers) == 1:
         yield from _in_turn(works, workers[0]())
         return
-    shared = _PipelineState(ahead, len(workers), ending or threading.Event())
+    shared = _PipelineState(parts_ahead, len(workers), ending or threading.Event())
     threads = [threading.Thread(target=_plan, args=(shared, works))]
     threads += [threading.Thread(target=_work, args=(shared, w)) for w in workers]
     for thread in threads:
@@ -100,7 +100,9 @@ def run(
     try:
         while (work := shared.begun.get()) is not None:
             with shared.changed:
-                shared.changed.wait_for(lambda work=work: not work.left or shared.error)
+                shared.changed.wait_for(
+                    lambda work=work: not work.remaining or shared.error
+                )
             if shared.error:
                 break
             yield work
@@ -120,7 +122,7 @@ def _in_turn(works: Iterable[Work], compute: Callable) -> Iterator[Work]:
     for work in works:
         for piece in work.pieces:
             compute(work, piece)
-        work.left = 0
+        work.remaining = 0
         yield work
 
 
@@ -148,14 +150,14 @@ def _work(shared: _PipelineState, worker: Callable[[], Callable]) -> None:
         while (item := shared.pieces.get()) is not None and not shared.stopped:
             compute(*item)
             with shared.changed:
-                item[0].left -= 1
+                item[0].remaining -= 1
                 shared.changed.notify_all()
     except BaseException as error:
         shared.stop(error)
 
 
 def in_threads(function: Callable, pieces: Iterable, threads: int) -> list:
-    """Results of a function, in threads; the others are dropped when one fails."""
+    """Map a function over pieces in threads; cancel the rest when one fails."""
     if threads == 1:
         return [function(piece) for piece in pieces]
     pool = ThreadPoolExecutor(threads)
@@ -182,7 +184,7 @@ def in_advance(function: Callable, items: Iterable, count: int) -> Generator:
 
 
 def read_ahead(items: Iterable) -> Iterator:
-    """The same items, the next one computed in a thread while one is in use."""
+    """Yield items, computing the next one in a thread meanwhile."""
     items, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, end)
@@ -192,7 +194,7 @@ def read_ahead(items: Iterable) -> Iterator:
 
 
 def in_background(function: Callable, pieces: Iterable, threads: int) -> list[Future]:
-    """Begin calls of a function, for which nobody need wait."""
+    """Start calls of a function without waiting for them."""
     pool = ThreadPoolExecutor(threads)
     futures = [pool.submit(function, piece) for piece in pieces]
     pool.shutdown(wait=False)
@@ -202,36 +204,36 @@ def in_background(function: Callable, pieces: Iterable, threads: int) -> list[Fu
 def teller(
     progress: Callable[[int, int], object] | None, total: int
 ) -> Callable[[int], None]:
-    """A function that adds up cells, whichever thread they come from."""
+    """Return a thread-safe function that adds up cells and reports progress."""
     lock, sum_of_cells = threading.Lock(), 0
 
-    def tell(cells: int) -> None:
+    def add_cells(cells: int) -> None:
         nonlocal sum_of_cells
         with lock:
             sum_of_cells += cells
             if progress:
                 progress(sum_of_cells, total)
 
-    return tell
+    return add_cells
 
 
 def watcher(
     busy: Callable[[int, int], object] | None, devices: int
 ) -> Callable[[object, int], None]:
-    """A function that counts devices at work; each may have several threads."""
+    """Return a thread-safe function that counts devices at work."""
     lock, at_work = threading.Lock(), dict[object, int]()
 
-    def watch(device: object, change: int) -> None:
+    def change_count(device: object, change: int) -> None:
         with lock:
             at_work[device] = at_work.get(device, 0) + change
             if busy:
                 busy(sum(count > 0 for count in at_work.values()), devices)
 
-    return watch
+    return change_count
 
 
 class ProgramCounts:
-    """Counts and seconds of all threads together; who listens is told of compiling.
+    """Counts and seconds of all threads together; listeners hear of compilations.
 
     ``seconds`` are those of ``trace``, ``lower``, ``compile``, ``load`` and ``store``,
     summed over threads that may work side by side; ``calls`` how often each was done.
@@ -247,12 +249,12 @@ class ProgramCounts:
     @contextmanager
     def timed(self, what: str) -> Generator[None]:
         """Count a step, and its seconds."""
-        began = time.perf_counter()
+        start = time.perf_counter()
         try:
             yield
         finally:
             with self._lock:
-                self.seconds[what] += time.perf_counter() - began
+                self.seconds[what] += time.perf_counter() - start
                 self.calls[what] += 1
 
     @contextmanager
@@ -274,12 +276,12 @@ class ProgramCounts:
         finally:
             self._listeners.remove(listen)
 
-    def _tell(self, begun: int, ended: int) -> None:
+    def _tell(self, started: int, ended: int) -> None:
         with self._lock:
-            self.begun, self.ended = self.begun + begun, self.ended + ended
-            now = self.ended, self.begun
+            self.begun, self.ended = self.begun + started, self.ended + ended
+            counts = self.ended, self.begun
         for listen in list(self._listeners):
-            listen(*now)
+            listen(*counts)
 
 
 COUNTS = ProgramCounts()

@@ -64,9 +64,9 @@ def pack(name: str, about: dict[str, Any], executable: bytes) -> bytes:
 def unpack(name: str, content: bytes) -> tuple[dict[str, Any], bytes] | None:
     """Read (what is known of a program, its executable); None if the content is of
     another format, incomplete, changed, or of another name."""
-    begin = len(MAGIC) + DIGEST_BYTES + 1
-    body = content[begin:]
-    if content[:begin] != MAGIC + sha256(body).hexdigest().encode() + b"\n":
+    start = len(MAGIC) + DIGEST_BYTES + 1
+    body = content[start:]
+    if content[:start] != MAGIC + sha256(body).hexdigest().encode() + b"\n":
         return None
     try:
         header, _, compressed = body.partition(b"\n")
@@ -100,8 +100,8 @@ def program_folder() -> str | None:
 
 
 def is_private(folder: str) -> bool:
-    """Whether a folder, which is made closed to others if it is not there, is this
-    user's, and nobody else may write to it.
+    """Whether only this user may write to a folder; create it, closed to others, if it
+    is missing.
 
     A program in it is run: who may write there could have any program run. What was
     there before keeps its mode.
@@ -135,7 +135,7 @@ def read_program(folder: str, name: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def content_of(path: str, owners: tuple[int, ...]) -> bytes | None:
-    """The bytes of a file of one of some users that nobody else may write to.
+    """Read a file that one of ``owners`` owns and nobody else may write to.
 
     Whatever else has this name, a pipe or a device say, is opened without waiting for
     anybody, and not read.
@@ -171,17 +171,17 @@ def write_program(
         with open(descriptor, "wb") as file:
             file.write(content)
         os.replace(temporary, os.path.join(folder, name + SUFFIX))
-        for other, state in entries(folder, NEW_SUFFIX):
+        for stem, state in entries(folder, NEW_SUFFIX):
             if state.st_mtime < time.time() - ABANDONED:
                 with suppress(OSError):
-                    os.unlink(os.path.join(folder, other + NEW_SUFFIX))
-        known = sorted(entries(folder), key=lambda entry: entry[1].st_mtime)
-        excess = sum(state.st_size for _, state in known) - MAX_BYTES
-        for other, state in known:
+                    os.unlink(os.path.join(folder, stem + NEW_SUFFIX))
+        by_age = sorted(entries(folder), key=lambda entry: entry[1].st_mtime)
+        excess = sum(state.st_size for _, state in by_age) - MAX_BYTES
+        for stem, state in by_age:
             if excess <= 0:
                 break
             with suppress(OSError):
-                os.unlink(os.path.join(folder, other + SUFFIX))
+                os.unlink(os.path.join(folder, stem + SUFFIX))
             excess -= state.st_size
     except OSError:
         if temporary is not None:
@@ -191,15 +191,15 @@ def write_program(
 
 def entries(folder: str, suffix: str = SUFFIX) -> list[tuple[str, os.stat_result]]:
     """Names, without their suffix, and states of all entries."""
-    known: list[tuple[str, os.stat_result]] = []
+    listing: list[tuple[str, os.stat_result]] = []
     with suppress(OSError), os.scandir(folder) as files:
         for file in files:
             if file.name.endswith(suffix):
                 with suppress(OSError):  # another process has removed it
                     state = file.stat(follow_symlinks=False)
                     if stat.S_ISREG(state.st_mode):
-                        known.append((file.name.removesuffix(suffix), state))
-    return known
+                        listing.append((file.name.removesuffix(suffix), state))
+    return listing
 
 
 def program_files() -> dict[str, str | int]:
@@ -231,7 +231,7 @@ def pack_place() -> str | None:
 
 @cache
 def pack_of(device: Any) -> Pack | None:
-    """The pack for a GPU; None where there is none that fits, which is said."""
+    """Find the pack for a GPU; None, with a warning, if it does not fit."""
     capability = str(getattr(device, "compute_capability", ""))
     folder = pack_place() if device.platform == "gpu" else None
     if folder is None or not capability:
@@ -245,17 +245,17 @@ def pack_of(device: Any) -> Pack | None:
 
 
 def _why_not(pack: Pack) -> str | None:
-    """Why a pack does not fit; None where it does."""
+    """Explain why a pack does not fit; None if it does."""
     content = content_of(os.path.join(pack.folder, MANIFEST), _owners())
     if content is None:
         return f"there is no {MANIFEST} that only you, or root, may write to"
     try:
         manifest = json.loads(content)
         makers, targets = manifest["makers"], manifest["architectures"]
-        known = manifest["format"] == FORMAT
+        same_format = manifest["format"] == FORMAT
     except (ValueError, LookupError, TypeError):
         return f"{MANIFEST} is damaged"
-    if not known:
+    if not same_format:
         return f"{MANIFEST} is of another format"
     from jaxalign.runtime import program_key  # which imports JAX
 
@@ -303,7 +303,7 @@ def write_packed(
 
 
 def finish_pack(folder: Path, architectures: list[str]) -> None:
-    """Write the manifest: now it is a pack."""
+    """Write the manifest, which completes the pack."""
     from jaxalign.runtime import program_key
 
     makers = program_key.pack_makers()

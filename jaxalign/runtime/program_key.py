@@ -1,6 +1,6 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""What a compiled program depends on, as the name of its file.
+"""Name the file of a compiled program by all that the program depends on.
 
 Versions of JAX, of Python and of this code; the device with its driver; the flags of
 XLA and of JAX; the function, its static arguments, and the shapes and dtypes of the
@@ -81,12 +81,12 @@ def pack_environment(architecture: str) -> str:
 
 @cache
 def pack_makers() -> dict[str, str]:
-    """What made, or may run, the programs of a pack: versions, and this code."""
-    known = {"jax": jax.__version__, "jaxlib": version("jaxlib")}
+    """Versions and code digest on which the programs of a pack depend."""
+    makers = {"jax": jax.__version__, "jaxlib": version("jaxlib")}
     for name in PLUGINS:
         with suppress(PackageNotFoundError):
-            known["plugin"] = f"{name} {version(name)}"
-    return known | {"code": machine.code_digest()}
+            makers["plugin"] = f"{name} {version(name)}"
+    return makers | {"code": machine.code_digest()}
 
 
 def _call_text(function: Any, static: dict[str, Any], tree: Any, types: Any) -> str:
@@ -99,7 +99,7 @@ def _call_text(function: Any, static: dict[str, Any], tree: Any, types: Any) -> 
 def environment(device: Any) -> str:
     """A short name of what all programs of a device depend on."""
     client = device.client
-    known = {
+    properties = {
         "jax": jax.__version__,
         "jaxlib": version("jaxlib"),
         "python": sys.version,
@@ -113,11 +113,11 @@ def environment(device: Any) -> str:
         "cpu": machine.processor() if device.platform == "cpu" else None,
         "flags": [os.environ.get(x) for x in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")],
     }
-    return f"{device.platform}-{_short(repr(known), 6)}"
+    return f"{device.platform}-{_short(repr(properties), 6)}"
 
 
 def made_for(device: Any) -> dict[str, Any]:
-    """What a program of a device was made for, as the header of its file says it."""
+    """Describe the device and versions of a program, for the header of its file."""
     return {
         "jax": jax.__version__,
         "jaxlib": version("jaxlib"),
@@ -130,7 +130,7 @@ def made_for(device: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """A static argument in words that mean the same in every process.
+    """Describe a static argument by text that is the same in every process.
 
     Raises
     ------
@@ -156,11 +156,11 @@ def _text(value: Any) -> str:
             f"{home}({', '.join(f'{_text(k)}: {_text(v)}' for k, v in pairs.items())})"
         )
     if is_dataclass(value) and not isinstance(value, type):
-        own = {field.name: getattr(value, field.name) for field in fields(value)}
-        return f"{home}{_text(own)}"
+        values = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"{home}{_text(values)}"
     if isinstance(value, partial):
-        made: Any = value
-        return f"partial({_text((made.func, made.args, made.keywords))})"
+        bound: Any = value
+        return f"partial({_text((bound.func, bound.args, bound.keywords))})"
     if isinstance(value, (FunctionType, type)) and "<" not in value.__qualname__:
         return f"{value.__module__}.{value.__qualname__}"
     wrapped: Any = getattr(value, "__wrapped__", None)  # by jax.jit
@@ -170,14 +170,14 @@ def _text(value: Any) -> str:
 
 
 def _settings() -> str:
-    """JAX's settings, this thread's where it has its own."""
+    """Describe JAX's settings, with this thread's overrides."""
     values: dict[str, Any] = jax.config.values
-    own = [
+    settings = [
         (name, repr(getattr(jax.config, name, value)))
         for name, value in sorted(values.items())
         if not any(word in name for word in INDIFFERENT)
     ]
-    return repr(own)
+    return repr(settings)
 
 
 def _short(text: str, size: int) -> str:

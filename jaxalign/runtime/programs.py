@@ -65,7 +65,7 @@ _programs: WeakSet["Program"] = WeakSet()
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether memory was missing, which smaller launches may need less of."""
+    """Whether an error is out of memory, so that smaller launches may help."""
     return any(word in str(error) for word in OUT_OF_MEMORY_WORDS)
 
 
@@ -236,25 +236,27 @@ class Program:
         static: dict[str, Any],
         key: tuple[Any, ...],
     ) -> Any:
-        """The executable, from the folder or compiled and put there."""
+        """Load the executable from the folder, or compile and store it."""
         (device, tree, types, *_), name = key, ""
         call = executable_parts.CallArrays(tree, types)
         if device.platform == "cpu" and maps_run_short():
             clear()
-        function, found = self.jitted.__wrapped__, None
+        function, program = self.jitted.__wrapped__, None
         pack, folder = program_folder.pack_of(device), program_folder.program_folder()
         try:
             if pack is not None:
                 kind = pack.architecture
                 name = program_key.pack_name_of(function, static, tree, types, kind)
-                found = _loaded(program_folder.read_packed(pack, name), call, device)
-            if found is None and folder is not None:
+                program = _loaded(program_folder.read_packed(pack, name), call, device)
+            if program is None and folder is not None:
                 name = program_key.name_of(function, static, tree, types, device)
-                found = _loaded(program_folder.read_program(folder, name), call, device)
+                program = _loaded(
+                    program_folder.read_program(folder, name), call, device
+                )
         except program_key.Unnamed:  # no other process would know its arguments
             folder = None
-        if found is not None:
-            return found
+        if program is not None:
+            return program
         _compiling.loaded_by_jax = False
         with jax.default_device(device):
             compiled = _compiled(partial(self.jitted.trace, *args, **kwargs))
@@ -274,18 +276,18 @@ class Program:
 
 def clear() -> None:
     """Have all ``Program`` objects forget what they have in memory."""
-    for one in list(_programs):
-        one.clear_cache()
+    for program in list(_programs):
+        program.clear_cache()
 
 
 @cache
 def stored(jitted: Any, static_argnames: tuple[str, ...] = ()) -> Program:
-    """The ``Program`` of a jitted function of code that knows nothing of this file."""
+    """Wrap a jitted function of code that does not import this file."""
     return Program(jitted, static_argnames)
 
 
 def program(static_argnames: tuple[str, ...] = (), **options: Any):
-    """A decorator: ``jax.jit`` with these options, as a ``Program``."""
+    """Decorate a function: ``jax.jit`` with these options, as a ``Program``."""
 
     def decorate(function: Callable[..., Any]) -> Program:
         jitted = jax.jit(function, static_argnames=static_argnames, **options)
@@ -302,7 +304,7 @@ def type_of(leaf: Any) -> tuple[Any, ...]:
 
 
 def _loaded(content: Any, call: executable_parts.CallArrays, device: Any) -> Any:
-    """Load the executable of a file; None where there is none, or it is of no use."""
+    """Load the executable of a file; None if it is missing or unusable."""
     if content is None:
         return None
     with COUNTS.timed("load"):

@@ -288,7 +288,7 @@ def test_only_a_few_parts_are_ahead():
     def worker():
         return lambda work, piece: None
 
-    stream = pipeline.run(works(), [worker] * 2, ahead=2)
+    stream = pipeline.run(works(), [worker] * 2, parts_ahead=2)
     for k in range(5):
         assert next(stream).content == k
         assert max(planned) <= k + 2
