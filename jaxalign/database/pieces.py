@@ -172,7 +172,7 @@ def sequences_of(records: Records, alphabet: Alphabet) -> tuple[np.ndarray, Sequ
 def blocks_of(sequences: Sequences) -> list[Sequences]:
     """Blocks of a set, as ``io.fasta`` cuts them; of a set that nobody can
     change the same ones in every call, because a GPU may have them
-    (``pairs.gpu.device_sequences``)."""
+    (``pairs.gpu.device_job``)."""
     blocks = in_blocks(sequences, BLOCK_RESIDUES, BLOCK_RECORDS)
     if sequences.codes.flags.writeable:
         return [*blocks]
