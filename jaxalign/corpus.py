@@ -69,8 +69,8 @@ class Corpus:
             return len(self._sequences), len(self._sequences.codes)
         if not all(map(is_database, self.files)):
             return None
-        some = [mapped(path, self._scoring.alphabet) for path in self.files]
-        return sum(map(len, some)), sum(len(x.codes) for x in some)
+        databases = [mapped(path, self._scoring.alphabet) for path in self.files]
+        return sum(map(len, databases)), sum(len(x.codes) for x in databases)
 
     def size(self) -> tuple[int, int]:
         """(sequences, residues), for which FASTA is read once more.
@@ -80,9 +80,9 @@ class Corpus:
         UsageError
             It can be read only once.
         """
-        known = self.known_size()
-        if known is not None:
-            return known
+        sizes = self.known_size()
+        if sizes is not None:
+            return sizes
         if self.files == (STDIN,):
             raise UsageError(
                 "standard input can be read once, and the size of the corpus is "
@@ -95,12 +95,12 @@ class Corpus:
         return counts
 
     def teller(
-        self, progress: Callable[[int, int | None], object] | None, others: Sequences
+        self, progress: Callable[[int, int | None], object] | None, queries: Sequences
     ) -> Callable[[int], object]:
         """Takes the cells done of other sequences with all of these, and tells of them
         and, where the size of the corpus is known, of how many there are."""
         if progress is None:
             return lambda cells: None
-        known = self.known_size()
-        total = None if known is None else known[1] * len(others.codes)
+        sizes = self.known_size()
+        total = None if sizes is None else sizes[1] * len(queries.codes)
         return lambda cells: progress(cells, total)

@@ -189,10 +189,10 @@ def _named(item: Any, name: str, scoring: Scoring):
         if len(item) != 1:
             raise InputError(f"{name}: {len(item)} sequences where one is needed")
         if isinstance(item, Mapping):
-            ((called, one),) = item.items()
+            ((called, sequence),) = item.items()
         else:
-            called, one = item.names[0], as_sequences(item, scoring.alphabet)[0]
-        item = called, one
+            called, sequence = item.names[0], as_sequences(item, scoring.alphabet)[0]
+        item = called, sequence
     item = _loaded(item, scoring)
     return (name, item) if item_of(item, 0).name is None else item
 
@@ -226,7 +226,7 @@ def _tell_of_nucleotides(
     scoring: Scoring, encoded: list[tuple[Sequences, bool]]
 ) -> None:
     """Warn where all letters of a call are nucleotides' and are scored as protein."""
-    letters = [sequences for sequences, known in encoded if known]
+    letters = [sequences for sequences, has_letters in encoded if has_letters]
     if scoring.alphabet.kind != "protein" or not letters:
         return
     if look_nucleic(block for texts in letters for block in letters_of(texts)):

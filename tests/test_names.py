@@ -81,11 +81,8 @@ STUMBLES = {
 }
 STUMBLES_NOT_YET = (
     "jaxalign/cli/",
-    "jaxalign/corpus.py",
-    "jaxalign/database/",
-    "jaxalign/family/",
-    "jaxalign/homology/",
-    "jaxalign/inputs.py",
+    "jaxalign/database/options.py",
+    "jaxalign/homology/options.py",
     "jaxalign/options.py",
     "jaxalign/repertoire/",
     "jaxalign/similarity/",
@@ -104,9 +101,13 @@ def variables(tree):
             yield node.arg
 
 
+# Public fields, which callers read.
+STUMBLING_FIELDS = {"jaxalign/family/result.py": {"new"}}
+
+
 def test_names_do_not_stumble():
     bound = {
-        file: STUMBLES & {*variables(tree)}
+        file: (STUMBLES & {*variables(tree)}) - STUMBLING_FIELDS.get(file, set())
         for file, tree in trees()
         if not file.startswith(STUMBLES_NOT_YET)
     }

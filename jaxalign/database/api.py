@@ -120,31 +120,33 @@ def hits_of(
     """``search``, its options packed."""
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
     scoring = as_scoring(scoring, by_position=True)
-    wanted: Any = queries
-    if isinstance(wanted, Profile):
-        wanted, scoring = as_query(wanted, scoring)
+    query_set: Any = queries
+    if isinstance(query_set, Profile):
+        query_set, scoring = as_query(query_set, scoring)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
-    given = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
-    both = by_strands(given, signs) if signs else given
+    encoded = inputs.sets(scoring, query_set, unknown=options.unknown)[0]
+    stranded = by_strands(encoded, signs) if signs else encoded
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
         blocks = read_blocks(database, scoring.alphabet, options.unknown, substituted)
     else:
         blocks = iter(pieces.blocks_of(sequences))
     nothing = from_parts((), [], scoring.alphabet)
-    task = make_task("cross", both, nothing, scoring, pair_options(options, "score"))
+    task = make_task(
+        "cross", stranded, nothing, scoring, pair_options(options, "score")
+    )
     task = replace(task, top=int(options.top))
-    tell = _teller(options, both, sequences)
+    report_progress = _teller(options, stranded, sequences)
     sample = fitted.sample_of(options)
     blocks = blocks if sample is None else sample.watch(blocks)
-    hits = scan(task, blocks, sequences is None, tell)
+    hits = scan(task, blocks, sequences is None, report_progress)
     hits.info["substituted"] = substituted[0]
-    table = best_of_strands(rows(task, hits, sequences), given, signs, options.top)
+    table = best_of_strands(rows(task, hits, sequences), encoded, signs, options.top)
     if options.align_top:
         table = aligned(table, options)
     table = fitted.added(table, hits, sample, options)
-    return with_strands(table, given, signs)
+    return with_strands(table, encoded, signs)
 
 
 @with_options(SearchOptions)
@@ -313,8 +315,8 @@ def hits_by_parts(
     options: SearchOptions,
 ) -> Iterator[tuple[Part, Table]]:
     """``stream_search``, its options packed."""
-    wanted, scoring = as_query(queries, as_scoring(scoring, by_position=True))
-    encoded = inputs.sets(scoring, wanted, unknown=options.unknown)[0]
+    query_set, scoring = as_query(queries, as_scoring(scoring, by_position=True))
+    encoded = inputs.sets(scoring, query_set, unknown=options.unknown)[0]
     sequences = in_memory(database, scoring)
     parts = parts_search(encoded, sequences, database, options.top, options.part_rows)
     parts = [x for x in share(parts, options.shard) if x.index not in options.skip]
@@ -330,13 +332,13 @@ def _parts(
     options: SearchOptions,
 ) -> Iterator[tuple[Part, Table]]:
     before, progress = 0, options.progress
-    known = isinstance(database, Sequences)
+    has_size = isinstance(database, Sequences)
     strands = strands_of(options.strand, scoring, options.mode) or (1,)
-    total = sum(part.cells for part in parts) * len(strands) if known else None
+    total = sum(part.cells for part in parts) * len(strands) if has_size else None
     for part in parts:
-        tell = progress and _stream_teller(progress, before, total)
+        report = progress and _stream_teller(progress, before, total)
         rows = queries.between(part.first, part.last)
-        hits = hits_of(rows, database, scoring, replace(options, progress=tell))
+        hits = hits_of(rows, database, scoring, replace(options, progress=report))
         before += hits.info["cells"]
         columns = hits.columns | {"query": hits["query"] + np.int32(part.first)}
         yield part, replace(hits, columns=columns, queries=queries)

@@ -62,29 +62,29 @@ class Sample:
         hashes = _hashes(self.seen, len(block))
         self.seen += len(block)
         if len(self.hashes) == self.limit:  # ascending
-            new = np.flatnonzero(hashes < self.hashes[-1])
-            new = new[np.argsort(hashes[new])][: self.limit]
+            entering = np.flatnonzero(hashes < self.hashes[-1])
+            entering = entering[np.argsort(hashes[entering])][: self.limit]
         else:
-            new = np.argsort(hashes)[: self.limit]
-        parts = [*self.parts, *(np.array(block[k]) for k in new.tolist())]
-        hashes = np.concatenate([self.hashes, hashes[new]])
-        kept = np.argsort(hashes)[: self.limit]
-        self.hashes, self.parts = hashes[kept], [parts[k] for k in kept.tolist()]
+            entering = np.argsort(hashes)[: self.limit]
+        parts = [*self.parts, *(np.array(block[k]) for k in entering.tolist())]
+        hashes = np.concatenate([self.hashes, hashes[entering]])
+        lowest = np.argsort(hashes)[: self.limit]
+        self.hashes, self.parts = hashes[lowest], [parts[k] for k in lowest.tolist()]
 
     def sequences(self, alphabet: Alphabet) -> Sequences:
         """They, and where they are few their letters in random orders."""
-        parts = [one for one in self.parts if len(one)]
+        parts = [codes for codes in self.parts if len(codes)]
         dice, first = np.random.default_rng(0), parts
         while first and len(parts) < LEAST:
-            parts = parts + [dice.permutation(one) for one in first]
+            parts = parts + [dice.permutation(codes) for codes in first]
         return from_parts([str(k) for k in range(len(parts))], parts, alphabet)
 
     def shuffled(self, alphabet: Alphabet, count: int) -> Sequences:
         """So many random sequences: of the sample, letters in random orders. Fewer are
         the first of more."""
-        parts = islice(cycle([one for one in self.parts if len(one)]), count)
+        parts = islice(cycle([codes for codes in self.parts if len(codes)]), count)
         dice = np.random.default_rng(1)
-        parts = [dice.permutation(one) for one in parts]
+        parts = [dice.permutation(codes) for codes in parts]
         return from_parts([str(k) for k in range(len(parts))], parts, alphabet)
 
 
@@ -124,20 +124,20 @@ def fits_scores(
         sample, too, and leaves nothing to NumPy that it does in a tenth of the time
     """
     options = replace(options, implementation=_implementation(options, scan))
-    some = sample.sequences(scoring.alphabet)
+    sampled = sample.sequences(scoring.alphabet)
     decoys = sample.shuffled(scoring.alphabet, DECOYS)
-    both = _joined(some, decoys)
+    targets = _joined(sampled, decoys)
     values, sources = [], []
     for start in range(0, len(queries), QUERIES):
         part = queries.between(start, min(start + QUERIES, len(queries)))
         lengths = part.lengths.tolist()
-        scores = _scores(part, both, scoring, options)
-        scores = np.split(scores, [len(some)], axis=1)
-        for m, own, other in zip(lengths, *scores, strict=True):
-            estimate = fit(own, m, some.lengths)
-            known = is_trustworthy(estimate, other, m, decoys.lengths)
-            values.append(estimate if known else NO_FIT)
-            sources.append(DATABASE if known else NONE)
+        scores = _scores(part, targets, scoring, options)
+        scores = np.split(scores, [len(sampled)], axis=1)
+        for m, sample_scores, decoy_scores in zip(lengths, *scores, strict=True):
+            estimate = fit(sample_scores, m, sampled.lengths)
+            trusted = is_trustworthy(estimate, decoy_scores, m, decoys.lengths)
+            values.append(estimate if trusted else NO_FIT)
+            sources.append(DATABASE if trusted else NONE)
     _fit_to_shuffled(queries, sample, scoring, options, values, sources)
     columns = np.array(values, np.float64).reshape(-1, 2).T
     return Fits(Fit(*columns), np.array(sources, object))
@@ -171,17 +171,17 @@ def _fit_to_shuffled(
     missing = [k for k, source in enumerate(sources) if source == NONE]
     if not missing:
         return
-    others = sample.shuffled(scoring.alphabet, LEAST)
+    shuffled = sample.shuffled(scoring.alphabet, LEAST)
     for start in range(0, len(missing), QUERIES):
         rows = missing[start : start + QUERIES]
         part = queries.take(rows)
         for k, scores in zip(
-            rows, _scores(part, others, scoring, options), strict=True
+            rows, _scores(part, shuffled, scoring, options), strict=True
         ):
             m = len(queries[k])
-            estimate = fit(scores, m, others.lengths)
+            estimate = fit(scores, m, shuffled.lengths)
             if estimate.lambda_ > 0 and (
-                fit_distance(estimate, scores, m, others.lengths) <= MAX_DISTANCE
+                fit_distance(estimate, scores, m, shuffled.lengths) <= MAX_DISTANCE
             ):
                 values[k], sources[k] = estimate, SHUFFLED
 
@@ -226,9 +226,9 @@ def added(
     database = hits.residues, hits.sequences
     info = table.info | dict(zip(("residues", "sequences"), database, strict=True))
     if sample is None:
-        known = statistics.parameters(table.scoring, table.mode)
-        bits = statistics.bits(score, known)
-        evalues = statistics.evalues(score, m, *database, known)
+        published = statistics.parameters(table.scoring, table.mode)
+        bits = statistics.bits(score, published)
+        evalues = statistics.evalues(score, m, *database, published)
     else:
         scan = pair_options(options, "score")
         about = table.queries, sample, table.scoring, scan

@@ -45,10 +45,12 @@ def _scores_task(task: Task, block: Sequences) -> Task:
     return replace(task, targets=block, top=None)
 
 
-def _fold_by_rows(task: Task, hits: Hits, piece: BlockPiece, tell: Any) -> None:
+def _fold_by_rows(
+    task: Task, hits: Hits, piece: BlockPiece, report_progress: Any
+) -> None:
     """Join the scores of a block with the best so far."""
     block = piece.targets
-    table = engine.run(engine.plan(_scores_task(task, block)), tell)
+    table = engine.run(engine.plan(_scores_task(task, block)), report_progress)
     hits.count(table.info)
     scores = np.rint(table["score"] * task.scoring.scale).astype(np.int64)
     scores = scores.reshape(task.shape[0], len(block))
@@ -74,9 +76,9 @@ def scan(
     task: Task,
     blocks: Iterator[Sequences],
     keep: bool,
-    tell: Any = None,
+    report_progress: Any = None,
     hits: Hits | None = None,
-    watch: Callable[[Hits], object] | None = None,
+    on_block: Callable[[Hits], object] | None = None,
 ) -> Hits:
     """Find the best ``task.top`` of each query in all blocks of a database, by rows
     where it is small.
@@ -88,9 +90,9 @@ def scan(
     ----------
     keep : bool
         Keep names and codes of the hits, of a database that cannot be read twice.
-    tell : takes the cells so far
+    report_progress : takes the cells so far
     hits : those of the blocks before these
-    watch : takes all hits after each block
+    on_block : takes all hits after each block
 
     Raises
     ------
@@ -111,9 +113,9 @@ def scan(
         parts = read_ahead(prepared(task, blocks, hits.sequences))
         fold = BestOnDevice(task, hits).fold
     letters = int(task.queries.lengths.sum())
-    for so_far in pieces.scan(hits, parts, fold, letters, tell, keep):
-        if watch is not None:
-            watch(so_far)
+    for so_far in pieces.scan(hits, parts, fold, letters, report_progress, keep):
+        if on_block is not None:
+            on_block(so_far)
     return hits
 
 
@@ -148,9 +150,9 @@ def _path_options(options: SearchOptions, table: Table) -> PairOptions:
     computed by rows, and many on all cores of the host."""
     if table.scoring.by_position and "pallas" in table.implementation:
         m, n = table.lengths()
-        many, host = int((m * n).sum()) > ROWS_CELLS, host_device()
+        is_large, host = int((m * n).sum()) > ROWS_CELLS, host_device()
         ways = {"implementation": "rows", "devices": None}
-        if many and host is not None:
+        if is_large and host is not None:
             ways = {"implementation": "sweep", "devices": [host]}
         options = replace(options, **ways)
     return jobs.beside(pair_options(options, "alignment"), table.info["cells"])
@@ -158,8 +160,8 @@ def _path_options(options: SearchOptions, table: Table) -> PairOptions:
 
 def aligned(table: Table, options: SearchOptions) -> Table:
     """The same rows with their paths: a ``zip`` job of the hits, in blocks."""
-    chosen = _path_options(options, table)
-    parts = [_paths(table, hits, chosen) for hits in _blocks_of_hits(table)]
+    path_options = _path_options(options, table)
+    parts = [_paths(table, hits, path_options) for hits in _blocks_of_hits(table)]
     paths = join(parts, {})
     seconds = sum(part.info["seconds"] for part in parts)
     info = table.info | {"align_seconds": seconds}

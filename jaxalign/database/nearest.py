@@ -107,12 +107,12 @@ def nearest_of(
     arrays : the state that a run is to go on with
     """
     # 1 check and encode, 2 scan the corpus, 3 the rows
-    began, scoring = time.perf_counter(), as_scoring(scoring)
+    start, scoring = time.perf_counter(), as_scoring(scoring)
     check_nearest(options, scoring)
     (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
     source = Corpus(corpus, scoring, options.unknown)
     state = scanned(encoded, source, scoring, options, checkpoint, arrays)
-    about = {"substituted": source.substituted, "began": began}
+    about = {"substituted": source.substituted, "began": start}
     return nearest_result.result(encoded, state, scoring, options, about)
 
 
@@ -125,19 +125,21 @@ def scanned(
     arrays: Arrays | None = None,
 ) -> NearestState:
     """The nearest of the whole corpus."""
-    tell = source.teller(options.progress, tests)
+    report_progress = source.teller(options.progress, tests)
     if options.by != "identity":
-        begun = None if arrays is None else nearest_state.hits_of(arrays)
-        blocks = read_ahead(source.blocks(begun[0].sequences if begun else 0))
-        watch = None if checkpoint is None else partial(_save_hits, checkpoint)
+        saved_hits = None if arrays is None else nearest_state.hits_of(arrays)
+        blocks = read_ahead(source.blocks(saved_hits[0].sequences if saved_hits else 0))
+        on_block = None if checkpoint is None else partial(_save_hits, checkpoint)
         sides = tests, blocks, scoring
-        return nearest_scan.scan_by_score(*sides, options, tell, begun, watch)
+        return nearest_scan.scan_by_score(
+            *sides, options, report_progress, saved_hits, on_block
+        )
     state = nearest_state.no_state(len(tests), options.top)
     if arrays is not None:
         state = nearest_state.state_of(arrays)
     blocks = read_ahead(source.blocks(state.sequences))
     for so_far in nearest_scan.scan_by_identity(
-        tests, blocks, scoring, options, state, tell
+        tests, blocks, scoring, options, state, report_progress
     ):
         if checkpoint is not None:
             checkpoint.save(partial(nearest_state.arrays_of, so_far))

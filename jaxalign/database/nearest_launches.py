@@ -68,13 +68,13 @@ class PieceBounds:
     groups: list[np.ndarray]
     long: np.ndarray
     columns: np.ndarray
-    begun: "LaunchBounds | None"
+    first_bounds: "LaunchBounds | None"
 
     def each(self) -> Iterator["LaunchBounds"]:
         """The bounds of each group."""
         for number, rows in enumerate(self.groups):
-            begun = self.begun if number == 0 else None
-            yield begun or self._of(rows)
+            first_bounds = self.first_bounds if number == 0 else None
+            yield first_bounds or self._of(rows)
 
     def _of(self, rows: np.ndarray) -> "LaunchBounds":
         return bounds_of(self.task, self.kind, self.launches, rows, self.columns)
@@ -88,8 +88,10 @@ def begin(task: Task, kind: str, launches: LcsLaunches) -> PieceBounds:
     pieces = -(-len(columns) // launches.targets)
     step = max(LAUNCHES_KEPT // pieces, 1) * launches.query_count
     groups = [rows[at : at + step] for at in range(long, len(rows), step)]
-    begun = bounds_of(task, kind, launches, groups[0], columns) if groups else None
-    return PieceBounds(task, kind, launches, groups, rows[:long], columns, begun)
+    first_bounds = (
+        bounds_of(task, kind, launches, groups[0], columns) if groups else None
+    )
+    return PieceBounds(task, kind, launches, groups, rows[:long], columns, first_bounds)
 
 
 def fold(piece: PieceBounds, state: NearestState) -> None:
@@ -147,17 +149,17 @@ class LaunchBounds:
     launches: list[_CountedLaunch]
     room: int
 
-    def best(self, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def best(self, per_row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(row, column, bound) of pairs with the largest bounds, of each bin one at
-        most, of each row ``most``."""
+        most, of each row ``per_row``."""
         value = self._of_bins(np.float32)
         place = self._of_bins(np.int64)
         for launch, (highest, which) in self._of_launches(_highest):
             launch.fill(value, highest)
             launch.fill(place, which)
-        most = min(most, value.shape[1])
-        bins = np.argpartition(-value, most - 1)[:, :most].reshape(-1)
-        row = np.repeat(np.arange(len(self.rows)), most)
+        per_row = min(per_row, value.shape[1])
+        bins = np.argpartition(-value, per_row - 1)[:, :per_row].reshape(-1)
+        row = np.repeat(np.arange(len(self.rows)), per_row)
         real = value[row, bins] > NO_PAIR
         row, bins = row[real], bins[real]
         return row, bins * BIN + place[row, bins], value[row, bins]
@@ -180,13 +182,13 @@ class LaunchBounds:
         """
         pieces = []
         for launch in self.launches:
-            own = np.clip(ranges - launch.first[1], 0, launch.shape[1])
-            sides = (self._of(launch, x) for x in (bars, own[:, 0], own[:, 1]))
-            near = self._program(_near, launch, *sides)
+            spans = np.clip(ranges - launch.first[1], 0, launch.shape[1])
+            sides = (self._of(launch, x) for x in (bars, spans[:, 0], spans[:, 1]))
+            reaching = self._program(_near, launch, *sides)
             with jax.default_device(launch.device):
-                few = gpu.chosen(near, launch.room, self.room)
-            row, column = few.row + launch.first[0], few.column + launch.first[1]
-            pieces.append((row, column, few.value.astype(np.int64)))
+                hits = gpu.chosen(reaching, launch.room, self.room)
+            row, column = hits.row + launch.first[0], hits.column + launch.first[1]
+            pieces.append((row, column, hits.value.astype(np.int64)))
         row, column, value = (np.concatenate(x) for x in zip(*pieces, strict=True))
         return row, column, value
 
@@ -195,18 +197,18 @@ class LaunchBounds:
 
     def _of(self, launch: _CountedLaunch, values: np.ndarray) -> np.ndarray:
         """Values of rows, those of a launch, with its room."""
-        own = values[launch.first[0] : launch.first[0] + launch.shape[0]]
-        dtype = np.float32 if own.dtype == np.float64 else np.int32
-        return np.pad(own, (0, launch.lcs.shape[0] - len(own))).astype(dtype)
+        part = values[launch.first[0] : launch.first[0] + launch.shape[0]]
+        dtype = np.float32 if part.dtype == np.float64 else np.int32
+        return np.pad(part, (0, launch.lcs.shape[0] - len(part))).astype(dtype)
 
     def _program(
-        self, question: Callable, launch: _CountedLaunch, *more: np.ndarray
+        self, question: Callable, launch: _CountedLaunch, *operands: np.ndarray
     ) -> Callable:
         """A program below with what it reads of a launch; it lacks its size."""
         filters, shape = self.task.filters, np.array(launch.shape, np.int32)
         counted = _Counted(launch.lcs, *launch.sides, shape, filters.thresholds)
         join = self.bound.sides(1, 1)[2]
-        return partial(question, counted, *more, filters=filters.form, join=join)
+        return partial(question, counted, *operands, filters=filters.form, join=join)
 
     def _of_launches(self, question: Callable, *of_rows: np.ndarray) -> list[tuple]:
         """(launch, its answer on the device) of all launches, none of them waited for.
@@ -234,13 +236,13 @@ def bounds_of(
     rows, columns : indices of queries and targets, longest first
     """
     bound, devices, each = IdentityBound(kind, 0.0), task.devices or (None,), []
-    for number, (first, some, others) in enumerate(_blocks(launches, rows, columns)):
+    for number, (first, i, j) in enumerate(_blocks(launches, rows, columns)):
         device = devices[number % len(devices)] or jax.devices()[0]
-        lcs = launches.counted(some, others, device)
-        lengths = task.queries.lengths[some], task.targets.lengths[others]
+        lcs = launches.counted(i, j, device)
+        lengths = task.queries.lengths[i], task.targets.lengths[j]
         room = zip(lengths, lcs.shape, strict=True)
         sides = tuple(lcs_launches.halves(x, bound, count) for x, count in room)
-        shape = len(some), len(others)
+        shape = len(i), len(j)
         each.append(_CountedLaunch(lcs, (sides[0], sides[1]), first, shape, device))
     return LaunchBounds(task, bound, rows, columns, each, launches.sizes.pairs)
 
@@ -252,15 +254,15 @@ def _blocks(
     width = max(launches.targets // BIN, 1) * BIN
     for i in range(0, len(rows), launches.query_count):
         for j in range(0, len(columns), width):
-            some = rows[i : i + launches.query_count], columns[j : j + width]
-            yield (i, j), *some
+            sides = rows[i : i + launches.query_count], columns[j : j + width]
+            yield (i, j), *sides
 
 
 def _fold_rows(bounds: LaunchBounds, state: NearestState) -> None:
     task, rows, columns = bounds.task, bounds.rows, bounds.columns
     row, column, value = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
-    some = value >= bars_of(state)[0][rows[row]] - FILTER_SLACK
-    first = zipped(task, rows[row[some]], columns[column[some]])
+    passing = value >= bars_of(state)[0][rows[row]] - FILTER_SLACK
+    first = zipped(task, rows[row[passing]], columns[column[passing]])
     align(task, first, state)
     align(task, _jobs(bounds, state), state)
 
@@ -270,14 +272,14 @@ def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:
     task, rows, columns = bounds.task, bounds.rows, bounds.columns
     bars, places = (x[rows] for x in bars_of(state))
     counts, ranges = bounds.reaching(bars), np.zeros((len(rows), 2), np.int64)
-    many = np.flatnonzero(counts.sum(axis=1) > MAX_LEFT * len(columns))
-    like = task.queries.lengths[rows[many]] // LIKE_LENGTHS
-    many = many[np.lexsort((bars[many], like))]
-    for at in range(0, len(many), QUERIES_AT_ONCE):
-        some = many[at : at + QUERIES_AT_ONCE]
-        ranges[some] = first, last = _crowded(counts[some], len(columns))
-        sides = rows[some], columns[first:last]
-        yield from rectangles(task, *sides, bars[some], state.index.shape[1])
+    crowded = np.flatnonzero(counts.sum(axis=1) > MAX_LEFT * len(columns))
+    like = task.queries.lengths[rows[crowded]] // LIKE_LENGTHS
+    crowded = crowded[np.lexsort((bars[crowded], like))]
+    for at in range(0, len(crowded), QUERIES_AT_ONCE):
+        batch = crowded[at : at + QUERIES_AT_ONCE]
+        ranges[batch] = first, last = _crowded(counts[batch], len(columns))
+        sides = rows[batch], columns[first:last]
+        yield from rectangles(task, *sides, bars[batch], state.index.shape[1])
     row, column, value = bounds.near(bars, ranges)
     query, target = rows[row], columns[column]
     m, n = task.queries.lengths[query], task.targets.lengths[target]
@@ -293,15 +295,16 @@ def _fold_long(piece: PieceBounds, state: NearestState) -> None:
     """Queries that the kernel cannot take: lengths alone bound their identities."""
     task, columns, bound = piece.task, piece.columns, IdentityBound(piece.kind, 0.0)
     for row in piece.long:
-        one = np.array([row])
-        m, n = task.queries.lengths[one], task.targets.lengths[columns]
+        query = np.array([row])
+        m, n = task.queries.lengths[query], task.targets.lengths[columns]
         shorter, least = np.minimum(m, n), bound.least(m, n)
-        most = share(shorter, np.maximum(least, 1), np)
-        order = np.argsort(-most, kind="stable")[:FIRST_PAIRS]
+        largest = share(shorter, np.maximum(least, 1), np)
+        order = np.argsort(-largest, kind="stable")[:FIRST_PAIRS]
         align(task, zipped(task, np.full(len(order), row), columns[order]), state)
-        bar = bars_of(state)[0][one]
-        some = columns[(most >= bar) & (least > 0)]
-        align(task, rectangles(task, one, some, bar, state.index.shape[1]), state)
+        bar = bars_of(state)[0][query]
+        candidates = columns[(largest >= bar) & (least > 0)]
+        top = state.index.shape[1]
+        align(task, rectangles(task, query, candidates, bar, top), state)
 
 
 def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
@@ -378,8 +381,8 @@ def _bounds(counted: _Counted, filters: Filters, join: str) -> jax.Array:
     filters, lcs = filters.with_thresholds(counted.thresholds), counted.lcs
     m, n = counted.rows[:, :, None], counted.columns[:, None, :]
     least = getattr(jnp, join)(m[1], n[2])
-    known = filters.length_mask(m[0] + 0 * n[0], n[0] + 0 * m[0], jnp, FILTER_SLACK)
+    in_range = filters.length_mask(m[0] + 0 * n[0], n[0] + 0 * m[0], jnp, FILTER_SLACK)
     row, column = (jnp.arange(size, dtype=jnp.int32) for size in lcs.shape)
     inside = (row < counted.shape[0])[:, None] & (column < counted.shape[1])[None]
     bound = lcs.astype(jnp.float32) / jnp.maximum(least, jnp.float32(0.5))
-    return jnp.where(known & (least > 0) & inside, bound, jnp.float32(NO_PAIR))
+    return jnp.where(in_range & (least > 0) & inside, bound, jnp.float32(NO_PAIR))

@@ -115,8 +115,8 @@ class Nearest:
     def notes(self) -> list[str]:
         """Remarks on unusual rows, empty for most."""
         wildcard, empty = self.tests.alphabet.wildcard_code, self.tests.lengths == 0
-        known = np.concatenate([[0], np.cumsum(self.tests.codes != wildcard)])
-        blank = known[self.tests.offsets[1:]] == known[self.tests.offsets[:-1]]
+        counts = np.concatenate([[0], np.cumsum(self.tests.codes != wildcard)])
+        blank = counts[self.tests.offsets[1:]] == counts[self.tests.offsets[:-1]]
         rows = zip(empty[self.test], blank[self.test], self.nearest < 0, strict=True)
         return [
             EMPTY if no else UNKNOWN if x else NOTHING if far else ""
@@ -187,35 +187,38 @@ class Nearest:
         ]
 
 
-def nearest_report(near: Nearest) -> str:
+def nearest_report(nearest: Nearest) -> str:
     """The whole page."""
-    sections = _bands(near), _identities(near), _nearest(near), _computation(near)
-    return page(near.heading(), sections)
+    sections = (_bands, _identities, _nearest, _computation)
+    return page(nearest.heading(), (section(nearest) for section in sections))
 
 
-def histogram(near: Nearest) -> tuple[np.ndarray, np.ndarray]:
+def histogram(nearest: Nearest) -> tuple[np.ndarray, np.ndarray]:
     """(test sequences by the identity of their nearest, edges)."""
-    identity = near.identity[(near.rank == 1) & ~np.isnan(near.identity)]
+    identity = nearest.identity[(nearest.rank == 1) & ~np.isnan(nearest.identity)]
     edges = np.arange(BINS + 1) / BINS
     bins = np.searchsorted(edges, identity, side="right") - 1
     return np.bincount(np.clip(bins, 0, BINS - 1), minlength=BINS), edges
 
 
-def _bands(near: Nearest) -> Iterator[str]:
-    yield f"<h1>Nearest sequences</h1><p><strong>{escape(near.heading())}.</strong></p>"
-    yield f"<p>Identity is <code>{escape(near.definition)}</code>: the largest of the "
-    yield "whole corpus, exactly." if near.by == "identity" else "nearest by score."
+def _bands(nearest: Nearest) -> Iterator[str]:
+    heading, definition = escape(nearest.heading()), escape(nearest.definition)
+    yield f"<h1>Nearest sequences</h1><p><strong>{heading}.</strong></p>"
+    yield f"<p>Identity is <code>{definition}</code>: the largest of the "
+    yield "whole corpus, exactly." if nearest.by == "identity" else "nearest by score."
     yield "</p><h2>Bands</h2><table><tr><th>identity</th><th class=n>tests</th>"
     yield "<th class=n>share</th></tr>"
-    total = max(len(near.tests), 1)
-    for name, count in zip(near.band_names, near.band_counts.tolist(), strict=True):
+    total = max(len(nearest.tests), 1)
+    for name, count in zip(
+        nearest.band_names, nearest.band_counts.tolist(), strict=True
+    ):
         yield f"<tr><td>{escape(name)}</td><td class=n>{count:,}</td>"
         yield f"<td class=n>{count / total:.1%}</td></tr>"
     yield "</table>"
 
 
-def _identities(near: Nearest) -> Iterator[str]:
-    counts, edges = histogram(near)
+def _identities(nearest: Nearest) -> Iterator[str]:
+    counts, edges = histogram(nearest)
     tenths = [f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS)]
     bars = show.log_bars(
         "Identity of the nearest",
@@ -229,16 +232,16 @@ def _identities(near: Nearest) -> Iterator[str]:
     yield show.figure(bars, "Test sequences by the identity of their nearest.")
 
 
-def _nearest(near: Nearest) -> Iterator[str]:
-    lines = near.lines(SHOWN)
+def _nearest(nearest: Nearest) -> Iterator[str]:
+    lines = nearest.lines(SHOWN)
     yield f"<h2>The {len(lines)} with the nearest</h2><pre>"
     yield escape("\n".join(lines))
     yield "</pre>"
 
 
-def _computation(near: Nearest) -> Iterator[str]:
+def _computation(nearest: Nearest) -> Iterator[str]:
     yield "<h2>How it was computed</h2>"
-    yield f"<p>{near.comparisons()}.</p><table>"
+    yield f"<p>{nearest.comparisons()}.</p><table>"
     for name, number in package_versions(PACKAGES).items():
         yield f"<tr><td>{escape(name)}</td><td>{escape(number)}</td></tr>"
     yield "</table>"
@@ -263,7 +266,7 @@ def result(
     paired = _aligned(tests, corpus, test, nearest, scoring, options)
     m, n = tests.lengths[test], np.append(corpus.lengths, 0)[nearest]
     sizes = state.residues, state.sequences
-    known = statistics.parameters(scoring, LOCAL)
+    published = statistics.parameters(scoring, LOCAL)
     none = nearest < 0
     if options.by == "identity" and not np.array_equal(
         state.identity[test, rank][~none], paired["identity"][~none]
@@ -281,8 +284,8 @@ def result(
         identity=np.where(none, np.nan, paired["identity"]),
         identities=paired["identities"].astype(np.int32),
         score=score,
-        bits=statistics.bits(positive, known),
-        evalue=statistics.evalues(positive, m, *sizes, known),
+        bits=statistics.bits(positive, published),
+        evalue=statistics.evalues(positive, m, *sizes, published),
         test_coverage=ratio(paired["test_span"], np.where(none, 0, m)),
         nearest_coverage=ratio(paired["nearest_span"], np.where(none, 0, n)),
         bands=tuple(float(x) for x in options.bands),
@@ -303,9 +306,9 @@ def result(
 
 def _rows_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
     """(test, rank from 0 on) of the rows: one where nothing is near."""
-    wanted = state.index != NONE
-    wanted[:, 0] = True
-    tests, ranks = np.nonzero(wanted)
+    mask = state.index != NONE
+    mask[:, 0] = True
+    tests, ranks = np.nonzero(mask)
     return tests, ranks
 
 
@@ -320,16 +323,16 @@ def _aligned(
     """Identity, and the best local alignment, of the pairs of all rows."""
     names = ("identity", "identities", "score", "test_span", "nearest_span")
     columns = {name: np.zeros(len(test)) for name in names}
-    (some,) = np.nonzero(nearest >= 0)
-    if not len(some):
+    (rows,) = np.nonzero(nearest >= 0)
+    if not len(rows):
         return columns
-    sides = tests.take(test[some].tolist()), corpus.take(nearest[some].tolist())
+    sides = tests.take(test[rows].tolist()), corpus.take(nearest[rows].tolist())
     table = jobs.run("zip", *sides, scoring, identity_options(options))
     below = denominator(options.identity, table.columns, *table.lengths())
-    columns["identities"][some] = table["max_identities"]
-    columns["identity"][some] = ratio(table["max_identities"], below)
+    columns["identities"][rows] = table["max_identities"]
+    columns["identity"][rows] = ratio(table["max_identities"], below)
     table = jobs.run("zip", *sides, scoring, local_options(options))
-    columns["score"][some] = table["score"]
-    columns["test_span"][some] = table["query_end"] - table["query_start"]
-    columns["nearest_span"][some] = table["target_end"] - table["target_start"]
+    columns["score"][rows] = table["score"]
+    columns["test_span"][rows] = table["query_end"] - table["query_start"]
+    columns["nearest_span"][rows] = table["target_end"] - table["target_start"]
     return columns

@@ -47,9 +47,9 @@ def scan_by_score(
     blocks: Iterable[Sequences],
     scoring: Scoring,
     options: NearestOptions,
-    tell: Callable[[int], object],
-    begun: tuple[Hits, Records] | None = None,
-    watch: Callable[[Hits, Records], object] | None = None,
+    report_progress: Callable[[int], object],
+    saved_hits: tuple[Hits, Records] | None = None,
+    on_block: Callable[[Hits, Records], object] | None = None,
 ) -> NearestState:
     """The best ``options.top`` of each test sequence in all blocks of a corpus.
 
@@ -60,16 +60,18 @@ def scan_by_score(
     ----------
     blocks : iterable of Sequences
         Those that follow what is known.
-    begun : (hits so far, the first record of the corpus), optional
-    watch : callable, optional
+    saved_hits : (hits so far, the first record of the corpus), optional
+    on_block : callable, optional
         Takes the same after each block.
     """
     nothing = from_parts((), [], scoring.alphabet)
     task = make_task("cross", tests, nothing, scoring, score_options(options))
     task = replace(task, top=options.top)
-    hits, first = begun or (None, {})
-    watched = None if watch is None else lambda so_far: watch(so_far, first)
-    hits = hit_tables_scan(task, _noting(blocks, first), True, tell, hits, watched)
+    hits, first = saved_hits or (None, {})
+    on_hits = None if on_block is None else lambda so_far: on_block(so_far, first)
+    hits = hit_tables_scan(
+        task, _noting(blocks, first), True, report_progress, hits, on_hits
+    )
     state = no_state(len(tests), options.top)
     width = min(hits.index.shape[1], options.top)
     state.index[:, :width] = hits.index[:, :width]
@@ -107,7 +109,7 @@ def scan_by_identity(
     scoring: Scoring,
     options: NearestOptions,
     state: NearestState,
-    tell: Callable[[int], object],
+    report_progress: Callable[[int], object],
 ) -> Iterator[NearestState]:
     """Join blocks of a corpus with what is known; yields it after each.
 
@@ -115,12 +117,12 @@ def scan_by_identity(
     ----------
     blocks : iterable of Sequences
         Those that follow what ``state`` has seen.
-    tell : callable
+    report_progress : callable
         Takes the cells so far.
     """
     parts = read_ahead(_pieces(queries, blocks, scoring, options))
     fold = partial(_fold, options)
-    return pieces.scan(state, parts, fold, len(queries.codes), tell)
+    return pieces.scan(state, parts, fold, len(queries.codes), report_progress)
 
 
 def _pieces(
@@ -134,16 +136,16 @@ def _pieces(
     letters = WholeCodes(queries.codes)
     for block in blocks:
         whole = letters, WholeCodes(block.codes)
-        most = max(BOUNDS_AT_ONCE // max(len(queries), 1), 1)
-        step = -(-len(block) // max(-(-len(block) // most), 1)) or 1
+        targets_at_once = max(BOUNDS_AT_ONCE // max(len(queries), 1), 1)
+        step = -(-len(block) // max(-(-len(block) // targets_at_once), 1)) or 1
         for start in range(0, len(block), step):
             stop = min(start + step, len(block))
-            some = block.between(start, stop)
+            targets = block.between(start, stop)
             about = scoring, identity_options(options)
-            task = make_task("cross", queries, some, *about)
+            task = make_task("cross", queries, targets, *about)
             task = replace(task, filters=nearest_filters(options), whole_codes=whole)
             whole_block = block if stop == len(block) else None
-            yield BlockPiece(some, whole_block, (task, _bounds(task, options)))
+            yield BlockPiece(targets, whole_block, (task, _bounds(task, options)))
 
 
 def _bounds(task: Task, options: NearestOptions) -> Any:
@@ -157,7 +159,10 @@ def _bounds(task: Task, options: NearestOptions) -> Any:
 
 
 def _fold(
-    options: NearestOptions, state: NearestState, piece: BlockPiece, _tell: Any
+    options: NearestOptions,
+    state: NearestState,
+    piece: BlockPiece,
+    _report_progress: Any,
 ) -> None:
     """Join the pairs of a piece of a block with what is known."""
     task, bounds = piece.work
@@ -172,26 +177,26 @@ def _fold(
         nearest_launches.fold(bounds, state)
         return
     table = best_first.bound_table(task, options.identity)
-    most = max(FIRST_PAIRS, 2 * state.index.shape[1])
+    limit = max(FIRST_PAIRS, 2 * state.index.shape[1])
     while True:
-        chosen = best_first.candidates(table, *bars_of(state), most)
-        if not len(chosen.query):
+        candidates = best_first.candidates(table, *bars_of(state), limit)
+        if not len(candidates.query):
             return
-        query, target = chosen.query, table.order[chosen.column]
+        query, target = candidates.query, table.order[candidates.column]
         shared = np.bincount(query, minlength=task.shape[0])[query] >= SHARED_QUERY
         together = _by_query(task, query[shared], target[shared], state)
         align(task, together, state, RUNS_AHEAD)
         align(task, zipped(task, query[~shared], target[~shared]), state)
-        table.counts[query, chosen.column] = best_first.ALIGNED
-        most *= GROWTH
+        table.counts[query, candidates.column] = best_first.ALIGNED
+        limit *= GROWTH
 
 
 def _launches(task: Task) -> Any:
     """Launches that count common subsequences on a GPU; None where there is none."""
-    named, few = task.implementation, task.job.total < proof.LEAST_CELLS
+    named, is_small = task.implementation, task.job.total < proof.LEAST_CELLS
     if named not in (None, "pallas") or by_rows.seems_small(task):
         return None
-    if named is None and few and not by_rows.may_have_gpu():
+    if named is None and is_small and not by_rows.may_have_gpu():
         return None
     from jaxalign.pairs import compiled
 
@@ -210,8 +215,8 @@ def _every_pair(task: Task, state: NearestState) -> Iterator[PairJob]:
     )
     bars, top = bars_of(state)[0], state.index.shape[1]
     for at in range(0, len(queries), QUERIES_AT_ONCE):
-        some = queries[at : at + QUERIES_AT_ONCE]
-        yield from rectangles(task, some, targets, bars[some], top)
+        batch = queries[at : at + QUERIES_AT_ONCE]
+        yield from rectangles(task, batch, targets, bars[batch], top)
 
 
 def _by_query(
@@ -219,6 +224,6 @@ def _by_query(
 ) -> Iterator[PairJob]:
     """Some pairs, those of each query side by side; query : rising."""
     bars, top = bars_of(state)[0], state.index.shape[1]
-    for one in np.unique(query)[:, None]:
-        first, last = np.searchsorted(query, (one[0], one[0] + 1))
-        yield from rectangles(task, one, target[first:last], bars[one], top)
+    for query_row in np.unique(query)[:, None]:
+        first, last = np.searchsorted(query, (query_row[0], query_row[0] + 1))
+        yield from rectangles(task, query_row, target[first:last], bars[query_row], top)

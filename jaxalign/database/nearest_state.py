@@ -112,11 +112,14 @@ def _job(pairs: Task, queries: np.ndarray, targets: np.ndarray) -> PairJob:
 
 
 def align(
-    task: Task, jobs: Iterable[PairJob], state: NearestState, ahead: int = JOBS_AHEAD
+    task: Task,
+    jobs: Iterable[PairJob],
+    state: NearestState,
+    jobs_ahead: int = JOBS_AHEAD,
 ) -> None:
     """Align the pairs of jobs, and join them with what is known.
 
-    jobs : read in a thread, ``ahead`` of those that are joined
+    jobs : read in a thread, ``jobs_ahead`` of those that are joined
     """
     waiting: deque[PairJob] = deque()
 
@@ -125,7 +128,7 @@ def align(
             waiting.append(job)
             yield engine.start(engine.plan(job.task))
 
-    for run in engine.compute(runs(), task, 0, None, None, ahead):
+    for run in engine.compute(runs(), task, 0, None, None, jobs_ahead):
         rows, _ = run.output.finish()
         job = waiting.popleft()
         i, j = job.queries[rows["query"]], job.targets[rows["target"]]

@@ -57,8 +57,8 @@ class Hits:
 
     def count(self, info: dict[str, Any]) -> None:
         """Count what was computed."""
-        known = self.info["implementation"]
-        self.info = merge([self.info, info]) if known else info
+        implementation = self.info["implementation"]
+        self.info = merge([self.info, info]) if implementation else info
 
     def add(
         self,
@@ -74,8 +74,8 @@ class Hits:
         dtype : of the scores
         """
         width = self.index.shape[1]
-        most = int(np.bincount(query, minlength=1).max())
-        room = (0, 0), (0, max(min(top, width + most) - width, 0))
+        largest = int(np.bincount(query, minlength=1).max())
+        room = (0, 0), (0, max(min(top, width + largest) - width, 0))
         tables = (
             np.pad(self.score.astype(np.int64), room),
             np.pad(self.index, room, constant_values=NO_HIT),
@@ -113,7 +113,7 @@ def scan(
     pieces: Iterable[BlockPiece],
     fold: Callable[[State, BlockPiece, TellPiece | None], object],
     letters: int,
-    tell: Callable[[int], object] | None = None,
+    report_progress: Callable[[int], object] | None = None,
     records: bool = True,
 ) -> Iterator[State]:
     """Fold the pieces of a database into a state, which is yielded after each block.
@@ -125,20 +125,20 @@ def scan(
     fold : function of (state, piece, whom to tell of cells)
     letters : int
         Of all queries: each meets every sequence.
-    tell : callable, optional
+    report_progress : callable, optional
         Takes the cells so far.
     records : bool
         Keep names and codes of the sequences in ``state.index``.
     """
     cells, seen = 0, cast(Any, state)
     for piece in pieces:
-        fold(state, piece, tell_after(tell, cells))
+        fold(state, piece, tell_after(report_progress, cells))
         residues = int(piece.targets.lengths.sum())
         seen.sequences += len(piece.targets)
         seen.residues += residues
         cells += letters * residues
-        if tell is not None:
-            tell(cells)
+        if report_progress is not None:
+            report_progress(cells)
         if piece.block is None:
             continue
         if records:
@@ -147,18 +147,18 @@ def scan(
         yield state
 
 
-def tell_after(tell: TellPiece | None, before: int) -> TellPiece | None:
+def tell_after(report_progress: TellPiece | None, before: int) -> TellPiece | None:
     """Tell of cells behind those that are done before."""
-    if tell is None:
+    if report_progress is None:
         return None
-    return lambda cells, _all=None: tell(before + cells)
+    return lambda cells, _all=None: report_progress(before + cells)
 
 
-def keep(records: Records, wanted: np.ndarray, first: int, block: Sequences) -> None:
+def keep(records: Records, indices: np.ndarray, first: int, block: Sequences) -> None:
     """Names and codes of the hits; those that are hits no longer go."""
-    for index in records.keys() - set(wanted.tolist()):
+    for index in records.keys() - set(indices.tolist()):
         del records[index]
-    for i in wanted[wanted >= first].tolist():
+    for i in indices[indices >= first].tolist():
         records[i] = block.names[i - first], np.array(block[i - first])
 
 

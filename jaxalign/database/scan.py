@@ -46,26 +46,26 @@ def prepare(task: Task) -> Run:
     return run
 
 
-def scores(run: Run, take: Callable, tell: Callable | None = None) -> dict:
+def scores(run: Run, take: Callable, report_progress: Callable | None = None) -> dict:
     """Fill the windows of a prepared run, whose scores stay on the device; returns the
     plan and ``seconds``.
 
     ``take(queries, targets, scores)`` gets indices of the two sets and a device array
     (slots, places) whose first rows and columns are theirs; several threads call it. A
-    local score of -1 comes again, in another window. ``tell`` is called with the cells
-    so far and those of the job.
+    local score of -1 comes again, in another window. ``report_progress`` is called with
+    the cells so far and the cells of the job.
     """
-    plan, began = run.plan, time.perf_counter()
+    plan, start = run.plan, time.perf_counter()
     state, quiet = _Scores(run, take), teller(None, 0)  # cells are told once
     _fill(
         state,
         plan.pieces,
         compiled.byte_limit(plan),
-        teller(tell, plan.figures["cells"]),
+        teller(report_progress, plan.figures["cells"]),
     )
     if pairs := state.overflow.all_left():
         _fill(state, compiled.regroup(plan.task, *pairs), 0, quiet)
-    run.seconds = time.perf_counter() - began
+    run.seconds = time.perf_counter() - start
     return engine.summary(run)
 
 
@@ -104,11 +104,11 @@ class _Scores:
 
 
 def _fill(
-    state: _Scores, pieces: Sequence[Piece], byte_limit: int, tell: Callable
+    state: _Scores, pieces: Sequence[Piece], byte_limit: int, report_progress: Callable
 ) -> None:
     """Compute pieces in the threads of all devices."""
     workers = [
-        partial(_worker, state, Worker(device, tell, byte_limit=byte_limit))
+        partial(_worker, state, Worker(device, report_progress, byte_limit=byte_limit))
         for device in compiled.places(state.run.plan.task)
     ]
     for _ in pipeline.run([pipeline.Work(state.run, pieces)], workers):
@@ -136,9 +136,9 @@ def _take(state: _Scores, worker: Worker, part: PieceScores) -> None:
     if worker.byte_limit == 0 or part.beyond is None:
         return
     if pairs := state.overflow.add(*part.beyond):
-        again = _worker(state, Worker(worker.device, teller(None, 0)))
+        compute_piece = _worker(state, Worker(worker.device, teller(None, 0)))
         for piece in compiled.regroup(task, *pairs):
-            again(pipeline.Work(state.run, [piece]), piece)
+            compute_piece(pipeline.Work(state.run, [piece]), piece)
 
 
 STAGE_LANES = 128
@@ -151,7 +151,7 @@ class StageCosts(NamedTuple):
     """The cost of a row of the query on one core, in one unit (docs/kernels.md)."""
 
     lanes: float  # a column of all lanes
-    alone: float  # a column of one subject with many lanes to itself
+    wavefront: float  # a column of one subject with many lanes to itself
     start: float  # of a job: the program of the second stage is loaded or compiled
 
 
@@ -172,9 +172,9 @@ def outlined(task: Task, block: Sequences, kernels: Any) -> None:
     best = best_hits.BestHits._make(
         jax.ShapeDtypeStruct(shape, x) for x in (dtype, np.int32)
     )
-    some, index = np.arange(1), np.arange(task.shape[1])
+    single, index = np.arange(1), np.arange(task.shape[1])
     for launch in dispatch.outline_of_scores(task, kernels):
-        window = _Windows(_room(task), index)(some, some, launch.shape)
+        window = _Windows(_room(task), index)(single, single, launch.shape)
         add_hits(best, launch, *window, _least(task, dtype))
 
 
@@ -200,12 +200,14 @@ class BestOnDevice:
                 arrays = jax.device_put((hits.score, hits.index))
             self.best = best_hits.BestHits(*arrays)
 
-    def fold(self, hits: Hits, piece: BlockPiece, tell: Callable | None) -> None:
+    def fold(
+        self, hits: Hits, piece: BlockPiece, report_progress: Callable | None
+    ) -> None:
         """Join the scores of a block with the best so far."""
         cells = 0
         for run, index in piece.work:
-            tells = tell_after(tell, cells)
-            self.best, info = _fold(run, index, self.best, tells)
+            report_run = tell_after(report_progress, cells)
+            self.best, info = _fold(run, index, self.best, report_run)
             hits.count(info)
             cells += run.plan.task.job.cells
         if self.best is not None:
@@ -236,18 +238,18 @@ def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
 
 
 def longest_in_lanes(lengths: np.ndarray, rows: int, costs: StageCosts) -> int:
-    """The length above which a subject is better aligned alone.
+    """Find the length above which a subject is better aligned by itself.
 
-    A block is as long as its longest subject, and as its residues need in
-    ``STAGE_LANES`` lanes: a subject that the others cannot fill the lanes beside leaves
-    them empty. With the k longest set apart, the rest costs that length times
-    ``costs.lanes``, they cost their length times ``costs.alone``, both for every one of
+    A block takes as many columns as its longest subject has residues, or as all its
+    residues need in ``STAGE_LANES`` lanes: lanes beside a very long subject stay empty.
+    With the k longest subjects set apart, the columns of the block cost ``costs.lanes``
+    each and the residues of the k subjects ``costs.wavefront`` each, for every one of
     ``rows`` rows.
     """
     falling = np.append(np.sort(lengths)[::-1], 0)
     apart = np.cumsum(falling) - falling
     columns = np.maximum(falling, (apart[-1] - apart) / STAGE_LANES)
-    cost = rows * (columns * costs.lanes + apart * costs.alone)
+    cost = rows * (columns * costs.lanes + apart * costs.wavefront)
     cost[1:] += costs.start
     return int(falling[np.argmin(cost)])
 
@@ -256,16 +258,16 @@ def _fold(
     run: Run,
     index: np.ndarray,
     best: best_hits.BestHits | None,
-    tell: Callable[[int, int], object] | None,
+    report_progress: Callable[[int, int], object] | None,
 ) -> tuple[best_hits.BestHits, dict]:
     """The scores of a run joined with the best so far, and the info of the run."""
     task = run.plan.task
     window_of = _Windows(_room(task), index)
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
-        begun = _begun(task, window_of.room, best, dtype)
-    shape, home = begun.score.shape, begun.score.device
-    bests = {home: begun}  # one a device: scores stay where they are
+        initial = _widened(task, window_of.room, best, dtype)
+    shape, home = initial.score.shape, initial.score.device
+    bests = {home: initial}  # one a device: scores stay where they are
 
     def take(queries: np.ndarray, targets: np.ndarray, scores: Any):
         rows, columns, order = window_of(queries, targets, scores.shape)
@@ -277,11 +279,11 @@ def _fold(
                 bests[device] = add_hits(so_far, scores, rows, columns, order, least)
 
     with programs.explained("the best hits of each query"):
-        info = scores(run, take, tell)
+        info = scores(run, take, report_progress)
         with precision(dtype):
-            first, *others = (jax.device_put(b, home) for b in bests.values())
-            for other in others:
-                first = merge_hits(first, other)
+            first, *remaining = (jax.device_put(b, home) for b in bests.values())
+            for hits in remaining:
+                first = merge_hits(first, hits)
         return jax.block_until_ready(first), info
 
 
@@ -310,7 +312,7 @@ def _places(task: Task, sequences: int) -> int:
     return places
 
 
-def _begun(
+def _widened(
     task: Task, room: int, best: best_hits.BestHits | None, dtype: Any
 ) -> best_hits.BestHits:
     """The best so far, as wide in bits, rows and places as the task has it."""
@@ -322,10 +324,10 @@ def _begun(
     lowest = [jnp.iinfo(x).min for x in (best.score.dtype, dtype)]
     score = best.score.astype(dtype)
     score = jnp.where(score == lowest[0], lowest[1], score)
-    more = [(0, x - y) for x, y in zip(shape, best.score.shape, strict=True)]
+    padding = [(0, x - y) for x, y in zip(shape, best.score.shape, strict=True)]
     return best_hits.BestHits(
-        jnp.pad(score, more, constant_values=lowest[1]),
-        jnp.pad(best.index, more, constant_values=best_hits.NO_HIT),
+        jnp.pad(score, padding, constant_values=lowest[1]),
+        jnp.pad(best.index, padding, constant_values=best_hits.NO_HIT),
     )
 
 
@@ -343,7 +345,7 @@ class _Windows:
 
     def __init__(self, room: int, index: np.ndarray):
         self.room, self._index = room, index
-        self._known: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}
+        self._cached: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(
         self, queries: np.ndarray, targets: np.ndarray, shape: tuple[int, ...]
@@ -354,15 +356,15 @@ class _Windows:
         rows = np.full(slots, self.room, np.int32)
         rows[: len(queries)] = queries
         key = places, len(targets), int(targets[0]) if len(targets) else -1
-        known = self._known.get(key)
-        if known is not None and np.array_equal(known[0], targets):
-            return rows, known[1][0], known[1][1]
-        index, both = self._index, np.zeros((2, places), np.int32)
+        cached = self._cached.get(key)
+        if cached is not None and np.array_equal(cached[0], targets):
+            return rows, cached[1][0], cached[1][1]
+        index, table = self._index, np.zeros((2, places), np.int32)
         place = np.full(len(index), -1, np.int64)  # a sort takes longer than the fill
         place[targets] = np.arange(len(targets))
         order = place[place >= 0]  # ``index`` rises
-        both[0, : len(order)] = order
-        both[1] = best_hits.NO_HIT
-        both[1, : len(order)] = index[targets][order]
-        self._known[key] = targets, both
-        return rows, both[0], both[1]
+        table[0, : len(order)] = order
+        table[1] = best_hits.NO_HIT
+        table[1, : len(order)] = index[targets][order]
+        self._cached[key] = targets, table
+        return rows, table[0], table[1]

@@ -96,12 +96,12 @@ def families_of(
     """``search_family``, its options packed."""
     # 1 check and encode, 2 the passes, 3 filters
     check(options)
-    chosen = as_scoring(scoring)
-    if chosen.alphabet.kind != "protein" or chosen.scale != 1:
-        raise UsageError(f"{chosen}: a family is of proteins, its scores are whole")
-    encoded = inputs.sets(chosen, queries, unknown=options.unknown)[0]
-    source = source_of(database, chosen, options)
-    return engine.run(encoded, source, chosen, options)
+    scoring = as_scoring(scoring)
+    if scoring.alphabet.kind != "protein" or scoring.scale != 1:
+        raise UsageError(f"{scoring}: a family is of proteins, its scores are whole")
+    encoded = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    source = source_of(database, scoring, options)
+    return engine.run(encoded, source, scoring, options)
 
 
 def source_of(database: SetLike, scoring: Scoring, options: FamilyOptions) -> Source:

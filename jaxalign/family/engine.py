@@ -129,18 +129,18 @@ def filtered(
     return np.sort(order[_different(query, codes[order], max_identity)])
 
 
-def _different(query: np.ndarray, codes: np.ndarray, most: float) -> np.ndarray:
+def _different(query: np.ndarray, codes: np.ndarray, max_identity: float) -> np.ndarray:
     """Which rows are unlike the query and all rows before them that stay."""
-    some = np.where(codes < RESIDUES, codes, -1).astype(np.int8)
-    staying = np.empty((len(some) + 1, len(query)), np.int8)
+    residues = np.where(codes < RESIDUES, codes, -1).astype(np.int8)
+    staying = np.empty((len(residues) + 1, len(query)), np.int8)
     staying[0] = np.where(query < RESIDUES, query.astype(np.int8), -1)
-    count, stay = 1, np.zeros(len(some), bool)
-    for k, row in enumerate(some):
+    count, stay = 1, np.zeros(len(residues), bool)
+    for k, row in enumerate(residues):
         at = np.flatnonzero(row >= 0)
-        others = staying[:count, at]
-        pairs = (others >= 0).sum(1)
-        differing = pairs - (others == row[at]).sum(1)
-        alike = (pairs > 0) & (differing <= (1 - TOLERANCE - most) * pairs)
+        compared = staying[:count, at]
+        pairs = (compared >= 0).sum(1)
+        differing = pairs - (compared == row[at]).sum(1)
+        alike = (pairs > 0) & (differing <= (1 - TOLERANCE - max_identity) * pairs)
         if not alike.any():
             staying[count], stay[k] = row, True
             count += 1
@@ -170,8 +170,10 @@ def profile_of(
     rows = np.vstack([query.astype(np.int8)[None], hits])
     letters = np.where(rows < RESIDUES, rows, profile.OTHER_CODE).astype(np.int8)
     letters[rows == GAP] = profile.GAP_CODE
-    known = (letters >= 0).any()
-    odds = log_odds(letters, PSEUDOCOUNTS) if known else np.zeros((len(query), 20))
+    has_residues = (letters >= 0).any()
+    odds = (
+        log_odds(letters, PSEUDOCOUNTS) if has_residues else np.zeros((len(query), 20))
+    )
     return Profile(name, whole_scores(odds, unit), alphabet, unit)
 
 
@@ -179,16 +181,16 @@ def log_odds(letters: np.ndarray, pseudocounts: float) -> np.ndarray:
     """ln(Q / P) of the residues, (m, 20), as PSI-BLAST has them
     (``model.profile``); 0 at a position at which no row has one."""
     share = profile.row_weights(letters, "henikoff")
-    known = (letters >= 0).any(0)
+    occupied = (letters >= 0).any(0)
     odds = np.zeros((letters.shape[1], RESIDUES))
-    odds[known] = profile.log_odds_of(letters[:, known], share, pseudocounts)
+    odds[occupied] = profile.log_odds_of(letters[:, occupied], share, pseudocounts)
     return odds
 
 
 def whole_scores(odds: np.ndarray, unit: float) -> np.ndarray:
     """Log-odds of the 20 residues in nats -> int32 (m, 24), 1 is ``unit`` nats."""
-    others = [profile.mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
-    scores = np.rint(np.column_stack([odds, *others]) / unit)
+    ambiguous = [profile.mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
+    scores = np.rint(np.column_stack([odds, *ambiguous]) / unit)
     return np.column_stack([scores, scores.min(1)]).astype(np.int32)
 
 
@@ -263,16 +265,16 @@ def hits_of(
     source: Source,
     sample: fitted.Sample,
     options: FamilyOptions,
-    tell: Callable[[int], object] | None = None,
+    report_progress: Callable[[int], object] | None = None,
 ) -> list[PassHits]:
     """The hits of each query with E-values up to ``options.largest_evalue``.
 
     sample : of the database; filled by the first pass
-    tell : called with the cells so far
+    report_progress : called with the cells so far
     """
     search = search_options(options)
     tasks = [_task(query, search) for query in queries]
-    scans = _scan(tasks, source, sample, tell)
+    scans = _scan(tasks, source, sample, report_progress)
     pairs = zip(queries, tasks, scans, strict=True)
     return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
 
@@ -288,17 +290,17 @@ def _scan(
     tasks: list[Task],
     source: Source,
     sample: fitted.Sample,
-    tell: Callable[[int], object] | None,
+    report_progress: Callable[[int], object] | None,
 ) -> list[Hits]:
     """The best hits of each task in the whole database."""
-    keep, known = source.sequences is None, sample.seen > 0
+    keep, is_sampled = source.sequences is None, sample.seen > 0
     scans, cells = [no_hits(1) for _ in tasks], 0
     for blocks in source.rounds():
-        if not known:
+        if not is_sampled:
             blocks = list(sample.watch(blocks))
         for task, hits in zip(tasks, scans, strict=True):
             before = hits.info["cells"]
-            scan(task, iter(blocks), keep, tell_after(tell, cells), hits)
+            scan(task, iter(blocks), keep, tell_after(report_progress, cells), hits)
             cells += hits.info["cells"] - before
     return scans
 
@@ -326,11 +328,11 @@ def _hits(
     if options.correct_composition and len(table):
         bias = lost_score(hits, query.position_scores, query.unit)
     score = table["score"] - bias
-    more = {"bits": statistics.fitted_bits(score, fit), "bias": bias}
-    more |= {"evalue": _evalues(score, space, fit)}
-    table = replace(table, columns=table.columns | more)
-    order = np.lexsort((-score, more["evalue"]))
-    order = order[more["evalue"][order] <= options.largest_evalue]
+    columns = {"bits": statistics.fitted_bits(score, fit), "bias": bias}
+    columns |= {"evalue": _evalues(score, space, fit)}
+    table = replace(table, columns=table.columns | columns)
+    order = np.lexsort((-score, columns["evalue"]))
+    order = order[columns["evalue"][order] <= options.largest_evalue]
     hits = result.Columns(*(x[order] for x in hits))
     info = table.info | {"residues": scan.residues, "sequences": scan.sequences}
     table = replace(table.filter(order), info=info)
@@ -379,16 +381,16 @@ def run(
     unit = unit_of(scoring.scores)
     sample, cells = Sample(SAMPLE), _Cells(options, queries, source)
     searches = [
-        Search(one, ScoredQuery(one, scoring, unit))
-        for one in (queries.between(k, k + 1) for k in range(len(queries)))
+        Search(query, ScoredQuery(query, scoring, unit))
+        for query in (queries.between(k, k + 1) for k in range(len(queries)))
     ]
     for _ in range(options.iterations):
         running = [search for search in searches if not search.converged]
         if not running:
             break
-        began, models = time.perf_counter(), [search.query for search in running]
+        start, models = time.perf_counter(), [search.query for search in running]
         results = hits_of(models, source, sample, options, cells.teller())
-        seconds = (time.perf_counter() - began) / len(running)
+        seconds = (time.perf_counter() - start) / len(running)
         for search, hits in zip(running, results, strict=True):
             _advance(search, hits, scoring, options, seconds)
     return [_result(search, source, options) for search in searches]
@@ -408,11 +410,11 @@ def _advance(
     rows = hits.table["target"][which].tolist()
     names = frozenset(hits.table.targets.names[k] for k in rows)
     search.converged = names == search.included
-    new = len(names - search.included)
+    new_count = len(names - search.included)
     search.hits, search.included = hits, names
     reported = int((hits.table["evalue"] <= options.max_evalue).sum())
     lambda_, k = hits.fit
-    counts = reported, len(names), new
+    counts = reported, len(names), new_count
     search.summaries.append(PassSummary(*counts, lambda_, k, hits.fitted_to, seconds))
     name, unit = search.sequences.names[0], search.query.unit
     about = name, search.codes, hits.columns.codes[which], scoring.alphabet, unit

@@ -95,10 +95,10 @@ def a3m_rows(table: Table, length: int) -> list[str]:
 def _a3m_rows(table: Table, length: int) -> list[str]:
     steps = steps_of(table)
     counts = np.bincount(steps.row, minlength=len(table))
-    begin, end = table["query_start"].astype(np.int64), table["query_end"]
-    offsets = np.concatenate([[0], np.cumsum(counts + length - (end - begin))])
+    start, end = table["query_start"].astype(np.int64), table["query_end"]
+    offsets = np.concatenate([[0], np.cumsum(counts + length - (end - start))])
     text = np.full(offsets[-1], ord("-"), np.uint8)
-    shift = offsets[:-1] + begin - (np.cumsum(counts) - counts)
+    shift = offsets[:-1] + start - (np.cumsum(counts) - counts)
     place = np.arange(len(steps.row)) + shift[steps.row]
     letters = residue_letters(table.targets.alphabet)[steps.code]
     letters[steps.kind == D] += LOWER
@@ -188,24 +188,24 @@ def by_clusters(rows: np.ndarray, identity: float = CLUSTER_IDENTITY) -> float:
     ----------
     rows : int8 (rows, m)
     """
-    some = np.where((rows >= 0) & (rows < COUNTED_RESIDUES), rows, -1).astype(np.int8)
+    codes = np.where((rows >= 0) & (rows < COUNTED_RESIDUES), rows, -1).astype(np.int8)
     weights = np.concatenate(
         [
-            1 / np.maximum(_alike(some[k : k + ROWS_COMPARED], some, identity), 1)
-            for k in range(0, len(some), ROWS_COMPARED)
+            1 / np.maximum(_alike(codes[k : k + ROWS_COMPARED], codes, identity), 1)
+            for k in range(0, len(codes), ROWS_COMPARED)
         ]
     )
-    return float(np.median(weights @ (some >= 0)))
+    return float(np.median(weights @ (codes >= 0)))
 
 
-def _alike(some: np.ndarray, rows: np.ndarray, identity: float) -> np.ndarray:
+def _alike(subset: np.ndarray, rows: np.ndarray, identity: float) -> np.ndarray:
     """How many of the rows each of some is alike to."""
-    present, others = (some >= 0), (rows >= 0)
-    both = present.astype(np.float32) @ others.T.astype(np.float32)
-    either = present.sum(1)[:, None] + others.sum(1)[None] - both
-    equal = np.zeros_like(both)
+    present, occupied = (subset >= 0), (rows >= 0)
+    shared = present.astype(np.float32) @ occupied.T.astype(np.float32)
+    either = present.sum(1)[:, None] + occupied.sum(1)[None] - shared
+    equal = np.zeros_like(shared)
     for k in range(COUNTED_RESIDUES):
-        equal += (some == k).astype(np.float32) @ (rows == k).T.astype(np.float32)
+        equal += (subset == k).astype(np.float32) @ (rows == k).T.astype(np.float32)
     return (equal >= identity * either - 1e-3).sum(1)
 
 
@@ -334,10 +334,10 @@ def _model(
 
 def transitions(opening: float, extending: float) -> list[float]:
     """Probabilities from M to M, I and D, from I to M and I, from D to M and D."""
-    more = min(exp(-extending), MOST_EXTENDED)
-    x = exp(-opening) / (1 - more)
+    d = min(exp(-extending), MOST_EXTENDED)
+    x = exp(-opening) / (1 - d)
     whole = 1 + 2 * x
-    return [1 / whole, x / whole, x / whole, 1 - more, more, 1 - more, more]
+    return [1 / whole, x / whole, x / whole, 1 - d, d, 1 - d, d]
 
 
 def _first(moves: list[float]) -> list[float]:
@@ -388,9 +388,9 @@ def format_of(path: str, format: str | None) -> str:
     if not named and path == output.STDOUT:
         return "a3m"
     if named not in WRITERS:
-        known, ends = ", ".join(WRITERS), ", ".join(SUFFIXES)
+        formats, ends = ", ".join(WRITERS), ", ".join(SUFFIXES)
         raise UsageError(
-            f"{path}: format {named!r}: one of {known}, or a suffix of {ends}"
+            f"{path}: format {named!r}: one of {formats}, or a suffix of {ends}"
         )
     return named
 

@@ -68,8 +68,8 @@ def likely_pairs(
         rows = slice(first, first + QUERIES)
         common = (of_a[rows] @ columns).toarray()
         join = np.minimum if of_shorter else np.maximum
-        own = np.maximum(a.lengths[sampled[rows]][:, None], 1)
-        common = common / join(own, lengths)
+        query_lengths = np.maximum(a.lengths[sampled[rows]][:, None], 1)
+        common = common / join(query_lengths, lengths)
         return common.argmax(axis=1), common.max(axis=1)
 
     # SciPy multiplies without Python's lock.
@@ -134,8 +134,8 @@ class NearestAcross:
         self, rows: np.ndarray, part: int, places: np.ndarray, identity: np.ndarray
     ) -> None:
         """Regard pairs of sequences ``rows`` with ``places`` of another set."""
-        known = ~np.isnan(identity)
-        rows, places, identity = rows[known], places[known], identity[known]
+        aligned = ~np.isnan(identity)
+        rows, places, identity = rows[aligned], places[aligned], identity[aligned]
         tables = self.part[:, None], self.place[:, None], self.identity[:, None]
         join_best(
             tables,
@@ -181,15 +181,17 @@ class WorstPairs:
     def __len__(self) -> int:
         return len(self.identity)
 
-    def and_more(self, other: "WorstPairs", count: int) -> "WorstPairs":
+    def and_more(self, pairs: "WorstPairs", count: int) -> "WorstPairs":
         """The worst ``count`` pairs of both."""
         names = (*COLUMNS, "identity")
-        both = {x: np.concatenate([getattr(self, x), getattr(other, x)]) for x in names}
+        joined = {
+            x: np.concatenate([getattr(self, x), getattr(pairs, x)]) for x in names
+        }
         # A likely pair comes again among all pairs.
-        pair = tuple(both[x] for x in COLUMNS)
-        one = np.zeros(len(both["a"]), np.int8)
-        order, _ = best_rows(one, (-both["identity"], *pair), count, distinct=True)
-        return WorstPairs(*(both[x][order] for x in names))
+        pair = tuple(joined[x] for x in COLUMNS)
+        group = np.zeros(len(joined["a"]), np.int8)
+        order, _ = best_rows(group, (-joined["identity"], *pair), count, distinct=True)
+        return WorstPairs(*(joined[x][order] for x in names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,22 +242,22 @@ def compare(
 
     def least() -> float:
         """The identity that no wanted pair is below."""
-        known = worst.identity[-1] if len(worst) >= count else 0.0
-        return min(float(known), definition.cut)
+        lowest = worst.identity[-1] if len(worst) >= count else 0.0
+        return min(float(lowest), definition.cut)
 
     for a, b in pairs:
         (of_a, queries), (of_b, targets) = falling[a], falling[b]
-        watch = partial(_watched, definition, cells_in_all, cells_done)
-        for table in _tables(queries, targets, definition, least, watch):
+        with_progress = partial(_with_progress, definition, cells_in_all, cells_done)
+        for table in _tables(queries, targets, definition, least, with_progress):
             shares = identities(table, definition)
-            new = _pairs(a, b, of_a[table["query"]], of_b[table["target"]], shares)
+            compared = _pairs(a, b, of_a[table["query"]], of_b[table["target"]], shares)
             linked = shares >= definition.cut
-            leaking[a][new.i[linked]] = leaking[b][new.j[linked]] = True
-            nearest[a].add(new.i, b, new.j, shares)
-            nearest[b].add(new.j, a, new.i, shares)
+            leaking[a][compared.i[linked]] = leaking[b][compared.j[linked]] = True
+            nearest[a].add(compared.i, b, compared.j, shares)
+            nearest[b].add(compared.j, a, compared.i, shares)
             leaks += int(linked.sum())
             counts.add(table.info, shares, definition)
-            worst = worst.and_more(new, count)
+            worst = worst.and_more(compared, count)
         cells_done += _cells(queries, targets)
     return Across(worst, leaks, leaking, nearest)
 
@@ -265,7 +267,7 @@ def _tables(
     targets: Sequences,
     definition: Definition,
     least: Callable[[], float],
-    watch: Callable[[PairOptions, int], PairOptions],
+    with_progress: Callable[[PairOptions, int], PairOptions],
 ) -> Iterator[Table]:
     """All pairs of two sets at or above an identity, which is asked for again and again
     since it rises with what is found; more and more parts have the same."""
@@ -277,11 +279,13 @@ def _tables(
     at, cells_done = 0, 0
     while short or at < len(parts):
         batch = parts[at : ROUNDS_RATIO * at + 1]
-        chosen = watch(pair_options(shown, 0.0 if full else least()), cells_done)
-        task = make_task("cross", queries, targets, definition.scoring, chosen)
-        if (chosen.min_identity or 0.0) < definition.cut:
+        batch_options = with_progress(
+            pair_options(shown, 0.0 if full else least()), cells_done
+        )
+        task = make_task("cross", queries, targets, definition.scoring, batch_options)
+        if (batch_options.min_identity or 0.0) < definition.cut:
             task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
-        yield from tables_of(task, chosen, lambda batch=batch: batch)
+        yield from tables_of(task, batch_options, lambda batch=batch: batch)
         if short:
             return
         at += len(batch)
@@ -307,29 +311,29 @@ def _seeds(
     i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
     sides = sets[a].take(i), sets[b].take(j)
     cells = _cells(sets[a], sets[b])
-    chosen = jobs.beside(pair_options(definition, 0.0), cells)
-    table = jobs.run("zip", *sides, definition.scoring, chosen)
+    options = jobs.beside(pair_options(definition, 0.0), cells)
+    table = jobs.run("zip", *sides, definition.scoring, options)
     rows = table["query"]
     return _pairs(a, b, i[rows], j[rows], identities(table, definition))
 
 
-def _watched(
+def _with_progress(
     definition: Definition,
     cells_in_all: int,
     before: int,
-    chosen: PairOptions,
+    options: PairOptions,
     cells_done: int,
 ) -> PairOptions:
     """Options with somebody who is told of the cells of the whole job."""
-    tell: Callable | None = definition.options.progress
-    if tell is None:
-        return chosen
-    report, first = tell, before + cells_done
+    callback: Callable | None = definition.options.progress
+    if callback is None:
+        return options
+    report, first = callback, before + cells_done
 
     def progress(cells: int, of: int) -> None:
         report(first + min(cells, of), cells_in_all)
 
-    return replace(chosen, progress=progress, busy=definition.options.busy)
+    return replace(options, progress=progress, busy=definition.options.busy)
 
 
 # ------------------------------------------------------------------------------
@@ -376,12 +380,12 @@ class OtherMeasure:
 def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherMeasure]:
     """Likely pairs across by the measures that a definition is not of."""
     options = definition.options
-    chosen = [x for x in MEASURES if x != (options.mode, options.identity)]
+    measures = [x for x in MEASURES if x != (options.mode, options.identity)]
     sides = _likely(sets, options.threads)
     if not len(sides[0]):
         return []
     cells = sum(len(x.codes) * len(y.codes) for x, y in combinations(sets, 2))
-    return [_by(measure, *sides, definition, cells) for measure in chosen]
+    return [_by(measure, *sides, definition, cells) for measure in measures]
 
 
 def _likely(sets: list[Sequences], threads: int | None) -> tuple[Sequences, Sequences]:
@@ -419,10 +423,10 @@ def _by(
         progress=None,
         busy=None,
     )
-    other = replace(definition, options=options)
-    chosen = jobs.beside(pair_options(other, 0.0), cells)
-    table = jobs.run("zip", queries, targets, definition.scoring, chosen)
-    shares = np.nan_to_num(identities(table, other))
+    redefined = replace(definition, options=options)
+    pair_settings = jobs.beside(pair_options(redefined, 0.0), cells)
+    table = jobs.run("zip", queries, targets, definition.scoring, pair_settings)
+    shares = np.nan_to_num(identities(table, redefined))
     at = int(np.argmax(shares)) if len(shares) else 0
     row = int(table["query"][at]) if len(shares) else 0
     return OtherMeasure(

@@ -99,8 +99,8 @@ def cluster(
     >>> clusters.labels.tolist(), clusters.representatives.tolist()
     ([0, 1, 0], [0, 1])
     """
-    chosen = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, chosen, "min_identity", min_identity)
+    settings = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, settings, "min_identity", min_identity)
     return clusters_of(data, definition, method)
 
 
@@ -159,8 +159,8 @@ def identity_graph(
     >>> graph.toarray().round(3).tolist()
     [[0.0, 0.923, 0.0], [0.923, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    chosen = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, chosen, "min_identity", min_identity)
+    settings = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, settings, "min_identity", min_identity)
     return graph_of(data, definition)
 
 
@@ -239,8 +239,8 @@ def split(
     choices = SplitChoices(
         parts, folds, labels, seed, too_large, unlabelled, fixed, priority
     )
-    chosen = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
+    settings = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, settings, "max_identity", max_identity)
     return split_of(data, definition, choices)
 
 
@@ -290,8 +290,8 @@ def split_series(
     choices = SplitChoices(
         parts, folds, labels, seed, too_large, unlabelled, None, priority
     )
-    chosen = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, chosen, "cuts", min(cuts))
+    settings = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, settings, "cuts", min(cuts))
     values = tuple(map(float, cuts))
     series = series_of(data, definition, choices, values)
     return dict(zip(values, series, strict=True))
@@ -354,8 +354,8 @@ def split_pairs(
     """
     choices = PairChoices(parts, folds, cold, second, seed)
     check_pair_choices(choices)
-    chosen = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
+    settings = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, settings, "max_identity", max_identity)
     return split_pairs_of(
         data, definition, named_pairs(pairs, data.names, second), choices
     )
@@ -401,8 +401,8 @@ def audit_pairs(
     2
     """
     check_pair_choices(PairChoices({"a": 0.5, "b": 0.5}, None, cold, second))
-    chosen = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, chosen, "max_identity", max_identity)
+    settings = HomologyOptions(**options)
+    definition, data = _read(sequences, scoring, settings, "max_identity", max_identity)
     named = named_pairs(pairs, data.names, second)
     return audit_pairs_of(data, definition, named, numbered_parts(parts, named), cold)
 
@@ -441,8 +441,8 @@ def audit(
     >>> found.holds, found.leaks, found.worst["identity"].round(3).tolist()
     (False, 1, [0.857, 0.167])
     """
-    scoring, chosen = as_scoring(scoring), HomologyOptions(**options)
-    definition = define(scoring, chosen, "max_identity", max_identity)
+    scoring, settings = as_scoring(scoring), HomologyOptions(**options)
+    definition = define(scoring, settings, "max_identity", max_identity)
     if isinstance(parts, Split):
         sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
         return audit_of(sets, definition, removed)

@@ -74,7 +74,7 @@ class SplitTask:
         Which of all sequences these are.
     shares : dict of float
     labels : Labels or None
-    known : KnownParts or None
+    fixed_parts : KnownParts or None
         Numbers of its parts are places of ``shares``.
     weight : int64 (n,) or None
     """
@@ -83,7 +83,7 @@ class SplitTask:
     members: np.ndarray
     shares: dict[str, float]
     labels: Labels | None
-    known: KnownParts | None
+    fixed_parts: KnownParts | None
     weight: np.ndarray | None
 
 
@@ -110,14 +110,14 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
     remaining = data if len(members) == len(data) else data.take(members.tolist())
     labels, fixed, priority = (_of_members(x, data, members) for x in tables)
     usual = UNLABELLED if choices.unlabelled == "label" else None
-    known = parts_of(fixed, remaining.names)
-    shares, known = _shares(choices, known)
+    fixed_parts = parts_of(fixed, remaining.names)
+    shares, fixed_parts = _shares(choices, fixed_parts)
     return SplitTask(
         remaining,
         members,
         shares,
         labels_of(labels, remaining.names, usual),
-        known,
+        fixed_parts,
         weights_of(priority, remaining.names),
     )
 
@@ -141,21 +141,23 @@ def _of_members(table: Any, data: Sequences, members: np.ndarray) -> Any:
 
 
 def _shares(
-    choices: SplitChoices, known: KnownParts | None
+    choices: SplitChoices, fixed_parts: KnownParts | None
 ) -> tuple[dict[str, float], KnownParts | None]:
     """(shares by name; the existing split, its parts numbered as these)."""
-    if known is None:
+    if fixed_parts is None:
         return shares_of(choices.parts, choices.folds), None
     if choices.parts is None and choices.folds is None:
-        sizes = np.bincount(known.part[known.part >= 0], minlength=len(known.names))
+        sizes = np.bincount(
+            fixed_parts.part[fixed_parts.part >= 0], minlength=len(fixed_parts.names)
+        )
         shares = (sizes / sizes.sum()).tolist()
-        return dict(zip(known.names, shares, strict=True)), known
+        return dict(zip(fixed_parts.names, shares, strict=True)), fixed_parts
     shares = shares_of(choices.parts, choices.folds)
-    lacking = [name for name in known.names if name not in shares]
+    lacking = [name for name in fixed_parts.names if name not in shares]
     if lacking:
         raise UsageError(f"fixed has the part {lacking[0]!r}, and parts do not")
-    numbers = np.array([[*shares].index(name) for name in known.names] + [-1])
-    return shares, KnownParts(tuple(shares), numbers[known.part].astype(np.int32))
+    numbers = np.array([[*shares].index(name) for name in fixed_parts.names] + [-1])
+    return shares, KnownParts(tuple(shares), numbers[fixed_parts.part].astype(np.int32))
 
 
 def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
@@ -269,8 +271,8 @@ def _values(table: Any, names: tuple[str, ...], noun: str, usual: Any) -> list:
     """A value of every sequence; ``usual`` of one that the table does not have, where
     that is not None."""
     if hasattr(table, "items"):
-        known = {str(name): value for name, value in table.items()}
-        return _by_name(known, names, noun, usual)
+        values_by_name = {str(name): value for name, value in table.items()}
+        return _by_name(values_by_name, names, noun, usual)
     values = list(table)
     if len(values) != len(names):
         plural = {"priority": "priorities"}.get(noun, f"{noun}s")
@@ -383,14 +385,14 @@ def assign(
     share = aim.counts[:, 0]
     limit = np.maximum(np.floor(share * OVER), np.ceil(share))
     for group in order.tolist():
-        more = tallies[group]
-        fits = filled[:, 0] + more[0] <= limit
-        cost = _cost(filled + more, aim) - _cost(filled, aim)
+        group_tally = tallies[group]
+        fits = filled[:, 0] + group_tally[0] <= limit
+        cost = _cost(filled + group_tally, aim) - _cost(filled, aim)
         too_large[group] = not fits.any()
         if fits.any():
             cost = np.where(fits, cost, np.inf)
-        part[group] = chosen = int(np.argmin(cost))
-        filled[chosen] += more
+        part[group] = target = int(np.argmin(cost))
+        filled[target] += group_tally
     if len(tallies):
         _improve(part, tallies, aim, filled)
     return part, too_large
@@ -417,24 +419,26 @@ def _improve(
         steps = steps or _best_swap(kinds, members, aim, filled)
         if not steps:
             return
-        for k, old, new in steps:
-            part[np.flatnonzero((kind == k) & (part == old))[0]] = new
-            members[k, old], members[k, new] = members[k, old] - 1, members[k, new] + 1
-            filled[old], filled[new] = filled[old] - kinds[k], filled[new] + kinds[k]
+        for k, source, target in steps:
+            part[np.flatnonzero((kind == k) & (part == source))[0]] = target
+            members[k, source] -= 1
+            members[k, target] += 1
+            filled[source] -= kinds[k]
+            filled[target] += kinds[k]
 
 
 def _best_move(
     kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled: np.ndarray
 ) -> list[tuple]:
     """[(kind, from part, to part)], or nothing where no move helps."""
-    here = _cost(filled, aim)
-    gain = here - _costs(filled - kinds[:, None], aim)
-    loss = _costs(filled + kinds[:, None], aim) - here
+    current = _cost(filled, aim)
+    gain = current - _costs(filled - kinds[:, None], aim)
+    loss = _costs(filled + kinds[:, None], aim) - current
     change = loss[:, None, :] - gain[:, :, None]  # of kind k from part p to part q
     change[members == 0] = np.inf
     change[:, np.arange(len(filled)), np.arange(len(filled))] = np.inf
-    k, old, new = np.unravel_index(np.argmin(change), change.shape)
-    return [(k, old, new)] if change[k, old, new] < -ENOUGH else []
+    k, source, target = np.unravel_index(np.argmin(change), change.shape)
+    return [(k, source, target)] if change[k, source, target] < -ENOUGH else []
 
 
 def _best_swap(
@@ -442,17 +446,18 @@ def _best_swap(
 ) -> list[tuple]:
     """Two moves, of kind k from part p to part q and of kind l back; only of the
     smallest kinds."""
-    few = np.argsort(kinds[:, 0], kind="stable")[:SWAPPED]
-    differences = kinds[few][None] - kinds[few][:, None]  # of l and k
-    here = _cost(filled, aim)
-    other = _costs(filled + differences[:, :, None], aim) - here  # p has l for k
-    change = other[:, :, :, None] + other.transpose(1, 0, 2)[:, :, None, :]
-    there = members[few] > 0
+    smallest = np.argsort(kinds[:, 0], kind="stable")[:SWAPPED]
+    differences = kinds[smallest][None] - kinds[smallest][:, None]  # of l and k
+    current = _cost(filled, aim)
+    # part p has l for k
+    half_change = _costs(filled + differences[:, :, None], aim) - current
+    change = half_change[:, :, :, None] + half_change.transpose(1, 0, 2)[:, :, None, :]
+    there = members[smallest] > 0
     change[~(there[:, None, :, None] & there[None, :, None, :])] = np.inf
     k, l, p, q = np.unravel_index(np.argmin(change), change.shape)
     if not change[k, l, p, q] < -ENOUGH:
         return []
-    return [(few[k], p, q), (few[l], q, p)]
+    return [(smallest[k], p, q), (smallest[l], q, p)]
 
 
 def _costs(counts: np.ndarray, aim: Wanted) -> np.ndarray:

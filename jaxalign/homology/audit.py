@@ -127,8 +127,8 @@ def _histogram(
     """Bars of identities, and left of them what is known to be below."""
     below, cut = pairs - int(histogram.sum()), definition.cut
     full = definition.options.full_histogram
-    other = "not compared" if full else "proved below the cut"
-    labels = [other, "", *(f"{edge:.2f}" for edge in EDGES[:-1])]
+    remainder = "not compared" if full else "proved below the cut"
+    labels = [remainder, "", *(f"{edge:.2f}" for edge in EDGES[:-1])]
     tenths = (f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS))
     colours = [show.PROVED, "", *[colour] * len(histogram)]
     at = 2 + cut * len(histogram)
@@ -143,7 +143,7 @@ def _histogram(
     above = int(histogram[EDGES[:-1] >= cut - 1e-12].sum())
     caption = (
         f"Identities of {pairs:,} pairs {name}, on a logarithmic scale. The grey bar "
-        f"is {below:,} pairs {other}; the dashed line is the cut, {cut:g}"
+        f"is {below:,} pairs {remainder}; the dashed line is the cut, {cut:g}"
     )
     return show.figure(bars, f"{caption}; {above:,} pairs are in bars above it.")
 
@@ -177,10 +177,10 @@ def labels(split: Split | None) -> Iterator[str]:
     names, counts = list(split.labels.names), split.label_counts
     if len(names) > MOST_LABELS:
         order = np.argsort(-counts.sum(axis=0), kind="stable")
-        first, others = order[: MOST_LABELS - 1], order[MOST_LABELS - 1 :]
-        last = counts[:, others].sum(axis=1, keepdims=True)
+        first, remaining = order[: MOST_LABELS - 1], order[MOST_LABELS - 1 :]
+        last = counts[:, remaining].sum(axis=1, keepdims=True)
         counts = np.concatenate([counts[:, first], last], axis=1)
-        names = [*(names[k] for k in first.tolist()), f"{len(others)} others"]
+        names = [*(names[k] for k in first.tolist()), f"{len(remaining)} others"]
     rows = list(zip(split.names, counts.tolist(), strict=True))
     rows.append(("all", counts.sum(axis=0).tolist()))
     yield "<h2>Labels</h2>"
@@ -307,20 +307,20 @@ class Audit:
         full = self.definition.options.full_histogram
         rows = [
             (a, k)
-            for a, (near, leaking) in enumerate(
+            for a, (neighbours, leaking) in enumerate(
                 zip(self.nearest, self.leaking, strict=True)
             )
-            for k in np.flatnonzero((near.part >= 0) & (leaking | full)).tolist()
+            for k in np.flatnonzero((neighbours.part >= 0) & (leaking | full)).tolist()
         ]
-        near = [(self.nearest[a], k) for a, k in rows]
-        others = [(int(x.part[k]), int(x.place[k])) for x, k in near]
+        neighbours = [(self.nearest[a], k) for a, k in rows]
+        partners = [(int(x.part[k]), int(x.place[k])) for x, k in neighbours]
         return {
             "name": np.array([self.parts[a].names[k] for a, k in rows], object),
             "part": np.array([self.names[a] for a, _ in rows], object),
             "leaks": np.array([bool(self.leaking[a][k]) for a, k in rows], bool),
-            "nearest": np.array([self.parts[b].names[j] for b, j in others], object),
-            "nearest_part": np.array([self.names[b] for b, _ in others], object),
-            "identity": np.array([float(x.identity[k]) for x, k in near], float),
+            "nearest": np.array([self.parts[b].names[j] for b, j in partners], object),
+            "nearest_part": np.array([self.names[b] for b, _ in partners], object),
+            "identity": np.array([float(x.identity[k]) for x, k in neighbours], float),
         }
 
     def others(self) -> list[OtherMeasure]:
@@ -366,17 +366,17 @@ class Audit:
         sizes = (f"{written(name)} {len(sequences):,}" for name, sequences in parts)
         leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
         text = f"{leaks} in {pairs} across {', '.join(sizes)}"
-        left = any(self.left_out.values())
+        incomplete = any(self.left_out.values())
         return (
             f"{text}; {certificate.coverage(self.parts, self.left_out)}"
-            if left
+            if incomplete
             else text
         )
 
     def lines(self) -> list[str]:
         """The worst pairs, one a line."""
         *names, identities, _ = self.worst.values()
-        rows = zip(*(map(written, one) for one in names), identities, strict=True)
+        rows = zip(*(map(written, column) for column in names), identities, strict=True)
         return [
             f"{identity:.4f} {query} ({a}), {target} ({b})"
             for query, target, a, b, identity in rows
@@ -398,7 +398,7 @@ def with_alignments(
         pairs = list(zip(which.tolist(), index.tolist(), strict=True))
         ids = [sets[a].names[i] for a, i in pairs]
         sides.append(from_parts(ids, [sets[a][i] for a, i in pairs], sets[0].alphabet))
-    chosen = replace(
+    options = replace(
         pair_options(definition, 0.0),
         output="alignment",
         min_identity=None,
@@ -406,7 +406,7 @@ def with_alignments(
         min_length_ratio=None,
     )
     a, b = sides
-    table = jobs.run("zip", a, b, definition.scoring, chosen)
+    table = jobs.run("zip", a, b, definition.scoring, options)
     m, n = a.lengths, b.lengths
     below = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}
     below = below.get(kind, (m + n) / 2)

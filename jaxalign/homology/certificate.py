@@ -62,7 +62,9 @@ def coverage(parts: Collection[Sequences], left_out: dict[str, int]) -> str:
     count = sum(map(len, parts)) + missing
     if not missing:
         return f"all {show.counted(count, 'sequence')} are in the parts"
-    reasons = ", ".join(f"{many:,} {why}" for why, many in left_out.items() if many)
+    reasons = ", ".join(
+        f"{number:,} {why}" for why, number in left_out.items() if number
+    )
     verb = "is" if missing == 1 else "are"
     return (
         f"{missing:,} of {show.counted(count, 'sequence')} {verb} in no part "
@@ -154,12 +156,12 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
             raise InputError("the certificate is of a matrix without a name or file")
         names = ("gap_open", "gap_extend", "match", "mismatch", "alphabet")
         scoring = Scoring(**named, **{name: about[name] for name in names})
-        chosen = {x.name: getattr(options, x.name) for x in fields(options)}
-        chosen |= {"mode": about["mode"], "identity": about["denominator"]}
-        chosen["min_length_ratio"] = about["min_length_ratio"]
+        settings = {x.name: getattr(options, x.name) for x in fields(options)}
+        settings |= {"mode": about["mode"], "identity": about["denominator"]}
+        settings["min_length_ratio"] = about["min_length_ratio"]
         free = about["mode"] == "global" and about["free_ends"]
-        chosen["free_ends"] = tuple(about["free_ends"]) if free else None
-        definition = define(scoring, HomologyOptions(**chosen), "cut", about["cut"])
+        settings["free_ends"] = tuple(about["free_ends"]) if free else None
+        definition = define(scoring, HomologyOptions(**settings), "cut", about["cut"])
         digest = _definition(definition)["scores_sha256"]
     except (KeyError, TypeError, ValueError, OverflowError, JaxalignError) as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else error
@@ -172,7 +174,7 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
 
 
 def differences(
-    certificate: dict, again: dict, names: Iterable[str] | None = None
+    certificate: dict, recomputed: dict, names: Iterable[str] | None = None
 ) -> list[str]:
     """The fields that two certificates do not agree in, a line each.
 
@@ -180,17 +182,17 @@ def differences(
     ----------
     certificate : dict
         As it was read.
-    again : dict
+    recomputed : dict
         As it was made again.
     names : iterable of str, optional
         Compare these fields; else all that either has.
     """
-    names = {**certificate, **again} if names is None else names
+    names = {**certificate, **recomputed} if names is None else names
     return [
         f"{name}: the certificate has {_shown(certificate, name)}, the computation "
-        f"{_shown(again, name)}"
+        f"{_shown(recomputed, name)}"
         for name in names
-        if _text(certificate, name) != _text(again, name)
+        if _text(certificate, name) != _text(recomputed, name)
     ]
 
 

@@ -85,24 +85,26 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
     n, lengths = len(sequences), sequences.lengths
     later = by_length(lengths)
     state = Greedy(np.full(n, -1, np.int64), np.ones(n))
-    tell, letters = definition.options.progress, int(lengths.sum())
+    report_progress, letters = definition.options.progress, int(lengths.sum())
     rows, width = rows_at_once(definition, 1), MIN_BAND
     while len(later):
         band, later = later[:width], later[width:]
         _join_representatives(state, band, band, sequences, definition, counts)
-        chosen = _without(state, band)
-        state.representative[chosen] = chosen
-        chosen = band[state.representative[band] == band]
+        representatives = _without(state, band)
+        state.representative[representatives] = representatives
+        representatives = band[state.representative[band] == band]
         step = max(rows // max(len(later), 1), 1)
-        for first in range(0, len(chosen), step):
-            piece = chosen[first : first + step]
+        for first in range(0, len(representatives), step):
+            piece = representatives[first : first + step]
             _join_representatives(state, piece, later, sequences, definition, counts)
             later = _without(state, later)
-        wide = len(chosen) * 2 > len(band)
+        wide = len(representatives) * 2 > len(band)
         width = width * 2 if wide else max(width // 2, MIN_BAND)
         width = min(width, MAX_BAND, max(isqrt(rows), MIN_BAND))
-        if tell:
-            tell((letters - int(lengths[later].sum())) * letters, letters * letters)
+        if report_progress:
+            report_progress(
+                (letters - int(lengths[later].sum())) * letters, letters * letters
+            )
     counts.pairs += n * (n - 1) // 2
     return state
 
@@ -129,9 +131,9 @@ def _join_representatives(
         return
     same, sides = queries is targets, (sequences.take(queries), sequences.take(targets))
     kind, scoring = "all" if same else "cross", definition.scoring
-    most = int(sequences.lengths.max())
+    longest = int(sequences.lengths.max())
     letters = len(sequences.codes)
-    whole = WholeJob((most, most), letters**2 // 2, len(sequences), letters)
+    whole = WholeJob((longest, longest), letters**2 // 2, len(sequences), letters)
     table = jobs.run(kind, *sides, scoring, pair_options(definition), whole)
     shares, before = identities(table, definition), counts.pairs
     counts.add(table.info, shares, definition)
@@ -185,13 +187,13 @@ class Joining:
     while a job runs.
 
     task : all pairs of the sequences, longest first
-    tell : is told of the cells of pairs that are aligned or need not be
+    report_progress : is told of the cells of pairs that are aligned or need not be
     """
 
     task: Task
     definition: Definition
     labels: np.ndarray
-    tell: Callable[[int], None]
+    report_progress: Callable[[int], None]
     counts: PairCounts = field(default_factory=PairCounts)
 
     def apart(self, pairs: OpenPairs) -> OpenPairs:
@@ -226,15 +228,16 @@ def joined_components(
         "all", falling, falling, definition.scoring, pair_options(definition)
     )
     parts = parts_of(task, definition)
-    tell = teller(options.progress, sum(part.cells for part in parts))
+    report_progress = teller(options.progress, sum(part.cells for part in parts))
     labels = np.arange(len(sequences), dtype=np.int32)
-    state, waiting, many = Joining(task, definition, labels, tell), [], 0
+    state = Joining(task, definition, labels, report_progress)
+    waiting, pair_count = [], 0
     for part in parts:
         waiting.append(_pairs_of(state, part))
-        many += len(waiting[-1].i)
-        if many >= MOST_WAITING:
+        pair_count += len(waiting[-1].i)
+        if pair_count >= MOST_WAITING:
             _join(state, waiting)
-            waiting, many = [], 0
+            waiting, pair_count = [], 0
     if waiting:
         _join(state, waiting)
     labels[order] = state.labels.copy()
@@ -245,24 +248,24 @@ def _pairs_of(state: Joining, part: Part) -> OpenPairs:
     """The pairs of a part that are to be aligned yet."""
     rows = part.stop - part.start
     reserved = rows * COLUMN_BYTES["identity"]
-    own, computed = part_stream.tasks_of_part(state.task, part, reserved)
-    proofs = proofs_of(own)
+    part_task, computed = part_stream.tasks_of_part(state.task, part, reserved)
+    proofs = proofs_of(part_task)
     assert proofs is not None
     passing = proof.find(proofs)
     pairs = state.apart(_bounded(state, passing, part))
-    most, left = proof.MAX_LEFT * own.job.cells, pairs
-    state.counts.pairs += own.job.pairs
+    limit, remaining = proof.MAX_LEFT * part_task.job.cells, pairs
+    state.counts.pairs += part_task.job.pairs
     before = replace(state.counts, histogram=state.counts.histogram.copy())
-    if state.cells(pairs) > most:
-        left = _connected(state, pairs)
-    if state.cells(left) > most:
+    if state.cells(pairs) > limit:
+        remaining = _connected(state, pairs)
+    if state.cells(remaining) > limit:
         state.counts = before  # no pair counts twice
-        _run(state, engine.plan_rows(own, computed), part.stop - part.start, part.first)
-        state.tell(part.cells)
+        _run(state, engine.plan_rows(part_task, computed), rows, part.first)
+        state.report_progress(part.cells)
         return pairs.some(np.zeros(0, np.int64))
     state.counts.excluded = added(state.counts.excluded, passing.excluded)
-    state.tell(part.cells - state.cells(left))
-    return left
+    state.report_progress(part.cells - state.cells(remaining))
+    return remaining
 
 
 def _bounded(state: Joining, passing: Survivors, part: Part) -> OpenPairs:
@@ -279,10 +282,10 @@ def _join(state: Joining, waiting: Iterable[OpenPairs]) -> None:
     """Join components by the links among the pairs that wait."""
     every = zip(*waiting, strict=True)
     pairs = OpenPairs(*(np.concatenate(side) for side in every))
-    left = _connected(state, state.apart(pairs))
-    if len(left.i):
-        _align(state, left)
-    state.tell(state.cells(pairs))
+    remaining = _connected(state, state.apart(pairs))
+    if len(remaining.i):
+        _align(state, remaining)
+    state.report_progress(state.cells(pairs))
 
 
 def _connected(state: Joining, pairs: OpenPairs) -> OpenPairs:
@@ -307,8 +310,8 @@ def _forest(labels: np.ndarray, pairs: OpenPairs) -> np.ndarray:
     # No weight is 0, which would be no edge.
     weights = 2 - pairs.bound[best], np.divmod(edges, len(labels))
     tree = minimum_spanning_tree(csr_array(weights, shape=(len(labels),) * 2)).tocoo()
-    chosen = tree.row.astype(np.int64) * len(labels) + tree.col
-    return best[np.searchsorted(edges, np.sort(chosen))]
+    tree_edges = tree.row.astype(np.int64) * len(labels) + tree.col
+    return best[np.searchsorted(edges, np.sort(tree_edges))]
 
 
 def _align(state: Joining, pairs: OpenPairs) -> int:
@@ -522,8 +525,7 @@ def audit_of(
     removed, unlisted : int
         Sequences in no part, which the result says.
     with_others : bool
-        Whether ``others`` of the result will be asked for: a thread computes them
-        meanwhile.
+        Compute ``others`` of the result in a thread meanwhile.
 
     Raises
     ------
@@ -532,10 +534,10 @@ def audit_of(
     """
     check_whole("worst", definition.options.worst)
     counts, sets = PairCounts(), list(parts.values())
-    others = None
+    future_others = None
     if with_others:
-        (others,) = in_background(partial(other_measures, sets), [definition], 1)
+        (future_others,) = in_background(partial(other_measures, sets), [definition], 1)
     result = across.compare(sets, definition, definition.options.worst, counts)
     left_out = {"removed": removed, "unlisted": unlisted}
     audit = with_alignments(tuple(parts), sets, definition, result, counts, left_out)
-    return replace(audit, future_others=others)
+    return replace(audit, future_others=future_others)

@@ -99,10 +99,10 @@ def stream_links(
     are alike in length, and lengths alone exclude most of the others.
     """
     options, (order, falling) = definition.options, longest_first(sequences)
-    chosen = pair_options(definition)
-    chosen = replace(chosen, progress=options.progress, busy=options.busy)
-    task = make_task("all", falling, falling, definition.scoring, chosen)
-    for table in tables_of(task, chosen, partial(parts_of, task, definition)):
+    task_options = pair_options(definition)
+    task_options = replace(task_options, progress=options.progress, busy=options.busy)
+    task = make_task("all", falling, falling, definition.scoring, task_options)
+    for table in tables_of(task, task_options, partial(parts_of, task, definition)):
         shares = identities(table, definition)
         counts.add(table.info, shares, definition)
         i, j = (order[table[side]].astype(np.int32) for side in ("query", "target"))
@@ -169,13 +169,13 @@ def all_links(
         They exceed the budget; the message says how many there were.
     """
     budget = budget_of(definition.options.memory_budget)
-    parts, many = [], 0
+    parts, link_count = [], 0
     for part in stream_links(sequences, definition, counts):
         parts.append(part)
-        many += len(part)
-        if many * LINK_BYTES * WORK_COPIES > budget:
+        link_count += len(part)
+        if link_count * LINK_BYTES * WORK_COPIES > budget:
             raise MemoryPlanError(
-                f"{many:,} pairs, and more to come, are at or above the cut of "
+                f"{link_count:,} pairs, and more to come, are at or above the cut of "
                 f"{definition.cut:g}: they exceed the memory budget of {budget:,} "
                 "bytes; a higher cut has fewer"
             )
@@ -203,12 +203,12 @@ def components(
         Numbered from 0 in the order of their first vertices.
     """
     labels = np.arange(count, dtype=np.int32)
-    waiting, many = [], 0
+    waiting, link_count = [], 0
     for i, j in links:
         waiting.append((i, j))
-        many += len(i)
-        if many >= max(MIN_BUFFER, count):
-            labels, waiting, many = merged(labels, waiting), [], 0
+        link_count += len(i)
+        if link_count >= max(MIN_BUFFER, count):
+            labels, waiting, link_count = merged(labels, waiting), [], 0
     return renumbered(merged(labels, waiting))
 
 
@@ -228,21 +228,21 @@ def components_by_cut(
         Components, and how many links there are, at each cut.
     """
     labels = [np.arange(count, dtype=np.int32) for _ in cuts]
-    waiting, many, linked = [], 0, [0] * len(cuts)
+    waiting, link_count, linked = [], 0, [0] * len(cuts)
 
     def merge() -> None:
         for k, cut in enumerate(cuts):
-            some = [x.identity >= cut for x in waiting]
-            pairs = zip(waiting, some, strict=True)
-            linked[k] += int(sum(x.sum() for x in some))
+            masks = [x.identity >= cut for x in waiting]
+            pairs = zip(waiting, masks, strict=True)
+            linked[k] += int(sum(x.sum() for x in masks))
             labels[k] = merged(labels[k], [(x.i[y], x.j[y]) for x, y in pairs])
 
     for part in parts:
         waiting.append(part)
-        many += len(part)
-        if many >= max(MIN_BUFFER, count):
+        link_count += len(part)
+        if link_count >= max(MIN_BUFFER, count):
             merge()
-            waiting, many = [], 0
+            waiting, link_count = [], 0
     merge()
     return [renumbered(x) for x in labels], linked
 

@@ -99,12 +99,12 @@ def by_last(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
         aim, pairs = ratios[number] * len(graph.a), 0.0
         for unit in random.permutation(np.flatnonzero(part == 0)).tolist():
             span = slice(matrix.indptr[unit], matrix.indptr[unit + 1])
-            near = matrix.indices[span]
-            fresh = (part[near] == 0) & (near != unit)
-            more = float(matrix.data[span][fresh].sum()) + diagonal[unit]
-            if not more or pairs + more > max(aim * SEEN, aim + 1):
+            neighbours = matrix.indices[span]
+            fresh = (part[neighbours] == 0) & (neighbours != unit)
+            gain = float(matrix.data[span][fresh].sum()) + diagonal[unit]
+            if not gain or pairs + gain > max(aim * SEEN, aim + 1):
                 continue
-            part[unit], pairs = number, pairs + more
+            part[unit], pairs = number, pairs + gain
             if pairs >= aim:
                 break
     return part
@@ -122,8 +122,8 @@ def apart(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
     blocks = connected_components(matrix, directed=False)[1]
     pairs = np.bincount(blocks[graph.a], minlength=int(blocks.max(initial=-1)) + 1)
     tallies = pairs.astype(np.float64)[:, None]
-    chosen, large = assign(tallies, wanted(ratios, tallies), seed)
-    best, highest = chosen[blocks].astype(np.int32), -np.inf
+    part_of_block, large = assign(tallies, wanted(ratios, tallies), seed)
+    best, highest = part_of_block[blocks].astype(np.int32), -np.inf
     if not large.any():
         return best
     for order in _orders(matrix, seed):
@@ -209,11 +209,11 @@ def _moved(
     for _ in range(PASSES):
         inside = _inside(best, graph, parts)
         price = inside / np.maximum(ratios * max(inside.sum(), 1), 1)
-        near = matrix @ np.eye(parts)[best] / np.maximum(price, 0.25)
-        new = near.argmax(axis=1).astype(np.int32)
-        gain = near[np.arange(len(best)), new] - near[np.arange(len(best)), best]
+        pull = matrix @ np.eye(parts)[best] / np.maximum(price, 0.25)
+        target = pull.argmax(axis=1).astype(np.int32)
+        gain = pull[np.arange(len(best)), target] - pull[np.arange(len(best)), best]
         movers = (gain > 0) & (random.random(len(best)) < share)
-        part = np.where(movers, new, best)
+        part = np.where(movers, target, best)
         value = _value(part, graph, ratios)
         if value > highest:
             best, highest = part, value
@@ -238,8 +238,8 @@ def _one_by_one(part: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> np.nd
         ]
         for step in steps:
             part = best.copy()
-            for unit, new in step:
-                part[unit] = new
+            for unit, target in step:
+                part[unit] = target
             value = _value(part, graph, ratios)
             if value > highest + 1e-9:
                 best, highest, helps = part, value, True
@@ -403,11 +403,11 @@ class PairSplit:
     def columns(self) -> dict[str, Any]:
         """A row a pair: its names and its part; "removed" is no part."""
         names = np.array(self.sequences.names, object)
-        others = names if self.groups is None else np.array(self.groups, object)
+        second_names = names if self.groups is None else np.array(self.groups, object)
         parts = np.array([*self.names, REMOVED], object)
         return {
             "first": names[self.first],
-            "second": others[self.second],
+            "second": second_names[self.second],
             "part": parts[self.part],
         }
 
@@ -455,24 +455,24 @@ def named_pairs(
     InputError
         A name is that of no sequence, or there is no pair.
     """
-    known = {name: number for number, name in enumerate(names)}
+    number_of = {name: number for number, name in enumerate(names)}
     where = where or (lambda number: f"pair {number}")
     groups: dict[str, int] = {}
-    first, other = [], []
+    first, second_numbers = [], []
     for number, (a, b) in enumerate(pairs):
-        if a not in known:
+        if a not in number_of:
             raise InputError(f"{where(number)}: {written(str(a))} is no sequence")
-        if second == "proteins" and b not in known:
+        if second == "proteins" and b not in number_of:
             raise InputError(
                 f"{where(number)}: {written(str(b))} is no sequence\nhint: "
                 "second='groups' takes the second column for groups, as ligands"
             )
-        first.append(known[a])
-        column = known if second == "proteins" else groups
-        other.append(column.setdefault(b, len(column)))
+        first.append(number_of[a])
+        column = number_of if second == "proteins" else groups
+        second_numbers.append(column.setdefault(b, len(column)))
     if not first:
         raise InputError("there is no pair")
-    numbers = np.array(first, np.int64), np.array(other, np.int64)
+    numbers = np.array(first, np.int64), np.array(second_numbers, np.int64)
     return NamedPairs(*numbers, tuple(groups) if second == "groups" else None)
 
 
@@ -510,19 +510,19 @@ def parts_of_pairs(
     definition: Definition,
     pairs: NamedPairs,
     choices: PairChoices,
-    known: tuple[np.ndarray, dict[str, float], PairCounts],
+    compared: tuple[np.ndarray, dict[str, float], PairCounts],
 ) -> PairSplit:
     """The parts of pairs whose components are known.
 
-    known : components int32 (n,), shares by name, counts of pairs that were compared
+    compared : components int32 (n,), shares by name, counts of pairs that were compared
     """
-    units, shares, counts = known
+    units, shares, counts = compared
     ratios, seed = np.array(list(shares.values())), choices.seed
     count = int(units.max(initial=-1)) + 1
     grouped = pairs.groups is not None
     second = pairs.second + count if grouped else units[pairs.second].astype(np.int64)
-    many = count + (len(pairs.groups) if pairs.groups is not None else 0)
-    graph = UnitGraph(many, units[pairs.first].astype(np.int64), second)
+    unit_count = count + (len(pairs.groups) if pairs.groups is not None else 0)
+    graph = UnitGraph(unit_count, units[pairs.first].astype(np.int64), second)
     about = counts.about() | {"seed": seed, "units": count}
     if choices.cold == "none":
         part = dealt(pair_keys(pairs, len(data)), ratios, seed)
@@ -683,11 +683,13 @@ def audit_pairs_of(
         leaking = _seen(data, definition, pairs, part, len(names), counts)
     else:
         first = cold == "one"
-        near = _near(data, definition, pairs, part, len(names), first, counts)
-        leaking = near[0]
+        sides = _near(data, definition, pairs, part, len(names), first, counts)
+        leaking = sides[0]
         if cold == "both":
-            other = near[1] if pairs.groups is None else _shared(pairs.second, part)
-            leaking = leaking | other
+            second_leaks = (
+                sides[1] if pairs.groups is None else _shared(pairs.second, part)
+            )
+            leaking = leaking | second_leaks
     about = counts.about()
     grouped = pairs.groups is not None
     return PairAudit(names, part, leaking, cold, grouped, definition, about)
@@ -698,8 +700,8 @@ def _shared(keys: np.ndarray, part: np.ndarray) -> np.ndarray:
     inside = part >= 0
     _, of_key = np.unique(keys, return_inverse=True)
     of_key = of_key.reshape(-1)
-    both = np.unique(np.stack([of_key[inside], part[inside]]), axis=1)
-    parts = np.bincount(both[0], minlength=int(of_key.max(initial=-1)) + 1)
+    key_parts = np.unique(np.stack([of_key[inside], part[inside]]), axis=1)
+    parts = np.bincount(key_parts[0], minlength=int(of_key.max(initial=-1)) + 1)
     return inside & (parts[of_key] > 1)
 
 
@@ -719,16 +721,17 @@ def _near(
     members = [proteins_of(pairs, part == number, first) for number in range(parts)]
     sets = [data.take(x.tolist()) for x in members]
     result = across.compare(sets, definition, 1, counts)
-    near = np.zeros((parts, len(data)), bool)
+    is_near = np.zeros((parts, len(data)), bool)
     times = np.bincount(np.concatenate(members), minlength=len(data))
     for number, mask in enumerate(result.leaking):
-        near[number, members[number][mask]] = True
-        near[number, members[number]] |= times[members[number]] > 1  # itself elsewhere
+        is_near[number, members[number][mask]] = True
+        # A sequence of two parts is near itself.
+        is_near[number, members[number]] |= times[members[number]] > 1
     inside = part >= 0
-    of_first = inside & near[part, pairs.first]
+    of_first = inside & is_near[part, pairs.first]
     if first or pairs.groups is not None:
         return of_first, np.zeros(len(part), bool)
-    return of_first, inside & near[part, pairs.second]
+    return of_first, inside & is_near[part, pairs.second]
 
 
 def _seen(
@@ -746,8 +749,8 @@ def _seen(
         members, before = (proteins_of(pairs, x, False) for x in (later, earlier))
         sets = [data.take(x.tolist()) for x in (members, before)]
         result = across.compare(sets, definition, 1, counts)
-        near = np.zeros(len(data), bool)
-        near[members[result.leaking[0]]] = True
-        near[np.intersect1d(members, before)] = True  # itself
-        leaking |= later & near[pairs.first] & near[pairs.second]
+        is_near = np.zeros(len(data), bool)
+        is_near[members[result.leaking[0]]] = True
+        is_near[np.intersect1d(members, before)] = True  # itself
+        leaking |= later & is_near[pairs.first] & is_near[pairs.second]
     return leaking

@@ -93,7 +93,7 @@ def purge_of(
     arrays : the state that a run is to go on with
     """
     # 1 check and encode, 2 scan the training set, 3 who goes
-    began, scoring = time.perf_counter(), as_scoring(scoring)
+    start, scoring = time.perf_counter(), as_scoring(scoring)
     cut = cut_of(options, scoring)
     (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
     corpus = Corpus(train, scoring, options.unknown)
@@ -108,7 +108,7 @@ def purge_of(
         "aligned": state.aligned,
         "substituted": corpus.substituted,
         "implementation": state.implementation,
-        "seconds": time.perf_counter() - began,
+        "seconds": time.perf_counter() - start,
     }
     index, test, value = purge_scan.joined(state)
     names, size = tuple(state.names), state.sequences
@@ -125,10 +125,10 @@ def scanned(
     """Look for what is too near in some records of a corpus; the state after each
     block."""
     size = corpus.size() if cut.column == "evalue" else (0, 0)
-    tell = corpus.teller(cut.options.progress, tests)
+    report_progress = corpus.teller(cut.options.progress, tests)
     start, stop = records
     blocks = read_ahead(corpus.blocks(start + state.sequences, stop))
-    yield from purge_scan.scan(tests, blocks, cut, size, state, tell)
+    yield from purge_scan.scan(tests, blocks, cut, size, state, report_progress)
 
 
 __all__ = [

@@ -156,7 +156,7 @@ def scan(
     cut: PurgeCut,
     size: tuple[int, int],
     state: PurgeState,
-    tell: Callable[[int], object],
+    report_progress: Callable[[int], object],
 ) -> Iterator[PurgeState]:
     """Look for what is too near in blocks of a corpus; yields the state after each.
 
@@ -165,12 +165,12 @@ def scan(
     blocks : iterable of Sequences
         Those that follow what ``state`` has seen.
     size : (sequences, residues) of the corpus, for E-values
-    tell : callable
+    report_progress : callable
         Takes the cells so far.
     """
     options = _options(tests, cut, size)
 
-    def fold(state: PurgeState, piece: BlockPiece, _tell: Any) -> None:
+    def fold(state: PurgeState, piece: BlockPiece, _report_progress: Any) -> None:
         best = _best_of(tests, piece.targets, cut, options, size, state)
         which = np.flatnonzero(best.test >= 0)
         state.index.append(which + state.sequences)
@@ -179,7 +179,9 @@ def scan(
         state.names += [piece.targets.names[k] for k in which.tolist()]
 
     parts = (BlockPiece(block, block) for block in blocks)
-    return pieces.scan(state, parts, fold, len(tests.codes), tell, records=False)
+    return pieces.scan(
+        state, parts, fold, len(tests.codes), report_progress, records=False
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,17 +223,19 @@ def _join(best: _Best, table: Table, cut: PurgeCut, size: tuple[int, int]) -> No
     rank = -value if cut.column == "evalue" else value
     options = cut.options
     if cut.column == "evalue":
-        near = np.flatnonzero(value <= options.max_evalue)
+        within_cut = np.flatnonzero(value <= options.max_evalue)
     else:
         least = options.score if cut.definition is None else options.max_identity
-        near = np.flatnonzero(value >= least)
-    query, target = (table[side][near].astype(np.int64) for side in ("query", "target"))
+        within_cut = np.flatnonzero(value >= least)
+    query, target = (
+        table[side][within_cut].astype(np.int64) for side in ("query", "target")
+    )
     tables = best.test[:, None], best.rank[:, None], best.value[:, None]
     join_best(
         tables,
         tables[0] >= 0,
         target,
-        (query, rank[near], value[near]),
+        (query, rank[within_cut], value[within_cut]),
         lambda test, rank, _value: (-rank, test),
     )
 
@@ -240,10 +244,10 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
     if cut.column == "score":
         return np.asarray(table["score"], np.float64)
     if cut.column == "evalue":
-        known = statistics.parameters(cut.scoring, LOCAL)
+        published = statistics.parameters(cut.scoring, LOCAL)
         sequences, residues = size
         m = table.lengths()[0]
-        return statistics.evalues(table["score"], m, residues, sequences, known)
+        return statistics.evalues(table["score"], m, residues, sequences, published)
     if cut.options.min_cov is None:
         assert cut.definition is not None
         return identities(table, cut.definition)
@@ -255,15 +259,15 @@ def _options(tests: Sequences, cut: PurgeCut, size: tuple[int, int]) -> PairOpti
     """The options of the pairs; of a cut by E-value with a score that all below the cut
     have."""
     options = cut.pair_options()
-    known: Any = statistics.parameters(cut.scoring, LOCAL)
+    published: Any = statistics.parameters(cut.scoring, LOCAL)
     if cut.column != "evalue" or not len(tests):
         return options
     sequences, residues = size
     spaces = [
-        statistics.search_space(int(m), residues, sequences, known)
+        statistics.search_space(int(m), residues, sequences, published)
         for m in np.unique(tests.lengths)
     ]
     evalue = cut.options.max_evalue
     assert evalue is not None
-    least = log(known.k * min(spaces) / evalue) / known.lambda_
+    least = log(published.k * min(spaces) / evalue) / published.lambda_
     return replace(options, min_score=max(ceil(least) - 1, 1))

@@ -72,12 +72,12 @@ def least_cover(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> Cover:
         return Cover(inside, 0)
     first, second = _sides(count, i, j)
     even = first[i] != second[i]  # of a bipartite component
-    chosen, bound = _of_bipartite(i[even], j[even], first < second, weight)
-    inside |= chosen
+    in_cover, bound = _of_bipartite(i[even], j[even], first < second, weight)
+    inside |= in_cover
     ones, halves, twice = _of_program(i[~even], j[~even], weight)
     inside |= ones
-    left = ~even & halves[i] & halves[j]
-    inside |= _greedily(i[left], j[left], weight)
+    remaining = ~even & halves[i] & halves[j]
+    inside |= _greedily(i[remaining], j[remaining], weight)
     return Cover(inside, bound + ceil(twice / 2))
 
 
@@ -94,10 +94,10 @@ def _of_bipartite(
 ) -> tuple[np.ndarray, int]:
     """The least cover, and its weight; ``left`` tells the sides apart."""
     a, b = np.where(left[i], i, j), np.where(left[i], j, i)
-    near, far, value = _cut(len(weight), a, b, weight)
+    reached_a, reached_b, value = _cut(len(weight), a, b, weight)
     inside = np.zeros(len(weight), bool)
-    inside[a] = ~near[a]
-    inside[b] = far[b]
+    inside[a] = ~reached_a[a]
+    inside[b] = reached_b[b]
     return inside, value
 
 
@@ -107,10 +107,10 @@ def _of_program(
     """(vertices at 1, at 1/2, twice the value) of the linear program."""
     count = len(weight)
     a, b = np.concatenate([i, j]), np.concatenate([j, i])
-    near, far, value = _cut(count, a, b, weight)
+    reached_a, reached_b, value = _cut(count, a, b, weight)
     touched = np.zeros(count, bool)
     touched[a] = True
-    parts = (touched & ~near).astype(int) + (touched & far)
+    parts = (touched & ~reached_a).astype(int) + (touched & reached_b)
     return parts == 2, parts == 1, value
 
 
@@ -131,11 +131,11 @@ def _cut(
     shape = (2 * count + 2,) * 2
     graph = csr_array(coo_array((capacities, (rows, columns)), shape=shape))
     flow = maximum_flow(graph, source, sink)
-    left = csr_array(graph - flow.flow)
-    left.data = np.maximum(left.data, 0)
-    left.eliminate_zeros()
+    residual = csr_array(graph - flow.flow)
+    residual.data = np.maximum(residual.data, 0)
+    residual.eliminate_zeros()
     reached = np.zeros(2 * count + 2, bool)
-    reached[breadth_first_order(left, source, return_predecessors=False)] = True
+    reached[breadth_first_order(residual, source, return_predecessors=False)] = True
     return reached[:count], reached[count : 2 * count], int(flow.flow_value)
 
 
@@ -147,14 +147,14 @@ def _greedily(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> np.ndarray:
     graph = _graph(count, [i, j], [j, i])
     open_links = np.diff(graph.indptr).astype(np.float64)
     while open_links.any():
-        chosen = int(np.argmax(open_links / weight))
-        inside[chosen], open_links[chosen] = True, 0
-        near = graph.indices[graph.indptr[chosen] : graph.indptr[chosen + 1]]
-        open_links[near] -= ~inside[near]
+        vertex = int(np.argmax(open_links / weight))
+        inside[vertex], open_links[vertex] = True, 0
+        neighbours = graph.indices[graph.indptr[vertex] : graph.indptr[vertex + 1]]
+        open_links[neighbours] -= ~inside[neighbours]
     within = np.flatnonzero(inside)
     for v in within[np.argsort(-weight[within], kind="stable")].tolist():
-        near = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-        inside[v] = not inside[near].all()
+        neighbours = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        inside[v] = not inside[neighbours].all()
     return inside
 
 
@@ -184,11 +184,11 @@ def fewest_removed(
     room : int
     """
     sizes = np.bincount(component)
-    many = 0
+    total = 0
     for number in np.flatnonzero(divided & (sizes > room)).tolist():
         clique = largest_clique(graph, np.flatnonzero(component == number))
-        many += max(1, clique - room)
-    return many
+        total += max(1, clique - room)
+    return total
 
 
 def largest_clique(graph: csr_array, members: np.ndarray) -> int:
@@ -198,10 +198,11 @@ def largest_clique(graph: csr_array, members: np.ndarray) -> int:
     order = members[np.argsort(-degree[members], kind="stable")]
     best = min(len(members), 1)
     for start in order[:CLIQUES].tolist():
-        left, size = _near(graph, start), 1
-        while len(left):
-            chosen = int(left[np.argmax(degree[left])])
-            left, size = np.intersect1d(left, _near(graph, chosen)), size + 1
+        common, size = _near(graph, start), 1
+        while len(common):
+            vertex = int(common[np.argmax(degree[common])])
+            common = np.intersect1d(common, _near(graph, vertex))
+            size += 1
         best = max(best, size)
     return best
 
@@ -230,14 +231,14 @@ class Shares:
     ----------
     target : float64 (parts,)
         Of all sequences, those that are not divided here too.
-    rest : int
+    remaining : int
         Sequences that will be put beside them, in any part.
     weight : int64 (n,) or None
         What every member counts, where they do not count the same.
     """
 
     target: np.ndarray
-    rest: int
+    remaining: int
     weight: np.ndarray | None = None
 
     @property
@@ -263,9 +264,9 @@ class Shares:
         inside = part >= 0
         sizes = np.bincount(part[inside], minlength=len(self.target))
         lacking = np.maximum(self.least - sizes, 0).sum()
-        empty = max((sizes == 0).sum() - self.rest, 0) * len(part)
+        empty = max((sizes == 0).sum() - self.remaining, 0) * len(part)
         over = np.maximum(sizes - self.room, 0).sum()
-        loss = float(over + max(lacking - self.rest, 0) + empty)
+        loss = float(over + max(lacking - self.remaining, 0) + empty)
         if self.weight is None:
             return float(sizes.sum()) - loss
         return float(self.weight[inside].sum()) - loss * float(self.weight.max())
@@ -278,7 +279,7 @@ class Shares:
     def begin(self, part: np.ndarray) -> None:
         """Begin a pass."""
 
-    def move(self, vertex: int, old: int, new: int) -> None:
+    def move(self, vertex: int, source: int, target: int) -> None:
         """Count a move: nothing is kept beside the sizes that a pass has."""
 
     def cost(
@@ -347,22 +348,22 @@ def _one_pass(
     inside = np.zeros((len(part), parts), np.int64)
     placed = np.flatnonzero(part >= 0)
     inside[placed, part[placed]] = 1 if weight is None else weight[placed]
-    near = (graph @ inside).astype(np.int64)
+    neighbours = (graph @ inside).astype(np.int64)
     sizes = np.bincount(part[placed], minlength=parts).astype(np.float64)
 
-    def put(v: int, new: int) -> None:
+    def put(v: int, target: int) -> None:
         """Put a vertex into a part, or take it out with -1."""
         linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
         counted = 1 if weight is None else int(weight[v])
-        old = int(part[v])
-        if old >= 0:
-            near[linked, old] -= counted
-            sizes[old] -= 1
-        if new >= 0:
-            near[linked, new] += counted
-            sizes[new] += 1
-        gain.move(v, old, new)
-        part[v] = new
+        source = int(part[v])
+        if source >= 0:
+            neighbours[linked, source] -= counted
+            sizes[source] -= 1
+        if target >= 0:
+            neighbours[linked, target] += counted
+            sizes[target] += 1
+        gain.move(v, source, target)
+        part[v] = target
 
     gain.begin(part)
     entered = np.zeros(len(part), bool)
@@ -372,17 +373,17 @@ def _one_pass(
         if not len(out):
             break
         # leaving[v, p]: neighbours that leave where v goes into part p
-        leaving = near[out].sum(axis=1)[:, None] - near[out]
+        leaving = neighbours[out].sum(axis=1)[:, None] - neighbours[out]
         cost = leaving + random.random((len(out), 1))
         cost = gain.cost(out, cost, leaving, sizes)
-        at, new = np.unravel_index(np.argmin(cost), cost.shape)
-        if not np.isfinite(cost[at, new]):
+        at, target = np.unravel_index(np.argmin(cost), cost.shape)
+        if not np.isfinite(cost[at, target]):
             break
         v = int(out[at])
         linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-        for u in linked[(part[linked] >= 0) & (part[linked] != new)].tolist():
+        for u in linked[(part[linked] >= 0) & (part[linked] != target)].tolist():
             put(u, -1)
-        put(v, int(new))
+        put(v, int(target))
         entered[v], value = True, gain.value(part)
         stalled = 0 if value > highest else stalled + 1
         if value > highest:
@@ -494,21 +495,23 @@ def _by_groups(
     """Groups to the part with room where most of their links are, of equals to the one
     with the most room; one that fits in no part is cut. Links count for nothing where
     ``graph`` is None."""
-    part, left = np.full(len(groups), -1, np.int32), room.astype(np.float64).copy()
+    part, room_left = np.full(len(groups), -1, np.int32), room.astype(np.float64).copy()
     sizes = np.bincount(groups, minlength=len(groups))
     at = 0
     while at < len(order):
         members = order[at : at + sizes[groups[order[at]]]]
         at += len(members)
         while len(members):
-            near = members[:0] if graph is None else part[graph[members].indices]
-            linked = np.bincount(near[near >= 0], minlength=len(room))
-            fits = left >= len(members)
-            score = np.where(fits, linked * (1 + left.max()) + left, -np.inf)
-            chosen = int(np.argmax(score if fits.any() else left))
-            leaving = members if fits.any() else members[: max(int(left[chosen]), 1)]
-            part[leaving], members = chosen, members[len(leaving) :]
-            left[chosen] -= len(leaving)
+            parts = members[:0] if graph is None else part[graph[members].indices]
+            linked = np.bincount(parts[parts >= 0], minlength=len(room))
+            fits = room_left >= len(members)
+            score = np.where(fits, linked * (1 + room_left.max()) + room_left, -np.inf)
+            target = int(np.argmax(score if fits.any() else room_left))
+            leaving = (
+                members if fits.any() else members[: max(int(room_left[target]), 1)]
+            )
+            part[leaving], members = target, members[len(leaving) :]
+            room_left[target] -= len(leaving)
     return part
 
 
@@ -550,13 +553,15 @@ def move_to_neighbours(
     for _ in range(rounds):
         moved = 0
         for v in random.permutation(len(part)).tolist():
-            near = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-            linked = np.bincount(part[near], minlength=len(room))
+            neighbours = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+            linked = np.bincount(part[neighbours], minlength=len(room))
             linked[filled + 1 > room] = -1
-            new, old = int(np.argmax(linked)), part[v]
-            if new != old and linked[new] > np.count_nonzero(part[near] == old):
-                part[v], moved = new, moved + 1
-                filled[old], filled[new] = filled[old] - 1, filled[new] + 1
+            target, source = int(np.argmax(linked)), part[v]
+            if target != source and linked[target] > np.count_nonzero(
+                part[neighbours] == source
+            ):
+                part[v], moved = target, moved + 1
+                filled[source], filled[target] = filled[source] - 1, filled[target] + 1
         if not moved:
             break
     return part
@@ -623,14 +628,14 @@ def come_back(
     if weight is not None:
         out = out[np.argsort(-weight[out], kind="stable")]
     for v in out.tolist():
-        near = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
-        places = np.unique(near[near >= 0])
+        parts = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
+        places = np.unique(parts[parts >= 0])
         if len(places) > 1:
             continue
-        new = int(places[0]) if len(places) else int(np.argmax(room - filled))
-        if filled[new] < room[new]:
-            part[v] = new
-            filled[new] += 1
+        target = int(places[0]) if len(places) else int(np.argmax(room - filled))
+        if filled[target] < room[target]:
+            part[v] = target
+            filled[target] += 1
     return part
 
 
@@ -708,11 +713,11 @@ class Surplus:
         """Count the sequences of a state."""
         self.counts, self.total = self.balance.counts(part), self.balance.kept(part)
 
-    def move(self, vertex: int, old: int, new: int) -> None:
+    def move(self, vertex: int, source: int, target: int) -> None:
         """Count a move."""
         label = self.balance.labels[vertex]
         weight = 1 if self.weight is None else int(self.weight[vertex])
-        for number, step in ((old, -1), (new, 1)):
+        for number, step in ((source, -1), (target, 1)):
             if number >= 0:
                 self.counts[number, label] += step
                 self.total += step * weight
@@ -746,18 +751,18 @@ def divide_balanced(links: Links, balance: Balance, seed: int) -> np.ndarray:
         for order in range(orders):
             random = np.random.default_rng((seed, order))
             # groups in parts, by labels; then an end of every link across goes
-            chosen, _ = assign(tallies, aim, (seed, order))
-            part = chosen[groups].astype(np.int32)
+            part_of_group, _ = assign(tallies, aim, (seed, order))
+            part = part_of_group[groups].astype(np.int32)
             part = move_to_neighbours(part, graph, room, ROUNDS, random)
             part = cover(part, graph, len(room), balance.weight)
             part = come_back(part, graph, room, balance.weight)
             for surplus in SURPLUS:
                 gain = Surplus(balance, surplus)
                 part = improve(part, graph, gain, random, BALANCED_PASSES)
-                again = _placed_again(part, links, graph, balance, seed)
-                value = balance.value(again)
+                refined = _placed_again(part, links, graph, balance, seed)
+                value = balance.value(refined)
                 if value > highest:
-                    best, highest = again, value
+                    best, highest = refined, value
     return best
 
 
@@ -773,9 +778,9 @@ def _placed_again(
     tallies = np.zeros((int(pieces.max(initial=-1)) + 1, balance.target.shape[1] + 1))
     counts = tally(pieces, balance.labels[inside])
     tallies[:, : counts.shape[1]] = counts
-    chosen, _ = assign(tallies, wanted(balance.ratios, tallies), seed)
-    again = part.copy()
-    again[inside] = chosen[pieces]
-    again = again if balance.value(again) >= balance.value(part) else part
-    back = come_back(again, graph, balance.room, balance.weight)
-    return back if balance.value(back) >= balance.value(again) else again
+    part_of_piece, _ = assign(tallies, wanted(balance.ratios, tallies), seed)
+    placed = part.copy()
+    placed[inside] = part_of_piece[pieces]
+    placed = placed if balance.value(placed) >= balance.value(part) else part
+    back = come_back(placed, graph, balance.room, balance.weight)
+    return back if balance.value(back) >= balance.value(placed) else placed

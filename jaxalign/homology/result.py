@@ -179,8 +179,8 @@ class Split:
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(all other parts, this part) for every part: scikit-learn's ``cv``."""
         for number in range(len(self)):
-            others = (self.part >= 0) & (self.part != number)
-            yield np.flatnonzero(others), np.flatnonzero(self.part == number)
+            training = (self.part >= 0) & (self.part != number)
+            yield np.flatnonzero(training), np.flatnonzero(self.part == number)
 
     def columns(self) -> dict[str, Any]:
         """A row a sequence: its name, part and component; "removed" is no part."""

@@ -73,21 +73,21 @@ class Repair:
 
 
 def by_moves(
-    component: np.ndarray, known: np.ndarray, weight: np.ndarray, parts: int
+    component: np.ndarray, before: np.ndarray, weight: np.ndarray, parts: int
 ) -> Repair:
     """Move members of components to the part that holds most of their weight.
 
     Parameters
     ----------
     component : int32 (n,)
-    known : int32 (n,)
+    before : int32 (n,)
         The part of every sequence before, -1 for none.
     weight : int64 (n,)
     parts : int
     """
     count = int(component.max(initial=-1)) + 1
-    listed = known >= 0
-    flat = component[listed].astype(np.int64) * parts + known[listed]
+    listed = before >= 0
+    flat = component[listed].astype(np.int64) * parts + before[listed]
     weights = np.bincount(flat, weight[listed], minlength=count * parts)
     weights = weights.reshape(count, parts)
     part = weights.argmax(axis=1).astype(np.int32)[component]
@@ -98,37 +98,37 @@ def by_moves(
 
 
 def by_removal(
-    graph: csr_array, links: Links, known: np.ndarray, weight: np.ndarray
+    graph: csr_array, links: Links, before: np.ndarray, weight: np.ndarray
 ) -> Repair:
     """Take out, or move, an end of every link across parts.
 
     graph : csr_array (n, n), both directions of every link
     """
-    a, b = known[links.i], known[links.j]
+    a, b = before[links.i], before[links.j]
     across = (a >= 0) & (b >= 0) & (a != b)
     cover = least_cover(links.i[across], links.j[across], weight)
-    part = known.astype(np.int32).copy()
+    part = before.astype(np.int32).copy()
     part[cover.inside] = -1
     order = np.flatnonzero(cover.inside)
     order = order[np.argsort(-weight[order], kind="stable")]
     for v in order.tolist():  # a move is better than to be in no part
-        near = _parts_near(v, graph, part)
-        if len(near) == 1:
-            part[v] = near[0]
-    free = _join(graph, part, known < 0)
+        linked_parts = _parts_near(v, graph, part)
+        if len(linked_parts) == 1:
+            part[v] = linked_parts[0]
+    free = _join(graph, part, before < 0)
     return Repair(part, free, cover.bound)
 
 
 def _parts_near(v: int, graph: csr_array, part: np.ndarray) -> np.ndarray:
     """The parts where a vertex has links."""
-    near = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
-    return np.unique(near[near >= 0])
+    parts = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
+    return np.unique(parts[parts >= 0])
 
 
-def _join(graph: csr_array, part: np.ndarray, new: np.ndarray) -> np.ndarray:
+def _join(graph: csr_array, part: np.ndarray, unplaced: np.ndarray) -> np.ndarray:
     """Put new vertices where their links lead, from vertex to vertex; those whose links
     lead into two parts are removed. Those that no link leads to are free: bool (n,)."""
-    open_vertices = new.copy()
+    open_vertices = unplaced.copy()
     frontier = np.flatnonzero(part >= 0)
     while len(frontier):
         reached = np.unique(np.concatenate(
@@ -136,8 +136,8 @@ def _join(graph: csr_array, part: np.ndarray, new: np.ndarray) -> np.ndarray:
         ))  # fmt: skip
         reached = reached[open_vertices[reached]]
         for v in reached.tolist():
-            near = _parts_near(v, graph, part)
-            part[v] = near[0] if len(near) == 1 else -1
+            linked_parts = _parts_near(v, graph, part)
+            part[v] = linked_parts[0] if len(linked_parts) == 1 else -1
         open_vertices[reached] = False
         frontier = reached[part[reached] >= 0]
     return open_vertices
@@ -146,7 +146,7 @@ def _join(graph: csr_array, part: np.ndarray, new: np.ndarray) -> np.ndarray:
 def repaired(
     component: np.ndarray,
     links: Links | None,
-    known: np.ndarray,
+    before: np.ndarray,
     weight: np.ndarray,
     ratios: np.ndarray,
     labels: np.ndarray | None,
@@ -159,7 +159,7 @@ def repaired(
     component : int32 (n,)
     links : Links or None
         None where nothing may be removed.
-    known : int32 (n,)
+    before : int32 (n,)
         The part of every sequence before, -1 of a new one.
     weight : int64 (n,)
     ratios : float64 (parts,)
@@ -168,24 +168,24 @@ def repaired(
     seed : int
     """
     if links is None:
-        repair, groups = by_moves(component, known, weight, len(ratios)), component
+        repair, groups = by_moves(component, before, weight, len(ratios)), component
     else:
-        repair = by_removal(graph_of(len(known), links), links, known, weight)
+        repair = by_removal(graph_of(len(before), links), links, before, weight)
         inner = repair.free[links.i] & repair.free[links.j]
         sides = (links.i[inner], links.j[inner])
-        groups = components(len(known), [sides])
+        groups = components(len(before), [sides])
     part = repair.part.copy()
     if repair.free.any():
         part[repair.free] = _placed(part, groups, repair.free, ratios, labels, seed)
-    old = known >= 0
-    moved, gone = old & (part >= 0) & (part != known), part < 0
-    changed = moved | (old & gone)
+    listed = before >= 0
+    moved, gone = listed & (part >= 0) & (part != before), part < 0
+    changed = moved | (listed & gone)
     return part, {
-        "kept": int((old & ~changed).sum()),
+        "kept": int((listed & ~changed).sum()),
         "moved": int(moved.sum()),
-        "removed": int((old & gone).sum()),
-        "new": int((~old & ~gone).sum()),
-        "new_removed": int((~old & gone).sum()),
+        "removed": int((listed & gone).sum()),
+        "new": int((~listed & ~gone).sum()),
+        "new_removed": int((~listed & gone).sum()),
         "changed_weight": int(weight[changed].sum()),
         "bound": repair.bound,
     }
@@ -208,8 +208,8 @@ def _placed(
     tallies = np.zeros((int(of_free.max()) + 1, aim.counts.shape[1]))
     counts = tally(of_free, None if labels is None else labels[free])
     tallies[:, : counts.shape[1]] = counts
-    chosen, _ = assign(tallies, aim, seed, before)
-    return chosen[of_free]
+    part_of_group, _ = assign(tallies, aim, seed, before)
+    return part_of_group[of_free]
 
 
 def split_of(data: Sequences, definition: Definition, choices: SplitChoices) -> Split:
@@ -264,20 +264,20 @@ def _split(
     about: dict[str, Any],
 ) -> Split:
     """The split by some links."""
-    (groups, links), shares, known = graph, task.shares, task.known
+    (groups, links), shares, fixed_parts = graph, task.shares, task.fixed_parts
     ratios = np.array(list(shares.values()))
     sizes = np.bincount(groups, minlength=1)
     about = about | {"least_share_error": least_share_error(sizes, ratios)}
-    if known is None:
-        chosen = choices.seed, choices.too_large, task.weight
-        part = place(groups, links, shares, task.labels, *chosen)
+    if fixed_parts is None:
+        placing = choices.seed, choices.too_large, task.weight
+        part = place(groups, links, shares, task.labels, *placing)
         if links is not None and (part < 0).any():
             about |= {"fewest_removed": _fewest(groups, links, part, ratios)}
     else:
         numbers = None if task.labels is None else task.labels.numbers
         weight = np.ones(len(groups), np.int64) if task.weight is None else task.weight
         about_parts = ratios, numbers, choices.seed
-        part, changes = repaired(groups, links, known.part, weight, *about_parts)
+        part, changes = repaired(groups, links, fixed_parts.part, weight, *about_parts)
         check_parts(part, shares, sizes[:, None], choices.too_large)
         about |= {"changes": changes}
     labels = task.labels
@@ -306,11 +306,13 @@ def _fewest(
     return fewest_removed(graph_of(len(part), links), groups, divided, room)
 
 
-def _of_all(values: np.ndarray, task: SplitTask, count: int, other: int | None = None):
-    """Values of all sequences, int32; ``other`` of those that are left out, or numbers
-    that no sequence has."""
+def _of_all(
+    values: np.ndarray, task: SplitTask, count: int, default: int | None = None
+):
+    """Extend values to all sequences, int32. Sequences that were left out get
+    ``default``, or numbers that no sequence has."""
     fresh = np.arange(count) + int(values.max(initial=-1)) + 1
-    result = fresh if other is None else np.full(count, other)
+    result = fresh if default is None else np.full(count, default)
     result[task.members] = values
     return result.astype(np.int32)
 
@@ -352,11 +354,11 @@ def place(
     numbers = None if labels is None else labels.numbers
     tallies = tally(component, numbers)
     aim = wanted(ratios, tallies)
-    chosen, large = assign(tallies, aim, seed)
+    part_of, large = assign(tallies, aim, seed)
     if large.any() and too_large == "error":
-        raise _too_large(tallies[:, 0], chosen, large, shares)
-    part = chosen[component]
-    if too_large == "remove" and len(np.unique(chosen)) < len(shares) and len(chosen):
+        raise _too_large(tallies[:, 0], part_of, large, shares)
+    part = part_of[component]
+    if too_large == "remove" and len(np.unique(part_of)) < len(shares) and len(part_of):
         large[np.argmax(tallies[:, 0])] = True  # whole, it would leave a part empty
     if large.any() and too_large == "remove":
         assert links is not None
@@ -395,10 +397,13 @@ def check_parts(
 
 
 def _too_large(
-    sizes: np.ndarray, chosen: np.ndarray, large: np.ndarray, shares: dict[str, float]
+    sizes: np.ndarray,
+    part_of: np.ndarray,
+    large: np.ndarray,
+    shares: dict[str, float],
 ) -> UsageError:
     worst = int(np.argmax(np.where(large, sizes, -1)))
-    name, share = list(shares.items())[int(chosen[worst])]
+    name, share = list(shares.items())[int(part_of[worst])]
     return UsageError(
         f"{int(large.sum()):,} of {len(sizes):,} components fit into no part; the "
         f"largest of them has {int(sizes[worst]):,} of {int(sizes.sum()):,} sequences, "
@@ -411,7 +416,7 @@ def _too_large(
 def _divided(
     component: np.ndarray,
     links: Links,
-    chosen: tuple,
+    choices: tuple,
     large: np.ndarray,
     tallies: np.ndarray,
     aim: Wanted,
@@ -419,9 +424,9 @@ def _divided(
     """Parts where the components that are too large are divided, the others placed
     beside them.
 
-    chosen : ratios, seed, priorities of those that are divided
+    choices : ratios, seed, priorities of those that are divided
     """
-    ratios, seed, weight = chosen
+    ratios, seed, weight = choices
     inside = large[component]
     members = np.flatnonzero(inside)
     number = np.cumsum(inside) - 1

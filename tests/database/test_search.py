@@ -368,7 +368,9 @@ def test_which_subjects_are_set_apart(rows):
             rest, apart = lengths[lengths <= limit], lengths[lengths > limit]
             columns = max(rest.max(initial=0), rest.sum() / scan.STAGE_LANES)
             start = costs.start if len(apart) else 0
-            return rows * (columns * costs.lanes + apart.sum() * costs.alone) + start
+            return (
+                rows * (columns * costs.lanes + apart.sum() * costs.wavefront) + start
+            )
 
         assert cost(found) <= min(map(cost, [0, *lengths])) * (1 + 1e-9)
     if rows > 1:

@@ -78,8 +78,8 @@ def top_k(scores: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
     groups = scores.reshape(rows, -1, GROUP)
     _, which = lax.top_k(groups.max(2), count)
     which = jnp.sort(which, axis=1)
-    some = jnp.take_along_axis(groups, which[:, :, None], axis=1)
-    highest, at = lax.top_k(some.reshape(rows, -1), count)
+    leading = jnp.take_along_axis(groups, which[:, :, None], axis=1)
+    highest, at = lax.top_k(leading.reshape(rows, -1), count)
     group = jnp.take_along_axis(which, at // GROUP, axis=1)
     return highest, group * GROUP + at % GROUP
 
