@@ -19,7 +19,7 @@ from kernels_pallas.pairs.layout import Letters, Problem
 
 
 class Result(NamedTuple):
-    """The results of every pair: (Q, N) for a block, (N,) for a list; int32.
+    """Results of every pair, int32: (Q, N) for a block, (N,) for a list.
 
     Without paths only ``score`` is there. ``runs`` is (R, Q, N) or (R, N), length << 4
     | operation (0 M, 1 I, 2 D, as BAM does), from the end of the path to its start;
@@ -45,7 +45,7 @@ IDENTITY_BITS = 13  # of the matches in an int32 score
 
 
 def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Problem:
-    """A ``Problem`` from plain numbers.
+    """Make a ``Problem`` from plain numbers.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def align(problem: Problem, queries, m, targets, n, tie=None, stacks=None, *,
 
 
 def _pad(multiple, codes, lengths):
-    """Empty sequences up to the next multiple."""
+    """Add empty sequences up to the next multiple."""
     spare = -lengths.shape[0] % multiple
     lengths = jnp.pad(lengths, (0, spare))
     if isinstance(codes, Letters):

@@ -1,4 +1,4 @@
-"""The static shape of a fill, and the lengths and bytes of the arrays of a launch.
+"""Static shape of a fill, and lengths and bytes of the arrays of a launch.
 
 Lengths are run-time values: a compilation serves all queries of a bucket and targets of
 any length, and of a list all pairs of two buckets. docs/gpu-kernels.md counts them.
@@ -69,7 +69,7 @@ class Fill:
 
     @property
     def slots(self) -> int:
-        """Last columns a thread stores: two tables of a list end apart."""
+        """Last columns that a thread stores: one for each table of a list."""
         return 1 if self.shared else self.tables
 
     @property
@@ -209,7 +209,7 @@ def stack(lengths, s: Fill) -> Stacks:
 
 
 def stacked_strips(lengths, s: Fill) -> np.ndarray:
-    """The strips of every item, int64 (I,)."""
+    """Number of strips of every item, int64 (I,)."""
     chunks = -(-np.asarray(lengths, np.int64) // s.rows)
     return _strips(chunks, _tables(chunks, s), s)
 
@@ -265,7 +265,7 @@ LENGTH_BUCKETS = (384, 1536, 9216, 36864)  # letters
 
 
 def bucket(length: int) -> int:
-    """The static length of arrays that hold ``length`` letters."""
+    """Static length of arrays for ``length`` letters."""
     for size in LENGTH_BUCKETS:
         if length <= size:
             return size
@@ -275,7 +275,7 @@ def bucket(length: int) -> int:
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
            paths: bool = False, plain: bool = False, linear: bool = False,
            few_pairs: bool = False, target: Target | None = None) -> Fill:  # fmt: skip
-    """The shape for queries of at most ``longest`` letters, for scores or paths.
+    """Choose the shape for queries of at most ``longest`` letters, for scores or paths.
 
     target : the GPU, that of JAX's first device by default
     few_pairs : the pairs of a list leave most of a GPU idle, so each has a whole warp
@@ -302,7 +302,7 @@ def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
 
 
 def _fitted(heights, longest: int, target: Target) -> tuple[int, int]:
-    """The height of strips that leaves the fewest rows unused."""
+    """Choose the height of strips with the fewest unused rows."""
     if longest > MAX_STRIP_LENGTH:
         return next(x for x in LONG_QUERY_SHAPES if has_room(*x, target))
     if longest > MAX_FITTED_LENGTH:
@@ -350,7 +350,7 @@ def few_query_shapes(
     queries: int, local: bool, packed: bool, linear: bool = False,
     target: Target | None = None,
 ) -> list[Fill]:  # fmt: skip
-    """The shapes that ``spread`` chooses from for so many queries at most."""
+    """Shapes that ``spread`` chooses from, for up to this many queries."""
     target = target or this_target()
     largest = -(-max(queries, 1) // (2 if packed else 1))
     table = [x for x in STACKED_SHAPES if x[2] <= largest]
@@ -404,7 +404,7 @@ def records_of(m, n, s: Fill) -> np.ndarray:
 
 
 def _highest(values, size: int) -> np.ndarray:
-    """The highest of every so many values that are not negative, int64."""
+    """Largest of each group of consecutive values, none of them negative, int64."""
     values = np.asarray(values, np.int64)
     return np.maximum.reduceat(values, np.arange(0, len(values), size))
 
@@ -464,8 +464,8 @@ def fits(scores, gap_open: int, gap_extend: int, m: int, n: int, local: bool,
 
 def safe_score(scores, gap_open: int, gap_extend: int,
                target: Target | None = None) -> int:  # fmt: skip
-    """The largest score of local int16 that proves that nothing wrapped on the way; a
-    pair with a larger one has to be filled in int32."""
+    """Largest score of local int16 that proves that no value wrapped; a pair with a
+    larger one must be filled in int32."""
     target = target or this_target()
     highest = max(int(np.asarray(scores).max(initial=0)), 0)
     return safe(highest, floor_of(scores, gap_open, gap_extend, target), target)
@@ -482,7 +482,7 @@ def detects(scores, gap_open: int, gap_extend: int,
 
 
 def floor_of(scores, gap_open: int, gap_extend: int, target: Target) -> int:
-    """``layout.local_floor`` of a fill of int16."""
+    """``layout.local_floor`` for a fill of int16."""
     if target.integer_halves:
         return gap_open
     return max(gap_open + gap_extend, -int(np.asarray(scores).min(initial=0)))

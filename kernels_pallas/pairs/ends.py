@@ -52,7 +52,7 @@ def by_pair(values, s: Fill, queries: int) -> jax.Array:
 
 
 def by_item(values, s: Fill) -> jax.Array:
-    """The inverse of ``by_pair``: (queries, targets) or (pairs,) to (items, ...)."""
+    """Undo ``by_pair``: (queries, targets) or (pairs,) to (items, ...)."""
     if not s.shared:
         return values.reshape(-1, s.groups, s.tables)
     queries, targets = values.shape
@@ -117,7 +117,7 @@ def border_end(
 
 
 def tallest(m, s: Fill):
-    """The longest query among those that a program takes together, for every pair."""
+    """Longest query of those that a program fills together, for every pair."""
     if s.shared:
         pairs = m.reshape(-1, s.tables, *m.shape[1:])
         return jnp.repeat(pairs.max(1), s.tables, 0)
@@ -126,8 +126,8 @@ def tallest(m, s: Fill):
 
 
 def _best_of_column(output: FillOutput, n: Numbers, s: Fill, m, rows):
-    """The largest U - unskew * i of column n in rows 1 to m, and its first row, where
-    ``rows`` are those of all strips of a pair: (pairs...), int32.
+    """Largest U - unskew * i of column n in rows 1 to m, and its first row: (pairs...),
+    int32. ``rows`` are the rows at the end of all strips of a pair.
 
     One reduction a table reads the column as it lies; a copy with the rows of a pair
     side by side would take as much memory again.
@@ -152,14 +152,14 @@ def _best_of_column(output: FillOutput, n: Numbers, s: Fill, m, rows):
 
 
 def _half(words, table, s: Fill):
-    """The values of a table in words of threads, int32."""
+    """Values of one table in words of threads, int32."""
     if not s.packed:
         return words
     return (words if table else words << 16) >> 16
 
 
 def _first_best(h, i, axes):
-    """The largest h over some axes, and the smallest i among equals."""
+    """Largest h over some axes, and the smallest i among equals."""
 
     def better(x, y):
         (h, i), (g, j) = x, y
@@ -190,7 +190,7 @@ def border(index, free, problem: Problem) -> jax.Array:
 
 
 def _empty_target(problem, m, columns):
-    """Corner, best of column n and of row m where n = 0."""
+    """Corner, best of column n and of row m for n = 0."""
     zero = jnp.zeros_like(m)
     corner = EndCells(border(m, problem.query_start, problem), m, zero)
     # Column 0 falls from 0 (or stays there): its first row is best.
@@ -200,7 +200,8 @@ def _empty_target(problem, m, columns):
 def best_end(
     corner: EndCells, column: EndCells, row: EndCells, problem: Problem, tie
 ) -> EndCells:
-    """The end cell among (m, n), column n and row m, which both include (m, n)."""
+    """Choose the end cell from (m, n), column n and row m; the last two include (m,
+    n)."""
     by_column = problem.query_end & (column.i < corner.i)
     by_row = problem.target_end & (row.j < corner.j)
     row_first = (row.score > column.score) | ((row.score == column.score) & tie)
@@ -218,7 +219,7 @@ NO_TILE = 2**30  # above all places of tiles, and all scores
 def end_tiles(
     inputs: FillInputs, output: FillOutput, s: Fill, score, tie, interpret=None
 ):
-    """First and last tile in which a local end cell may lie, (items, groups, tables).
+    """First and last tile that may contain a local end cell, (items, groups, tables).
 
     Score and tie come as ``ends.by_item`` gives them. A smaller row wins: tiles are
     counted by strip, lane, then column, and only those of the first lane with a cell
@@ -258,8 +259,8 @@ def end_tiles(
 
 def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks, out,
                  *, s: Fill, blocks: int):  # fmt: skip
-    """Of every lane: the first strip (of swapped pairs: column of tiles) whose best is
-    the score, and the first and last place in it."""
+    """Find, for every lane, the first strip (for swapped pairs: column of tiles)
+    whose best is the score, and the first and last place in it."""
     th, item = s.threads, lax.axis_index("item")
     scores, ties, peaks = map(th.read_only, (scores, ties, peaks))
     query = lax.div(item, jnp.int32(blocks))
@@ -304,7 +305,7 @@ def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks
 
 
 def _best(th, word, table, s: Fill):
-    """The best of a tile of one table."""
+    """Best of a tile of one table."""
     if not s.packed:
         return word
     return lax.shift_right_arithmetic(word << 16 if table == 0 else word, th.splat(16))

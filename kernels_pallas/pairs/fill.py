@@ -1,4 +1,4 @@
-"""The fill of many tables at once: scores, end cells, checkpoints.
+"""Fill many tables at once: scores, end cells, checkpoints.
 
 A group of G lanes of a warp shares one table, or two in the 16-bit halves of its
 registers. Lane g keeps K rows of a strip of G * K and works on the U columns of step
@@ -41,7 +41,7 @@ from kernels_pallas.pairs.config import (
 
 
 class FillView(NamedTuple):
-    """A program's place and sizes, as every step needs them; lists have a word for
+    """A program's place and sizes, the same for every step; lists have a word for
     each table of a register."""
 
     th: Threads
@@ -137,7 +137,7 @@ def column_zero(view, rows):
 
 
 def row_zero(view, t):
-    """Words U and E of row 0 in the columns of step ``t``, for the first strip."""
+    """U and E of row 0 in the columns of step ``t``, as words for the first strip."""
     n, v, s, th = view.n, view.v, view.s, view.th
     words = []
     for u in range(s.columns):
@@ -175,7 +175,8 @@ def store_words(th, ref, at, words, base, stride, where=None):
 
 
 def fill_step(view, k, rows, t, carry):
-    """The carry after step ``t`` of strip ``k``: U more columns in every lane."""
+    """Run step ``t`` of strip ``k``: U more columns in every lane. Returns the
+    carry."""
     s, th, v, n = view.s, view.th, view.v, view.n
     u_rows, f_rows, corner, out, prefetch, track = carry
     first = view.lane == th.splat(0)
@@ -219,8 +220,8 @@ def fill_step(view, k, rows, t, carry):
 
 
 def _cells(th, table, values, s):
-    """U and F of all rows, U and E of the last row, and the best, after the U columns
-    of a step (``core.reals``)."""
+    """Compute the U columns of a step: U and F of all rows, U and E of the last row,
+    and the best (``core.reals``)."""
     # Letters of the 2011 paper; U = H - open is stored in place of H.
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
@@ -263,8 +264,8 @@ def _cells(th, table, values, s):
 
 
 def load_above(view, k, t):
-    """U and E above row 0 of the strip in step ``t``, 2U words, and the letters of that
-    step. Only the first lane of a group uses them."""
+    """Load U and E above row 0 of the strip in step ``t``, 2U words, and the letters
+    of that step. Only the first lane of a group uses them."""
     th, s = view.th, view.s
     # After its last step a block has one more row of letters, all beyond the end.
     t = jnp.minimum(t, view.total - (s.lanes - 1))
@@ -289,7 +290,8 @@ def load_above(view, k, t):
 
 
 def _scores_of(th, table, where, s):
-    """A function (column of the step, row) -> word of biased substitution scores."""
+    """Make a function (column of the step, row) -> word of biased substitution
+    scores."""
     letters, lane, rows = where
     loaded = {}
 
@@ -334,7 +336,7 @@ def store_below(view, k, t, words):
 
 
 def last_column(view, k, t, rows):
-    """Border modes: U of column n, for ``ends`` to choose from."""
+    """Store U of column n for ``ends``, in border modes."""
     th, s = view.th, view.s
     words = [th.words(x) for x in rows]
     base = view.item * view.strip_room + k
@@ -351,7 +353,8 @@ def last_column(view, k, t, rows):
 
 
 def last_row(view, k, t, up, track):
-    """Border modes: the best of row m and its first column, where a path may end there.
+    """Update the best of row m and its first column, in border modes, if a path may end
+    there.
 
     Stored values are skewed; U[m,j] - extend * j compares between columns.
     """
@@ -378,8 +381,8 @@ def last_row(view, k, t, up, track):
 
 def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
          interpret=None) -> FillOutput:  # fmt: skip
-    """Fill every table of a launch; ``strips`` is S. There is room for ``records``;
-    left out, for targets of one length and queries of S strips."""
+    """Fill every table of a launch; ``strips`` is S. Without ``records``, their
+    number is that of targets of one length and queries of S strips."""
     blocks = inputs.steps.shape[0] // 2
     queries = inputs.strips.shape[0] if s.shared else 1
     rows = inputs.targets.shape[0] // s.groups
@@ -406,7 +409,7 @@ READ_BY_THREADS = ("query_lengths", "target_lengths", "targets", "row_offsets", 
 
 
 def _fill_program(*refs, s: Fill, names, sizes):
-    """One query (or two) against the targets of one block."""
+    """Compare one query (or two) with the targets of one block."""
     blocks, strip_room, room = sizes
     count = len(FillInputs._fields)
     inputs, refs = FillInputs(*refs[:count]), refs[count:]
@@ -448,7 +451,11 @@ def _fill_program(*refs, s: Fill, names, sizes):
     def strip(k, track):
         if s.shared:
             _load_table(th, inputs.scores, query * strip_room + k, table, barrier)
-        rows = _own_rows(view, inputs.row_offsets, k) if not s.shared else None
+        rows = None
+        if not s.shared:  # offsets of the table's rows, for the K rows of this lane
+            rows, base, at = (), block * strip_room + k, thread * s.rows
+            for c in range(0, s.rows, 4):
+                rows += th.load(inputs.row_offsets, at + c, 4, base, THREADS * s.rows)
         strip_view = view._replace(table=th.read_only(table))
         if not s.stacks:
             return _strip(strip_view, k, rows, track)
@@ -467,32 +474,22 @@ def _fill_program(*refs, s: Fill, names, sizes):
 
 
 def _load_table(th, scores, which, table, barrier):
-    """Scores of a strip to shared memory, once nobody reads those before them."""
+    """Copy the scores of a strip to shared memory, after all threads are done with
+    the previous ones."""
     th.wait()
     copy_table(th, scores, which, table, barrier)
 
 
 def _start(view, m):
-    """The best values before the first strip; of row m, H[m, 0] is known."""
+    """Best values before the first strip; of row m, H[m, 0] is known."""
     v, n = view.v, view.n
     if view.s.local:
         return (v.of(n.floor),) * (2 if view.s.tile else 1)
     return column_zero(view, m), v.of(0)
 
 
-def _own_rows(view, row_offsets, k):
-    """Lists: offsets of the table's rows, for the K rows of this lane."""
-    s, th = view.s, view.th
-    base = view.block * view.strip_room + k
-    at = view.thread * s.rows
-    words = ()
-    for c in range(0, s.rows, 4):
-        words += th.load(row_offsets, at + c, 4, base, THREADS * s.rows)
-    return words
-
-
 def _strip(view, k, rows, track):
-    """All columns of strip ``k``."""
+    """Fill all columns of strip ``k``."""
     s, th, v = view.s, view.th, view.v
     top = [k * s.strip + view.lane * s.rows - x for x in view.pad[: s.tables]]
     u = tuple(column_zero(view, [x + (r + 1) for x in top]) for r in range(s.rows))
@@ -507,9 +504,22 @@ def _strip(view, k, rows, track):
         return lax.fori_loop(jnp.int32(0), view.total, step, carry)[-1]
 
     def tile(x, carry):
-        _store_checkpoint(view, k, x, carry)
+        # A checkpoint before the tile: U and F of all rows.
+        values = [th.words(value) for value in carry[0] + carry[1]]
+        base = lax.div(view.record(k), jnp.int32(s.tile)) + x
+        for c in range(s.rows // 2):
+            at = view.thread * 4 + c * 4 * THREADS
+            words = values[4 * c : 4 * c + 4]
+            th.store(view.out["checkpoints"], at, words, base, 2 * s.rows * THREADS)
         carry = lax.fori_loop(x * s.tile, (x + 1) * s.tile, step, carry)
-        return _store_peak(view, k, x, carry)
+        if not s.local:
+            return carry
+        # The best of the tile; the next one begins anew.
+        best, total = carry[-1]
+        base = lax.div(view.record(k), jnp.int32(s.tile)) + x
+        th.store(view.out["peaks"], view.thread, (th.words(best),), base, THREADS)
+        floor = v.of(view.n.floor)
+        return carry[:-1] + ((floor, th.maximum(best, total)),)
 
     tiles = lax.div(view.total + (s.tile - 1), jnp.int32(s.tile))
     return lax.fori_loop(jnp.int32(0), tiles, tile, carry)[-1]
@@ -517,26 +527,3 @@ def _strip(view, k, rows, track):
 
 # Letter 0 of the extended alphabet, "before the target", in every byte.
 BEFORE_BYTES = 0
-
-
-def _store_checkpoint(view, k, x, carry):
-    """Store U and F of all rows before tile ``x``."""
-    s, th = view.s, view.th
-    values = [th.words(value) for value in carry[0] + carry[1]]
-    base = lax.div(view.record(k), jnp.int32(s.tile)) + x
-    for c in range(s.rows // 2):
-        at = view.thread * 4 + c * 4 * THREADS
-        words = values[4 * c : 4 * c + 4]
-        th.store(view.out["checkpoints"], at, words, base, 2 * s.rows * THREADS)
-
-
-def _store_peak(view, k, x, carry):
-    """Local mode: store the best of tile ``x`` and begin anew."""
-    s, th = view.s, view.th
-    if not s.local:
-        return carry
-    best, total = carry[-1]
-    base = lax.div(view.record(k), jnp.int32(s.tile)) + x
-    th.store(view.out["peaks"], view.thread, (th.words(best),), base, THREADS)
-    floor = view.v.of(view.n.floor)
-    return carry[:-1] + ((floor, th.maximum(best, total)),)

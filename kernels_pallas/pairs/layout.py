@@ -1,4 +1,4 @@
-"""Codes and lengths laid out as a fill reads them; plain ``jnp``, small beside it.
+"""Lay out codes and lengths as a fill reads them; plain ``jnp``, cheap beside the fill.
 
 Letters are extended by pads that stand for what a border does. Of a row: 0 is a row
 above the query, a + 1 residue a. Of a column: 0 comes before the target, 1 after it,
@@ -29,7 +29,8 @@ class Letters(NamedTuple):
 
 
 def letters_shape(s: Fill) -> Fill:
-    """The shape whose letters lie as those of another one: one for all such."""
+    """A shape with the same layout of letters, shared by all shapes with that
+    layout."""
     return Fill(4, s.lanes, s.columns, local=True, packed=True)
 
 
@@ -97,8 +98,8 @@ def _with_pads(codes, j, lengths):
 
 
 def before(sizes):
-    """The place where each part begins; 0 for parts without a size, so that no place is
-    beyond the end."""
+    """Place where each part begins; 0 for empty parts, so that no place is beyond
+    the end."""
     return jnp.where(sizes > 0, jnp.cumsum(sizes) - sizes, 0)
 
 
@@ -134,7 +135,7 @@ class Problem(NamedTuple):
 
 
 def extended_scores(problem: Problem, s: Fill) -> jax.Array:
-    """int32 (A + 1, A + 2): the scores to add to U of the diagonal neighbour."""
+    """Scores to add to U of the diagonal neighbour: int32 (A + 1, A + 2)."""
     rows, size = problem.scores.shape
     if s.local:
         low = -PAD_BIT if s.packed else -(2**30)
@@ -186,7 +187,7 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
 
 
 def local_floor(problem: Problem, s: Fill) -> jax.Array:
-    """The value that stands for a score of 0 in local mode.
+    """Value of a score of 0 in local mode.
 
     Where joined halves are added, no value less the cost of extending is negative, and
     no value of the diagonal with its score.
@@ -197,15 +198,10 @@ def local_floor(problem: Problem, s: Fill) -> jax.Array:
     return jnp.maximum(problem.gap_open + problem.gap_extend, lowest)
 
 
-def _join_scores(low: jax.Array, high: jax.Array, s: Fill) -> jax.Array:
-    """Two biased scores in a word. Where the fill adds the word as one number, a
-    negative low half borrows from the high one; in local mode it adds halves, unless
-    they are joined."""
-    return _low_half(low, s) + (high << 16)
-
-
 def _low_half(score, s: Fill):
-    """A score as a word, which another one in the high half is added to."""
+    """A score as the low half of a word. Where the fill adds the word as one number,
+    a negative low half borrows from the high one; local mode adds halves, unless
+    they are joined."""
     if s.local and not s.joined:
         return score & 0xFFFF
     return jnp.where(score == -PAD_BIT, PAD_BIT, score) if s.local else score
@@ -224,14 +220,14 @@ def _rows(codes, lengths, strips, strip_room, s: Fill, by_position=False):
 
 
 def strips_of(lengths, s: Fill) -> jax.Array:
-    """Strips of queries; one at least, unless nothing is lost without it."""
+    """Number of strips of queries: at least one, except for local scores alone."""
     least = 0 if s.local and not s.tile else 1
     return jnp.maximum(-(-lengths // s.strip), least)
 
 
 def _steps(lengths, s: Fill) -> jax.Array:
-    """(B * 2,): first step with a last column, and number of steps, of a block; none
-    where all targets are empty, whose results need no fill."""
+    """First step with a last column and number of steps of each block, (B * 2,); 0
+    if all targets are empty, which need no fill."""
     ends = -(-lengths // s.columns)
     total = jnp.where(ends.max(1) > 0, ends.max(1) + s.lanes - 1, 0)
     return jnp.stack([ends.min(1) - 1, total], 1).reshape(-1)
@@ -289,7 +285,7 @@ def stacked_inputs(problem, queries, m, stacks: Stacks, targets, n, s: Fill):
 
 
 def by_position(problem: Problem) -> bool:
-    """Whether the scores are those of the positions of a query, of a profile."""
+    """Whether scores are given by query position, as in a profile."""
     return problem.scores.shape[0] != problem.scores.shape[1]
 
 
@@ -305,11 +301,11 @@ def _profile(problem, rows, s: Fill):
     profile = profile.reshape(s.tables, rows.shape[0] * rows.shape[2], -1)
     if not s.packed:
         return _table_rows(profile[0])
-    return _table_rows(_join_scores(profile[0], profile[1], s))
+    return _table_rows(_low_half(profile[0], s) + (profile[1] << 16))
 
 
 def _block_inputs(problem, strips, heights, targets, n, profile, s: Fill):
-    """FillInputs of blocks, from what their items are made of."""
+    """Make the FillInputs of blocks."""
     starts, words = in_blocks(targets, n, s)
     blocks = n.reshape(-1, s.block)
     return FillInputs(
@@ -328,12 +324,12 @@ def _block_inputs(problem, strips, heights, targets, n, profile, s: Fill):
 
 
 def _nothing():
-    """An array that a fill does not read."""
+    """Placeholder for an array that a fill does not read."""
     return jnp.zeros(4, jnp.int32)
 
 
 def _table_rows(flat):
-    """(X, words) -> (X, ..., 256), as much as one copy moves at once."""
+    """Cut (X, words) into rows of one bulk copy: (X, ..., 256)."""
     spare = -flat.shape[1] % COPY_WORDS
     return jnp.pad(flat, ((0, 0), (0, spare))).reshape(flat.shape[0], -1, COPY_WORDS)
 
@@ -341,7 +337,7 @@ def _table_rows(flat):
 def list_inputs(
     problem, queries, m, targets, n, s: Fill, strip_room: int
 ) -> FillInputs:
-    """FillInputs of a fill of pair k: query k against target k, uint8 (N, M), (N, L).
+    """Make the FillInputs of a list: query k against target k, uint8 (N, M), (N, L).
 
     N is a multiple of ``s.block``; neighbours share a register.
     """

@@ -1,4 +1,4 @@
-"""The fill of one long pair by all multiprocessors of a GPU.
+"""Fill the table of one long pair with all multiprocessors of a GPU.
 
 A warp keeps a *band* of rows in registers and marches along the columns: lane g has K
 rows and works on four columns in a step, one step behind lane g - 1, from which it gets
@@ -95,7 +95,7 @@ def fill(inputs: LongInputs, top, s: LongFill, segments: int = 1, interpret=None
 
 
 class LongMemory(NamedTuple):
-    """Memory that programs share, or leave results in: flat for the kernel."""
+    """Memory that programs share or leave results in, flat."""
 
     rows: jax.Array  # one more step of minus infinity is read below what is pruned
     units: jax.Array  # the best of each unit of the row above, four times
@@ -130,7 +130,7 @@ def _memory(top, s: LongFill, segments: int) -> LongMemory:
 
 
 class LongView(NamedTuple):
-    """The place of a thread, words."""
+    """The place and inputs of a thread, as words."""
 
     th: Threads
     s: LongFill
@@ -149,7 +149,7 @@ class LongView(NamedTuple):
 
 
 class LongState(NamedTuple):
-    """The values that a thread carries from step to step."""
+    """Values that a thread carries from step to step."""
 
     u: tuple
     f: tuple
@@ -169,7 +169,7 @@ class PackedState(NamedTuple):
 
 
 def _long_program(*refs, s: LongFill, segments: int):
-    """Four bands."""
+    """Fill four bands."""
     th, count = s.threads, len(LongInputs._fields)
     inputs, refs = LongInputs(*refs[:count]), refs[count:]
     rows, units, progress, columns, best, last_row, computed, lost, table, word = refs
@@ -182,7 +182,17 @@ def _long_program(*refs, s: LongFill, segments: int):
     names = "profile", "target", "left", "corners", "slots"
     reading = {name: th.read_only(getattr(inputs, name)) for name in names}
     place = warp * (s.letters * s.letter_words) + lane * s.quad
-    _copy_profile(th, s, reading["profile"], table, band, lane, place)
+
+    # Each lane copies the words of the profile that it alone reads.
+    def copy(k, carry):
+        size = s.letters * s.letter_words
+        at = lane * s.quad + k * (WARP * s.quad)
+        words = th.load(reading["profile"], at, s.quad, band, size)
+        th.store(table, place + k * (WARP * s.quad), words)
+        return carry
+
+    loads = s.letters * s.halves * s.groups
+    lax.fori_loop(jnp.int32(0), jnp.int32(loads), copy, jnp.int32(0))
     slots = [th.load(reading["slots"], band + k)[0] for k in range(2)]
     costs = numbers.step_score, numbers.open, numbers.extend
     form = LongNumberForm(th, s, packed_range(*costs, s))
@@ -205,22 +215,8 @@ def _long_program(*refs, s: LongFill, segments: int):
     th.store(lost, band, (out_of_range,), where=real)
 
 
-def _copy_profile(th: Threads, s: LongFill, profile, table, band, lane, place) -> None:
-    """Each lane copies the words that it alone reads."""
-    size = WARP * s.quad
-
-    def copy(k, carry):
-        at = lane * s.quad + k * size
-        words = th.load(profile, at, s.quad, band, s.letters * s.letter_words)
-        th.store(table, place + k * size, words)
-        return carry
-
-    loads = s.letters * s.halves * s.groups
-    lax.fori_loop(jnp.int32(0), jnp.int32(loads), copy, jnp.int32(0))
-
-
 def _start(view: LongView, left, corners) -> LongState:
-    """Column 0."""
+    """State of column 0."""
     th, s, form = view.th, view.s, view.form
     lanes = []
     for half in range(s.halves):
@@ -252,7 +248,7 @@ def _start(view: LongView, left, corners) -> LongState:
 
 
 def _lost(view: LongView, numbers: list[jax.Array], base: jax.Array):
-    """Not 0 where real numbers are below the least of a base; in all threads."""
+    """Not 0 if a real number is below the least of a base; the same in all threads."""
     least = view.form.least_entering(base) + base
     lost = view.th.splat(0)
     for number in numbers:
@@ -262,7 +258,8 @@ def _lost(view: LongView, numbers: list[jax.Array], base: jax.Array):
 
 
 def _chunk(view: LongView, segments: int, x, carry):
-    """Chunk ``x`` of the first of four bands; each is two chunks behind."""
+    """Fill chunk ``x`` of the first of four bands; each band is two chunks behind
+    the one above."""
     th, s, n = view.th, view.s, view.n
     seen, count, state = carry
     c = th.splat(x) - LAG * view.warp
@@ -301,7 +298,7 @@ def _chunk(view: LongView, segments: int, x, carry):
 
 
 class _Above(NamedTuple):
-    """The row above a chunk: its number, and the best of the units it is in."""
+    """The row above a chunk: its number, and the best of the units that contain it."""
 
     chunk: jax.Array
     unit: jax.Array
@@ -309,7 +306,7 @@ class _Above(NamedTuple):
 
 
 def _rest(view: LongView, c):
-    """The most that a path scores from the border of a chunk on."""
+    """Bound the score of a path after the border of a chunk."""
     th, s, n = view.th, view.s, view.n
     # Rows and columns that are left, at most and at least, from cells of the border.
     zero, rows = th.splat(0), n.rest_rows - view.band * s.band
@@ -327,7 +324,7 @@ def _rest(view: LongView, c):
 
 
 def _highest(view: LongView, above: _Above, state: LongState):
-    """H of the border of a chunk, at most, the same in all threads of a warp."""
+    """Bound H of the border of a chunk; the same in all threads of a warp."""
     th, s, n = view.th, view.s, view.n
     high = jnp.maximum(above.unit, above.next_unit)
     high -= _skew(view, above.chunk, th.splat(s.lanes - 1), 0)
@@ -340,8 +337,8 @@ def _highest(view: LongView, above: _Above, state: LongState):
 
 
 def _skew(view: LongView, c, lane, rows: int):
-    """How much skewed numbers of the cells that a lane has before chunk ``c`` are above
-    H, at least; ``rows`` are those of each lane above it."""
+    """Lower bound on skewed numbers minus H, for the cells of a lane before chunk
+    ``c``; ``rows`` are those of each lane above it."""
     s = view.s
     if not s.skewed:
         return view.th.splat(0)
@@ -361,7 +358,7 @@ def _largest(view: LongView, state: LongState):
 
 
 def _numbers(view: LongView, state: LongState, word) -> list:
-    """The values of a thread as int32 numbers, of its lanes."""
+    """Values of a thread as int32 numbers, by lane."""
     form, base = view.form, state.packed[0] if view.s.packed else None
     return [form.number(value, base) for value in form.lanes(word)]
 
@@ -369,7 +366,7 @@ def _numbers(view: LongView, state: LongState, word) -> list:
 def _moved(
     view: LongView, above: _Above, state: LongState, rest_bound, alive
 ) -> LongState:
-    """A base for a chunk, and values less that base."""
+    """Choose the base of a chunk, and move values to it."""
     th, s, form = view.th, view.s, view.form
     old = state.packed.base
     values = _numbers(view, state, _largest(view, state))
@@ -401,7 +398,7 @@ def _matters(view: LongView, above: _Above, base, rest_bound):
 
 
 def _checked(view: LongView, above: _Above, state: LongState, rest_bound, alive):
-    """Tell of what was read from the row above and is below the least."""
+    """Note whether a value read from the row above is below the least."""
     base, lost, lowest = state.packed
     least = view.form.height(view.form.least_entering(base) + base)
     below = (lowest < least).astype(jnp.int32) * alive
@@ -423,7 +420,7 @@ def _is_special(view: LongView, c):
 
 
 def _pruned(view: LongView, state: LongState, pruned) -> LongState:
-    """Minus infinity in a band that did not compute its chunk."""
+    """Set a band that skips its chunk to minus infinity."""
     minus = view.form.minus_infinity
 
     def low(word):
@@ -452,8 +449,8 @@ def _store_best(view: LongView, segments: int, c, inside, state: LongState):
 
 
 def _load_above(view: LongView, above: _Above, t):
-    """U and E above the band in step ``t``, for lane 0, and each lane's letters in that
-    step."""
+    """Load U and E above the band in step ``t``, for lane 0, and each lane's letters
+    in that step."""
     th, s = view.th, view.s
     letters = tuple(
         th.load(view.target, jnp.maximum(t - view.lane - half * WARP, th.splat(0)))[0]
@@ -470,8 +467,8 @@ def _load_above(view: LongView, above: _Above, t):
 
 
 def _step(view: LongView, above: _Above, careful: bool, going, x, carry):
-    """Four columns of every lane. ``careful``: some lanes may not have begun, and cells
-    are stored."""
+    """Fill four columns of every lane. ``careful``: lanes may be before their first
+    column, and cells are stored."""
     th, s, n, form = view.th, view.s, view.n, view.form
     state, (loaded, letters) = carry
     t = above.chunk * s.steps + x
@@ -532,7 +529,8 @@ def _step(view: LongView, above: _Above, careful: bool, going, x, carry):
 
 
 def _below(view: LongView, out: tuple, packed) -> tuple:
-    """U and E of the last row as in memory. E matters where U is real alone."""
+    """U and E of the last row in the format of memory. E matters only where U is
+    real."""
     form, numbers = view.form, ()
     for u, e in zip(out[::2], out[1::2], strict=True):
         u, e = form.lanes(u)[-1], form.lanes(e)[-1]
@@ -541,7 +539,7 @@ def _below(view: LongView, out: tuple, packed) -> tuple:
 
 
 def _cells(th, table, values, s: LongFill, columns: int):
-    """Some columns of K rows (``core.reals``)."""
+    """Compute some columns of K rows (``core.reals``)."""
     # E[i,j] = max(E[i-1,j] - extend, U[i-1,j])      skewed: extend is 0
     # F[i,j] = max(F[i,j-1] - extend, U[i,j-1])
     # H[i,j] = max(U[i-1,j-1] + (S + open), E[i,j], F[i,j])     local: and 0
@@ -587,8 +585,8 @@ def _cells(th, table, values, s: LongFill, columns: int):
 
 
 def _capture(view: LongView, half: int, j, going, u, f, packed) -> None:
-    """Store U and F of column ``j`` of a lane where that is asked for, and U of row
-    m."""
+    """Store U and F of a captured column ``j`` of a lane, and U of row m if
+    ``last_row``."""
     th, s, n, form = view.th, view.s, view.n, view.form
     number = lax.div(jnp.maximum(j - 1, th.splat(0)), n.capture)
     whole = lax.div(j, n.capture) * n.capture
@@ -609,13 +607,8 @@ def _capture(view: LongView, half: int, j, going, u, f, packed) -> None:
                      2 * s.band, mask)  # fmt: skip
 
     pl.when(th.any(mask) != 0)(store)
-    if s.last_row:
-        _capture_row(view, lane, j, going, u, of_lane)
-
-
-def _capture_row(view: LongView, lane, j, going, u, of_lane) -> None:
-    """Store U of row m."""
-    th, s, n = view.th, view.s, view.n
+    if not s.last_row:
+        return
     row = n.m - 1 - view.band * s.band - lane * s.rows
     mask = (row >= 0) & (row < s.rows) & (j >= 1) & (j <= n.n)
     mask = mask.astype(jnp.int32) * going
@@ -641,7 +634,7 @@ class LongBlock(NamedTuple):
 
 
 class LongLines(NamedTuple):
-    """Lines of a block that was filled."""
+    """Lines of a filled block."""
 
     rows: jax.Array  # int32 (slots, 2, 4 width): H and E
     columns: jax.Array  # int32 (captures, 2, R T): H and F

@@ -91,7 +91,7 @@ class LongFill:
 
     @property
     def width(self) -> int:
-        """Steps that a row in memory has room for."""
+        """Capacity of a row in memory, in steps."""
         return self.chunks * self.steps + 1
 
     @property
@@ -164,7 +164,7 @@ class LongOutput(NamedTuple):
 def long_sizes(
     m: int, n: int, rows: int, steps: int, packed: bool = False
 ) -> tuple[int, int]:
-    """(bands, chunks) that a block of m rows and n columns has."""
+    """(bands, chunks) of a block of m rows and n columns."""
     lanes = WARP * (2 if packed else 1)
     bands = max(1, -(-m // (rows * lanes)))
     blocks = max(1, -(-n // COLUMNS)) + lanes - 1
@@ -172,7 +172,7 @@ def long_sizes(
 
 
 def long_fits(scores, gap_open: int, gap_extend: int, letters: int) -> bool:
-    """Whether sums stay in range: ``letters`` is that of both sequences together.
+    """Whether sums stay in range; ``letters`` counts those of both sequences.
 
     No H is beyond the lengths times the largest step, and as long a run of steps from
     minus infinity stays below half of it.
@@ -217,7 +217,7 @@ NO_VALUE = MINUS_INFINITY // 2  # nothing real lies below it
 
 
 class PackedRange(NamedTuple):
-    """Numbers of 16 bits; each is an int, or a word of every thread."""
+    """Limits of numbers of 16 bits; each is an int, or a word of every thread."""
 
     low: Any  # U, E and F of minus infinity
     floor: Any  # H of minus infinity; local mode
@@ -227,7 +227,8 @@ class PackedRange(NamedTuple):
 
 
 def packed_range(best: Any, gap_open: Any, gap_extend: Any, s: LongFill) -> PackedRange:
-    """The numbers of some costs; ``best`` is what a pair scores at most, at least 0."""
+    """Limits for these costs; ``best`` is the largest score of a pair of letters, at
+    least 0."""
     columns = COLUMNS * s.steps
     growth = columns * (best + 2 * gap_extend if s.skewed else best)
     fall = 2 * gap_open + (0 if s.skewed else gap_extend * (s.band + columns))
@@ -264,7 +265,7 @@ def long_fits_packed(
 
 @dataclass(frozen=True)
 class LongArithmetic:
-    """Values as the cells of a step need them (``core.reals``)."""
+    """Arithmetic on the values of cells (``core.reals``)."""
 
     th: Any  # Threads, or an Emitter
     s: LongFill
@@ -273,7 +274,7 @@ class LongArithmetic:
         return self.th.halves(word) if self.s.packed else word
 
     def longer(self, gap: Any, extend: Any) -> Any:
-        """A gap with one more letter; ``extend`` is below 0."""
+        """Extend a gap by one letter; ``extend`` is below 0."""
         return gap if self.s.skewed else gap + extend
 
     def plus(self, value: Any, score: Any) -> Any:
@@ -284,11 +285,11 @@ class LongArithmetic:
         return value + self.read(score)
 
     def by_words(self, value: Any, word: Any) -> Any:
-        """The sum of words, where neither half carries into or borrows from another."""
+        """Add words; neither half carries into or borrows from the other."""
         return self.read(self.th.words(value) + word)
 
     def score(self, words: tuple, k: int) -> Any:
-        """Byte k of a word, of each lane's word, with its sign."""
+        """Byte k of each lane's word, sign-extended."""
         if not self.s.packed:
             return signed_byte(self.th, words[0], k)
         if self.th.plain:
@@ -299,7 +300,7 @@ class LongArithmetic:
 
 
 def signed_byte(th: Any, word: Any, k: int) -> Any:
-    """Byte k of a word, with its sign."""
+    """Byte k of a word, sign-extended."""
     if th.plain:
         return lax.shift_right_arithmetic(word << (24 - 8 * k), th.splat(24))
     sign = f"{k | 8:x}"
@@ -315,7 +316,7 @@ class LongNumberForm:
     range: PackedRange
 
     def everywhere(self, number: Any) -> jax.Array:
-        """A word as its low half, in both halves; int32 as it is."""
+        """Repeat the low half of a word in both halves; int32 stays."""
         return (number & 0xFFFF) * 0x10001 if self.s.packed else number
 
     @property
@@ -336,12 +337,12 @@ class LongNumberForm:
         return -self.range.floor
 
     def base_of(self, high: jax.Array, base: jax.Array) -> jax.Array:
-        """The base where ``high`` is the highest number, or as before if none is."""
+        """Base for the highest number ``high``; the previous base if there is none."""
         next_base = jnp.where(high > NO_VALUE, high - self.range.top, base)
         return jnp.maximum(next_base, self.first_base) if self.s.local else next_base
 
     def least_real(self, base: jax.Array) -> jax.Array:
-        """The least value that is not minus infinity."""
+        """Least value that is not minus infinity."""
         if not self.s.local:
             return self.range.real
         return jnp.where(base > self.first_base, self.range.real, self.th.splat(0))
@@ -354,8 +355,8 @@ class LongNumberForm:
         return jnp.where(base > self.first_base, self.range.least, low)
 
     def height(self, number: Any) -> Any:
-        """By how much a number of memory is above all that none is; that of minus
-        infinity is above that of all others, so a minimum finds the least real one."""
+        """A stored number as an offset in which minus infinity is the largest, so
+        that a minimum finds the least real one."""
         # Not a maximum of -2 U, which wraps minus infinity away: ptxas 13.0 forgets the
         # sign of some of them (docs/logs/long-pairs.md).
         return (number - NO_VALUE) & 0x7FFFFFFF
@@ -371,8 +372,8 @@ class LongNumberForm:
         return words[0] if len(words) == 1 else (words[0] & 0xFFFF) | (words[1] << 16)
 
     def number(self, value: jax.Array, base: Any, like: Any = None) -> jax.Array:
-        """A value of one lane as in memory. ``like`` is the value that tells whether it
-        is real, by default itself."""
+        """A value of one lane in the format of memory. ``like`` is the value that
+        says whether it is real, by default itself."""
         if not self.s.packed:
             return value
         like = value if like is None else like
@@ -386,21 +387,21 @@ class LongNumberForm:
         return jnp.maximum(number - base, self.range.low)
 
     def mask(self, flags: list[jax.Array]) -> jax.Array:
-        """The bits of the lanes whose flag (0 or 1) is 1."""
+        """Bits of the lanes whose flag (0 or 1) is 1."""
         if not self.s.packed:
             return -flags[0]
         return (flags[0] + (flags[1] << 16)) * 0xFFFF
 
 
 def largest(th: Any, _: Any, words: tuple, s: LongFill):
-    """The largest of some values, of each lane (``core.reals``)."""
+    """Largest of some values, by lane (``core.reals``)."""
     v = LongArithmetic(th, s)
     return th.words(reduce(th.maximum, map(v.read, words)))
 
 
 def shifted(th: Any, _: Any, values: Any):
-    """Values of another base (``core.reals``): U, gaps, and a word in which the highest
-    bits of halves say that a U was lost.
+    """Move values to another base (``core.reals``): U, gaps, and a word with the
+    highest bit of each half set if a U was lost.
 
     values : U, gaps, and words of two numbers each: minus what was real, minus what is
         the least that stays, minus by how much the base rises; minus infinity
@@ -425,7 +426,7 @@ def shifted(th: Any, _: Any, values: Any):
 
 
 def warp_max(th: Threads, word: jax.Array):
-    """The largest word of the warp, in all of its threads."""
+    """Largest word of the warp, in all of its threads."""
     if th.plain:
         return jnp.repeat(jnp.max(word.reshape(-1, WARP), 1), WARP)
     # By ``shfl``, which every generation has.
@@ -436,7 +437,7 @@ def warp_max(th: Threads, word: jax.Array):
 
 
 def before(th: Threads, lane: Any, word: jax.Array, first: jax.Array, s: LongFill):
-    """Values of the lanes before; lane 0 has those of ``first``.
+    """Values of the previous lanes; lane 0 gets those of ``first``.
 
     Lane 32 is in thread 0 and has those of lane 31, which is in thread 31.
     """

@@ -78,8 +78,8 @@ class PairView(NamedTuple):
 
 
 def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
-    """The pair of each thread, and 1 in threads that have one; others repeat the last
-    pair."""
+    """The pair of each thread, and 1 in threads that have one; the others repeat the
+    last pair."""
     th = s.threads
     program, warpgroup = lax.axis_index("program"), jnp.int32(0)
     if warpgroups > 1:
@@ -126,7 +126,7 @@ def shift(th, value, divisor):
 
 
 def value_of(view, word):
-    """The pair's own half of a fill's word, scaled."""
+    """The half of a fill's word that belongs to the pair, scaled."""
     if view.s.packed:
         shift = (1 - view.which) * 16
         word = lax.shift_right_arithmetic(word << shift, view.th.splat(16))
@@ -188,12 +188,6 @@ def first_column(view, g, x):
     return jnp.maximum((x * view.s.tile - g) * view.s.columns, 0)
 
 
-def _column_zero(view, i):
-    n = view.n
-    below = n.column_base + n.column_slope * i
-    return where(i <= 0, n.corner, below) * TILE_SCALE
-
-
 def refill(view, k, g, x, last, keep, visit, state):
     """Fill a tile again, from its first column up to the padded column ``last``.
 
@@ -219,7 +213,9 @@ def refill(view, k, g, x, last, keep, visit, state):
     start = first_column(view, g, x)
     above, _ = row_above(view, k, g, jnp.maximum(start, 1))
     top = k * s.strip + g * s.rows - view.pad
-    corner = where(start > 0, above, _column_zero(view, top))
+    column_zero = n.column_base + n.column_slope * top
+    column_zero = where(top <= 0, n.corner, column_zero) * TILE_SCALE
+    corner = where(start > 0, above, column_zero)
     cost, longer = n.cost * TILE_SCALE, n.extend * TILE_SCALE
 
     def above_and_letter(at):
@@ -250,7 +246,7 @@ def refill(view, k, g, x, last, keep, visit, state):
 
 
 def _cells(th, table, values, s, keep):
-    """U and F of the rows of a lane after one more column, and what is kept of it.
+    """Compute one more column of a lane: U and F of its rows, and the words to keep.
 
     The recurrence of ``pairs.fill``, where each maximum has the winner's tag: E that of
     ``first``, with EXTENDS_UP if it came from E, D TILE_DIAGONAL, ...
@@ -295,7 +291,7 @@ M, I, D, DONE = 0, 1, 2, 3  # BAM's codes: I consumes query, D consumes target
 
 
 class WalkState(NamedTuple):
-    """A walk, as ``jaxalign.pairs.dp.walk`` has it, and its unfinished run."""
+    """A walk, as in ``jaxalign.pairs.dp.walk``, and its unfinished run."""
 
     i: jax.Array
     j: jax.Array
@@ -315,7 +311,7 @@ def inside_table(i, j):
 
 
 def take_step(view, state, nibble, tags, active, real, out, runs):
-    """One step of every active walk: the tie rule is in the nibble already."""
+    """Take one step of every active walk; the nibble contains the tie rule."""
     b = nibble & 12
     op = where(b == TILE_DIAGONAL, M, where(b == tags[0], I, D))
     op = where(b == 0, DONE, op)
@@ -339,7 +335,7 @@ def take_step(view, state, nibble, tags, active, real, out, runs):
 
 
 def identical(view, i, j):
-    """Whether residues i and j are the same letter, and not the wildcard."""
+    """Whether residues i and j are the same letter, other than the wildcard."""
     th = view.th
     place = jnp.maximum(i - 1 + view.pad, 0)
     (four,) = th.load(view.refs["rows"], shift(th, place, 4), 1, view.query,
@@ -377,7 +373,8 @@ def store_run(view, state, closed, real, out, runs):
 
 
 def finish(view, state, real, out, runs):
-    """The rest of the path on row 0 or column 0, where it costs, and the counts."""
+    """Add the rest of the path on row 0 or column 0, where it costs, and store the
+    counts."""
     th, refs = view.th, view.refs
     top, left = refs["free"][0] != 0, refs["free"][1] != 0
     on_top = (state.i == 0) & (state.j > 0) & ~top
@@ -444,7 +441,7 @@ def walk(inputs: FillInputs, output: FillOutput, pairs: WalkInputs, s: Fill, run
 def find(
     inputs: FillInputs, output: FillOutput, pairs: WalkInputs, s: Fill, interpret=None
 ):
-    """Local mode: the end cells, in the tiles that ``end_tiles`` names.
+    """Find the end cells of local mode in the tiles of ``end_tiles``.
 
     Returns i and j, (pairs,) int32; 0 where there is no tile to look into.
     """
@@ -461,7 +458,10 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
         if getattr(output, name) is not None:
             arrays[name] = getattr(output, name)
     sizes = WalkSizes(total, inputs.strip_records.shape[0], pairs.rows.shape[1])
-    warpgroups = _warpgroups(s, scratch * 4 + TABLE_BYTES)
+    # As many warpgroups as registers and shared memory of a program allow.
+    warpgroups = 1
+    if s.rows <= 24 and not s.plain:
+        warpgroups = min(4, s.target.shared_bytes // (scratch * 4 + TABLE_BYTES))
     run = kernel(
         partial(
             body,
@@ -487,16 +487,9 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
     return [x.reshape(y) for x, y in zip(out, shapes, strict=True)]
 
 
-def _warpgroups(s: Fill, scratch_bytes: int) -> int:
-    """Warpgroups of a program, as many as their registers and shared memory allow; of
-    the latter each takes so much, with its share of the table."""
-    if s.rows > 24 or s.plain:
-        return 1
-    return min(4, s.target.shared_bytes // scratch_bytes)
-
-
 def _begin(refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
-    """The pair of each thread, 1 in threads that have one, outputs and first state."""
+    """Load the pair of each thread, 1 in threads that have one, outputs and first
+    state."""
     inputs, scratch = dict(zip(names, refs, strict=False)), -2 - s.target.bulk_copies
     out, (table, nibbles, *barrier) = refs[len(names) : scratch], refs[scratch:]
     view, real = load_pair(inputs, table, nibbles, barrier, s, sizes, warpgroups)
@@ -507,7 +500,7 @@ def _begin(refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
 
 
 def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
-    """128 walks."""
+    """Walk 128 pairs."""
     view, real, out, state = _begin(refs, names, s, sizes, warpgroups)
     th, tags = view.th, tags_of(view)
 
@@ -551,7 +544,7 @@ def _nibbles(th, cells):
 
 
 class Heights(NamedTuple):
-    """H of a column without their tags (``refill``)."""
+    """H of a column without tags (``refill``)."""
 
     count: int
 
@@ -567,7 +560,7 @@ def _store_nibbles(view, state, slot, column, words, active):
 
 
 def _nibble_place(view, slot, part):
-    """The word of a thread's directions: in its own bank, whatever the column."""
+    """Word of a thread's directions, always in the thread's bank."""
     s = view.s
     columns = s.columns * s.tile
     first = view.warpgroup * columns + slot
@@ -575,8 +568,8 @@ def _nibble_place(view, slot, part):
 
 
 def _walk_tile(view, state, start, top, tags, real, out, runs):
-    """Steps within the tile whose first row is ``top`` and whose columns come after
-    the padded column ``start``."""
+    """Take steps within the tile whose first row is ``top`` and whose columns come
+    after the padded column ``start``."""
     th = view.th
 
     def is_inside(state):
@@ -599,7 +592,7 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
 
 
 def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
-    """128 searches among the tiles whose best is the pair's score."""
+    """Search 128 pairs, in the tiles whose best is the pair's score."""
     inputs, scratch = dict(zip(names, refs, strict=False)), -2 - s.target.bulk_copies
     out, (table, nibbles, *barrier) = refs[len(names) : scratch], refs[scratch:]
     view, real = load_pair(inputs, table, nibbles, barrier, s, sizes, warpgroups)
@@ -610,11 +603,14 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
     best = (score + view.n.floor) * TILE_SCALE
 
     def seek(carry):
-        """On to the next tile that has the score, or beyond the last."""
+        """Go to the next tile with the score, or beyond the last tile."""
         _, at = carry
         k, g, x = _tile_at(view, at, at <= end)
         # Strips that the pair does not need hold anything.
-        hit = (_peak(view, k, g, x) == best) & (k * s.strip < view.pad + view.m)
+        base = lax.div(view.record(k), th.splat(s.tile)) + x
+        thread = view.group * s.lanes + g
+        (word,) = th.load(view.refs["peaks"], thread, 1, base, THREADS)
+        hit = (value_of(view, word) == best) & (k * s.strip < view.pad + view.m)
         on = ((at <= end) & ~hit).astype(jnp.int32)
         return th.any(on), at + on
 
@@ -648,8 +644,8 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
 
 
 def _tile_at(view, place, exists):
-    """Strip, lane and column of a tile as ``end_tiles`` counts them; of the first tile
-    in threads without ``some`` to look into. A block of empty targets has no tiles."""
+    """Strip, lane and column of the tile with this number in ``end_tiles``; of the
+    first tile unless it ``exists``. A block of empty targets has no tiles."""
     th, s = view.th, view.s
     tiles, lines = lax.div(view.strip_records, th.splat(s.tile)), view.strips * s.lanes
     length = jnp.maximum(where(view.tie != 0, lines, tiles), 1)
@@ -658,15 +654,6 @@ def _tile_at(view, place, exists):
     low = place - high * length
     line, x = where(view.tie != 0, low, high), where(view.tie != 0, high, low)
     return shift(th, line, s.lanes), line & (s.lanes - 1), x
-
-
-def _peak(view, k, g, x):
-    """Best of a tile, scaled as in a tile filled again."""
-    th, s = view.th, view.s
-    base = lax.div(view.record(k), th.splat(s.tile)) + x
-    thread = view.group * s.lanes + g
-    (word,) = th.load(view.refs["peaks"], thread, 1, base, THREADS)
-    return value_of(view, word)
 
 
 def _first_hits(view, score, hits, slot, column, heights, active):
