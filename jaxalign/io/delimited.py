@@ -63,10 +63,10 @@ def rows_of(path: str) -> Rows:
 
 
 def _rows_below_heading(
-    path: str, buffer: bytes | None = None
+    path: str, buffer: bytes | None = None, in_line_1: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of the heading of tab-separated text, then of
-    every line that is not blank.
+    every line that is not blank. ``in_line_1`` : the heading is line 1, even if blank.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def _rows_below_heading(
     heading: list[str] = []
     with open_text(path, buffer) as handle:
         for number, line in enumerate(handle, 1):
-            if not line.strip():
+            if not line.strip() and not (in_line_1 and number == 1):
                 continue
             fields = line.rstrip("\r\n").split("\t")
             heading = heading or fields
@@ -296,11 +296,13 @@ def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
     Raises
     ------
     InputError
-        The file cannot be read or is empty, a column comes twice or ``junction_aa`` is
-        missing, or a line has more or fewer fields than the heading.
+        The file cannot be read, its first line is empty, a column comes twice or
+        ``junction_aa`` is missing, or a line has more or fewer fields than the heading.
     """
-    rows = _rows_below_heading(path, buffer)
+    rows = _rows_below_heading(path, buffer, in_line_1=True)
     number, names = next(rows)
+    if names == [""]:
+        raise InputError(f"{label(path)}: the file is empty")
     if twice := [name for name in names if names.count(name) > 1]:
         raise _wrong(path, number, f"column {twice[0]!r} comes twice")
     if JUNCTION not in names:
