@@ -58,30 +58,26 @@ def writing(
 
         def write(table: Table) -> None:
             nonlocal file
-            selection = _chosen(table, columns, identity)
+            # By default all columns, and CIGARs where paths were kept.
+            names = columns
+            if names is None:
+                paths = ("cigar",) if table.operations is not None else ()
+                names = (*default(table, identity), *paths)
+            selection = resolve(table, names, identity)
             if file is None:
                 opened = _opened(modules, path, table, selection, about)
                 file = stack.enter_context(opened)
-            names = _names_of(modules[0], table)
+            texts = _names_of(modules[0], table)
             size = ROW_GROUP if table.operations is None else ROW_GROUP_OF_PATHS
             waiting: deque = deque()
             for rows in chunks(table, size):
-                waiting.append(pool.submit(_batch, modules[0], rows, selection, names))
+                waiting.append(pool.submit(_batch, modules[0], rows, selection, texts))
                 if len(waiting) > AHEAD:
                     file.write_table(waiting.popleft().result())
             for batch in waiting:
                 file.write_table(batch.result())
 
         yield write
-
-
-def _chosen(
-    table: Table, columns: Sequence[str] | None, identity: str
-) -> Sequence[Column]:
-    if columns is None:
-        paths = ("cigar",) if table.operations is not None else ()
-        columns = (*default(table, identity), *paths)
-    return resolve(table, columns, identity)
 
 
 def _opened(
@@ -96,8 +92,14 @@ def _opened(
     # The batch of no rows gives the types, also when the table itself is empty.
     empty = part(table, 0, 0)
     schema = _batch(pa, empty, selection, _names_of(pa, empty)).schema
+    metadata = {
+        "jaxalign.version": program_version(),
+        "jaxalign.scoring": str(table.scoring),
+        "jaxalign.mode": table.mode,
+        "jaxalign.free_ends": ",".join(sorted(table.free_ends)),
+    }
     ran = {"jaxalign.implementation": table.implementation}
-    schema = schema.with_metadata(_metadata(table) | (ran if about is None else about))
+    schema = schema.with_metadata(metadata | (ran if about is None else about))
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
     # The least and the greatest text of a row group would take three quarters of the
     # time, and no reader skips row groups by them.
@@ -164,15 +166,6 @@ def _joined_texts(pa: Any, text: Any, offsets: np.ndarray) -> Any:
     """Arrow text; a row group has less than 2 GiB of it."""
     buffers = (pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text))
     return pa.StringArray.from_buffers(len(offsets) - 1, *buffers)
-
-
-def _metadata(table: Table) -> dict[str, str]:
-    return {
-        "jaxalign.version": program_version(),
-        "jaxalign.scoring": str(table.scoring),
-        "jaxalign.mode": table.mode,
-        "jaxalign.free_ends": ",".join(sorted(table.free_ends)),
-    }
 
 
 def write_columns(path: str, columns: dict[str, np.ndarray]) -> None:

@@ -118,7 +118,13 @@ def _column(table: Table, name: str, identity: str) -> Column:
         if needs:
             require(table, needs, f"column {name!r}")
         return Column(name, template, values)
-    return _stored(table, name)
+    # A stored column. %.15g gives back the decimal a scaled score was divided into.
+    if name in (*SPANS, *COUNTS):
+        require(table, "stats", f"column {name!r}")
+    if name not in table.columns:
+        raise UsageError(_choices("column", name, known(table)))
+    exact = name == "score" or table.columns[name].dtype.kind != "f"
+    return Column(name, "%.15g" if exact else "%.6g", lambda t: t.columns[name])
 
 
 def _identity(table: Table, name: str, kind: str, template: str, factor: int) -> Column:
@@ -133,17 +139,6 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
 def _names(side: str, table: Table) -> list[str]:
     names = (table.queries if side == "query" else table.targets).names
     return [names[i] for i in table.columns[side].tolist()]
-
-
-def _stored(table: Table, name: str) -> Column:
-    if name in (*SPANS, *COUNTS):
-        require(table, "stats", f"column {name!r}")
-    if name not in table.columns:
-        raise UsageError(_choices("column", name, known(table)))
-    if name == "score" or table.columns[name].dtype.kind != "f":
-        # %.15g gives back the decimal a scaled score was divided into.
-        return Column(name, "%.15g", lambda t: t.columns[name])
-    return Column(name, "%.6g", lambda t: t.columns[name])
 
 
 def known(table: Table) -> tuple[str, ...]:

@@ -48,7 +48,15 @@ def files_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
         raise InputError(f"{label(path)}: no such file")
     if not os.path.isdir(path):
         return (path,)
-    names = sorted(name for name in os.listdir(path) if _is_member(path, name))
+    # FASTA files, packed or not, and indices; hidden files are none.
+    suffixes = [end + packed for end in FASTA_ENDS for packed in PACKED_ENDS]
+    names = sorted(
+        name
+        for name in os.listdir(path)
+        if not name.startswith(".")
+        and name.lower().endswith((*suffixes, SUFFIX))
+        and os.path.isfile(os.path.join(path, name))
+    )
     if not names:
         ends = ", ".join((*FASTA_ENDS, SUFFIX))
         raise InputError(f"{label(path)}: the folder has no file that ends with {ends}")
@@ -60,12 +68,6 @@ def files_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
             "records would count twice: name one of the two"
         )
     return tuple(os.path.join(path, name) for name in names)
-
-
-def _is_member(folder: str, name: str) -> bool:
-    ends = (*(end + packed for end in FASTA_ENDS for packed in PACKED_ENDS), SUFFIX)
-    visible = not name.startswith(".") and os.path.isfile(os.path.join(folder, name))
-    return visible and name.lower().endswith(ends)
 
 
 def blocks(
@@ -86,33 +88,23 @@ def blocks(
     """
     first, hashes = 0, NameHashes()
     for path in files:
-        for sequences, substituted in _of_file(
-            path, alphabet, unknown, residues, records
-        ):
-            if len(files) > 1:
-                _refuse_repeated(path, sequences, hashes)
+        if is_database(path):
+            views = in_blocks(mapped(path, alphabet), residues, records)
+            pairs = ((block, 0) for block in views)
+        else:
+            pairs = fasta.read_blocks(path, alphabet, unknown, residues, records)
+        for sequences, substituted in pairs:
+            # Equal hashes count as equal names: of 10^8 names the chance of a
+            # collision is 1 in 3,000.
+            names = sequences.names
+            if len(files) > 1 and len(repeats := hashes.add(list(names))):
+                raise InputError(
+                    f"{label(path)}: the name {names[int(repeats[0])]!r} comes again, "
+                    "in this file or in one before it; names, the first word of each "
+                    "header, must differ"
+                )
             yield CorpusBlock(sequences, first, substituted)
             first += len(sequences)
-
-
-def _of_file(path: str, alphabet: Alphabet, unknown: str, residues: int, records: int):
-    if is_database(path):
-        for block in in_blocks(mapped(path, alphabet), residues, records):
-            yield block, 0
-    else:
-        yield from fasta.read_blocks(path, alphabet, unknown, residues, records)
-
-
-def _refuse_repeated(path: str, block: Sequences, hashes: NameHashes) -> None:
-    """Refuse a repeated name. Equal hashes count as equal names: of 10^8 names the
-    chance of a collision is 1 in 3,000."""
-    repeats = hashes.add(list(block.names))
-    if len(repeats):
-        name = block.names[int(repeats[0])]
-        raise InputError(
-            f"{label(path)}: the name {name!r} comes again, in this file or in one "
-            "before it; names, the first word of each header, must differ"
-        )
 
 
 WIDTH = 60

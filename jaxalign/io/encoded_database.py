@@ -106,7 +106,11 @@ def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> di
     sections = {"codes": [PAGE, int(offsets[-1]), crc]}
     flat = np.frombuffer(bytes(names), np.uint8)
     for name, values in (("offsets", offsets), ("names", flat), ("places", places)):
-        sections[name] = _append(file, values.astype(_SECTIONS[name]))
+        # [offset, bytes, CRC-32] of a section, which begins at an aligned place.
+        section = values.astype(_SECTIONS[name])
+        file.write(bytes(-file.tell() % ALIGNED))
+        sections[name] = [file.tell(), section.nbytes, zlib.crc32(section.data)]
+        file.write(section.data)
     size = file.tell()
     about = {
         "records": len(offsets) - 1,
@@ -120,14 +124,6 @@ def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> di
     file.seek(0)
     file.write(_HEAD.pack(MAGIC, VERSION, zlib.crc32(text), len(text)) + text)
     return about
-
-
-def _append(file: BinaryIO, values: np.ndarray) -> list[int]:
-    """Write a section at the next aligned place: [offset, bytes, CRC-32]."""
-    file.write(bytes(-file.tell() % ALIGNED))
-    start = file.tell()
-    file.write(values.data)
-    return [start, values.nbytes, zlib.crc32(values.data)]
 
 
 def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequences:
@@ -144,12 +140,21 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     """
     path = os.fspath(path)
     about, alphabet = _about(path)
-    parts = {name: _section(path, about, name) for name in _SECTIONS}
+    parts = {}
+    for name, code in _SECTIONS.items():
+        (start, size, _), kind = about["sections"][name], np.dtype(code)
+        parts[name] = np.zeros(0, kind)
+        if size:  # else there is nothing to map
+            part = np.memmap(path, kind, "r", start, size // kind.itemsize)
+            parts[name] = np.asarray(part)
     if verify:
         for name, values in parts.items():
             _same(path, zlib.crc32(values.data) == about["sections"][name][2], name)
     for name, flat in (("offsets", "codes"), ("places", "names")):
-        _same(path, _are_offsets(parts[name], len(parts[flat])), name)
+        # Offsets rise from 0 to the length of the flat array.
+        offsets, end = parts[name], len(parts[flat])
+        rises = not any(falls(stretch) for stretch in _stretches(offsets))
+        _same(path, rises and offsets[0] == 0 and offsets[-1] == end, name)
     for codes in _stretches(parts["codes"]):
         _same(path, int(codes.max()) < alphabet.size, "codes")
     names: Any = Names(parts["names"], parts["places"])
@@ -171,12 +176,6 @@ def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
             f"scoring has {alphabet.letters}: make an index for this scoring"
         )
     return sequences
-
-
-def _are_offsets(offsets: np.ndarray, end: int) -> bool:
-    """Whether offsets rise from 0 to ``end``."""
-    fall = any(falls(stretch) for stretch in _stretches(offsets))
-    return not fall and offsets[0] == 0 and offsets[-1] == end
 
 
 def _stretches(values: np.ndarray) -> Iterator[np.ndarray]:
@@ -243,15 +242,6 @@ def _places(about: dict, size: int) -> bool:
         if count is not None and (type(count) is not int or length != count * item):
             return False
     return about["records"] >= 0
-
-
-def _section(path: str, about: dict, name: str) -> np.ndarray:
-    start, count, _ = about["sections"][name]
-    kind = np.dtype(_SECTIONS[name])
-    if not count:
-        return np.zeros(0, kind)
-    shape = count // kind.itemsize
-    return np.asarray(np.memmap(path, kind, "r", start, shape))
 
 
 def _same(path: str, right: bool, what: str) -> None:

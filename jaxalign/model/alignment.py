@@ -222,7 +222,9 @@ class Alignment:
             trace[:, 1] == -1, operations.I, np.where(trace[:, 0] == -1, 2, 0)
         )
         runs = operations.run_lengths(steps.astype(np.uint8), np.array([len(steps)]))[0]
-        spans = [_span(trace[:, side]) for side in (0, 1)]
+        # Spans from the first to the last residue of each column of the trace.
+        paired = [column[column >= 0] for column in trace.T]
+        spans = [(int(x[0]), int(x[-1]) + 1) if x.size else (0, 0) for x in paired]
         texts = [str(sequence) for sequence in alignment.sequences]
         score = 0 if alignment.score is None else alignment.score
         query, target = texts
@@ -245,11 +247,6 @@ def _gapped(letters: str, present: np.ndarray) -> str:
     row = np.full(len(present), ord("-"), np.uint8)
     row[present] = np.frombuffer(letters.encode("latin-1"), np.uint8)
     return row.tobytes().decode("latin-1")
-
-
-def _span(positions: np.ndarray):
-    there = positions[positions >= 0]
-    return (int(there[0]), int(there[-1]) + 1) if there.size else (0, 0)
 
 
 def _biotite_sequence(text: str, scoring: Scoring):

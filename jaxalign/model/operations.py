@@ -105,9 +105,12 @@ def cigars(operations: Any, offsets: Any):
     runs = np.insert(runs, offsets[:-1][empty], np.uint32(len(LETTERS)))
     offsets = offsets + np.concatenate([[0], np.cumsum(empty)])
     letters = np.frombuffer((LETTERS + "*").encode(), np.uint8)[runs & 15]
+    # A run has its letter and the decimal digits of its length; 0 has none.
     lengths = runs >> 4
+    powers = (10**k for k in range(len(str(int(lengths.max(initial=0))))))
+    digits = sum(((lengths >= power).astype(np.int64) for power in powers), np.int64(0))
     ends = np.zeros(len(runs) + 1, np.int64)
-    np.cumsum(1 + _digits(lengths), out=ends[1:])
+    np.cumsum(1 + digits, out=ends[1:])
     text = np.empty(ends[-1], np.uint8)
     text[ends[1:] - 1] = letters
     at, longer = ends[1:] - 2, np.flatnonzero(lengths)
@@ -117,9 +120,3 @@ def cigars(operations: Any, offsets: Any):
         at[longer] -= 1
         longer = longer[lengths[longer] > 0]
     return text, ends[offsets]
-
-
-def _digits(values: np.ndarray):
-    """Decimal digits of each number; 0 has none."""
-    powers = (10**k for k in range(len(str(int(values.max(initial=0))))))
-    return sum(((values >= power).astype(np.int64) for power in powers), np.int64(0))

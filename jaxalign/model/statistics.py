@@ -190,7 +190,9 @@ def evalues(
         for m in np.unique(query_lengths)
     }
     space = np.array([spaces[int(m)] for m in query_lengths], np.float64)
-    return space * karlin.k * np.exp(-karlin.lambda_ * _even(score, karlin))
+    # Round scores down to the step for which the parameters were published.
+    rounded = np.floor(score / karlin.step) * karlin.step
+    return space * karlin.k * np.exp(-karlin.lambda_ * rounded)
 
 
 def search_space(m: int, residues: int, count: int, karlin: Parameters) -> int:
@@ -219,10 +221,6 @@ def length_adjustment(m: int, residues: int, count: int, karlin: Parameters) -> 
         middle = (low + high + 1) // 2
         low, high = (middle, high) if allowed(middle) else (low, middle - 1)
     return low
-
-
-def _even(score: np.ndarray, karlin: Parameters):
-    return np.floor(score / karlin.step) * karlin.step
 
 
 UNRELATED = 0.01

@@ -297,7 +297,12 @@ class Table:
     def _named_columns(self) -> dict:
         columns = dict(self.columns)
         for side, names in (("query", self.queries), ("target", self.targets)):
-            columns[side] = _spelled(names.names, self.columns[side])
+            # A mapped database may have many more names than the rows use.
+            index, texts = self.columns[side], names.names
+            if len(index) < len(texts):
+                columns[side] = np.array([texts[k] for k in index.tolist()], object)
+            else:
+                columns[side] = np.array(texts, object)[index]
         if self.operations is not None:
             columns["cigar"] = self.cigar()
         return columns
@@ -336,13 +341,6 @@ class Table:
         return heading, [
             dots if row is None else list(map(show.cell, row.values())) for row in rows
         ]
-
-
-def _spelled(names: Sequence[str], index: np.ndarray) -> np.ndarray:
-    """Names of an index column, objects; a mapped database has more than the rows."""
-    if len(index) < len(names):
-        return np.array([names[k] for k in index.tolist()], object)
-    return np.array(names, object)[index]
 
 
 def compact(table: Table) -> Table:

@@ -90,7 +90,12 @@ def run(
     raised here; so does an interrupt, but nobody waits for the threads then.
     """
     if parts_ahead == 0 and len(workers) == 1:
-        yield from _in_turn(works, workers[0]())
+        compute = workers[0]()
+        for work in works:
+            for piece in work.pieces:
+                compute(work, piece)
+            work.remaining = 0
+            yield work
         return
     shared = _PipelineState(parts_ahead, len(workers), ending or threading.Event())
     threads = [threading.Thread(target=_plan, args=(shared, works))]
@@ -116,14 +121,6 @@ def run(
         shared.stop()
         for thread in threads:
             thread.join()
-
-
-def _in_turn(works: Iterable[Work], compute: Callable) -> Iterator[Work]:
-    for work in works:
-        for piece in work.pieces:
-            compute(work, piece)
-        work.remaining = 0
-        yield work
 
 
 def _plan(shared: _PipelineState, works: Iterable[Work]) -> None:

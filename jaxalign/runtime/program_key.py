@@ -52,7 +52,14 @@ def name_of(function: Any, static: dict[str, Any], tree: Any, types: Any, device
     ------
     Unnamed
     """
-    text = f"{_call_text(function, static, tree, types)}\n{_settings()}"
+    # JAX's settings, with this thread's overrides.
+    values: dict[str, Any] = jax.config.values
+    settings = [
+        (name, repr(getattr(jax.config, name, value)))
+        for name, value in sorted(values.items())
+        if not any(word in name for word in INDIFFERENT)
+    ]
+    text = f"{_call_text(function, static, tree, types)}\n{settings!r}"
     return f"{environment(device)}-{function.__name__.strip('_')}-{_short(text, 16)}"
 
 
@@ -167,17 +174,6 @@ def _text(value: Any) -> str:
     if wrapped is not None:
         return _text(wrapped)
     raise Unnamed(home)
-
-
-def _settings() -> str:
-    """Describe JAX's settings, with this thread's overrides."""
-    values: dict[str, Any] = jax.config.values
-    settings = [
-        (name, repr(getattr(jax.config, name, value)))
-        for name, value in sorted(values.items())
-        if not any(word in name for word in INDIFFERENT)
-    ]
-    return repr(settings)
 
 
 def _short(text: str, size: int) -> str:
