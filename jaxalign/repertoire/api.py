@@ -129,12 +129,12 @@ def repertoire_graph(
     >>> graph.matrix.toarray().tolist(), graph.counts.tolist(), graph.labels.tolist()
     ([[0, 12, 0], [12, 0, 0], [0, 0, 0]], [2, 1, 1], [0, 0, 1])
     """
-    began = time.perf_counter()
+    start = time.perf_counter()
     checked = RepertoireOptions(**options)
     plan = plan_of(receptors, reference, checked)
     machine = machine_of(checked)
     (block,) = graph.blocks(plan, machine)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     return result_of(plan, block.edges, seconds, machine.threads)
 
 
@@ -189,12 +189,16 @@ def plan_of(
     """
     definition, gene_distances = define(options), _gene_distances(options)
     data = _unique(read_rows(receptors, options.chains), options, gene_distances)
-    others = None
+    reference_receptors = None
     if reference is not None:
-        others = _unique(read_rows(reference, options.chains), options, gene_distances)
+        reference_receptors = _unique(
+            read_rows(reference, options.chains), options, gene_distances
+        )
     blocks = blocks_of(len(data), block_rows)
     combine = options.chains if options.chains in ("all", "any") else "sum"
-    return RepertoirePlan(data, others, definition, combine, gene_distances, blocks)
+    return RepertoirePlan(
+        data, reference_receptors, definition, combine, gene_distances, blocks
+    )
 
 
 def result_of(

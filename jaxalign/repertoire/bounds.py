@@ -89,7 +89,7 @@ def _cut(room: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     weights = np.zeros((count, count))
     np.add.at(weights, (groups[:, None], groups[None, :]), np.sqrt(np.maximum(room, 0)))
     np.fill_diagonal(weights, 0)
-    best, most = np.zeros(count, bool), 0.0
+    best, largest = np.zeros(count, bool), 0.0
     for _ in range(STARTS):
         sides = draw.random(count) < 0.5
         while True:  # move the group to the other side that gains most
@@ -100,8 +100,8 @@ def _cut(room: np.ndarray, draw: np.random.Generator) -> np.ndarray:
                 break
             sides[place] = ~sides[place]
         parted = weights[sides][:, ~sides].sum()
-        if parted > most:
-            best, most = sides, parted
+        if parted > largest:
+            best, largest = sides, parted
     return best[groups]
 
 
@@ -139,8 +139,8 @@ def position_rectangles(
     bits = letter_bits(metric.table, BITS)
     for shorter, longer, kind in sides:
         for length in shorter.members:
-            most = longer.longest - length
-            for comparison in metric.comparisons(length, cutoff, most):
+            largest_surplus = longer.longest - length
+            for comparison in metric.comparisons(length, cutoff, largest_surplus):
                 lengths = [length + surplus for surplus in comparison.surplus]
                 lengths = [n for n in lengths if n in longer.members]
                 if lengths and not (kind == "back" and 0 in comparison.surplus):
@@ -208,14 +208,14 @@ class LetterCosts:
     costs : int (20, 20)
         At least so much costs letter a of one sequence beside b of the other one,
         whichever of the two the distance is measured by; 0 on the diagonal.
-    alone : int
+    unpaired : int
         At least so much costs a letter beside a gap, the gap itself not counted.
     open, extend : int
         Of a gap.
     """
 
     costs: np.ndarray
-    alone: int
+    unpaired: int
     open: int
     extend: int
 
@@ -232,7 +232,7 @@ class Bound:
         """int32, of pairs whose lengths differ by so much; -1 where none is near."""
         costs = self.costs
         apart = self.kinds[:, None] != self.kinds[None, :]
-        least = int(min(costs.costs[apart].min(initial=2**30), costs.alone))
+        least = int(min(costs.costs[apart].min(initial=2**30), costs.unpaired))
         gap = np.where(surplus > 0, costs.open + (surplus - 1) * costs.extend, 0)
         allowance = self.cutoff - gap
         unlike = allowance // max(least, 1)
@@ -244,11 +244,11 @@ class Bound:
         rows = np.repeat(np.arange(count), sequences.lengths)
         flat = rows * kinds + self.kinds[sequences.codes]
         counts = np.bincount(flat, minlength=count * kinds).reshape(count, kinds)
-        each, rest = divmod(32 * WORDS, kinds)
+        each, remainder = divmod(32 * WORDS, kinds)
         packed = np.zeros((WORDS, count), np.uint32)
         bit = 0
         for kind in range(kinds):
-            for level in range(each + (kind < rest)):
+            for level in range(each + (kind < remainder)):
                 flags = (counts[:, kind] > level).astype(np.uint32)
                 packed[bit // 32] |= flags << np.uint32(bit % 32)
                 bit += 1

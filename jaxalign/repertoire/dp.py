@@ -33,6 +33,6 @@ def near_words(queries: jax.Array, targets: jax.Array, limits: jax.Array) -> jax
     return mask
 
 
-def first_columns(rows: jax.Array, most: int) -> jax.Array:
-    """The first columns of some rows; ``most`` is static."""
-    return rows[:, :most]
+def first_columns(rows: jax.Array, count: int) -> jax.Array:
+    """The first columns of some rows; ``count`` is static."""
+    return rows[:, :count]

@@ -67,15 +67,15 @@ class RepertoirePlan:
     blocks: tuple[range, ...]
 
     def __str__(self) -> str:
-        many, rows = len(self.receptors), len(self.receptors.rows)
-        others = ""
+        count, rows = len(self.receptors), len(self.receptors.rows)
+        against = ""
         if self.reference is not None:
-            others = f" against {len(self.reference):,}"
+            against = f" against {len(self.reference):,}"
         chains = [chain.name for chain in self.receptors.rows.chains]
         joined = f" {self.combine} of".join(["", " and ".join(chains)])
         names = joined if len(chains) > 1 else f" {chains[0]}"
         blocks = f", {len(self.blocks)} blocks" if len(self.blocks) > 1 else ""
-        subject = f"{rows:,} rows, {many:,} receptors{others};{names}"
+        subject = f"{rows:,} rows, {count:,} receptors{against};{names}"
         return f"{subject}: {self.definition}{blocks}"
 
 
@@ -121,25 +121,25 @@ def _add_edits(
     machine: Machine,
 ) -> None:
     """Add the pairs within an edit distance: by shared variants, or by a bound."""
-    both, first = a.sequences, len(a.sequences)
+    sequences, first = a.sequences, len(a.sequences)
     if b is not None:  # one set after the other
         offsets = np.concatenate(
-            [both.offsets, b.sequences.offsets[1:] + both.offsets[-1]]
+            [sequences.offsets, b.sequences.offsets[1:] + sequences.offsets[-1]]
         )
-        codes = np.concatenate([both.codes, b.sequences.codes])
-        both = LetterCodes(codes, offsets, both.size)
-    many = len(both)
-    pairs = first * (many - first) if b else many * (many - 1) // 2
+        codes = np.concatenate([sequences.codes, b.sequences.codes])
+        sequences = LetterCodes(codes, offsets, sequences.size)
+    count = len(sequences)
+    pairs = first * (count - first) if b else count * (count - 1) // 2
     kernels = pairs > LEAST_OF_KERNELS and has_kernels(machine.devices)
-    variants = variant_count(both.lengths, cutoff)
+    variants = variant_count(sequences.lengths, cutoff)
     if not (kernels and pairs <= MOST_OF_KERNELS) and variants * VARIANT_PAIRS < pairs:
-        join = VariantJoin(both, first if b else None, cutoff)
+        join = VariantJoin(sequences, first if b else None, cutoff)
         add_by_variants(join, edges, machine.threads, machine.budget)
         return
     costs = LetterCosts(1 - np.eye(len(LETTERS), dtype=np.int64), 1, 1, 1)
 
     def distances(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        return edit_distances(both, i, j + first if b else j, 1)
+        return edit_distances(sequences, i, j + first if b else j, 1)
 
     bound = bounds.best_bound(costs, cutoff, a.sequences)
     bounds.add_near(a, b, bound, distances, edges, machine, edits=kernels)
@@ -161,11 +161,11 @@ def _add_aligned(
     linear = scoring.open == scoring.extend
     sides = a.sequences, (b or a).sequences
     letters = scoring.alphabet.encode(LETTERS).astype(np.uint8)
-    own: list[np.ndarray] = []  # scores of sequences with themselves
+    self_scores: list[np.ndarray] = []  # scores of sequences with themselves
     encoded: list[Sequences] = []
     for side in sides:
         sums = np.concatenate([[0], np.cumsum(best[side.codes])])
-        own.append(sums[side.offsets[1:]] - sums[side.offsets[:-1]])
+        self_scores.append(sums[side.offsets[1:]] - sums[side.offsets[:-1]])
         codes = letters[side.codes]
         encoded.append(Sequences((), codes, side.offsets, scoring.alphabet))
 
@@ -191,7 +191,7 @@ def _add_aligned(
 
     def distances(i: np.ndarray, j: np.ndarray) -> np.ndarray:
         score = near_diagonal if linear else aligned
-        return np.minimum(own[0][i], own[1][j]) - score(i, j)
+        return np.minimum(self_scores[0][i], self_scores[1][j]) - score(i, j)
 
     bound = bounds.best_bound(gaps, cutoff, a.sequences)
     bounds.add_near(a, b, bound, distances, edges, machine, linear)
@@ -204,7 +204,7 @@ def diagonals(m: int, n: int, gaps: LetterCosts, cutoff: int) -> range:
     sequence are beside a gap, and those of one of the two are lost.
     """
     low, high = min(0, n - m), max(0, n - m)
-    allowance, away = cutoff - gaps.open * (high - low), 2 * gaps.open + gaps.alone
+    allowance, away = cutoff - gaps.open * (high - low), 2 * gaps.open + gaps.unpaired
     width = min(allowance // away, max(m, n)) if away else max(m, n)
     width = max(width, 0)
     return range(low - width, high + width + 1)
@@ -232,19 +232,19 @@ class Neighbours:
     def look_up(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Distances int64 of pairs of values; -1 of pairs that are not linked."""
         rows = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        keys, wanted = rows * self.width + self.columns, i * self.width + j
-        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        keys, pair_keys = rows * self.width + self.columns, i * self.width + j
+        place = np.minimum(np.searchsorted(keys, pair_keys), max(len(keys) - 1, 0))
         if not len(keys):
             return np.full(len(i), -1, np.int64)
-        return np.where(keys[place] == wanted, self.distance[place], -1)
+        return np.where(keys[place] == pair_keys, self.distance[place], -1)
 
 
 def neighbours(edges: Edges, rows: int, width: int, symmetric: bool) -> Neighbours:
     """The neighbours of values, from edges i < j (``symmetric``) or across two sets."""
     i, j, distance = (x.astype(np.int64) for x in edges.sides)
     if symmetric:
-        own = np.arange(rows)
-        i, j = np.concatenate([j, own, i]), np.concatenate([i, own, j])
+        diagonal = np.arange(rows)
+        i, j = np.concatenate([j, diagonal, i]), np.concatenate([i, diagonal, j])
         distance = np.concatenate([distance, np.zeros(rows, np.int64), distance])
     order = np.argsort(i * width + j, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=rows))])
@@ -263,8 +263,8 @@ def expanded(
     """
     order = np.argsort(b, kind="stable")
     first = np.searchsorted(b[order], np.arange(graph.width))
-    many = np.searchsorted(b[order], np.arange(graph.width), side="right") - first
-    per_link = many[graph.columns]
+    counts = np.searchsorted(b[order], np.arange(graph.width), side="right") - first
+    per_link = counts[graph.columns]
     sums = np.concatenate([[0], np.cumsum(per_link)])
     pairs = np.where(a >= 0, sums[graph.starts[a + 1]] - sums[graph.starts[a]], 0)
     for start, stop in spans(pairs, PAIRS_AT_ONCE):
@@ -309,8 +309,8 @@ def join(
         """How many pairs of things the graph of a part links."""
         graph = graphs[part]
         values = b[b[:, part] >= 0, part]
-        many = np.bincount(values, minlength=graph.width)[graph.columns]
-        sums = np.concatenate([[0], np.cumsum(many)])
+        counts = np.bincount(values, minlength=graph.width)[graph.columns]
+        sums = np.concatenate([[0], np.cumsum(counts)])
         rows = a[a[:, part] >= 0, part]
         return int((sums[graph.starts[rows + 1]] - sums[graph.starts[rows]]).sum())
 
@@ -325,11 +325,11 @@ def join(
                     linked = second_distance >= 0
                     i, j, distance = i[linked], j[linked], distance[linked]
                     second_distance = second_distance[linked]
-                    both = (
+                    sum_and_largest = (
                         distance + second_distance,
                         np.maximum(distance, second_distance),
                     )
-                    distance = both[combine == "all"]
+                    distance = sum_and_largest[combine == "all"]
             within = distance <= cutoff
             edges.add(i[within], j[within], distance[within])
     return least(edges.parts)

@@ -186,8 +186,8 @@ def unique_receptors(
     first[vertex[with_vertex][::-1]] = with_vertex[::-1]
     counts = np.bincount(vertex[with_vertex], minlength=len(unique))
     if len(rows.chains) == 1 and not (problems or with_genes):  # keys are sequences
-        own = np.arange(len(unique))
-        chains = [(Values(unique, [], own[:, None]), own)]
+        identity = np.arange(len(unique))
+        chains = [(Values(unique, [], identity[:, None]), identity)]
     else:
         chains = [_values(rows, c, first, reasons, with_genes) for c in rows.chains]
     of_chain = [numbers for _, numbers in chains]

@@ -205,8 +205,8 @@ def check_listed(rectangle: Rectangle) -> None:
 def _check_row(rectangle: Rectangle, first: int, size: TileSize) -> None:
     """Check a tile of queries against all targets."""
     queries = padded(rectangle.queries[:, first : first + size.queries], size.queries)
-    begin = first // size.targets * size.targets if rectangle.triangle else 0
-    for at in range(begin, rectangle.targets.shape[1], size.targets):
+    first_target = first // size.targets * size.targets if rectangle.triangle else 0
+    for at in range(first_target, rectangle.targets.shape[1], size.targets):
         span = slice(at, at + size.targets)
         targets = padded(rectangle.targets[:, span], size.targets)
         limits = padded(rectangle.limits[span][None], size.targets, -1)
@@ -304,12 +304,12 @@ def _check_by_kernels(part: _Part, kernels: Any, device: Any) -> None:
     with explained, jax.default_device(device):
         queries = part.rows(kernels, rectangle.queries[:, part.queries], x)
         targets = part.rows(kernels, rectangle.targets[:, part.targets], y)
-        given = queries, targets, part.limits(kernels)
-        queries, *others = jax.device_put(given)
+        arrays = queries, targets, part.limits(kernels)
+        queries, *targets_and_limits = jax.device_put(arrays)
         if part.edits:
             match = stored(kernels.match_rows)(queries.letters)
             queries = queries._replace(letters=match)
-        _list(part, kernels, (queries, *others), 0, len(x))
+        _list(part, kernels, (queries, *targets_and_limits), 0, len(x))
 
 
 def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None:
@@ -330,15 +330,17 @@ def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None
     for start in range(0, int(total), LIST_ROOM):
         pairs = write(*arrays, sizes, ends, np.int32(start), **options)
         count = min(int(total) - start, LIST_ROOM)
-        most = min(bucket(count, 4, LEAST_LIST), LIST_ROOM)
-        query, target, distance = np.asarray(_some()(pairs, most=most))[:, :count]
+        size = min(bucket(count, 4, LEAST_LIST), LIST_ROOM)
+        query, target, distance = np.asarray(_first_columns()(pairs, count=size))[
+            :, :count
+        ]
         part.distances.add(query + part.first, target + part.at, distance)
 
 
 @cache
-def _some() -> Any:
+def _first_columns() -> Any:
     """The compiled program of ``first_columns``."""
     from jaxalign.repertoire.dp import first_columns
     from jaxalign.runtime.programs import program
 
-    return program(("most",))(first_columns)
+    return program(("count",))(first_columns)

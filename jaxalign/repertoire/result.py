@@ -99,9 +99,9 @@ class RepertoireGraph:
         i, j = matrix.coords
         data: Any = matrix.data
         if one_set:
-            own = np.flatnonzero(has_value)
-            i, j = np.concatenate([i, own]), np.concatenate([j, own])
-            data = np.concatenate([data, np.zeros(len(own), data.dtype)])
+            vertices = np.flatnonzero(has_value)
+            i, j = np.concatenate([i, vertices]), np.concatenate([j, vertices])
+            data = np.concatenate([data, np.zeros(len(vertices), data.dtype)])
         sizes = len(self.receptors), len(columns_side)
         links = neighbours(Edges(i, j, data), *sizes, symmetric=False)
         vertex = self.receptors.vertex, columns_side.vertex
@@ -123,9 +123,11 @@ class RepertoireGraph:
         i, j = matrix.coords
         data = matrix.data + 1.0
         if self.reference is None:
-            own = np.flatnonzero(self.receptors.of_chain.max(axis=1, initial=-1) >= 0)
-            i, j = np.concatenate([i, own]), np.concatenate([j, own])
-            data = np.concatenate([data, np.ones(len(own))])
+            vertices = np.flatnonzero(
+                self.receptors.of_chain.max(axis=1, initial=-1) >= 0
+            )
+            i, j = np.concatenate([i, vertices]), np.concatenate([j, vertices])
+            data = np.concatenate([data, np.ones(len(vertices))])
         matrix = csr_matrix((data, (i, j)), shape=self.matrix.shape)
         matrix.sort_indices()
         return matrix
@@ -183,8 +185,8 @@ def matrix_of(
     bits = bits_of(rows), bits_of(columns), bits_of(distance.max(initial=0))
     if sum(bits) > BITS or threads < MANY_THREADS:
         # In this order the columns of a row rise.
-        both = np.concatenate([j, i]), np.concatenate([i, j])
-        return csr_array(coo_array((np.tile(distance, 2), both), shape=shape))
+        places = np.concatenate([j, i]), np.concatenate([i, j])
+        return csr_array(coo_array((np.tile(distance, 2), places), shape=shape))
     return _symmetric(edges, bits, shape, threads)
 
 

@@ -244,10 +244,10 @@ def _one_gap(
     return fit(cost, rank=1)
 
 
-def _two_ways(name: str, shape: tuple[int, ...], one: str, other: str) -> UsageError:
+def _two_ways(name: str, shape: tuple[int, ...], first: str, second: str) -> UsageError:
     return UsageError(
-        f"{name} of shape {shape} can be read two ways: {one}, or {other}; give it all "
-        "axes, those of the batch first, with 1 where it is the same"
+        f"{name} of shape {shape} can be read two ways: {first}, or {second}; give it "
+        "all axes, those of the batch first, with 1 where it is the same"
     )
 
 
@@ -264,23 +264,23 @@ def check_costs(
         opening. By place it may, and an infinite one forbids to extend.
     """
     sides = [_known_sides(cost) for cost in (opening, extending)]
-    for name, both in zip(("gap_open", "gap_extend"), sides, strict=True):
-        for side, cost in enumerate(both):
+    for name, pair in zip(("gap_open", "gap_extend"), sides, strict=True):
+        for side, cost in enumerate(pair):
             low = None if cost is None else _lowest(cost, side, lengths, batch)
             if low is not None and low < 0:
                 raise UsageError(f"{name} = {low:g}: a cost is a number, 0 or more")
-    for first, more in zip(*sides, strict=True):
-        if first is None or more is None:
+    for first, second in zip(*sides, strict=True):
+        if first is None or second is None:
             continue
-        if {first.shape, more.shape} <= {(), batch}:
-            _check_numbers(*np.broadcast_arrays(first, more))
+        if {first.shape, second.shape} <= {(), batch}:
+            _check_numbers(*np.broadcast_arrays(first, second))
 
 
 def _known_sides(cost: GapCost) -> list[np.ndarray | None]:
     """The cost of the query's residues and of the target's; None inside ``jit``."""
-    both = cost if isinstance(cost, (tuple, list)) else (cost, cost)
+    sides = cost if isinstance(cost, (tuple, list)) else (cost, cost)
     return [
-        None if isinstance(x, Tracer) else np.asarray(x).astype(float) for x in both
+        None if isinstance(x, Tracer) else np.asarray(x).astype(float) for x in sides
     ]
 
 
@@ -379,13 +379,13 @@ def _lanes(band: Any, shape: tuple[int, ...]) -> int:
             raise UsageError("a band by rows does not fall, and begins at 0 or later")
     first, last = (x.reshape(-1, rows) for x in np.broadcast_arrays(first, last))
     i, c = np.arange(rows), np.arange(sum(shape[-2:]))
-    most = 1
-    for one, other in zip(i + first, i + last, strict=True):
-        before = np.searchsorted(other, c)
-        most = max(
-            most, int((np.searchsorted(one, c, "right") - before).max(initial=0))
+    widest = 1
+    for starts, stops in zip(i + first, i + last, strict=True):
+        before = np.searchsorted(stops, c)
+        widest = max(
+            widest, int((np.searchsorted(starts, c, "right") - before).max(initial=0))
         )
-    return -(-most // LANES) * LANES
+    return -(-widest // LANES) * LANES
 
 
 Lengths = jax.typing.ArrayLike | Sequence[Any] | None
@@ -481,10 +481,10 @@ def _fitted(x: jax.typing.ArrayLike, *, batch: tuple[int, ...], dtype: Any, rank
     x = jnp.asarray(x).astype(dtype)
     if x.ndim == rank:
         return x, None
-    own = x.shape[max(x.ndim - rank, 0) :]
+    pair_shape = x.shape[max(x.ndim - rank, 0) :]
     if x.ndim < rank or not _broadcasts(x.shape[: x.ndim - rank], batch):
         raise UsageError(f"an array of shape {x.shape} beside a batch of shape {batch}")
-    x = jnp.broadcast_to(x, batch + own)
+    x = jnp.broadcast_to(x, batch + pair_shape)
     return x.reshape(prod(batch), *x.shape[len(batch) :]), 0
 
 

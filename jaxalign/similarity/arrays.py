@@ -180,45 +180,50 @@ def is_valid(pair: Any, product: jax.Array | None = None) -> jax.Array:
     rows, columns = s.shape
     row = jnp.arange(rows, dtype=jnp.int32) < rules.m
     column = jnp.arange(columns, dtype=jnp.int32) < rules.n
-    both = row[:, None] & column[None, :]
+    cells = row[:, None] & column[None, :]
     valid = (rules.m >= 0) & (rules.m <= rows) & (rules.n >= 0) & (rules.n <= columns)
     if product is not None and isinstance(s, Factors):
         borders = (product[:, 0], row, column), (product[0], column, row)
-        wrong = [~jnp.isfinite(x) & own & other[0] for x, own, other in borders]
+        wrong = [~jnp.isfinite(x) & along & across[0] for x, along, across in borders]
     elif isinstance(s, Factors):
         vectors = zip(s, (row, column), strict=True)
         wrong = [~jnp.isfinite(x) & inside[:, None] for x, inside in vectors]
     elif product is not None or jnp.issubdtype(s.dtype, jnp.integer):
         wrong = []
     else:
-        wrong = [(jnp.isnan(s) | jnp.isposinf(s)) & both]
+        wrong = [(jnp.isnan(s) | jnp.isposinf(s)) & cells]
     for gap in (pair.gap_open, pair.gap_extend):
         for cost, inside in zip(gap, (row, column), strict=True):
-            inside = (jnp.any(inside), inside, both)[cost.ndim]
+            inside = (jnp.any(inside), inside, cells)[cost.ndim]
             wrong.append((jnp.isnan(cost) | jnp.isneginf(cost)) & inside)
-    for one in wrong:
-        valid &= ~jnp.any(one)
+    for entries in wrong:
+        valid &= ~jnp.any(entries)
     return valid
 
 
-def map_pairs(one: Any, arrays: Any, axes: Any, batch: tuple[int, ...]) -> Any:
-    """``one`` of every pair of a batch of this shape, which is flattened in ``arrays``;
-    of one pair where there are no batch axes."""
+def map_pairs(function: Any, arrays: Any, axes: Any, batch: tuple[int, ...]) -> Any:
+    """Apply ``function`` to every pair of a batch of this shape.
+
+    The batch is flattened in ``arrays``; without batch axes they are one pair.
+    """
     if not batch:
-        return one(alike(arrays))
-    values = map_batch(one, arrays, axes)
+        return function(alike(arrays))
+    values = map_batch(function, arrays, axes)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), values)
 
 
-def map_batch(one: Any, arrays: Any, axes: Any) -> Any:
-    """``vmap`` of ``one`` over axis 0 of ``arrays``; ``axes`` are 0, or None for what
-    the whole batch shares. No device needs what another one has."""
+def map_batch(function: Any, arrays: Any, axes: Any) -> Any:
+    """Apply ``vmap`` of ``function`` over axis 0 of ``arrays``.
+
+    ``axes`` are 0, or None for arrays that the whole batch shares. No device needs the
+    arrays of another one.
+    """
     arrays = alike(arrays)
-    mapped = jax.vmap(one, (axes,))
+    mapped = jax.vmap(function, (axes,))
     leaves, tree = jax.tree.flatten(arrays)
     flat = jax.tree.leaves(axes, is_leaf=lambda x: x is None)
     pairs = [*zip(leaves, flat, strict=True)]
-    shards = [found for x, axis in pairs if axis == 0 and (found := _explicit(x))]
+    shards = [shard for x, axis in pairs if axis == 0 and (shard := _explicit(x))]
     if not shards:
         return mapped(arrays)
     mesh, names = shards[0]
@@ -344,8 +349,10 @@ def numbers_of(rules: ModeRules, names: Sequence[str]) -> jax.Array:
     return jnp.stack([jnp.asarray(x, jnp.int32) for x in (rules.m, rules.n, flags)])
 
 
-def rules_of(numbers: jax.Array, names: Sequence[str], **more: jax.Array) -> ModeRules:
-    """The inverse of ``numbers_of``; ``more`` are the rules that are no flags."""
+def rules_of(
+    numbers: jax.Array, names: Sequence[str], **constants: jax.Array
+) -> ModeRules:
+    """The inverse of ``numbers_of``; ``constants`` are the rules that are no flags."""
     m, n, flags = numbers
     free = {name: (flags & (1 << k)) != 0 for k, name in enumerate(names)}
-    return ModeRules(m, n, **free, **more, adjacent=jnp.bool_(True))
+    return ModeRules(m, n, **free, **constants, adjacent=jnp.bool_(True))

@@ -127,7 +127,7 @@ def empty_fits(band: int, rules: ModeRules):
     first, and with the target's."""
 
     m, n = rules.m, rules.n
-    begin, end = allows(band, rules, 0, 0), allows(band, rules, m - 1, n - 1)
+    first, end = allows(band, rules, 0, 0), allows(band, rules, m - 1, n - 1)
 
     def fits(
         query: jax.Array,
@@ -138,9 +138,9 @@ def empty_fits(band: int, rules: ModeRules):
         fits_query = free_query | (m == 0) | query
         return fits_query & (free_target | (n == 0) | target)
 
-    below, beside = allows(band, rules, m - 1, 0), allows(band, rules, 0, n - 1)
-    query_first = begin & below, below & end, rules.query_start, rules.target_end
-    target_first = beside & end, begin & beside, rules.query_end, rules.target_start
+    below, right = allows(band, rules, m - 1, 0), allows(band, rules, 0, n - 1)
+    query_first = first & below, below & end, rules.query_start, rules.target_end
+    target_first = right & end, first & right, rules.query_end, rules.target_start
     return fits(*query_first), fits(*target_first)
 
 
@@ -199,9 +199,9 @@ class BandTable(CostTable):
         if self.first_rows is not None:
             return self.first_rows[jnp.maximum(d, 0)]
         m, n = self.rules.m, self.rules.n
-        both = jnp.maximum(m + n, 1)
-        least = (2 * d - 3) * m - n - (self.band + MARGIN) * both
-        return -(-least // (2 * both)) + 1
+        total = jnp.maximum(m + n, 1)
+        least = (2 * d - 3) * m - n - (self.band + MARGIN) * total
+        return -(-least // (2 * total)) + 1
 
     def row(self, d: jax.Array):
         return self.first_row(d) + self.lane_numbers
@@ -224,11 +224,11 @@ class BandTable(CostTable):
     def _vector(self, name: str, d: jax.Array, shift: int):
         """Entries i - shift, or j - shift, of the lanes of diagonal d."""
         x, axis = (self.costs | self.hangs)[name]
-        kept, first = self.constant[name], self.first_row(d)
+        constant, first = self.constant[name], self.first_row(d)
         if not x.ndim:
-            return kept
+            return constant
         start = x.shape[0] - 1 - d + first + shift if axis else first - shift
-        return lax.dynamic_slice_in_dim(kept, start + 2 * self.rows, self.rows)
+        return lax.dynamic_slice_in_dim(constant, start + 2 * self.rows, self.rows)
 
     def at(self, name: str, rows: Costs, d: jax.Array):  # noqa: ARG002
         if name in self.hangs:

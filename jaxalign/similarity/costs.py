@@ -100,8 +100,10 @@ def _runs(
     """g by k; scalar costs in closed form, which does not round as a sum does."""
     k = jnp.arange(size + 1, dtype=jnp.int32)
     if opening.ndim == extending.ndim == 0:
-        rest = jnp.maximum(length - k, 0)
-        return _Runs(gap_of(opening, extending, k), gap_of(opening, extending, rest))
+        remaining = jnp.maximum(length - k, 0)
+        return _Runs(
+            gap_of(opening, extending, k), gap_of(opening, extending, remaining)
+        )
     full = max(opening.ndim, extending.ndim) == 2
     opening, extending = (
         _whole(x, size, axis, opening, extending) for x in (opening, extending)
@@ -111,16 +113,16 @@ def _runs(
     axis = axis if full else 0
     ends = ((0, 0),) * axis + ((0, 1),) + ((0, 0),) * (opening.ndim - axis - 1)
     first = ((0, 0),) * axis + ((1, 0),) + ((0, 0),) * (opening.ndim - axis - 1)
-    more = jnp.where(inside, jnp.pad(extending, ends), 0)
-    new = jnp.where(inside, jnp.pad(opening, ends), 0)
+    extends = jnp.where(inside, jnp.pad(extending, ends), 0)
+    opens = jnp.where(inside, jnp.pad(opening, ends), 0)
     # head[k] = open[0] + sum of extend[1 ... k - 1]
     later = (index[..., :size] if axis else index[:size]) > 0
     steps = jnp.where(later, extending, opening)
     head = jnp.cumsum(jnp.pad(steps, first), axis)
     # tail[k] = open[k] + sum of extend[k + 1 ... length - 1]
-    rest = jnp.flip(jnp.cumsum(jnp.flip(more, axis), axis), axis)
-    rest = jax.lax.slice_in_dim(rest, 1, None, axis=axis)
-    return _Runs(head, jnp.pad(rest, ends) + new)
+    remaining = jnp.flip(jnp.cumsum(jnp.flip(extends, axis), axis), axis)
+    remaining = jax.lax.slice_in_dim(remaining, 1, None, axis=axis)
+    return _Runs(head, jnp.pad(remaining, ends) + opens)
 
 
 def gap_of(opening: jax.Array, extending: jax.Array, k: jax.Array):
@@ -221,11 +223,13 @@ def weight(
     Returns the weight and the shares of the costs ``query`` and ``target`` in it.
     """
     free_query, free_target = free
-    both = free_query & free_target & rules.adjacent
+    free_choice = free_query & free_target & rules.adjacent
     cheaper = jnp.where(query < target, 1.0, jnp.where(query == target, 0.5, 0.0))
     cheaper = cheaper.astype(query.dtype)
-    a = jnp.where(both, cheaper, jnp.where(free_query, 0, jnp.ones_like(query)))
-    b = jnp.where(both, 1 - cheaper, jnp.where(free_target, 0, jnp.ones_like(query)))
+    a = jnp.where(free_choice, cheaper, jnp.where(free_query, 0, jnp.ones_like(query)))
+    b = jnp.where(
+        free_choice, 1 - cheaper, jnp.where(free_target, 0, jnp.ones_like(query))
+    )
     a, b = jnp.where(rules.local, 0, a), jnp.where(rules.local, 0, b)
     ok = rules.adjacent | rules.local | (k <= 0) | (l <= 0)
     return jnp.where(ok, -(a * query + b * target), forbidden), a, b
@@ -321,8 +325,8 @@ class CostTable:
     def end(self, rows: Costs, d: jax.Array):
         """Log weight of ending in each cell, and the shares of its costs."""
         i = self.row(d)
-        left = self.rules.m - i, self.rules.n - (d - i)
-        value, a, b = self._hang("end", rows, d, *left)
+        remaining = self.rules.m - i, self.rules.n - (d - i)
+        value, a, b = self._hang("end", rows, d, *remaining)
         return jnp.where(self.core(d), value, FORBIDDEN), a, b
 
     def _hang(self, side: str, rows: Costs, d: jax.Array, k: jax.Array, l: jax.Array):

@@ -181,8 +181,8 @@ class AlignmentDistribution:
         """The alignment of maximum expected accuracy: ``mea_alignment``."""
         options = self.hard_options()
         ends = {name: options[name] for name in ("mode", "free_ends")}
-        more = {"threshold": threshold, "lengths": self.lengths}
-        return self.functions["mea_alignment"](self.marginals(), **more, **ends)
+        settings = {"threshold": threshold, "lengths": self.lengths}
+        return self.functions["mea_alignment"](self.marginals(), **settings, **ends)
 
     def kl(self, other: AlignmentDistribution) -> jax.Array:
         """The Kullback-Leibler divergence from this to another distribution, in nats.
@@ -230,8 +230,11 @@ class AlignmentDistribution:
 
     def soft_options(self) -> dict[str, Any]:
         """The options with which ``soft_score`` sees it."""
-        more = {"temperature": self.temperature, "implementation": self.implementation}
-        return self.hard_options() | more
+        settings = {
+            "temperature": self.temperature,
+            "implementation": self.implementation,
+        }
+        return self.hard_options() | settings
 
 
 def _hashable(band: Band) -> Any:

@@ -90,34 +90,34 @@ class HardAlignments:
             for row in zip(*rows, strict=True)
         )
         return [
-            self._written(one, a, b, scoring)
-            for one, a, b in zip(pairs, *texts, strict=True)
+            self._written(pair, a, b, scoring)
+            for pair, a, b in zip(pairs, *texts, strict=True)
         ]
 
     @staticmethod
     def _written(
-        one: "HardAlignments",
+        pair: "HardAlignments",
         query: str | None,
         target: str | None,
         scoring: Scoring,
     ) -> Alignment:
-        m, n = _on_host(one.lengths).tolist()
+        m, n = _on_host(pair.lengths).tolist()
         letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
         a, b = query or letter * m, target or letter * n
         if (len(a), len(b)) != (m, n):
             raise UsageError(f"sequences of {len(a)}, {len(b)} for {m} x {n}")
-        spans = _on_host(one.spans).tolist()
-        partners = _on_host(one.partners)[:m]
-        operations = between(partners, spans, one.query_first)
+        spans = _on_host(pair.spans).tolist()
+        partners = _on_host(pair.partners)[:m]
+        operations = between(partners, spans, pair.query_first)
         return Alignment(
             a,
             b,
-            _on_host(one.score).item(),
+            _on_host(pair.score).item(),
             **dict(zip(SPANS, spans, strict=True)),
             operations=operations,
             scoring=scoring,
-            mode=one.mode,
-            free_ends=one.free_ends,
+            mode=pair.mode,
+            free_ends=pair.free_ends,
             implementation="scored",
         )
 

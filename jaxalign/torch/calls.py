@@ -69,8 +69,8 @@ def _function(
     rules: tuple[tuple[str, Any], ...],
 ) -> ArrayFunction:
     def of_arrays(*arrays: Any):
-        rest = iter(arrays)
-        leaves = [next(rest) if x is None else x for x in constants]
+        iterator = iter(arrays)
+        leaves = [next(iterator) if x is None else x for x in constants]
         arguments, numbers = jax.tree.unflatten(tree, leaves)
         return public(*arguments, **numbers, **{k: _option(x) for k, x in rules})
 
@@ -149,13 +149,15 @@ class ArrayFunction:
         if moved not in self._forward:
 
             def values(*arrays: Any):
-                def of_chosen(*chosen: Any):
-                    rest = iter(chosen)
-                    both = zip(arrays, moved, strict=True)
-                    return self.function(*(next(rest) if at else x for x, at in both))
+                def of_moved(*inputs: Any):
+                    iterator = iter(inputs)
+                    pairs = zip(arrays, moved, strict=True)
+                    return self.function(
+                        *(next(iterator) if at else x for x, at in pairs)
+                    )
 
-                chosen = [x for x, at in zip(arrays, moved, strict=True) if at]
-                return jax.vjp(of_chosen, *chosen)
+                moved_arrays = [x for x, at in zip(arrays, moved, strict=True) if at]
+                return jax.vjp(of_moved, *moved_arrays)
 
             self._forward[moved] = jax.jit(values)
         return self._forward[moved]
@@ -209,8 +211,8 @@ class TensorCall(torch.autograd.Function):
                 tree = ctx.function.tree
                 arrays = jax.tree.unflatten(tree, list(map(as_array, cotangents)))
                 pulled = map(torch.from_dlpack, _pull(ctx.pullback, arrays))
-        rest = iter(pulled)
-        return None, *(next(rest) if at else None for at in ctx.moved)
+        gradients = iter(pulled)
+        return None, *(next(gradients) if at else None for at in ctx.moved)
 
 
 def call(function: ArrayFunction, *values: Any) -> Sequence[torch.Tensor]:
@@ -246,15 +248,15 @@ def device_of(tensors: list[torch.Tensor]) -> torch.device:
     DeviceError
         A kind of device that JAX does not share memory with.
     """
-    others = [x for x in {x.device for x in tensors} if x.type != "cpu"]
-    if len(others) > 1:
-        names = " and ".join(sorted(map(str, others)))
+    accelerators = [x for x in {x.device for x in tensors} if x.type != "cpu"]
+    if len(accelerators) > 1:
+        names = " and ".join(sorted(map(str, accelerators)))
         raise UsageError(f"tensors lie on {names}: one device is needed")
-    if not others:
+    if not accelerators:
         return torch.device("cpu")
-    if others[0].type != "cuda":
-        raise DeviceError(f"tensors lie on {others[0]}: a CPU or CUDA is needed")
-    return others[0]
+    if accelerators[0].type != "cuda":
+        raise DeviceError(f"tensors lie on {accelerators[0]}: a CPU or CUDA is needed")
+    return accelerators[0]
 
 
 def as_array(x: Any) -> Any:

@@ -104,9 +104,9 @@ def align_three(
     MRTAYLA--R
     """
     # 1 check and encode, 2 plan and run
-    scoring, chosen = as_scoring(scoring), TripleOptions(**options)
-    sequences, request = _request([(a, b, c)], scoring, chosen)
-    return plan.run(sequences, scoring, request, chosen.progress)
+    scoring, settings = as_scoring(scoring), TripleOptions(**options)
+    sequences, request = _request([(a, b, c)], scoring, settings)
+    return plan.run(sequences, scoring, request, settings.progress)
 
 
 @with_options(TripleOptions)
@@ -171,15 +171,15 @@ def align_triples(
     [36, 6]
     """
     scoring = as_scoring(scoring)
-    chosen = TripleOptions(**options, traceback=traceback)
-    if chosen.traceback not in ("auto", None):
+    settings = TripleOptions(**options, traceback=traceback)
+    if settings.traceback not in ("auto", None):
         raise UsageError(f"traceback {traceback!r}: auto or None for many triples")
-    if chosen.implementation == "layers":
+    if settings.implementation == "layers":
         raise UsageError("implementation layers: many triples run by planes or pallas")
-    sequences, request = _request(triples, scoring, chosen)
+    sequences, request = _request(triples, scoring, settings)
     # A batch is filled by planes, whatever one triple would be filled by.
     request = replace(request, options=replace(request.options, schedule="sloped"))
-    return plan.run_many(sequences, scoring, request, chosen.progress)
+    return plan.run_many(sequences, scoring, request, settings.progress)
 
 
 def _request(

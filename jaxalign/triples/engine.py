@@ -140,9 +140,9 @@ def sweep(triple: Triple, region: Region, reverse: bool = False, **outputs: Any)
     for n in range(pieces):
         state = advance(*problem, state, ends[n] + 1, ends[n + 1])
         jax.block_until_ready(state)
-        now = cells * (n + 1) // pieces
-        tally.add(now - before)
-        before = now
+        cells_done = cells * (n + 1) // pieces
+        tally.add(cells_done - before)
+        before = cells_done
     return finish(*problem, state)
 
 
@@ -185,9 +185,9 @@ def greatest_cell(
     rows, columns, _ = (extent + 2 for extent in region.extent)
     inside = np.asarray(best)[1:rows, 1:columns]
     u, v = (int(n) + 1 for n in np.unravel_index(inside.argmax(), inside.shape))
-    near, sign = (region.high, -1) if reverse else (region.low, 1)
+    corner, sign = (region.high, -1) if reverse else (region.low, 1)
     steps = u - 1, v - 1, int(best_w[u, v]) - 1
-    cell = tuple(n + sign * step for n, step in zip(near, steps, strict=True))
+    cell = tuple(n + sign * step for n, step in zip(corner, steps, strict=True))
     return int(inside[u - 1, v - 1]), cell
 
 

@@ -155,16 +155,16 @@ def _refuse(triple: Triple, request: TripleRequest, plan: TriplePlan):
         except MemoryPlanError:  # chunks of more points than a pointer can name
             return False
 
-    most, over = 0, 2**16
-    while over - most > 1:
-        middle = (most + over) // 2
-        most, over = (middle, over) if fits(middle) else (most, middle)
+    largest, over = 0, 2**16
+    while over - largest > 1:
+        middle = (largest + over) // 2
+        largest, over = (middle, over) if fits(middle) else (largest, middle)
     lengths = " x ".join(str(n) for n in sorted(triple.lengths))
     raise MemoryPlanError(
         f"{lengths} residues with traceback {plan.traceback or 'none'} need "
         f"{show_bytes(plan.bytes)}, the "
         f"memory budget is {show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} "
-        f"bytes would fit, or sequences of about {most} residues each"
+        f"bytes would fit, or sequences of about {largest} residues each"
     )
 
 
@@ -180,7 +180,7 @@ def run(
     if progress:
         total = plan.cells * (2 if plan.traceback == "split" else 1)
         triple.tally.listener = lambda cells: progress(min(cells, total), total)
-    began = time.perf_counter()
+    start = time.perf_counter()
     letters = "three sequences of {:,} x {:,} x {:,} letters".format(*triple.lengths)
     try:
         with precision(triple.dtype), programs.explained(letters):
@@ -189,7 +189,7 @@ def run(
         if request.named:
             raise
         return run(sequences, scoring, replace(request, kernels=None), progress)
-    triple.tally.seconds["total"] = time.perf_counter() - began
+    triple.tally.seconds["total"] = time.perf_counter() - start
     texts, names = _threes(sequences.texts()), _threes(sequences.names)
     return alignments(texts, names, scoring, plan, [triple], [path])[0]
 
@@ -329,11 +329,11 @@ def _trace_batch(triples: list[Triple], regions: list[Region], paths: bool):
     ends = [engine.best_end(region, end) for region, end in pairs]
     if not paths:
         return [ScoredPath(ends[n][0], regions[n]) for n in range(count)]
-    begin = np.ones((len(filled.end), 4), np.int32)
-    begin[:count, :3] += [region.extent for region in regions]
-    begin[:count, 3] = [state for _, state in ends]
-    longest = engine.padded_length(int(begin[:, :3].sum(axis=1).max()))
-    traces = walks(triples[0].model, filled.choices, begin, longest)
+    points = np.ones((len(filled.end), 4), np.int32)
+    points[:count, :3] += [region.extent for region in regions]
+    points[:count, 3] = [state for _, state in ends]
+    longest = engine.padded_length(int(points[:, :3].sum(axis=1).max()))
+    traces = walks(triples[0].model, filled.choices, points, longest)
     rows, counts = np.asarray(traces.columns), np.asarray(traces.count)
     columns = [rows[n, : counts[n]][::-1] for n in range(count)]
     return [ScoredPath(ends[n][0], regions[n], columns[n]) for n in range(count)]
@@ -366,21 +366,21 @@ def fills(
 ):
     """``planes.fill`` of every box of a batch."""
 
-    def one(box: Box, costs: TripleScoring):
+    def fill_box(box: Box, costs: TripleScoring):
         return planes.fill(model, outputs, box, costs, None, stop)
 
-    return jax.vmap(one)(box, costs)
+    return jax.vmap(fill_box)(box, costs)
 
 
 @program(("model", "longest"))
-def walks(model: Model, choices: jax.Array, begin: jax.Array, longest: int):
+def walks(model: Model, choices: jax.Array, points: jax.Array, longest: int):
     """The path through every box of a batch."""
 
-    def one(choices: jax.Array, begin: jax.Array):
+    def walk_box(choices: jax.Array, point: jax.Array):
         choice_at = partial(planes.choice_at, model, choices)
-        return recurrence.walk(model, choice_at, begin, longest)
+        return recurrence.walk(model, choice_at, point, longest)
 
-    return jax.vmap(one)(choices, begin)
+    return jax.vmap(walk_box)(choices, points)
 
 
 def _threes(items: Iterable[str]) -> list[tuple[str, str, str]]:

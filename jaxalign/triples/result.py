@@ -47,9 +47,9 @@ class Tally:
     @contextmanager
     def timed(self, phase: str):
         """Add the seconds of a block to those of a phase."""
-        began = time.perf_counter()
+        start = time.perf_counter()
         yield
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
 

@@ -75,19 +75,19 @@ def align_stored(triple: Triple, region: Region) -> tuple[int, np.ndarray]:
         filled = sweep(triple, region, choices=True)
         score, state = engine.best_end(region, filled.end)
     with triple.tally.timed("walk"):
-        begin = np.array([*(n + 1 for n in region.extent), state], np.int32)
-        longest = padded_length(int(begin[:3].sum()))
-        path = walk(triple.schedule, triple.model, filled.choices, begin, longest)
+        end_point = np.array([*(n + 1 for n in region.extent), state], np.int32)
+        longest = padded_length(int(end_point[:3].sum()))
+        path = walk(triple.schedule, triple.model, filled.choices, end_point, longest)
         return score, np.asarray(path.columns)[: int(path.count)][::-1]
 
 
 @program(("schedule", "model", "longest"))
 def walk(
-    schedule: str, model: Model, choices: jax.Array, begin: jax.Array, longest: int
+    schedule: str, model: Model, choices: jax.Array, start: jax.Array, longest: int
 ):
     """``recurrence.walk`` to the seed, over choices in the order of a schedule."""
     choice_at = partial(FILLS[schedule].choice_at, model, choices)
-    return recurrence.walk(model, choice_at, begin, longest)
+    return recurrence.walk(model, choice_at, start, longest)
 
 
 def device_bytes(triple: Triple, region: Region) -> int:
@@ -291,8 +291,8 @@ def grid_bytes(grid: Grid) -> dict:
     (rows, columns, deep), each = grid.shape, 2 * states * item
     chunk = (rows + columns) * deep + grid.bottoms * rows * columns
     faces = int(np.prod(grid.room, dtype=object)) * chunk * each
-    first, again = _fill_bytes(grid)
-    fill = max(chunks_at_once(grid) * first, segments_at_once(grid) * again)
+    first, refill = _fill_bytes(grid)
+    fill = max(chunks_at_once(grid) * first, segments_at_once(grid) * refill)
     return {"faces": faces, "fill": fill}
 
 
@@ -331,10 +331,10 @@ def segments_at_once(grid: Grid) -> int:
 
 class Segment(NamedTuple):
     """The path within a chunk: from a point before it to one in it (u, v, w, state),
-    in the chunk's own indices; ``begin`` is None where the path starts at the seed."""
+    in the chunk's own indices; ``start`` is None where the path starts at the seed."""
 
     chunk: tuple
-    begin: tuple | None
+    start: tuple | None
     end: tuple
 
 
@@ -342,14 +342,14 @@ class FaceStore(NamedTuple):
     """H of every chunk's last layers and, as many channels again, start points.
 
     south (I, J, K, C, V, W), east (I, J, K, C, U, W), bottoms (I, J, K, L, C, U, V);
-    ``end`` and ``begin`` (S,) are H and start points at the end of the region.
+    ``end`` and ``start_points`` (S,) are H and start points at the end of the region.
     """
 
     south: jax.Array
     east: jax.Array
     bottoms: jax.Array
     end: jax.Array
-    begin: jax.Array
+    start_points: jax.Array
 
 
 class PaddedRegion(NamedTuple):
@@ -427,20 +427,20 @@ def align_chunks(grid: Grid) -> tuple[int, np.ndarray]:
         score, state = engine.best_end(grid.region, store.end)
 
     with triple.tally.timed("phase 2"):
-        start, segments = int(store.begin[state]), []
+        start, segments = int(store.start_points[state]), []
         chunk = tuple(n - 1 for n in grid.counts)
-        here = *grid.sizes(np.array(chunk)).tolist(), state
+        position = *grid.sizes(np.array(chunk)).tolist(), state
         while start != recurrence.BEGIN:
-            begin = recurrence.point(start, grid.shape, triple.model.states)
-            segments.append(Segment(chunk, begin, here))
+            point = recurrence.point(start, grid.shape, triple.model.states)
+            segments.append(Segment(chunk, point, position))
             # The chunk that the point belongs to, and the point in its indices.
-            *cell, state = begin
+            *cell, state = point
             chunk = tuple(n - (x == 0) for n, x in zip(chunk, cell, strict=True))
             pairs = zip(cell, grid.steps, strict=True)
-            here = *(x or step for x, step in pairs), state
-            at = np.array(chunk, np.int32), np.array(here, np.int32)
+            position = *(x or step for x, step in pairs), state
+            at = np.array(chunk, np.int32), np.array(position, np.int32)
             start = int(start_point(static, store, *at))
-        segments.append(Segment(chunk, None, here))
+        segments.append(Segment(chunk, None, position))
 
     with triple.tally.timed("phase 3"):
         # Segments do not depend on each other.
@@ -454,7 +454,7 @@ def align_chunks(grid: Grid) -> tuple[int, np.ndarray]:
                 triple.tally.add(int(end[:3].prod(dtype=np.int64)))
             stop = np.int32(max(map(last_step, ends[:, :3])))
             chunks = np.array([segment.chunk for segment in group], np.int32)
-            seeded = np.array([segment.begin is None for segment in group])
+            seeded = np.array([segment.start is None for segment in group])
             rows = (gpu.filled_up(x, count) for x in (chunks, above, ends, seeded))
             deep = grid.height + 1 if grid.traceback == "bt3" else None
             paths = fill_and_walk(static, store, padded, *rows, deep=deep, stop=stop)
@@ -466,11 +466,11 @@ def align_chunks(grid: Grid) -> tuple[int, np.ndarray]:
 def _above(grid: Grid, segment: Segment) -> int:
     """The layer above the cells that are filled again, 0 for a whole chunk.
 
-    Layer w belongs to sub-chunk (w - 1) // h; the path may stay on that of its begin.
+    Layer w belongs to sub-chunk (w - 1) // h; the path may stay on that of its start.
     """
     if grid.traceback == "bt1":
         return 0
-    w = segment.begin[2] if segment.begin and grid.traceback == "bt2" else 1
+    w = segment.start[2] if segment.start and grid.traceback == "bt2" else 1
     w = segment.end[2] if grid.traceback == "bt3" else w
     return max(w - 1, 0) // grid.height * grid.height
 
@@ -487,11 +487,11 @@ def fill_chunks(
     """Fill some chunks (n, 3) of ``sizes`` (n, 3) that do not need each other."""
     fill = FILLS[static.schedule].fill
 
-    def one(chunk: jax.Array, size: jax.Array):
+    def fill_chunk(chunk: jax.Array, size: jax.Array):
         box, faces = _inputs(static, store, padded, chunk, size)
         return fill(static.model, static.outputs, box, padded.costs, faces, stop)
 
-    filled = jax.vmap(one)(chunks, sizes)
+    filled = jax.vmap(fill_chunk)(chunks, sizes)
     at = tuple(chunks.T)
     lowest = store.bottoms
     if filled.bottoms is not None:
@@ -501,7 +501,7 @@ def fill_chunks(
         store.east.at[at].set(filled.east),
         lowest,
         filled.end[0],
-        filled.begin[0].astype(jnp.int32),
+        filled.start_points[0].astype(jnp.int32),
     )
 
 
@@ -586,11 +586,13 @@ def fill_and_walk(
     fills = FILLS[static.schedule]
     shape = *static.shape[:2], deep or static.shape[2]
 
-    def one(chunk: jax.Array, above: jax.Array, end: jax.Array, seeded: jax.Array):
+    def segment_path(
+        chunk: jax.Array, above: jax.Array, end: jax.Array, seeded: jax.Array
+    ):
         first = None if deep is None and static.outputs.height == 0 else above
         box, faces = _inputs(static, store, padded, chunk, end[:3], first, deep)
         filled = fills.fill(static.model, outputs, box, padded.costs, faces, stop)
         choice_at = partial(fills.choice_at, static.model, filled.choices)
         return recurrence.walk(static.model, choice_at, end, sum(shape), seeded)
 
-    return jax.vmap(one)(chunks, above, ends, seeded)
+    return jax.vmap(segment_path)(chunks, above, ends, seeded)

@@ -114,14 +114,14 @@ def edit_distance(
     (array([3], dtype=int32), ['1X3=1X1=1D'])
     """
     threads, budget = _checked(EditOptions(**options))
-    both, (query_count, target_count) = inputs.letters(queries, targets)
-    many = _pairs(query_count, target_count)
-    i = np.arange(many) if query_count == many else np.zeros(many, np.int64)
-    j = np.arange(many) if target_count == many else np.zeros(many, np.int64)
+    sequences, (query_count, target_count) = inputs.letters(queries, targets)
+    count = _pairs(query_count, target_count)
+    i = np.arange(count) if query_count == count else np.zeros(count, np.int64)
+    j = np.arange(count) if target_count == count else np.zeros(count, np.int64)
     j = j + query_count
     if not return_cigars:
-        return distances.distances(both, i, j, threads)
-    edits, steps = distances.paths(both, i, j, budget)
+        return distances.distances(sequences, i, j, threads)
+    edits, steps = distances.paths(sequences, i, j, budget)
     return edits, [operations.cigar(runs) for runs in steps]
 
 
@@ -178,8 +178,8 @@ def edit_distance_graph(
     Examples
     --------
     >>> import jaxalign
-    >>> some = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CASSLGTEQYF", "CSARDRTGNGYTF"]
-    >>> jaxalign.edit_distance_graph(some, max_distance=2).toarray().tolist()
+    >>> cdr3s = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CASSLGTEQYF", "CSARDRTGNGYTF"]
+    >>> jaxalign.edit_distance_graph(cdr3s, max_distance=2).toarray().tolist()
     [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
     """
     if not _is_whole(max_distance) or max_distance < 0:

@@ -100,8 +100,8 @@ def _slots(
     for at in range(0, len(start), slots):
         count = min(slots, len(start) - at)
         room = 0, bucket(count, 4, least) - count
-        few = slice(at, at + count)
-        yield np.pad(start[few], room), np.pad(length[few], room), count
+        part = slice(at, at + count)
+        yield np.pad(start[part], room), np.pad(length[part], room), count
 
 
 def _rows_of(vectors: MatchVectors, lengths: np.ndarray, step: int) -> int:
@@ -160,8 +160,8 @@ def runs(
 ) -> Iterator[tuple[np.ndarray, int, int]]:
     """Places of pairs of like sizes, columns of their words, and lanes."""
     m, n = lengths[i], lengths[j]
-    few = int(n.max(initial=0)) < len(n)
-    classes = _classes(np.arange(n.max() + 1))[n] if few else _classes(n)
+    by_table = int(n.max(initial=0)) < len(n)
+    classes = _classes(np.arange(n.max() + 1))[n] if by_table else _classes(n)
     order = by_length(m)
     order = order[by_length(classes[order])]
     ends = len(order) - np.cumsum(np.bincount(classes))
@@ -173,9 +173,9 @@ def runs(
         lanes = LANE_BYTES * 8 // columns if words <= 1 else LANES_OF_WORDS[words > 2]
         lanes = min(lanes, bucket(len(order), 2, FEW_LANES))
         letters = int(m[order[at]]) + columns
-        most = max(min(RUN_LETTERS // letters, RUN_PAIRS), lanes)
+        limit = max(min(RUN_LETTERS // letters, RUN_PAIRS), lanes)
         # Lanes beyond those of a kind have shorter ones rather than none.
-        count = min(-(-alike // lanes) * lanes, 1 << most.bit_length() - 1)
+        count = min(-(-alike // lanes) * lanes, 1 << limit.bit_length() - 1)
         yield order[at : at + count], columns, lanes
         at += count
 
@@ -185,9 +185,9 @@ def _classes(columns: np.ndarray) -> np.ndarray:
     eight words are told apart, then up to one in eight."""
     words = -(-columns // WORD_BITS)
     shift = np.maximum(np.frexp(words)[1] - 3, 0)
-    many = (-(-words >> shift) << shift) * (WORD_BITS // LEAST_COLUMNS)
+    long = (-(-words >> shift) << shift) * (WORD_BITS // LEAST_COLUMNS)
     short = 2 ** np.frexp(np.maximum(columns - 1, 0) // LEAST_COLUMNS)[1]
-    return np.where(columns <= WORD_BITS, short, many)
+    return np.where(columns <= WORD_BITS, short, long)
 
 
 def edits_zipped(

@@ -314,8 +314,8 @@ def _written(room: jax.Array, i: jax.Array, value: jax.Array):
     """
     row = i & jnp.int32(1)
     room = lax.dynamic_update_slice_in_dim(room, value[None], row, 0)
-    again = (i + jnp.int32(2)) & jnp.int32(1)  # the same, which XLA cannot see
-    return room, lax.dynamic_index_in_dim(room, again, 0, False)
+    same_row = (i + jnp.int32(2)) & jnp.int32(1)  # the same, which XLA cannot see
+    return room, lax.dynamic_index_in_dim(room, same_row, 0, False)
 
 
 def _edit_word(
@@ -346,26 +346,26 @@ def _joined(edge: tuple[jax.Array, jax.Array]):
     return rise | lax.shift_left(fall, fall.dtype.type(1))
 
 
-def _parted(both: jax.Array):
-    unit = both.dtype.type(1)
-    return both & unit, lax.shift_right_logical(both, unit)
+def _parted(edges: jax.Array):
+    unit = edges.dtype.type(1)
+    return edges & unit, lax.shift_right_logical(edges, unit)
 
 
 def _edit_sweep(
     match: Callable[[jax.Array, int], jax.Array],
     letters: jax.Array,
-    begin: list[jax.Array],
+    initial: list[jax.Array],
     first: Callable[[jax.Array], tuple[jax.Array, Any]],
     before: jax.Array | None = None,
 ):
     """Rises less falls after the last of some words, and all edges there.
 
     match : function (letter, word) -> match words (lanes,)
-    begin : P of each word before the first letter
+    initial : P of each word before the first letter
     first : function letter -> edge before the first word, where there is no ``before``
     before : (rows, lanes) joined edges before the first word, or None
     """
-    zero = lax.full_like(begin[0], 0)
+    zero = lax.full_like(initial[0], 0)
 
     def step(i: jax.Array, state: tuple):
         words, rooms, total, after = state
@@ -381,8 +381,8 @@ def _edit_sweep(
         return tuple(words), tuple(rooms), total + rise - fall, after
 
     after = None if before is None else lax.full_like(before, 0)
-    rooms = (lax.full((2, *zero.shape), zero.dtype.type(0)),) * len(begin)
-    state = tuple((p, zero) for p in begin), rooms, zero, after
+    rooms = (lax.full((2, *zero.shape), zero.dtype.type(0)),) * len(initial)
+    state = tuple((p, zero) for p in initial), rooms, zero, after
     _, _, total, after = lax.fori_loop(jnp.int32(0), letters, step, state)
     return total, after
 
@@ -390,7 +390,7 @@ def _edit_sweep(
 def distances_of(
     match: Callable[[jax.Array, jax.Array, int], jax.Array],
     letters: jax.Array,
-    begin: Callable[[jax.Array], list[jax.Array]],
+    initial: Callable[[jax.Array], list[jax.Array]],
     first: Callable[[jax.Array], tuple[jax.Array, Any]],
     groups: tuple[jax.Array, jax.Array],
     before: jax.Array | None,
@@ -398,27 +398,27 @@ def distances_of(
     """Distances (lanes,) of one query, or of a query a lane.
 
     match : function (group, letter, word) -> match words (lanes,)
-    begin : function group -> P of each of its words before the first letter
+    initial : function group -> P of each of its words before the first letter
     groups : the first, and the one after the last
     before : edges before the first group; None: there is one group
     """
     start, stop = groups
     if before is None:
-        words = begin(start)
+        words = initial(start)
         total, _ = _edit_sweep(lambda i, w: match(start, i, w), letters, words, first)
         return total + _letters_of(words)
 
     def group(k: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array]):
-        many, _, edges = state
-        words = begin(k)
+        target_length, _, edges = state
+        words = initial(k)
         total, edges = _edit_sweep(
             lambda i, w: match(k, i, w), letters, words, first, edges
         )
-        return many + _letters_of(words), total, edges
+        return target_length + _letters_of(words), total, edges
 
-    zero = lax.full_like(begin(start)[0], 0)
-    many, total, _ = lax.fori_loop(start, stop, group, (zero, zero, before))
-    return many + total
+    zero = lax.full_like(initial(start)[0], 0)
+    target_length, total, _ = lax.fori_loop(start, stop, group, (zero, zero, before))
+    return target_length + total
 
 
 def _letters_of(words: list[jax.Array]):
@@ -462,12 +462,12 @@ def edits_of_queries(
     ):
         padding = jnp.int32(match.shape[1] - 1)
 
-        def begin(group: jax.Array):
+        def initial(group: jax.Array):
             return [~word_at(match, group, padding, w) for w in range(words)]
 
         before = lax.full((rows, lanes), one_bit) if rows else None
-        edge, both = lambda _: (one_bit, None), (jnp.int32(0), groups)
-        return distances_of(match_of, m, begin, edge, both, before)
+        edge, group_range = lambda _: (one_bit, None), (jnp.int32(0), groups)
+        return distances_of(match_of, m, initial, edge, group_range, before)
 
     return _of_queries(
         result_of, match.dtype, match, groups, letters, start, length, count
@@ -508,17 +508,17 @@ def _ends_in_lanes(
 def _plane(words: jax.Array, k: int, form: LetterWords):
     """Bit k of all letters: words (words, lanes) -> (words / bits, lanes)."""
     dtype, width = form.dtype, form.bits * form.count
-    few = lax.shift_right_logical(words, dtype.type(k)) & form.every(1)
+    flags = lax.shift_right_logical(words, dtype.type(k)) & form.every(1)
     # A product brings bit ``bits`` * j to place j of the highest ``count``.
     places = range(form.count)
     lift = sum(1 << (width - form.count + j - form.bits * j) for j in places)
-    few = lax.shift_right_logical(
-        few * dtype.type(lift), dtype.type(width - form.count)
+    flags = lax.shift_right_logical(
+        flags * dtype.type(lift), dtype.type(width - form.count)
     )
-    few = few.reshape(-1, form.bits, words.shape[-1])
-    plane = few[:, 0]
+    flags = flags.reshape(-1, form.bits, words.shape[-1])
+    plane = flags[:, 0]
     for q in range(1, form.bits):
-        plane = plane | lax.shift_left(few[:, q], dtype.type(q * form.count))
+        plane = plane | lax.shift_left(flags[:, q], dtype.type(q * form.count))
     return plane
 
 
@@ -571,16 +571,16 @@ def edits_of_pairs(
         query_length: jax.Array,
         group: jax.Array,
     ):
-        def some(x: jax.Array):
+        def part(x: jax.Array):
             return lax.dynamic_slice_in_dim(x, at * jnp.int32(lanes), lanes, 0)
 
-        columns = _ends_in_lanes(some(targets), some(target_length), form, padding)
+        columns = _ends_in_lanes(part(targets), part(target_length), form, padding)
         bit_planes = [
             _plane(columns, k, form).reshape(groups, 1, words, lanes)
             for k in range(planes)
         ]
-        lengths = some(query_length)
-        letters = _ends_in_lanes(some(queries), lengths, form, padding)
+        lengths = part(query_length)
+        letters = _ends_in_lanes(part(queries), lengths, form, padding)
         longest = lax.reduce(lengths, jnp.int32(0), lax.max, (0,))
 
         def codes(i: jax.Array):
@@ -604,7 +604,7 @@ def edits_of_pairs(
         def real(codes: jax.Array):
             return ((codes & dtype.type(padding)) != dtype.type(padding)).astype(dtype)
 
-        def begin(group: jax.Array):
+        def initial(group: jax.Array):
             every = lax.full((lanes,), dtype.type(padding))
             return [~match_of(group, every, w) for w in range(words)]
 
@@ -619,18 +619,18 @@ def edits_of_pairs(
         edits = distances_of(
             lambda group, i, word: match_of(group, codes(i), word),
             longest,
-            begin,
+            initial,
             lambda i: (real(codes(i)), None),
             (group if rows else jnp.int32(0), jnp.int32(groups)),
             before,
         )
         return lax.dynamic_update_slice_in_dim(results, edits, at * jnp.int32(lanes), 0)
 
-    def all_tiles(tiles: jax.Array, *given: jax.Array):
-        results = lax.full(given[0].shape[:1], dtype.type(0))
+    def all_tiles(tiles: jax.Array, *arrays: jax.Array):
+        results = lax.full(arrays[0].shape[:1], dtype.type(0))
         return lax.fori_loop(
-            jnp.int32(0), tiles, lambda at, results: tile(at, results, *given), results
+            jnp.int32(0), tiles, lambda at, results: tile(at, results, *arrays), results
         )
 
-    given = targets, target_length, queries, query_length, group
-    return one_function(all_tiles)(tiles, *given)
+    arrays = targets, target_length, queries, query_length, group
+    return one_function(all_tiles)(tiles, *arrays)

@@ -60,13 +60,13 @@ def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarra
     bounds = np.unique(bounds >> np.uint64(unit) << np.uint64(unit))
     cuts = [[0, *np.searchsorted(part, bounds).tolist(), len(part)] for part in parts]
 
-    def one(k: int) -> np.ndarray:
+    def sorted_range(k: int) -> np.ndarray:
         pieces = [x[cut[k] : cut[k + 1]] for x, cut in zip(parts, cuts, strict=True)]
         numbers = np.concatenate([np.zeros(0, np.uint64), *pieces])
         numbers.sort()
         return numbers
 
-    return in_threads(one, range(len(bounds) + 1), threads)
+    return in_threads(sorted_range, range(len(bounds) + 1), threads)
 
 
 def write_all(
@@ -75,10 +75,10 @@ def write_all(
     """Call ``write`` for each array with its place among all numbers."""
     ends = np.cumsum([len(x) for x in ranges]).tolist()
 
-    def one(k: int) -> None:
+    def write_range(k: int) -> None:
         write(slice(ends[k] - len(ranges[k]), ends[k]), ranges[k])
 
-    in_threads(one, range(len(ranges)), threads)
+    in_threads(write_range, range(len(ranges)), threads)
 
 
 def unpacked(keys: np.ndarray, bits: tuple[int, ...]) -> list[np.ndarray]:

@@ -124,8 +124,8 @@ def first_places(mask: jax.Array, size: int):
     nonempty = runs.any(axis=1)
     which = _first(nonempty, min(size, len(runs)))
     inside = jnp.arange(len(which), dtype=jnp.int32) < nonempty.sum(dtype=jnp.int32)
-    few = runs[which] & inside[:, None]
-    at = _first(few.reshape(-1), size)
+    nonempty_runs = runs[which] & inside[:, None]
+    at = _first(nonempty_runs.reshape(-1), size)
     index = (which[at // RUN] * RUN + at % RUN).astype(jnp.int32)
     return mask.sum(dtype=jnp.int32), index
 
@@ -137,9 +137,9 @@ def _first(mask: jax.Array, size: int):
     as to look for each place that is wanted.
     """
     count = jnp.cumsum(mask, dtype=jnp.int32)
-    wanted = jnp.arange(1, size + 1, dtype=jnp.int32)
-    place = jnp.searchsorted(count, wanted).astype(jnp.int32)
-    return jnp.where(wanted <= count[-1], place, 0)
+    numbers = jnp.arange(1, size + 1, dtype=jnp.int32)
+    place = jnp.searchsorted(count, numbers).astype(jnp.int32)
+    return jnp.where(numbers <= count[-1], place, 0)
 
 
 def device_codes(sequences: LetterCodes) -> jax.Array:
@@ -324,9 +324,9 @@ class EditPairLaunches:
             rows = [_block_rows(x[alike]) for x in (n, m)]
             cuts = [*_cuts(rows, self.pairs // THREADS, _rows_of_device(self.rows))]
             blocks = bucket(max(b - a for a, b in cuts), 4, LEAST_BLOCKS)
-            most = [max(int(x[a:b].sum()) for a, b in cuts) for x in rows]
-            most[0] += int(kernels_pallas.MAX_ROWS_READ)
-            rooms = tuple(bucket(x, 2, LEAST_PAIR_ROWS) for x in most)
+            row_counts = [max(int(x[a:b].sum()) for a, b in cuts) for x in rows]
+            row_counts[0] += int(kernels_pallas.MAX_ROWS_READ)
+            rooms = tuple(bucket(x, 2, LEAST_PAIR_ROWS) for x in row_counts)
             for a, b in cuts:
                 pairs = alike[a * THREADS : b * THREADS]
                 yield _Launch(pairs, words, grouped, blocks, rooms)
@@ -345,20 +345,22 @@ def _block_rows(lengths: np.ndarray) -> np.ndarray:
     return -(-longest // LETTERS_OF_WORD)
 
 
-def _cuts(rows: list[np.ndarray], blocks: int, most: int) -> Iterator[tuple[int, int]]:
+def _cuts(
+    rows: list[np.ndarray], blocks: int, max_rows: int
+) -> Iterator[tuple[int, int]]:
     """First and last block of each launch, as many as fit."""
     ends = [np.concatenate([[0], np.cumsum(x)]) for x in rows]
     at, count = 0, len(rows[0])
     while at < count:
-        last = (np.searchsorted(x, x[at] + most, "right") - 1 for x in ends)
+        last = (np.searchsorted(x, x[at] + max_rows, "right") - 1 for x in ends)
         end = max(min(at + blocks, count, *map(int, last)), at + 1)
         yield at, end
         at = end
 
 
-def _rows_of_device(most: int) -> int:
+def _rows_of_device(max_rows: int) -> int:
     """Rows of a side of a launch that the device has memory for, a power of two."""
     stats = first_device().memory_stats() or {}
     limit = stats.get("bytes_limit", UNKNOWN_BYTES)
     rows = limit // (LAUNCHES_OF_MEMORY * ROW_BYTES)
-    return min(most, 2 ** (rows.bit_length() - 1))
+    return min(max_rows, 2 ** (rows.bit_length() - 1))

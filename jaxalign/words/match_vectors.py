@@ -157,7 +157,7 @@ def edit_lanes(longest: int, longest_query: int) -> int:
     words = -(-longest // WORD_BITS)
     if words <= 1:
         return LANE_BYTES // word_type(longest, longest_query).itemsize
-    return next((lanes for most, lanes in MANY_LANES if words <= most), FEW_LANES)
+    return next((lanes for limit, lanes in MANY_LANES if words <= limit), FEW_LANES)
 
 
 def edit_block_size(lengths: np.ndarray, at: int, longest_query: int) -> int:

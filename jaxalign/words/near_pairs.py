@@ -97,11 +97,11 @@ def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges
             return edges
     queries, edges = _Falling(folded, order, last), EdgeList(budget, "cut")
     # Only sequences up to a length can be queries of a launch, and those that follow.
-    begin = len(order)
+    start = len(order)
     if launches is not None:
-        begin = int(np.searchsorted(-falling, -launches.longest))
-        _look_by_launches(launches, queries, begin, cut, edges)
-    blocks = blocks_of(sequences.lengths, order[:begin], int(falling[0]))
+        start = int(np.searchsorted(-falling, -launches.longest))
+        _look_by_launches(launches, queries, start, cut, edges)
+    blocks = blocks_of(sequences.lengths, order[:start], int(falling[0]))
     look = partial(_look_at_block, queries, cut, edges)
     in_threads(look, _with_places(blocks), threads)
     if folded is sequences:
@@ -139,7 +139,7 @@ class _Falling:
 
 
 def _look_by_launches(
-    launches: "EditLaunches", queries: _Falling, begin: int, cut: int, edges: EdgeList
+    launches: "EditLaunches", queries: _Falling, start: int, cut: int, edges: EdgeList
 ) -> None:
     """Add the near pairs of the targets from a place on, by launches on a GPU."""
     order, end = queries.order, len(queries.order)
@@ -152,7 +152,7 @@ def _look_by_launches(
             yield np.arange(first, min(first + count, last))
             first += count
 
-    for place in range(begin, end, launches.targets):
+    for place in range(start, end, launches.targets):
         targets = order[place : place + launches.targets]
         blocks = launches.blocks(targets)
 
@@ -249,8 +249,8 @@ class LengthClasses:
 def variant_count(lengths: np.ndarray, deleted: int) -> int:
     """How many variants with up to so many letters deleted some sequences have."""
     values, counts = np.unique(lengths, return_counts=True)
-    many = zip(values.tolist(), counts.tolist(), strict=True)
-    return sum(count * _choices(length, deleted) for length, count in many)
+    sizes = zip(values.tolist(), counts.tolist(), strict=True)
+    return sum(count * _choices(length, deleted) for length, count in sizes)
 
 
 def _choices(length: int, deleted: int) -> int:
@@ -290,14 +290,14 @@ class VariantJoin:
     first : int or None
         How many are of the first of two sets.
     cutoff : int
-    most : float
+    max_pairs : float
         How many pairs that share a variant may be compared.
     """
 
     sequences: LetterCodes
     first: int | None
     cutoff: int
-    most: float = inf
+    max_pairs: float = inf
     pairs: int = field(default=0, init=False)
     lock: Any = field(default_factory=Lock, init=False)
 
@@ -322,7 +322,7 @@ class VariantJoin:
         """
         with self.lock:
             self.pairs += pairs
-            if self.pairs > self.most:
+            if self.pairs > self.max_pairs:
                 raise ManyPairs
 
 

@@ -70,11 +70,11 @@ def lcs(codes: np.ndarray, lengths: np.ndarray, match: np.ndarray) -> np.ndarray
     """
     words, _, targets = match.shape
     v = np.full((words, len(codes), targets), 2**64 - 1, np.uint64)
-    carry, u, total, rest = (np.empty(v.shape[1:], np.uint64) for _ in range(4))
+    carry, u, total, remainder = (np.empty(v.shape[1:], np.uint64) for _ in range(4))
     longest = int(lengths.max(initial=0))
     present = np.searchsorted(-lengths, -np.arange(longest))  # queries with a letter
     for at, count in enumerate(present.tolist()):
-        room = [x[:count] for x in (carry, u, total, rest)]
+        room = [x[:count] for x in (carry, u, total, remainder)]
         _next_lcs_row(v[:, :count], match, codes[:count, at], *room)
     return np.bitwise_count(~v).sum(axis=0, dtype=np.int32)
 
@@ -86,7 +86,7 @@ def _next_lcs_row(
     carry: np.ndarray,
     u: np.ndarray,
     total: np.ndarray,
-    rest: np.ndarray,
+    remainder: np.ndarray,
 ) -> None:
     """Take the words of some pairs a letter further; the other arrays are room."""
     for word, (old, rows) in enumerate(zip(v, match, strict=True)):
@@ -95,13 +95,13 @@ def _next_lcs_row(
         np.add(old, u, out=total)
         if word:
             np.add(total, carry, out=total)
-        np.bitwise_xor(old, u, out=rest)
-        np.bitwise_or(total, rest, out=old)
+        np.bitwise_xor(old, u, out=remainder)
+        np.bitwise_or(total, remainder, out=old)
         if word + 1 < len(v):  # the carry: the highest bit of U | (V & ~total)
             np.invert(total, out=total)
-            np.bitwise_and(rest, total, out=rest)
-            np.bitwise_or(rest, u, out=rest)
-            np.right_shift(rest, np.uint64(WORD_BITS - 1), out=carry)
+            np.bitwise_and(remainder, total, out=remainder)
+            np.bitwise_or(remainder, u, out=remainder)
+            np.right_shift(remainder, np.uint64(WORD_BITS - 1), out=carry)
 
 
 def lcs_block(
@@ -120,12 +120,14 @@ def lcs_block(
     rows, columns = np.asarray(rows), np.asarray(columns)
     counts = np.zeros((len(rows), len(columns)), np.int32)
     lengths = queries.lengths[rows], targets.lengths[columns]
-    most = min(MOST_LETTERS, key=lambda most: _seconds(*lengths, most))
-    long = [side > most for side in lengths]
+    limit = min(MOST_LETTERS, key=lambda limit: _seconds(*lengths, limit))
+    long = [side > limit for side in lengths]
     pairs = np.nonzero(long[0][:, None] | long[1][None])
     if len(pairs[0]):
-        few = rows[pairs[0]], columns[pairs[1]]
-        counts[pairs] = lcs_of_long(queries, few[0], targets, few[1], alphabet)
+        long_pairs = rows[pairs[0]], columns[pairs[1]]
+        counts[pairs] = lcs_of_long(
+            queries, long_pairs[0], targets, long_pairs[1], alphabet
+        )
     short = rows[~long[0]], columns[~long[1]]
     if len(short[0]) and len(short[1]):
         codes = stacked(targets, short[1], alphabet.size)
@@ -137,20 +139,20 @@ def lcs_block(
     return counts
 
 
-def _seconds(m: np.ndarray, n: np.ndarray, most: int) -> float:
+def _seconds(m: np.ndarray, n: np.ndarray, limit: int) -> float:
     """About what a block takes where pairs with more letters are counted alone.
 
     m, n : integers (queries,), (targets,)
     """
-    short, columns = m[m <= most], n[n <= most]
+    short, columns = m[m <= limit], n[n <= limit]
     words = -(-int(columns.max(initial=0)) // WORD_BITS)
     step = max(STEP_PAIRS // max(len(columns), 1), 1)
     together = CALLS * words * float(short[::step].sum())
     together += WORD * words * len(columns) * float(short.sum())
-    alone = (m > most)[:, None] | (n > most)[None]
+    long_pairs = (m > limit)[:, None] | (n > limit)[None]
     shorter, longer = np.minimum(m[:, None], n[None]), np.maximum(m[:, None], n[None])
     each = shorter * (LETTER + LETTER_WORD / WORD_BITS * longer)
-    return together + float(each[alone].sum())
+    return together + float(each[long_pairs].sum())
 
 
 def lcs_of_long(
@@ -212,7 +214,7 @@ def edit_distances(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> np.n
     """Edit distances of sequences i, of falling lengths, to sequences j: int32 (P,)."""
     m = sequences.lengths[i]
     which, place = np.unique(j, return_inverse=True)
-    n, many = sequences.lengths[which], len(which)
+    n, target_count = sequences.lengths[which], len(which)
     word = word_type(int(n.max(initial=0)), 0)
     width = word.itemsize * 8
     words = max(-(-int(n.max(initial=0)) // width), 1)
@@ -233,7 +235,7 @@ def edit_distances(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> np.n
             p[:, :count],
             n_words[:, :count],
             match,
-            letters * many + place[:count],
+            letters * target_count + place[:count],
             room[:, :count],
         )
     (mask,) = flag_words(inside, word, words)

@@ -99,7 +99,7 @@ def test_enumeration(function, size, local, shared):
                 pairs[pair] += share
         payers = np.einsum("k,kabij->ba", p, every.payers).ravel()
         note = f"{length} {mode} {free}"
-        value = found.high[k] + found.rest[k]
+        value = found.high[k] + found.remainder[k]
         np.testing.assert_allclose(value, score, atol=2e-5, err_msg=note)
         for p in (found.posterior[k], without.posterior[k]):
             np.testing.assert_allclose(p, pairs, atol=2e-6, err_msg=note)
@@ -122,7 +122,7 @@ def test_logarithms_hold_for_all_scores(size, local):
         for pair in list(pair_sets(*length))[best]:
             pairs[pair] = 1
         note = f"{length} {mode} {free}"
-        value = found.high[k] + found.rest[k]
+        value = found.high[k] + found.remainder[k]
         most, rounding = every.totals[best], 8 * float(np.finfo(np.float32).eps)
         atol = rounding * np.abs(s[k]).max()
         np.testing.assert_allclose(value, most, rounding, atol, err_msg=note)
@@ -240,7 +240,7 @@ def test_long_alignments_keep_their_digits():
     # It may begin late and end early: geometric series of both ends.
     missing = np.exp(-5.3 * np.arange(1, size + 1))
     np.testing.assert_allclose(pairs, (1 - missing) * (1 - missing[::-1]), atol=3e-6)
-    assert found.high + found.rest > 8192 * np.log(2)
+    assert found.high + found.remainder > 8192 * np.log(2)
     assert np.abs(found.payers).max() < 1e-6
     assert found.lost[0] < 1e-7
 

@@ -90,9 +90,9 @@ def hard_alignment(
     >>> best.alignment("MK", "MAAK").rows()
     ('M--K', 'MAAK')
     """
-    read = _read(similarity, lengths, given := SimilarityOptions(**options))
-    form = _form(read, given)
-    return _result(engine.alignments(*read[:3], form), form, given)
+    read = _read(similarity, lengths, settings := SimilarityOptions(**options))
+    form = _form(read, settings)
+    return _result(engine.alignments(*read[:3], form), form, settings)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -132,10 +132,10 @@ def local_hits(
     ([26.0, 26.0, 2.0], [[0, 5, 0, 5], [8, 13, 0, 5]])
     """
     _check_count(k)
-    given = SimilarityOptions(**options, mode="local")
-    read = _read(similarity, lengths, given)
-    form = _form(read, given)
-    return _result(engine.hits(*read[:3], form, k), form, given)
+    settings = SimilarityOptions(**options, mode="local")
+    read = _read(similarity, lengths, settings)
+    form = _form(read, settings)
+    return _result(engine.hits(*read[:3], form, k), form, settings)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -177,12 +177,12 @@ def k_best(
     ([5.0, 3.0], [[0, 1], [0, -1]])
     """
     _check_count(k)
-    read = _read(similarity, lengths, given := SimilarityOptions(**options))
+    read = _read(similarity, lengths, settings := SimilarityOptions(**options))
     pair, axes, batch, _ = read
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
-    band = checked_band(given.band, pair.similarity.shape, ranks)
-    form = ScoredForm(given.mode == "local", ordered=True, band=band)
-    return _result(engine.several(pair, axes, batch, form, k), form, given)
+    band = checked_band(settings.band, pair.similarity.shape, ranks)
+    form = ScoredForm(settings.mode == "local", ordered=True, band=band)
+    return _result(engine.several(pair, axes, batch, form, k), form, settings)
 
 
 def _check_count(k: int) -> None:
@@ -191,35 +191,39 @@ def _check_count(k: int) -> None:
         raise UsageError(f"k = {k}: 1 to {MAX_K}")
 
 
-def _form(read: Arguments, given: SimilarityOptions) -> ScoredForm:
+def _form(read: Arguments, settings: SimilarityOptions) -> ScoredForm:
     """The form of one best alignment, and whether kernels compute it."""
     pair, axes, batch, _ = read
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
-    band = checked_band(given.band, pair.similarity.shape, ranks)
-    ordered = 2 in ranks or not given.adjacent_gaps or band is not None
-    local, kernels = given.mode == "local", False
+    band = checked_band(settings.band, pair.similarity.shape, ranks)
+    ordered = 2 in ranks or not settings.adjacent_gaps or band is not None
+    local, kernels = settings.mode == "local", False
     if not ordered and engine.takes(pair, batch, ranks):
         kernels = backend.kernels()[0] is not None
-    free = resolve_ends(given.mode, given.free_ends)
+    free = resolve_ends(settings.mode, settings.free_ends)
     last_column = kernels and not local and "query_end" in free
     return ScoredForm(local, ordered, band, kernels, last_column)
 
 
 def _read(
-    similarity: Similarity, lengths: Lengths, given: SimilarityOptions
+    similarity: Similarity, lengths: Lengths, settings: SimilarityOptions
 ) -> Arguments:
     refuse_without_threads()
-    ends = given.mode, given.free_ends, given.adjacent_gaps
-    costs = given.gap_open, given.gap_extend
+    ends = settings.mode, settings.free_ends, settings.adjacent_gaps
+    costs = settings.gap_open, settings.gap_extend
     return arguments.read(
-        similarity, lengths, *costs, *ends, scores=_narrow, band=given.band
+        similarity, lengths, *costs, *ends, scores=_narrow, band=settings.band
     )
 
 
-def _result(values: Any, form: ScoredForm, given: SimilarityOptions) -> HardAlignments:
+def _result(
+    values: Any, form: ScoredForm, settings: SimilarityOptions
+) -> HardAlignments:
     score, partners, spans, sizes = values
-    free = resolve_ends(given.mode, given.free_ends)
-    return HardAlignments(score, partners, spans, sizes, form.ordered, given.mode, free)
+    free = resolve_ends(settings.mode, settings.free_ends)
+    return HardAlignments(
+        score, partners, spans, sizes, form.ordered, settings.mode, free
+    )
 
 
 def _narrow(x: jax.Array) -> jax.Array:
@@ -298,8 +302,8 @@ def profile_similarity(
     if method == "average":
         return _mean(query, matrix, target)
     odds = _mean(query, jnp.exp(unit * matrix), target)
-    known = odds > 0  # of padding it is 0, and so is its similarity
-    return jnp.where(known, jnp.log(jnp.where(known, odds, 1)), 0) / unit
+    present = odds > 0  # of padding it is 0, and so is its similarity
+    return jnp.where(present, jnp.log(jnp.where(present, odds, 1)), 0) / unit
 
 
 def _mean(query: jax.Array, values: jax.Array, target: jax.Array) -> jax.Array:

@@ -86,16 +86,16 @@ def _plain_path(
         hang = overhang(opening, extending, scores.shape, mode, FORBIDDEN)
     row = jnp.arange(scores.shape[0], dtype=jnp.int32)[:, None] < mode.m
     column = jnp.arange(scores.shape[1], dtype=jnp.int32)[None, :] < mode.n
-    known = jnp.bool_(True)
+    valid = jnp.bool_(True)
     if jnp.issubdtype(scores.dtype, jnp.floating):
         wrong = jnp.isnan(scores) | jnp.isposinf(scores)
-        known = ~jnp.any(wrong & row & column)
+        valid = ~jnp.any(wrong & row & column)
         scores = scores.astype(costs.dtype)
         scores = jnp.where(scores > FORBIDDEN / 10, scores, FORBIDDEN)
     weights = Weights(scores, opening, extending, hang)
     filled = fill.fill(weights, mode, local=local, ordered=False)
     path = fill.walk(filled, ordered=False)
-    score = jnp.where(known, filled.score, jnp.nan)
+    score = jnp.where(valid, filled.score, jnp.nan)
     return score, filled.i, filled.j, path.i, path.j, path.partners
 
 
@@ -135,7 +135,7 @@ def alignments(
 ):
     """(score, partners, spans, lengths) over flattened batch axes: (...), (..., m),
     (..., 4) and (..., 2)."""
-    return arrays.map_pairs(lambda one: _one(one, form), pair, axes, batch)
+    return arrays.map_pairs(lambda single: _one(single, form), pair, axes, batch)
 
 
 def _one(pair: ScoredPair, form: ScoredForm):
@@ -152,8 +152,8 @@ def _one(pair: ScoredPair, form: ScoredForm):
     else:
         spans = _plain_spans(rules, filled, path, form.local)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
-    known = arrays.is_valid(pair)
-    return *_checked(known, filled.score, path.partners, spans), lengths
+    valid = arrays.is_valid(pair)
+    return *_checked(valid, filled.score, path.partners, spans), lengths
 
 
 def _by_kernel(pair: ScoredPair, form: ScoredForm):
@@ -161,17 +161,17 @@ def _by_kernel(pair: ScoredPair, form: ScoredForm):
     rules, scores = pair.rules, arrays.multiplied(pair.similarity)
     costs = _costs(pair)
     hang = _overhang(scores.shape, costs, rules, form)
-    given = arrays_of(scores, costs, hang, rules)
+    tables = arrays_of(scores, costs, hang, rules)
     run = backend.kernels()[0].hard_paths
     forms = form.local, form.last_column
-    best = best_path(run, given, *forms)
+    best = best_path(run, tables, *forms)
     score, end_i, end_j, i, j, partners = best
     row = jnp.arange(len(partners), dtype=jnp.int32)
     partners = jnp.where((row >= i) & (row < end_i), partners, -1)
     spans = _plain_spans(rules, PathEnd(end_i, end_j), PathEnd(i, j), form.local)
-    known = arrays.is_valid(pair, product=scores) & ~jnp.isnan(score)
+    valid = arrays.is_valid(pair, product=scores) & ~jnp.isnan(score)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
-    return *_checked(known, score, partners, spans), lengths
+    return *_checked(valid, score, partners, spans), lengths
 
 
 def scores_by_kernel(
@@ -194,17 +194,17 @@ def scores_by_kernel(
     flags |= {"local": jnp.bool_(local), "adjacent": jnp.bool_(True)}
     form = ScoredForm(local, ordered=False)
 
-    def one(m: jax.Array, n: jax.Array):
+    def tables_of(m: jax.Array, n: jax.Array):
         rules = ModeRules(m, n, **flags)
         opening, extending = (arrays.payable(Gap(*cost), rules) for cost in costs)
-        both = opening, extending
-        hang = _overhang((rows, columns), both, rules, form)
-        return arrays_of(jnp.float32(0), both, hang, rules)[1:]
+        gaps = opening, extending
+        hang = _overhang((rows, columns), gaps, rules, form)
+        return arrays_of(jnp.float32(0), gaps, hang, rules)[1:]
 
-    given = jax.vmap(one)(*(x.reshape(-1) for x in lengths))
+    tables = jax.vmap(tables_of)(*(x.reshape(-1) for x in lengths))
     last_column = not local and "query_end" in free
     run = backend.kernels()[0].hard_scores
-    best = run((scores, *given), local=local, last_column=last_column)
+    best = run((scores, *tables), local=local, last_column=last_column)
     score = jnp.where(best > -COSTLY / 2, best, -jnp.inf)
     return jnp.where(jnp.isnan(best), jnp.nan, score).reshape(batch)
 
@@ -221,7 +221,9 @@ def several(
     pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
 ):
     """The same of the ``k`` best, with ranks as the first axis."""
-    values = arrays.map_pairs(lambda one: _several(one, form, k), pair, axes, batch)
+    values = arrays.map_pairs(
+        lambda single: _several(single, form, k), pair, axes, batch
+    )
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
 
@@ -232,13 +234,13 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
         whole = without_band(weights, rules, form.band)
     paths = several_best.several_best(whole, rules, k)
     lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
-    known = arrays.is_valid(pair)
+    valid = arrays.is_valid(pair)
 
-    def one(path: SeveralPaths):
+    def checked_path(path: SeveralPaths):
         spans = _ordered_spans(weights, rules, path, form)
-        return *_checked(known, path.score, path.partners, spans), lengths
+        return *_checked(valid, path.score, path.partners, spans), lengths
 
-    return jax.vmap(one)(paths)
+    return jax.vmap(checked_path)(paths)
 
 
 @program(("axes", "batch", "form", "k"))
@@ -246,7 +248,7 @@ def hits(
     pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
 ):
     """The same of the best, the best without its pairs, and so on, ``k`` in all."""
-    values = arrays.map_pairs(lambda one: _hits(one, form, k), pair, axes, batch)
+    values = arrays.map_pairs(lambda single: _hits(single, form, k), pair, axes, batch)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
 
@@ -317,12 +319,12 @@ def _ordered_spans(
     i, j = _outside(*before, *costs, *free, rules, local)
     costs = overhang_costs(hang, "end", rules, form.band, *after)
     free = rules.query_end | local, rules.target_end | local
-    left = rules.m - path.end_i, rules.n - path.end_j
-    k, l = _outside(*left, *costs, *free, rules, local)
-    some = jnp.any(path.partners >= 0)
+    remaining = rules.m - path.end_i, rules.n - path.end_j
+    k, l = _outside(*remaining, *costs, *free, rules, local)
+    nonempty = jnp.any(path.partners >= 0)
     spans = i, rules.m - k, j, rules.n - l
     empty = (jnp.int32(0),) * 4 if local else _empty_spans(weights, rules)
-    return tuple(jnp.where(some, x, y) for x, y in zip(spans, empty, strict=True))
+    return tuple(jnp.where(nonempty, x, y) for x, y in zip(spans, empty, strict=True))
 
 
 def _outside(
@@ -337,9 +339,9 @@ def _outside(
 ):
     """How many of k and l overhanging residues are outside the spans."""
     if not local:
-        both = free_query & free_target & rules.adjacent
-        free_query &= ~both | (query > target)
-        free_target &= ~both | ~free_query
+        free_choice = free_query & free_target & rules.adjacent
+        free_query &= ~free_choice | (query > target)
+        free_target &= ~free_choice | ~free_query
     return jnp.where(free_query, k, 0), jnp.where(free_target, l, 0)
 
 
@@ -360,13 +362,13 @@ def _empty_spans(weights: Weights, rules: ModeRules):
 
 
 def _checked(
-    known: jax.Array, score: jax.Array, partners: jax.Array, spans: Sequence[jax.Array]
+    valid: jax.Array, score: jax.Array, partners: jax.Array, spans: Sequence[jax.Array]
 ):
-    """nan where the input is not ``known`` to mean something, -inf where no alignment
+    """nan where the input is not ``valid`` to mean something, -inf where no alignment
     is legal."""
     ranges = jnp.stack([jnp.asarray(x, jnp.int32) for x in spans])
     legal = score > -COSTLY / 2
     score = jnp.where(legal, score, -jnp.inf)
-    score = jnp.where(known, score, jnp.nan)
-    sure = legal & known
+    score = jnp.where(valid, score, jnp.nan)
+    sure = legal & valid
     return score, jnp.where(sure, partners, -1), jnp.where(sure, ranges, 0)

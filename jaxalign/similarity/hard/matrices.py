@@ -79,8 +79,8 @@ def hard_matrix(
            [2., 3.]], dtype=float32)
     """
     blocks = _blocks(queries, targets, (gap_open, gap_extend), memory, options)
-    other = queries if targets is None else targets
-    matrix = np.zeros((len(queries), len(other)), np.float32)
+    target_set = queries if targets is None else targets
+    matrix = np.zeros((len(queries), len(target_set)), np.float32)
     for block in blocks:
         matrix[np.ix_(block.queries, block.targets)] = block.scores
     return matrix
@@ -129,7 +129,7 @@ def _blocks(
     if len(width) > 1:
         raise UsageError(f"embeddings of widths {sorted(width)}: one is needed")
     side = isqrt(parse_bytes(memory) // BYTES_A_CELL)
-    groups = [list(_groups(one, side)) for one in sets]
+    groups = [list(_groups(embeddings, side)) for embeddings in sets]
     mirrored = targets is None and _symmetric(numbers, free)
     rule = options.get("mode", "global"), tuple(sorted(free))
     return _run(sets, groups, numbers, rule, mirrored)
@@ -195,7 +195,7 @@ def _run(
     mirrored: bool,
 ) -> Iterator[ScoreBlock]:
     """Blocks, each of which is collected when the next one has been started."""
-    tables = [_tables(one) for one in sets]
+    tables = [_tables(embeddings) for embeddings in sets]
     waiting: list[tuple[LengthGroup, LengthGroup, jax.Array]] = []
     for k, query in enumerate(groups[0]):
         a = tables[0](query)
@@ -255,10 +255,10 @@ def _on_device(embeddings: Embeddings, group: LengthGroup):
 def _rows(embeddings: jax.Array, group: LengthGroup):
     """Of an array (count, length, k), padded where it lies."""
     rows, (count, length) = embeddings[group.indices], group.shape
-    more = (0, count - rows.shape[0]), (0, length - rows.shape[1]), (0, 0)
+    padding = (0, count - rows.shape[0]), (0, length - rows.shape[1]), (0, 0)
     lengths = np.zeros(count, np.int32)
     lengths[: rows.shape[0]] = rows.shape[1]
-    return jnp.pad(rows, more), jnp.asarray(lengths)
+    return jnp.pad(rows, padding), jnp.asarray(lengths)
 
 
 @program(("rule", "kernels"))

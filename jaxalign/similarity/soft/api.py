@@ -161,9 +161,9 @@ def expected_gaps(
     """
     model = SimilarityOptions(**options)
     costs = model.gap_open, model.gap_extend
-    one = tuple(not isinstance(cost, (tuple, list)) for cost in costs)
+    shared = tuple(not isinstance(cost, (tuple, list)) for cost in costs)
     pair, axes, batch, settings = prepare(similarity, lengths, model)
-    opens, extensions = over_batch(engine.gaps, pair, axes, batch, settings, (one,))
+    opens, extensions = over_batch(engine.gaps, pair, axes, batch, settings, (shared,))
     return opens, extensions
 
 
@@ -235,8 +235,8 @@ def sample_alignments(
     model = SimilarityOptions(**options)
     pair, axes, batch, settings = prepare(similarity, lengths, model)
     keys = jax.random.split(key, prod(batch))
-    both = (pair, keys if batch else keys[0]), (axes, 0)
-    partners = over_batch(engine.draw, *both, batch, settings, (count,))
+    inputs = (pair, keys if batch else keys[0]), (axes, 0)
+    partners = over_batch(engine.draw, *inputs, batch, settings, (count,))
     return jnp.moveaxis(partners, len(batch), 0)
 
 
@@ -321,12 +321,12 @@ def kl_divergence(
     0.053
     """
     pair, axes, batch, settings = _model(p, lengths, options)
-    other, other_axes, other_batch, _ = _model(q, lengths, options)
+    second, second_axes, second_batch, _ = _model(q, lengths, options)
     cells = _chooses(options)
-    if batch != other_batch or pair.similarity.shape != other.similarity.shape:
+    if batch != second_batch or pair.similarity.shape != second.similarity.shape:
         raise UsageError("the two models differ in shape")
-    both, axes = (pair, other), (axes, other_axes)
-    return over_batch(engine.divergence, both, axes, batch, settings, (cells,))
+    pairs, axes = (pair, second), (axes, second_axes)
+    return over_batch(engine.divergence, pairs, axes, batch, settings, (cells,))
 
 
 def _chooses(options: SharedKeywords) -> bool:
@@ -459,11 +459,11 @@ def _of_batch(
     pair, axes, batch, fit = read
     less, axis = fit(threshold, rank=0)
     local = mode == "local"
-    both = (pair.similarity, less, pair.rules.m, pair.rules.n)
+    arrays = (pair.similarity, less, pair.rules.m, pair.rules.n)
     each = (axes.similarity, axis, axes.rules.m, axes.rules.n)
     flags = tuple(end in free for end in FREE_ENDS)
     values = engine.over_batch(
-        engine.most_accurate, both, each, batch, None, (flags, local)
+        engine.most_accurate, arrays, each, batch, None, (flags, local)
     )
     score, partners, spans, sizes = values
     return HardAlignments(score, partners, spans, sizes, True, mode, free)

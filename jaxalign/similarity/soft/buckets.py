@@ -62,8 +62,8 @@ def bucket_lengths(
     >>> [(b.shape, b.indices.tolist()) for b in jaxalign.bucket_lengths(m, n, shapes=2)]
     [((96, 104), [0, 2]), ((312, 304), [1, 3])]
     """
-    both = np.asarray(query_lengths), np.asarray(target_lengths)
-    lengths = np.stack(np.broadcast_arrays(*both), -1)
+    sides = np.asarray(query_lengths), np.asarray(target_lengths)
+    lengths = np.stack(np.broadcast_arrays(*sides), -1)
     if lengths.ndim != 2 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
         raise UsageError("two vectors of lengths, one entry a pair")
     if shapes < 1 or multiple < 1:
@@ -84,8 +84,8 @@ def bucket_lengths(
         for piece in (part[short], part[~short]):
             parts.append(piece)
             cuts.append(_best_cut(lengths[piece]))
-    found = [LengthBucket(_shape(lengths[part]), part) for part in parts]
-    return sorted(found, key=lambda one: one.shape[0] * one.shape[1])
+    buckets = [LengthBucket(_shape(lengths[part]), part) for part in parts]
+    return sorted(buckets, key=lambda bucket: bucket.shape[0] * bucket.shape[1])
 
 
 def _shape(lengths: np.ndarray) -> tuple[int, int]:
@@ -100,9 +100,9 @@ def _best_cut(lengths: np.ndarray) -> tuple[int, int, int]:
     for side in (0, 1):
         order = lengths[np.argsort(lengths[:, side], kind="stable")]
         count = np.arange(1, len(order))
-        ahead = np.maximum.accumulate(order, axis=0)[:-1].prod(axis=1)
-        behind = np.maximum.accumulate(order[::-1], axis=0)[::-1][1:].prod(axis=1)
-        cells = ahead * count + behind * (len(order) - count)
+        before = np.maximum.accumulate(order, axis=0)[:-1].prod(axis=1)
+        after = np.maximum.accumulate(order[::-1], axis=0)[::-1][1:].prod(axis=1)
+        cells = before * count + after * (len(order) - count)
         cells = np.where(order[1:, side] > order[:-1, side], cells, whole)
         if len(cells) and whole - cells.min() > best[0]:
             at = int(cells.argmin())

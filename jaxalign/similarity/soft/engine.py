@@ -55,11 +55,11 @@ from jaxalign.similarity.soft.options import (
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def by_scalars(
-    function: Callable[..., jax.Array], names: tuple[str, ...], x: dict, rest: Any
+    function: Callable[..., jax.Array], names: tuple[str, ...], x: dict, fixed: Any
 ):
     """The gradient of ``function(x, rest)``, a scalar, by the entries of some names of
-    ``x``, all of whose leaves are scalars; ``rest`` has no derivative."""
-    return jax.grad(lambda y: function(x | y, rest))({name: x[name] for name in names})
+    ``x``, all of whose leaves are scalars; ``fixed`` has no derivative."""
+    return jax.grad(lambda y: function(x | y, fixed))({name: x[name] for name in names})
 
 
 @partial(by_scalars.defjvp, symbolic_zeros=True)
@@ -69,15 +69,15 @@ def _by_scalars_jvp(
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
 ):
-    x, rest = primals
+    x, fixed = primals
     moved = _moved(tangents[0])
-    value = by_scalars(function, names, x, rest)
+    value = by_scalars(function, names, x, fixed)
     leaves, tree = jax.tree.flatten({name: x[name] for name in names})
     changes = []
     for k, leaf in enumerate(leaves):
         unit = [jnp.full_like(y, float(y_k == k)) for y_k, y in enumerate(leaves)]
         turn = jax.tree.unflatten(tree, unit)
-        *_, product = _product(function, x, rest, turn, moved)
+        *_, product = _product(function, x, fixed, turn, moved)
         changes.append(_dot(product, moved, leaf))
     return value, jax.tree.unflatten(tree, changes)
 
@@ -93,12 +93,12 @@ class Slope(NamedTuple):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def slope(
-    function: Callable[..., jax.Array], x: dict, rest: Any, direction: dict
+    function: Callable[..., jax.Array], x: dict, fixed: Any, direction: dict
 ) -> Slope:
     """Of ``function(x, rest)``, a scalar, along ``direction``, which has the arrays of
     some names of ``x``."""
     at = {name: x[name] for name in direction}
-    value, gradient = jax.value_and_grad(lambda y: function(x | y, rest))(at)
+    value, gradient = jax.value_and_grad(lambda y: function(x | y, fixed))(at)
     return Slope(value, _dot(gradient, direction, value), gradient)
 
 
@@ -108,10 +108,10 @@ def _slope_jvp(
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
 ):
-    x, rest, direction = primals
+    x, fixed, direction = primals
     moved, turned = _moved(tangents[0]), _moved(tangents[2])
     names = moved | direction
-    value, along, gradient, product = _product(function, x, rest, direction, names)
+    value, along, gradient, product = _product(function, x, fixed, direction, names)
     turn = _dot(product, moved, value) + _dot(gradient, turned, value)
     constant = {name: gradient[name] for name in direction}
     still = jax.tree.map(jnp.zeros_like, constant)
@@ -122,7 +122,7 @@ def _slope_jvp(
 def _product(
     function: Callable[..., jax.Array],
     x: dict[str, Any],
-    rest: Any,
+    fixed: Any,
     direction: dict[str, Any],
     names: Iterable[str],
 ):
@@ -130,8 +130,8 @@ def _product(
     the last two for the entries of these names."""
 
     def gradient(y: dict[str, Any]):
-        chosen = {name: (x | y)[name] for name in names}
-        return jax.value_and_grad(lambda z: function(x | y | z, rest))(chosen)
+        values = {name: (x | y)[name] for name in names}
+        return jax.value_and_grad(lambda z: function(x | y | z, fixed))(values)
 
     at = {name: x[name] for name in direction}
     (value, slopes), (along, product) = jax.jvp(gradient, (at,), (direction,))
@@ -216,20 +216,22 @@ def _refuses(q: Weights, means: Weights):
 SUMMARY = frozenset(("similarity", "entropy"))  # what ``summary`` needs beside a score
 
 
-@program(("function", "axes", "batch", "settings", "more"))
+@program(("function", "axes", "batch", "settings", "extra"))
 def over_batch(
     function: Callable[..., Any],
     arrays: Any,
     axes: Any,
     batch: tuple[int, ...],
     settings: Settings | None,
-    more: tuple[Any, ...] = (),
+    extra: tuple[Any, ...] = (),
 ):
     """``function`` of one pair over flattened batch axes, as one program.
 
-    ``axes`` are those of ``vmap``; ``more`` goes to the function after the settings.
+    ``axes`` are those of ``vmap``; ``extra`` goes to the function after the settings.
     """
-    return map_pairs(lambda one: function(one, settings, *more), arrays, axes, batch)
+    return map_pairs(
+        lambda single: function(single, settings, *extra), arrays, axes, batch
+    )
 
 
 def known(pair: SoftPair):
@@ -259,13 +261,16 @@ def posterior(pair: SoftPair, settings: Settings):
     return jnp.multiply(p, factor)
 
 
-def gaps(pair: SoftPair, settings: Settings, one: tuple[bool, bool]):
+def gaps(pair: SoftPair, settings: Settings, shared: tuple[bool, bool]):
     """Expected payers of gap_open and of gap_extend, in the shapes of the costs: where
-    ``one`` says that a cost is of both sequences, of both together."""
+    ``shared`` says that a cost is of both sequences, of both together."""
     names = ("gap_open", "gap_extend")
     x, rules = pair._asdict(), pair.rules
     del x["rules"]
-    costs = {n: x[n].e if both else x[n] for n, both in zip(names, one, strict=True)}
+    costs = {
+        n: x[n].e if is_shared else x[n]
+        for n, is_shared in zip(names, shared, strict=True)
+    }
     function = partial(_score_of, settings)
     if all(cost.ndim == 0 for cost in jax.tree.leaves(costs)):
         slopes = by_scalars(function, names, x | costs, rules)

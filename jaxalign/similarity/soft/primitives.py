@@ -220,13 +220,13 @@ def _by_logs(
     """The first ``count`` results of "expected", by ``soft.dp.free_energy``."""
     function, means = partial(_log_z, local=local, block=block), []
     if count == 2:
-        rest = jax.vmap(function)(*tables)
+        value = jax.vmap(function)(*tables)
     else:
         by = (0, 1)[: count - 2]
-        both = jax.vmap(jax.value_and_grad(function, by))(*tables)
-        rest, (posterior, *slopes) = both
+        value_and_slopes = jax.vmap(jax.value_and_grad(function, by))(*tables)
+        value, (posterior, *slopes) = value_and_slopes
         means = [posterior, *(-x for x in slopes)]
-    return [jnp.zeros_like(rest), rest, *means]
+    return [jnp.zeros_like(value), value, *means]
 
 
 def _by_rows(
@@ -273,8 +273,8 @@ def _group(shape: tuple[int, ...]) -> tuple[int, int | None]:
     and the diagonals that they compute anew, None where memory holds them all."""
     count, m, n = shape
     each = KEPT_BYTES * (m + n + 1) * (m + 1)
-    most = max(1, MAX_GROUP_BYTES // each)
-    size = max(k for k in range(1, min(count, most) + 1) if count % k == 0)
+    limit = max(1, MAX_GROUP_BYTES // each)
+    size = max(k for k in range(1, min(count, limit) + 1) if count % k == 0)
     return size, None if each <= MAX_GROUP_BYTES else BLOCK_DIAGONALS
 
 

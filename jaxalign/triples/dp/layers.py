@@ -90,9 +90,9 @@ def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLik
     ab = _skew(scores[box.a[:, None], box.b[None, :]].astype(problem.dtype))
 
     def layer(w: jax.Array, state: Carry):
-        new, choices = _layer(problem, ab, state["layer"], w)
-        state = state | _record(problem, state, new, choices, w)
-        return state | {"layer": new}
+        cells, choices = _layer(problem, ab, state["layer"], w)
+        state = state | _record(problem, state, cells, choices, w)
+        return state | {"layer": cells}
 
     bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
     return lax.fori_loop(*bounds, layer, state)
@@ -113,7 +113,7 @@ def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
         return recurrence.moved(row, lambda x: x[shift : x.shape[0] - 1 + shift])
 
     def diagonal(carry: tuple[States, ...], row: tuple[jax.Array, jax.Array, States]):
-        d, ab_row, here = row
+        d, ab_row, above0 = row
         back1, back2, above1, above2 = carry
         v = d - u
         start = rows + columns - 1 - d
@@ -125,20 +125,20 @@ def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
             4: part(back1, 0),
             2: part(back1, 1),
             6: part(back2, 0),
-            1: part(here, 1),
+            1: part(above0, 1),
             5: part(above1, 0),
             3: part(above1, 1),
             7: part(above2, 0),
         }
         places = u, v, jnp.zeros_like(u) + w
         gaps = gap_a, gap_b, gap_c
-        new = recurrence.cell(problem, sources, scores, gaps, places)
-        cells = _with_borders(problem, new[:2], d, w)
+        inner = recurrence.cell(problem, sources, scores, gaps, places)
+        cells = _with_borders(problem, inner[:2], d, w)
         out = None
         if outputs.choices:
-            wide = tuple(jnp.pad(x, (1, 0))[None, :] for x in new[2])
+            wide = tuple(jnp.pad(x, (1, 0))[None, :] for x in inner[2])
             out = recurrence.pack_choices(model, wide)
-        return (cells, back1, here, above1), (cells, out)
+        return (cells, back1, above0, above1), (cells, out)
 
     # Rows before the first.
     h, pointers = above
@@ -149,10 +149,10 @@ def _layer(problem: FillProblem, ab: jax.Array, above: States, w: jax.Array):
     return rows_of_layer
 
 
-def _with_borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array):
+def _with_borders(problem: FillProblem, inner: States, d: jax.Array, w: jax.Array):
     """A whole row: north at u = 0, west at v = 0, the seed, nothing where v < 0."""
     model, _, box, _, faces = problem
-    (h, pointers), (rows, columns, _) = new, box.shape
+    (h, pointers), (rows, columns, _) = inner, box.shape
     u = jnp.arange(rows, dtype=jnp.int32)
     v, minus = d - u, neg_inf(h[0].dtype)
     inside, seeded = (u >= 1) & (v >= 1), (u == 1) & (v == 1) & (w == 1)
@@ -168,11 +168,11 @@ def _with_borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array)
         for s, x in enumerate(h)
     )
     if pointers is not None:
-        own = (
+        addresses = (
             recurrence.pointer(u, v, w, s, box.shape, model.states)
             for s in range(model.states)
         )
-        pairs = zip(seeds, pointers, own, strict=True)
+        pairs = zip(seeds, pointers, addresses, strict=True)
         pointers = tuple(
             jnp.where(seed, recurrence.BEGIN, jnp.where(inside, jnp.pad(x, (1, 0)), y))
             for seed, x, y in pairs
@@ -183,12 +183,12 @@ def _with_borders(problem: FillProblem, new: States, d: jax.Array, w: jax.Array)
 def _record(
     problem: FillProblem,
     state: Carry,
-    new: States,
+    cells: States,
     choices: jax.Array | None,
     w: jax.Array,
 ):
     """The changes of the carry by this layer, output by output."""
-    (h, pointers), outputs, out = new, problem.outputs, {}
+    (h, pointers), outputs, out = cells, problem.outputs, {}
     rows, columns, _ = problem.box.shape
     channels = recurrence.channels_of(h, pointers)
     if outputs.best:
@@ -207,8 +207,8 @@ def _record(
             bottom = jnp.stack([_unskew(x, columns) for x in channels])
             return recurrence.put(layers, bottom, w // outputs.height)
 
-        stored, here = state["bottoms"], w % outputs.height == 0
-        out["bottoms"] = lax.cond(here, with_bottom, lambda layers: layers, stored)
+        stored, is_bottom = state["bottoms"], w % outputs.height == 0
+        out["bottoms"] = lax.cond(is_bottom, with_bottom, lambda layers: layers, stored)
     return out
 
 
@@ -223,7 +223,9 @@ def finish(problem: FillProblem, state: Carry) -> BoxFill:
 
     return BoxFill(
         end=jnp.stack([x[u + v, u] for x in h]),
-        begin=jnp.stack([x[u + v, u] for x in pointers]) if outputs.pointers else None,
+        start_points=jnp.stack([x[u + v, u] for x in pointers])
+        if outputs.pointers
+        else None,
         layer=jnp.stack([_unskew(x, columns) for x in h]) if outputs.layer else None,
         best=_unskew(state["best"], columns) if outputs.best else None,
         best_w=_unskew(state["best_w"], columns) if outputs.best else None,

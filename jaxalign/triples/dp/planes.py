@@ -119,10 +119,10 @@ def advance(problem: FillProblem, state: Carry, first: ArrayLike, stop: ArrayLik
 
     def plane(q: jax.Array, state: Carry):
         w = q - scores["uv"]
-        new, choices = _inner(problem, scores, state["planes"], q, w)
-        new = _with_borders(problem, new, q, w)
-        state = state | _record(problem, state, new, choices, q, w)
-        return state | {"planes": (new, *state["planes"][:2])}
+        cells, choices = _inner(problem, scores, state["planes"], q, w)
+        cells = _with_borders(problem, cells, q, w)
+        state = state | _record(problem, state, cells, choices, q, w)
+        return state | {"planes": (cells, *state["planes"][:2])}
 
     bounds = jnp.asarray(first, jnp.int32), jnp.asarray(stop, jnp.int32) + 1
     return lax.fori_loop(*bounds, plane, state)
@@ -182,10 +182,10 @@ def _inner(
     return (h, pointers), choices
 
 
-def _with_borders(problem: FillProblem, new: States, q: jax.Array, w: jax.Array):
+def _with_borders(problem: FillProblem, inner: States, q: jax.Array, w: jax.Array):
     """Put the layer before the box around the inner cells; into a box with faces the
     seed as well, where it beats the paths that came from them."""
-    (h, pointers), faces, box = new, problem.faces, problem.box
+    (h, pointers), faces, box = inner, problem.faces, problem.box
     minus = neg_inf(h[0].dtype)
     h = tuple(jnp.pad(x, ((1, 0), (1, 0)), constant_values=minus) for x in h)
     if pointers is not None:
@@ -231,17 +231,17 @@ def _edge(face: jax.Array, q: jax.Array):
 def _record(
     problem: FillProblem,
     state: Carry,
-    new: States,
+    cells: States,
     choices: Sequence[jax.Array] | None,
     q: jax.Array | int,
     w: jax.Array,
 ):
     """The changes of the carry by this plane, output by output."""
-    (h, pointers), outputs, box = new, problem.outputs, problem.box
+    (h, pointers), outputs, box = cells, problem.outputs, problem.box
     channels, out = recurrence.channels_of(h, pointers), {}
     u, v = box.size[0], box.size[1]
-    here = q == _end_plane(box)
-    out["end"] = jnp.where(here, jnp.stack([x[u, v] for x in channels]), state["end"])
+    at_end = q == _end_plane(box)
+    out["end"] = jnp.where(at_end, jnp.stack([x[u, v] for x in channels]), state["end"])
     if outputs.layer:
         last = w == box.size[2]
         pairs = zip(h, state["layer"], strict=True)
@@ -265,8 +265,8 @@ def _record(
         for back in range(widest // outputs.height + 2):
             layer = jnp.clip(newest - back, 0, layers.shape[0] - 1)
             old = lax.dynamic_index_in_dim(layers, layer, keepdims=False)
-            here = w == layer * outputs.height
-            merged = [jnp.where(here, x, old[n]) for n, x in enumerate(channels)]
+            on_layer = w == layer * outputs.height
+            merged = [jnp.where(on_layer, x, old[n]) for n, x in enumerate(channels)]
             layers = recurrence.put(layers, jnp.stack(merged), layer)
         out["bottoms"] = layers
     return out
@@ -287,7 +287,7 @@ def finish(problem: FillProblem, state: Carry) -> BoxFill:
 
     return BoxFill(
         end=state["end"][:states],
-        begin=state["end"][states:] if outputs.pointers else None,
+        start_points=state["end"][states:] if outputs.pointers else None,
         layer=jnp.stack(state["layer"]) if outputs.layer else None,
         best=state.get("best"),
         best_w=state.get("best_w"),

@@ -73,9 +73,9 @@ def _gaps(before: tuple[int, ...], column: int):
     """The gaps that a column pays after the patterns ``before`` of the three pairs."""
     paid = []
     for pair, old in zip(SEQUENCE_PAIRS, before, strict=True):
-        new = pattern(column, pair)
-        if new in (FIRST_ONLY, SECOND_ONLY):
-            paid.append((pair[new == FIRST_ONLY], new != old))
+        current = pattern(column, pair)
+        if current in (FIRST_ONLY, SECOND_ONLY):
+            paid.append((pair[current == FIRST_ONLY], current != old))
     return tuple(sorted(paid))
 
 
@@ -86,7 +86,7 @@ def _patterns(column: int):
 def _after(before: tuple[int, ...], column: int):
     """The last patterns other than gap/gap, one column later."""
     pairs = zip(before, _patterns(column), strict=True)
-    return tuple(new or old for old, new in pairs)
+    return tuple(current or old for old, current in pairs)
 
 
 def _model(
@@ -100,7 +100,9 @@ def _model(
     states = [start]
     for state in states:  # grows while it is read
         after = (step(state, column) for column in COLUMN_ORDER)
-        states += [new for new in dict.fromkeys(after) if new not in states]
+        states += [
+            successor for successor in dict.fromkeys(after) if successor not in states
+        ]
     into = [[] for _ in states]
     for source, state in enumerate(states):
         for column in COLUMN_ORDER:
@@ -140,7 +142,7 @@ def relabel(model: Model, order: Sequence[int]) -> list[int]:
 def turn(column: Any, order: Sequence[int]):
     """A column number once axis n is old axis ``order[n]``; arrays too."""
     return sum(
-        ((column >> (2 - old)) & 1) << (2 - new) for new, old in enumerate(order)
+        ((column >> (2 - old)) & 1) << (2 - axis) for axis, old in enumerate(order)
     )
 
 
@@ -287,16 +289,16 @@ class FillOutputs(NamedTuple):
 class BoxFill(NamedTuple):
     """The result of a fill; None for every field that is not among its outputs.
 
-    ``end`` (S,) is H at the cell ``size``, ``begin`` (S,) its pointers; ``layer``
-    (S, U, V) H at w = size[2]; ``best`` and ``best_w`` (U, V) the best H over states
-    and w, and its first w; ``choices`` uint8 bytes, in an order of the fill's own
-    (``choice_at``); ``south`` (C, V, W) and ``east`` (C, U, W) the last layers along u
-    and v, ``bottoms`` (W // height + 1, C, U, V) those at w = 0, height, ...: the S
-    states, and with pointers as many again.
+    ``end`` (S,) is H at the cell ``size``, ``start_points`` (S,) its pointers;
+    ``layer`` (S, U, V) H at w = size[2]; ``best`` and ``best_w`` (U, V) the best H over
+    states and w, and its first w; ``choices`` uint8 bytes, in an order of the fill's
+    own (``choice_at``); ``south`` (C, V, W) and ``east`` (C, U, W) the last layers
+    along u and v, ``bottoms`` (W // height + 1, C, U, V) those at w = 0, height, ...:
+    the S states, and with pointers as many again.
     """
 
     end: jax.Array
-    begin: jax.Array | None = None
+    start_points: jax.Array | None = None
     layer: jax.Array | None = None
     best: jax.Array | None = None
     best_w: jax.Array | None = None
@@ -443,8 +445,8 @@ def read_choice(
 ):
     """The choice of ``state`` at v, int32; ``column_of_bytes(v)`` -> uint8 (L,)."""
     if model.states == 1:
-        both = column_of_bytes(v // 2)[0]
-        return ((both >> (4 * (v % 2)).astype(jnp.uint8)) & 7).astype(jnp.int32)
+        two_choices = column_of_bytes(v // 2)[0]
+        return ((two_choices >> (4 * (v % 2)).astype(jnp.uint8)) & 7).astype(jnp.int32)
     stored = column_of_bytes(v).astype(jnp.uint32)
     each = -(-model.bits * min(8, model.states) // 8)
     first = (state // 8) * each
@@ -521,11 +523,11 @@ class ColumnPath(NamedTuple):
 def walk(
     model: Model,
     choice_at: Callable[[jax.Array], jax.Array],
-    begin: jax.Array,
+    start: jax.Array,
     longest: int,
     seeded: bool | jax.Array = True,
 ) -> ColumnPath:
-    """Walk from ``begin``, int32 (4,) u, v, w and state, to the seed (1, 1, 1), or to
+    """Walk from ``start``, int32 (4,) u, v, w and state, to the seed (1, 1, 1), or to
     the layer before the box.
 
     ``choice_at`` gives the stored choice of such a point, int32. A path has at most
@@ -553,5 +555,5 @@ def walk(
         steps = path.columns.at[path.count].set(column.astype(jnp.uint8))
         return ColumnPath(at, path.count + 1, steps)
 
-    empty = ColumnPath(begin, jnp.int32(0), jnp.zeros(longest, jnp.uint8))
+    empty = ColumnPath(start, jnp.int32(0), jnp.zeros(longest, jnp.uint8))
     return lax.while_loop(unfinished, step, empty)

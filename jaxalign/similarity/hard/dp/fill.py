@@ -124,7 +124,7 @@ def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
         value = total[lane]
         wins = (value > best) | ((value == best) & (i < best_i))
         ends = zip((value, i, d - i), (best, best_i, best_j), strict=True)
-        ends = (jnp.where(wins, new, old) for new, old in ends)
+        ends = (jnp.where(wins, candidate, old) for candidate, old in ends)
         return (*lanes, *ends), code
 
     empty = jnp.maximum(weights.overhang.empty, FORBIDDEN)
@@ -157,14 +157,14 @@ def _plain_step(table: CostTable, local: bool):
             h = jnp.maximum(h, 0)
         e, f = jnp.where(edge, low, e), jnp.where(edge, low, f)
         after = jnp.where(edge, border, pair_or_left)
-        beside = jnp.where(column & open_left, border, jnp.where(edge, low, p))
+        to_right = jnp.where(column & open_left, border, jnp.where(edge, low, p))
         last_row, last_column = i == rules.m, j == rules.n
         ending = last_row & (last_column | rules.target_end)
         ending = local | ending | (last_column & rules.query_end)
         ending = ending & (i <= rules.m) & (j <= rules.n) & (j >= 0)
         wins = ending & (h > best)
         best, best_j = jnp.where(wins, h, best), jnp.where(wins, j, best_j)
-        return (e, f, after, beside, h, b1, best, best_j), code.astype(jnp.uint8)
+        return (e, f, after, to_right, h, b1, best, best_j), code.astype(jnp.uint8)
 
     return step
 
@@ -251,20 +251,20 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
     codes = filled.directions
     rows = filled.table.shape[0]
     after_up, after_left = (PAIR, AFTER_GAP) if ordered else (AFTER_GAP, PAIR)
-    other = UP if ordered else LEFT  # the gap that may stand before this one
+    gap_before = UP if ordered else LEFT  # the gap that may stand before this one
 
     def unfinished(state: tuple[jax.Array, ...]):
         return ~state[3]
 
     def step(state: tuple[jax.Array, ...]):
-        i, j, move, done, partners = state
-        done = done | (i == 0) | (j == 0)
+        i, j, move, ended, partners = state
+        ended = ended | (i == 0) | (j == 0)
         code = codes[i + j, filled.table.lane(i, i + j)].astype(jnp.int32)
-        after_gap = jnp.where(code & TO_PAIR, PAIR, other)
+        after_gap = jnp.where(code & TO_PAIR, PAIR, gap_before)
         op = jnp.where(move == AFTER_GAP, after_gap, move)
         op = jnp.where(move == FREELY, code & PAIR, op)
-        done = done | (op == STOP)
-        op = jnp.where(done, STOP, op)
+        ended = ended | (op == STOP)
+        op = jnp.where(ended, STOP, op)
         at = jnp.where(op == PAIR, i - 1, rows)
         partners = partners.at[at].set(j - 1)
         move = jnp.where(op == PAIR, FREELY, move)
@@ -272,16 +272,16 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
         move = jnp.where(op == LEFT, jnp.where(code & GO_LEFT, LEFT, after_left), move)
         i = i - jnp.where((op == PAIR) | (op == UP), 1, 0)
         j = j - jnp.where((op == PAIR) | (op == LEFT), 1, 0)
-        return i, j, move, done, partners
+        return i, j, move, ended, partners
 
     def steps(state: tuple[jax.Array, ...]):
         for _ in range(STEPS_AT_A_TIME):
             state = step(state)
         return state
 
-    begin = jnp.int32(PAIR if ordered else FREELY)
+    first_move = jnp.int32(PAIR if ordered else FREELY)
     partners = jnp.full(rows + 1, -1, jnp.int32)  # the last takes what is no pair
-    state = (filled.i, filled.j, begin, jnp.bool_(False), partners)
+    state = (filled.i, filled.j, first_move, jnp.bool_(False), partners)
     state = begun(state, codes)
     i, j, _, _, partners = lax.while_loop(unfinished, steps, state)
     return PartnerPath(partners[:rows], i, j)

@@ -79,8 +79,8 @@ def several_best(weights: Weights, rules: ModeRules, k: int) -> SeveralPaths:
         trail = _walk(branch, values, weights, rules)
         shared = jnp.where(table.i[:rows] >= branch.i, partners[branch.parent], -1)
         path = jnp.append(shared, -1).at[trail.row].set(trail.partner)[:rows]
-        others = branches.score.at[at].set(-jnp.inf)
-        branches = _best_of(branches._replace(score=others), trail, branch, rank, k)
+        scores = branches.score.at[at].set(-jnp.inf)
+        branches = _best_of(branches._replace(score=scores), trail, branch, rank, k)
         return (branches, partners.at[rank].set(path)), branch.score
 
     nobody = jnp.full((k + 1, rows), -1, jnp.int32)
@@ -196,16 +196,16 @@ def _best_of(branches: Branches, trail: Trail, path: Branches, rank: jax.Array, 
     """The k best of some branches and of those of a path that was walked."""
     score, at = _largest((path.score + trail.less).reshape(-1), k)
     step, kind = jnp.minimum(at // 4, len(trail.i) - 1), at % 4
-    new = Branches(score, trail.i[step], trail.j[step], kind, jnp.full(k, rank))
-    every = jax.tree.map(lambda x, y: jnp.append(x, y), branches, new)
+    additions = Branches(score, trail.i[step], trail.j[step], kind, jnp.full(k, rank))
+    every = jax.tree.map(lambda x, y: jnp.append(x, y), branches, additions)
     _, best = lax.top_k(every.score, k)
     return jax.tree.map(lambda x: x[best], every)
 
 
 def _largest(x: jax.Array, k: int):
     """The k largest numbers and their places, which lie beyond x where x has fewer."""
-    more = jnp.full(max(k - x.size, 0), -jnp.inf, x.dtype)
-    score, at = lax.top_k(jnp.append(x, more), k)
+    padding = jnp.full(max(k - x.size, 0), -jnp.inf, x.dtype)
+    score, at = lax.top_k(jnp.append(x, padding), k)
     return score, at.astype(jnp.int32)
 
 
@@ -217,8 +217,8 @@ def _borders(partners: jax.Array):
         return (jnp.zeros(len(partners), jnp.int32),) * 4
     i = jnp.argmax(paired, 1).astype(jnp.int32)
     end = rows - jnp.argmax(paired[:, ::-1], 1).astype(jnp.int32)
-    some = jnp.any(paired, 1)
+    nonempty = jnp.any(paired, 1)
     j, end_j = (
         jnp.take_along_axis(partners, at[:, None], 1)[:, 0] for at in (i, end - 1)
     )
-    return tuple(jnp.where(some, x, 0) for x in (end, end_j + 1, i, j))
+    return tuple(jnp.where(nonempty, x, 0) for x in (end, end_j + 1, i, j))

@@ -121,8 +121,8 @@ def expected(
 ) -> Expectation:
     """Score and expectations in one forward and one reverse wavefront."""
     if isinstance(block, Kernels):
-        alone = outputs == {"similarity"}
-        if "entropy" not in outputs and (alone or not block.pairs_only):
+        pairs_only = outputs == {"similarity"}
+        if "entropy" not in outputs and (pairs_only or not block.pairs_only):
             return _by_kernels(block, weights, temperature, rules, outputs)
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
@@ -220,11 +220,11 @@ def sum_up(terms: tuple, empty: jax.Array, temperature: jax.Array):
     zero = jnp.zeros(1, high.dtype)
     high = jnp.concatenate([high, jax.lax.stop_gradient(empty)[None]])
     low = jnp.concatenate([low, zero])
-    rest = jnp.concatenate([ends, (empty - jax.lax.stop_gradient(empty))[None]])
-    best = jax.lax.stop_gradient(jnp.argmax(high + rest))
+    remainders = jnp.concatenate([ends, (empty - jax.lax.stop_gradient(empty))[None]])
+    best = jax.lax.stop_gradient(jnp.argmax(high + remainders))
     top_high, top_low = high[best], low[best]
-    logs = jnp.maximum((high - top_high) + (low - top_low) + rest, FORBIDDEN)
-    alive = rest[best] + top_high > -COSTLY / 2
+    logs = jnp.maximum((high - top_high) + (low - top_low) + remainders, FORBIDDEN)
+    alive = remainders[best] + top_high > -COSTLY / 2
     largest = jax.lax.stop_gradient(jnp.max(logs))
     parts = jnp.exp(logs - largest)
     total = jnp.sum(parts)
@@ -406,12 +406,12 @@ def _jvp(
     if not at:
         return value, change
 
-    def by_tables(*some: Any):
-        every = dict(enumerate(tables)) | dict(zip(at, some, strict=True))
+    def by_tables(*values: Any):
+        every = dict(enumerate(tables)) | dict(zip(at, values, strict=True))
         return _product(*every.values(), *directions, tree=tree, **settings)
 
-    both = [tables[k] for k in at], [moved[k] for k in at]
-    _, third = jax.jvp(by_tables, *both)
+    tables_and_tangents = [tables[k] for k in at], [moved[k] for k in at]
+    _, third = jax.jvp(by_tables, *tables_and_tangents)
     return value, [x + y for x, y in zip(change, third, strict=True)]
 
 

@@ -60,8 +60,8 @@ def path_score(
     cost_f += jnp.where(inside_f & ~new_f, cost_at(extending.f, row, j, 1), 0)
     ends = _ends(weights, rules, first, last, to, band)
     total = jnp.sum(s) - jnp.sum(cost_e) - jnp.sum(cost_f) + ends
-    beside = back[jnp.minimum(column + 1, columns - 1)] < 0
-    illegal = ~rules.adjacent & jnp.any(new_e & beside)
+    right_unpaired = back[jnp.minimum(column + 1, columns - 1)] < 0
+    illegal = ~rules.adjacent & jnp.any(new_e & right_unpaired)
     total = jnp.where(illegal, FORBIDDEN, total)
     if band is not None:
         outside = paired & ~allows(band, rules, i, to)
@@ -96,8 +96,8 @@ def _ends(
     k, l = last + 1, to[last] + 1
     query, target = overhang_costs(hang, "end", rules, band, k, l)
     free = rules.query_end, rules.target_end
-    left = rules.m - k, rules.n - l
-    return start + weight(query, target, *left, free, rules, FORBIDDEN)[0]
+    remaining = rules.m - k, rules.n - l
+    return start + weight(query, target, *remaining, free, rules, FORBIDDEN)[0]
 
 
 def sample(
@@ -130,7 +130,7 @@ def sample(
     sizes = 4 * steps, 4 * steps + chances.size
     noise = jax.random.gumbel(key, (count, sizes[1] + table.rows), values.m.dtype)
 
-    def one(noise: jax.Array):
+    def sampled_path(noise: jax.Array):
         moves, of_end, of_lane = jnp.split(noise, sizes)
         d = jnp.argmax(chances + of_end).astype(jnp.int32)
         ended = d >= on.shape[0]
@@ -141,7 +141,7 @@ def sample(
         moves = moves.reshape(steps, 4)
         return _walk(moves, table, scaled, values, (i, d - i, ended), band)
 
-    return jax.vmap(one)(noise)
+    return jax.vmap(sampled_path)(noise)
 
 
 def _walk(
@@ -149,7 +149,7 @@ def _walk(
     table: CostTable,
     weights: Weights,
     values: scan.ForwardValues,
-    begin: tuple[jax.Array, jax.Array, jax.Array],
+    start: tuple[jax.Array, jax.Array, jax.Array],
     band: int | None,
 ):
     """From the cell (i, j) of the last pair back to the start; Gumbel ``noise`` (steps,
@@ -166,13 +166,13 @@ def _walk(
         k, l = jnp.where(kind == GAP_F, i, i - 1), jnp.where(kind == GAP_E, j, j - 1)
         d = jnp.clip(k + l, 0, steps - 1)
         lane = table.lane(jnp.maximum(k, 0), d)
-        known = (lane >= 0) & (lane < table.rows)
+        inside = (lane >= 0) & (lane < table.rows)
         lane = jnp.clip(lane, 0, table.rows - 1)
-        m, e, f = (jnp.where(known, x[d, lane], forbidden) for x in values[:3])
+        m, e, f = (jnp.where(inside, x[d, lane], forbidden) for x in values[:3])
         query, target = overhang_costs(hang, "start", table.rules, band, k, l)
         free = table.rules.query_start, table.rules.target_start
-        new = weight(query, target, k, l, free, table.rules, FORBIDDEN)[0]
-        new = new - values.high[d] - values.low[d]
+        starting = weight(query, target, k, l, free, table.rules, FORBIDDEN)[0]
+        starting = starting - values.high[d] - values.low[d]
         a, b = jnp.maximum(i - 1, 0), jnp.maximum(j - 1, 0)
         open_e, more_e = (
             cost_at(x.e, a, b, 0) for x in (weights.opening, weights.extending)
@@ -181,16 +181,16 @@ def _walk(
             cost_at(x.f, a, b, 1) for x in (weights.opening, weights.extending)
         )
         into = jnp.stack([
-            jnp.stack([m, e, f, new]),
+            jnp.stack([m, e, f, starting]),
             jnp.stack([m - open_e, e - more_e, forbidden, forbidden]),
             jnp.stack([m - open_f, e - open_f + turn, f - more_f, forbidden]),
         ])  # fmt: skip
-        chosen = jnp.argmax(into[jnp.minimum(kind, GAP_F)] + noise).astype(jnp.int32)
-        ended = ended | (chosen == START)
-        return (k, l, chosen, ended, partners), None
+        next_kind = jnp.argmax(into[jnp.minimum(kind, GAP_F)] + noise).astype(jnp.int32)
+        ended = ended | (next_kind == START)
+        return (k, l, next_kind, ended, partners), None
 
     partners = jnp.full(rows, -1, jnp.int32)
-    i, j, ended = begin
+    i, j, ended = start
     state = begun((i, j, jnp.int32(MATCH), ended, partners), table.rules.m)
     return jax.lax.scan(step, state, noise)[0][4]
 
@@ -275,7 +275,7 @@ def accurate(posterior: jax.Array, threshold: jax.Array, m: jax.Array, n: jax.Ar
     unknown = jnp.any(jnp.isnan(posterior) & inside)
     if 0 in posterior.shape:
         return jnp.zeros((), posterior.dtype), partners
-    held = posterior[i, jnp.maximum(partners, 0)]
-    score = jnp.sum(jnp.where(partners >= 0, held, 0))
+    probabilities = posterior[i, jnp.maximum(partners, 0)]
+    score = jnp.sum(jnp.where(partners >= 0, probabilities, 0))
     score = jnp.where(unknown, jnp.nan, score)
     return score, jnp.where(unknown, -1, partners)

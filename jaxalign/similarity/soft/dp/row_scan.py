@@ -67,12 +67,15 @@ class RowForm(NamedTuple):
 
 
 class RowExpectation(NamedTuple):
-    """log Z (B,) is ``high`` + ``rest``; ``posterior`` (B, M, N); ``payers`` (B, 4) as
-    ``costs``, or None; ``lost`` (B,) bounds the probability that is missing, nan where
-    numbers were too large."""
+    """Expectations of a batch.
+
+    log Z (B,) is ``high`` + ``remainder``; ``posterior`` (B, M, N); ``payers`` (B, 4)
+    as ``costs``, or None; ``lost`` (B,) bounds the probability that is missing, nan
+    where numbers were too large.
+    """
 
     high: jax.Array
-    rest: jax.Array
+    remainder: jax.Array
     posterior: jax.Array
     payers: jax.Array | None
     lost: jax.Array
@@ -94,8 +97,8 @@ class RowOverhang(NamedTuple):
 
     ``query`` (B, M) and ``target`` (B, N) are their costs, 0 where they are free, and
     ``weight`` (B, N) is exp(-``target``).
-    ``both`` says that both are free, so that the smaller cost counts; ``query_pays``
-    and ``target_pays`` who pays otherwise; bool (B,).
+    ``both_free`` says that both are free, so that the smaller cost counts;
+    ``query_pays`` and ``target_pays`` who pays otherwise; bool (B,).
     """
 
     k: jax.Array
@@ -103,7 +106,7 @@ class RowOverhang(NamedTuple):
     query: jax.Array
     target: jax.Array
     weight: jax.Array
-    both: jax.Array
+    both_free: jax.Array
     query_pays: jax.Array
     target_pays: jax.Array
 
@@ -134,8 +137,10 @@ def expected(tables: RowTables, form: RowForm) -> RowExpectation:
     posterior, payers, lost = _up(tables, start, end, values, before, log_z)
     if payers is not None:
         payers = payers + of_empty[:, None] * empty_payers
-    (high, low), rest = _log(log_z[0], scores.dtype), log_z[1]
-    return RowExpectation(high, low + rest, posterior[:, :, :columns], payers, lost)
+    (high, low), remainder = _log(log_z[0], scores.dtype), log_z[1]
+    return RowExpectation(
+        high, low + remainder, posterior[:, :, :columns], payers, lost
+    )
 
 
 def block_columns(columns: int) -> int:
@@ -190,13 +195,15 @@ def _down(tables: RowTables, start: Side, end: Side, form: RowForm):
         later = jnp.minimum(i + 1, rows - 1)
         total = _total(after)
         values = RowValues(e if form.payers else None, exponent, total)
-        scale, more = _power(jnp.maximum(total, _most(start, later, exponent)))
+        scale, shift = _power(
+            jnp.maximum(total, _largest_weight(start, later, exponent))
+        )
         e = open_e * m + more_e * e
-        return (after, e, scale, exponent + more, table), (values, ends)
+        return (after, e, scale, exponent + shift, table), (values, ends)
 
-    one = jnp.ones_like(zero[:, 0])
-    none = jnp.zeros(one.shape, jnp.int32)
-    first = zero, zero, one, none, jnp.zeros_like(tables.scores)
+    ones = jnp.ones_like(zero[:, 0])
+    none = jnp.zeros(ones.shape, jnp.int32)
+    first = zero, zero, ones, none, jnp.zeros_like(tables.scores)
     xs = jnp.arange(rows, dtype=jnp.int32)
     carry, (values, ends) = lax.scan(step, begun(first, tables.scores), xs)
     return carry[-1], values, ends
@@ -254,15 +261,17 @@ def _up(
         total = _total(of_e + q + of_m + to_f)
         # What comes from the row below is scaled to at most 2.
         bound = 4 * (1 + values.total) * (1 + total) * share[:, 0]
-        scale, more = _power(jnp.maximum(total, _most(end, earlier, exponent)))
-        exponent, lost = exponent + more, lost + tiny * bound
+        scale, shift = _power(
+            jnp.maximum(total, _largest_weight(end, earlier, exponent))
+        )
+        exponent, lost = exponent + shift, lost + tiny * bound
         return (q, of_e, scale, exponent, paid, lost, table, before), None
 
-    nothing, one = jnp.zeros_like(zero[:, 0]), jnp.ones_like(zero[:, 0])
-    none = jnp.zeros(one.shape, jnp.int32)
+    nothing, ones = jnp.zeros_like(zero[:, 0]), jnp.ones_like(zero[:, 0])
+    none = jnp.zeros(ones.shape, jnp.int32)
     columns = () if start is None else (zero, zero)
-    paid = (jnp.zeros((len(one), 4), zero.dtype), columns) if pays else None
-    first = zero, zero, one, none, paid, nothing
+    paid = (jnp.zeros((len(ones), 4), zero.dtype), columns) if pays else None
+    first = zero, zero, ones, none, paid, nothing
     first = (*begun(first, tables.scores), before, before[:, -1])
     xs = jnp.arange(rows, dtype=jnp.int32), values
     carry, _ = lax.scan(step, first, xs, reverse=True)
@@ -272,8 +281,8 @@ def _up(
     payers, columns = paid
     sides = [side for side in (start, end) if side is not None]
     for side, flow in zip(sides, columns, strict=True):
-        opens, more = counts(side.l, flow.dtype)
-        each = jnp.sum(flow * opens, 1), jnp.sum(flow * more, 1)
+        opens, extends = counts(side.l, flow.dtype)
+        each = jnp.sum(flow * opens, 1), jnp.sum(flow * extends, 1)
         payers = payers + jnp.stack([nothing, nothing, *each], 1)
     return posterior, payers, lost
 
@@ -293,15 +302,15 @@ def _paid(
         query, target = _at(side.query, i)[:, None], side.target
         cheaper = jnp.where(query == target, 0.5, jnp.where(query < target, 1.0, 0.0))
         cheaper = cheaper.astype(flow.dtype)
-        alone = side.query_pays[:, None], side.target_pays[:, None]
+        single_payers = side.query_pays[:, None], side.target_pays[:, None]
         a, b = (
-            jnp.where(side.both[:, None], x, pays.astype(flow.dtype))
-            for x, pays in zip((cheaper, 1 - cheaper), alone, strict=True)
+            jnp.where(side.both_free[:, None], x, pays.astype(flow.dtype))
+            for x, pays in zip((cheaper, 1 - cheaper), single_payers, strict=True)
         )
         by_query = _total(flow * a)
-        opens, more = counts(_at(side.k, i), flow.dtype)
+        opens, extends = counts(_at(side.k, i), flow.dtype)
         nothing = jnp.zeros_like(by_query)
-        payers += jnp.stack([by_query * opens, by_query * more, nothing, nothing], 1)
+        payers += jnp.stack([by_query * opens, by_query * extends, nothing, nothing], 1)
         more_columns.append(column + flow * b)
     return payers, tuple(more_columns)
 
@@ -316,14 +325,16 @@ def overhangs(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
 
     def side(k: jax.Array, l: jax.Array, free_query: jax.Array, free_target: jax.Array):
         k, l = jnp.maximum(k, 0), jnp.maximum(l, 0)
-        both = free_query & free_target
+        both_free = free_query & free_target
         query_pays, target_pays = ~free_query, ~free_target
         query = gap_of(open_e, more_e, k)
         target = gap_of(open_f, more_f, l)
-        query = jnp.where((query_pays | both)[:, None], query, 0)
-        target = jnp.where((target_pays | both)[:, None], target, 0)
+        query = jnp.where((query_pays | both_free)[:, None], query, 0)
+        target = jnp.where((target_pays | both_free)[:, None], target, 0)
         weight = jnp.exp(-target)
-        return RowOverhang(k, l, query, target, weight, both, query_pays, target_pays)
+        return RowOverhang(
+            k, l, query, target, weight, both_free, query_pays, target_pays
+        )
 
     after = tables.m[:, None] - 1 - rows, tables.n[:, None] - 1 - columns
     return (
@@ -361,7 +372,7 @@ def empty_alignment(tables: RowTables, local: bool):
     pays = [jnp.where(turned, y, x) for x, y in zip(first, later, strict=True)]
     pays = [x.astype(cost.dtype) for x in pays]
     numbers = counts(tables.m, cost.dtype), counts(tables.n, cost.dtype)
-    payers = [x * pay for pay, both in zip(pays, numbers, strict=True) for x in both]
+    payers = [x * pay for pay, pair in zip(pays, numbers, strict=True) for x in pair]
     return jnp.maximum(-cost, FORBIDDEN), jnp.stack(payers, 1)
 
 
@@ -428,22 +439,22 @@ def _at(table: jax.Array, i: jax.Array):
 
 def _cost(side: RowOverhang, i: jax.Array):
     """The smallest cost of an overhang in row i (B,)."""
-    return jnp.where(side.both, 0, _at(side.query, i))
+    return jnp.where(side.both_free, 0, _at(side.query, i))
 
 
 def _beside(side: RowOverhang, i: jax.Array):
     """Weights of row i (B, N) over that of ``_row``; 0 is less than any."""
-    query = jnp.where(side.both, jnp.exp(-_at(side.query, i)), 0)
+    query = jnp.where(side.both_free, jnp.exp(-_at(side.query, i)), 0)
     return jnp.maximum(query[:, None], side.weight)
 
 
 def _weights(side: Side, i: jax.Array, exponent: jax.Array):
     """Weights of row i over 2^exponent, (B, N), or (B, 1) for all columns."""
-    most = _most(side, i, exponent)[:, None]
-    return most if side is None else _beside(side, i) * most
+    largest = _largest_weight(side, i, exponent)[:, None]
+    return largest if side is None else _beside(side, i) * largest
 
 
-def _most(side: Side, i: jax.Array, exponent: jax.Array):
+def _largest_weight(side: Side, i: jax.Array, exponent: jax.Array):
     """The largest of the weights of row i over 2^exponent (B,)."""
     if side is None:  # 2^-exponent from its bits, 0 below the smallest normal number
         bits = (127 - jnp.clip(exponent, -126, 127)) << 23

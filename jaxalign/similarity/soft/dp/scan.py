@@ -76,10 +76,12 @@ def log_z(
     weights over T."""
     (open_e, open_f), (extend_e, extend_f) = scaled.opening, scaled.extending
     costs = jnp.stack([open_e, extend_e, open_f, extend_f])
-    high, rest, *more = function(scaled.similarity, costs, rules, _unit(temperature))
+    high, remainder, *means = function(
+        scaled.similarity, costs, rules, _unit(temperature)
+    )
     high = jax.lax.stop_gradient(high)
-    value = temperature * high + temperature * rest
-    return jnp.where(high + rest > -COSTLY / 2, value, -jnp.inf), *more
+    value = temperature * high + temperature * remainder
+    return jnp.where(high + remainder > -COSTLY / 2, value, -jnp.inf), *means
 
 
 def _unit(temperature: jax.Array):
@@ -222,11 +224,11 @@ def _advance(
     return (m, e, f, t, b, b1, high, low), ForwardValues(m, e, f, high, low, ends)
 
 
-def two_sum(high: jax.Array, low: jax.Array, more: jax.Array):
+def two_sum(high: jax.Array, low: jax.Array, term: jax.Array):
     """(high + low) + more with the rounding error of the sum kept in low."""
-    total = high + more
+    total = high + term
     part = total - high
-    return total, low + ((high - (total - part)) + (more - part))
+    return total, low + ((high - (total - part)) + (term - part))
 
 
 def _log_sum(x: jax.Array):
@@ -404,12 +406,12 @@ def run(block: int, table: CostTable, similarity: jax.Array | Factors):
 
     xs = diagonals(table, scores if banded else None, cut)
 
-    def ahead(carry: Any, xs: Costs):
+    def forward_block(carry: Any, xs: Costs):
         after, ends = forward_ends(table, carry, scored(xs))
         return after, (carry, ends)
 
     start = first_carry(table, dtype)
-    _, (entering, ends) = lax.scan(ahead, start, xs)
+    _, (entering, ends) = lax.scan(forward_block, start, xs)
 
     def finish(on_diagonal: jax.Array, outputs: frozenset[str]):
         spent = outputs & set(VECTORS)
@@ -422,8 +424,8 @@ def run(block: int, table: CostTable, similarity: jax.Array | Factors):
             flow, out = reverse(table, flow, later, values, shares, inner)
             if vectors and spent:
                 _, pull = jax.vjp(lambda v: products(v, xs["d"]), vectors)
-                (more,) = pull(out.pop("similarity"))
-                sums = jax.tree.map(jnp.add, sums, more)
+                (change,) = pull(out.pop("similarity"))
+                sums = jax.tree.map(jnp.add, sums, change)
             elif pairs is not None:
                 pairs = _added(pairs, block, xs["d"][0], out.pop("similarity"))
             return (flow, sums, pairs), out
@@ -482,10 +484,10 @@ def _added(padded: jax.Array, block: int, d: jax.Array, values: jax.Array):
     values = jnp.pad(values, ((0, 0), (block - 1, 1))).reshape(-1, block, wide)
 
     def add(padded: jax.Array, x: tuple[jax.Array, jax.Array]):
-        k, more = x
+        k, change = x
         at = k * block, _start(padded, block, k, d)
         before = lax.dynamic_slice(padded, at, (block, wide))
-        return lax.dynamic_update_slice(padded, before + more, at), None
+        return lax.dynamic_update_slice(padded, before + change, at), None
 
     number = jnp.arange(values.shape[0], dtype=d.dtype)
     return lax.scan(add, padded, (number, values))[0]
