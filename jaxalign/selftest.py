@@ -146,7 +146,7 @@ def speed(count: int = SPEED_COUNT) -> float:
 
 
 def selftest(seconds: float, log: Callable[[str], None]) -> tuple[str, bool]:
-    """The line to send, and whether all results were equal.
+    """Run the self-test; return the report line and whether all results were equal.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def _at_once() -> AbstractContextManager[Any]:
 
 
 def full_signature(function: Callable[..., Any], options: type) -> Signature:
-    """The signature with an option in the place of each key of ``**options``."""
+    """Expand ``**options`` of a signature into one parameter per option."""
     shown = signature(function)
     parameters = [
         x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD

@@ -36,7 +36,7 @@ class CorpusBlock(NamedTuple):
 
 
 def files_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The files of a corpus.
+    """List the files of a corpus.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def item_of(value: Any, number: int) -> Item:
 
 
 def items_of(data: Any) -> list:
-    """The sequences of a set, those of a mapping as (name, sequence).
+    """List the sequences of a set; of a mapping, (name, sequence) pairs.
 
     Raises
     ------
@@ -566,8 +566,8 @@ def ranks(sizes: np.ndarray) -> np.ndarray:
 
 
 def spans(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
-    """(start, stop) of runs of groups with ``limit`` members together, or of one group
-    that has more."""
+    """Yield (start, stop) of runs of groups with at most ``limit`` members together, or
+    of one larger group."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(ends):
@@ -651,8 +651,8 @@ def stacked(
 
 
 def in_blocks(sequences: Sequences, residues: int, records: int) -> Iterator[Sequences]:
-    """Blocks of a set; each ends with the record that reaches either number, and
-    nothing is copied."""
+    """Yield views of a set in blocks; each ends with the record that reaches either
+    number."""
     start, count = 0, len(sequences)
     while start < count:
         limit = sequences.offsets[start] + residues
@@ -700,7 +700,7 @@ class LetterCodes:
         return self.offsets[:-1]
 
     def chosen(self, which: np.ndarray) -> "LetterCodes":
-        """Some of the sequences, by their numbers, int64."""
+        """Select sequences by number, int64."""
         if len(which) and (np.diff(which) == 1).all():  # a part, without a copy
             offsets = self.offsets[which[0] : which[-1] + 2]
             codes = self.codes[offsets[0] : offsets[-1]]
@@ -711,15 +711,15 @@ class LetterCodes:
         return LetterCodes(self.codes[places], offsets, self.size)
 
     def folded(self, size: int) -> "LetterCodes":
-        """The same with at most ``size`` codes, some of which stand for several. No
-        distance is greater than before."""
+        """Fold the alphabet to at most ``size`` codes, some of which stand for several
+        letters; no distance increases."""
         if self.size <= size:
             return self
         return LetterCodes((self.codes % size).astype(np.uint8), self.offsets, size)
 
 
 def encode_letters(*sets: Any) -> tuple[LetterCodes, list[int]]:
-    """Sets of sequences, one after the other, and how many each has.
+    """Encode sets of sequences end to end; also return the size of each set.
 
     Parameters
     ----------
@@ -749,7 +749,7 @@ def encode_letters(*sets: Any) -> tuple[LetterCodes, list[int]]:
 
 
 class _SetLetters(NamedTuple):
-    """The letters of a set, as numbers in arrays one after the other."""
+    """Letters of a set as numbers, in consecutive arrays."""
 
     flat: list[np.ndarray]
     lengths: np.ndarray
@@ -806,9 +806,8 @@ def _any_letters(data: Any) -> _SetLetters:
 
 
 def _joined(arrays: list[np.ndarray]) -> np.ndarray:
-    """Numbers of several arrays one after the other, as their ranks where no integer
-    of NumPy holds all of them: int64 beside uint64 would be float64, which takes
-    neighbours for equal."""
+    """Concatenate arrays of numbers, or their ranks where no NumPy integer holds all:
+    int64 with uint64 would become float64, which takes neighbours for equal."""
     flat = [np.zeros(0, np.uint8), *arrays]
     if np.result_type(*flat).kind != "f":
         return np.concatenate(flat)

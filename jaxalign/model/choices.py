@@ -17,7 +17,7 @@ GapModel = Literal["quasi-natural", "natural", "linear"]
 
 
 class EndKeywords(TypedDict, total=False):
-    """Which ends may hang over: options of whatever aligns two sequences."""
+    """Options for free end gaps of pair alignment."""
 
     mode: Mode
     free_ends: Iterable[FreeEnd] | None

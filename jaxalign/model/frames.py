@@ -70,7 +70,7 @@ def _plain(column: np.ndarray | list):
 
 
 class Columnar(Protocol):
-    """A result of rows that are no alignments."""
+    """Result with rows that are not alignments."""
 
     def columns(self) -> dict[str, Any]:
         """The rows as columns: arrays of one length, by name."""

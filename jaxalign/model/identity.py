@@ -288,7 +288,7 @@ class IdentityBound:
         return getattr(np, join)(of_query, of_target)
 
     def sides(self, m: ArrayLike, n: ArrayLike) -> tuple[np.ndarray, np.ndarray, str]:
-        """(of queries, of targets, how numpy joins them): ``least`` in two halves."""
+        """Split ``least``: (query half, target half, NumPy function joining them)."""
         m, n = np.asarray(m), np.asarray(n)
         if self.kind == "mean":
             return m / 2, n / 2, "add"
@@ -348,7 +348,7 @@ def least_span(length: ArrayLike, min_cov: float) -> np.ndarray:
 def identity_bound(
     filters: Filters, mode: str, free: frozenset
 ) -> IdentityBound | None:
-    """The bound of some filters; None where there is no cut, or lengths say nothing."""
+    """Derive the bound of filters; None without a cut or if lengths bound nothing."""
     if filters.min_identity is None or filters.identity == "aligned":
         return None
     if filters.identity != "alignment":

@@ -62,7 +62,7 @@ def visible(text: str) -> str:
 
 
 def read_back(text: str) -> str:
-    r"""The name that ``written`` wrote.
+    r"""Undo ``written``.
 
     Examples
     --------

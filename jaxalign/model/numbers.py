@@ -8,7 +8,7 @@ from jaxalign.errors import UsageError
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number of Python or NumPy; True and False are none."""
+    """Whether a value is a Python or NumPy number; booleans are not."""
     is_numeric = isinstance(value, (int, float, np.integer, np.floating))
     return is_numeric and not isinstance(value, bool)
 

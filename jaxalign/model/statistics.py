@@ -36,8 +36,9 @@ from jaxalign.model.scoring import ALIASES, Scoring
 
 
 class Parameters(NamedTuple):
-    """Of one matrix and gap cost; ``step``: for E-values scores are rounded down to its
-    multiples (the published values of match 2, mismatch -3 are for even scores)."""
+    """Karlin-Altschul parameters of one matrix and gap cost; E-values round scores down
+    to multiples of ``step`` (the published values of match 2, mismatch -3 are for even
+    scores)."""
 
     lambda_: float
     k: float
@@ -171,7 +172,7 @@ def evalues(
     count: int,
     karlin: Parameters | None,
 ) -> np.ndarray:
-    """How many hits of at least this score a random database would give, float64.
+    """Expected number of random hits with at least this score, float64.
 
     Parameters
     ----------

@@ -308,7 +308,7 @@ class Table:
         return columns
 
     def _between(self, rows: slice) -> "Table":
-        """The rows of a slice; those that follow each other are views."""
+        """Slice rows; a contiguous slice is a view."""
         start, stop, step = rows.indices(len(self))
         if step != 1:
             return self.filter(np.arange(len(self))[rows])
@@ -376,7 +376,7 @@ def lettered(
     scoring: Scoring,
     mode: str,
 ) -> Table:
-    """A table of alignments of whatever scores, with the letters of two sets.
+    """Build a table of alignments with any scores and the letters of two sets.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ def lettered(
 
 
 def by_strands(queries: Sequences, strands: tuple[int, ...]) -> Sequences:
-    """The queries of the first strand, then those of the second."""
+    """Concatenate the queries of each strand, plus strand first."""
     if strands == (PLUS,):
         return queries
     minus = reverse_complement(queries)

@@ -137,8 +137,8 @@ def default_device() -> Device | str | None:
 
 
 def ambient_mesh() -> Any:
-    """The mesh of ``with jax.set_mesh(mesh):``, None outside of one, and for a call
-    that JAX meets while it traces another function, where it tells of none."""
+    """Mesh of ``with jax.set_mesh(mesh):``; None outside of one, and while JAX traces
+    another function, when it reports none."""
     if "jax" not in sys.modules:
         return None
     try:
@@ -149,13 +149,12 @@ def ambient_mesh() -> Any:
 
 
 def precision(dtype: str) -> AbstractContextManager[Any]:
-    """int64 needs JAX's 64-bit mode, for this computation only."""
+    """Return a context that enables JAX's 64-bit mode for int64."""
     return _jax().enable_x64(True) if dtype == "int64" else nullcontext()
 
 
 def on_cpu() -> AbstractContextManager[Any]:
-    """A context in which JAX computes on a CPU, where it would choose another device
-    and has one."""
+    """Return a context in which JAX computes on the CPU, if there is one."""
     host = None if first_device().platform == "cpu" else host_device()
     return nullcontext() if host is None else _jax().default_device(host)
 
@@ -227,7 +226,7 @@ def parse_bytes(size: Any) -> int:
 
 
 def budget_of(size: Any = None) -> int:
-    """The bytes of a memory budget, by default half of what is available now."""
+    """Memory budget in bytes, by default half of the available memory."""
     return _free_memory() // 2 if size is None else parse_bytes(size)
 
 

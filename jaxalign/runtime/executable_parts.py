@@ -112,7 +112,7 @@ def parts_of(
 def load(
     about: dict[str, Any], executable: bytes, call: CallArrays, device: Any
 ) -> Any:
-    """The compiled program of its parts, for these arguments, on a device.
+    """Load a compiled program from its parts, for given arguments and device.
 
     Raises
     ------
@@ -233,8 +233,8 @@ def _to_tree(parts: Any) -> Any:
 
 
 def _named_tuple(module: str, name: str) -> Any:
-    """A class by its name: one of a module that is imported, and nothing but a tuple
-    with names, so that a file cannot have anything called."""
+    """Look up a named-tuple class of an imported module; any other class is refused, so
+    that a file cannot have code called."""
     kind: Any = sys.modules[module]
     for part in name.split("."):
         kind = vars(kind)[part]

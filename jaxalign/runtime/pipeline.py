@@ -36,7 +36,7 @@ WRITERS = min(6, max(2, default_threads() // 4))
 
 @dataclass(eq=False)
 class Work:
-    """Some rows of a result, their pieces, and how many are not computed yet."""
+    """Rows of a result, their pieces, and the number of pieces still to compute."""
 
     content: Any
     pieces: Sequence
