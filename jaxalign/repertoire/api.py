@@ -181,7 +181,7 @@ def plan_of(
     options: RepertoireOptions,
     block_rows: int | None = None,
 ) -> RepertoirePlan:
-    """The checked job of a call.
+    """Check the arguments of a call and plan its job.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def plan_of(
 def result_of(
     plan: RepertoirePlan, edges: Edges, seconds: float, threads: int = 1
 ) -> RepertoireGraph:
-    """All edges of a job as a graph."""
+    """Make a graph of all edges of a job."""
     one_set = plan.reference is None
     columns = len(plan.receptors if plan.reference is None else plan.reference)
     matrix = matrix_of(edges, len(plan.receptors), columns, one_set, threads)
@@ -212,7 +212,7 @@ def result_of(
 
 
 def machine_of(options: RepertoireOptions) -> Machine:
-    """Threads and bytes of some options."""
+    """Resolve threads, bytes and devices from the options."""
     threads = min(options.threads or pipeline.default_threads(), MAX_THREADS)
     devices = () if options.devices is None else resolve_devices(options.devices)
     return Machine(threads, budget_of(options.memory_budget), devices)
@@ -242,7 +242,7 @@ def _unique(
 
 
 def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
-    """The rows of what a caller holds.
+    """Read receptor rows from any input of a caller.
 
     Raises
     ------

@@ -54,7 +54,7 @@ Distances = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def linked_groups(links: np.ndarray) -> np.ndarray:
-    """Groups of letters that are linked, by others too: int (letters,)."""
+    """Connected groups of letters, from their links: int (letters,)."""
     groups = np.arange(len(links))
     for i, j in zip(*np.nonzero(links), strict=True):
         groups[groups == groups[i]] = groups[j]
@@ -62,7 +62,7 @@ def linked_groups(links: np.ndarray) -> np.ndarray:
 
 
 def letter_bits(table: np.ndarray, bits: int) -> tuple[np.ndarray, Fraction]:
-    """(codes uint32 (letters,) of so many bits, their scale).
+    """Embed a distance table in bits: (codes uint32 (letters,), scale).
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def letter_bits(table: np.ndarray, bits: int) -> tuple[np.ndarray, Fraction]:
 
 
 def _cut(room: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Sides, bool (letters,), that part as many pairs with room as a search finds, and
-    no pair without."""
+    """Search for the cut, bool (letters,), that separates most pairs with room, and no
+    pair without room."""
     groups = linked_groups(room < 1)
     count = int(groups.max()) + 1
     weights = np.zeros((count, count))
@@ -127,8 +127,8 @@ def position_rectangles(
     cutoff: int,
     edges: EdgeList,
 ) -> Iterator[Callable[[], Rectangle]]:
-    """Functions that make a rectangle each: all comparisons of a set with itself, or,
-    with ``b``, across two sets.
+    """Yield functions that build the rectangles of a set with itself or, with ``b``, of
+    two sets.
 
     Edges i < j of one set, (i of a, j of b) of two.
     """
@@ -160,7 +160,7 @@ def _position_rectangle(
     kind: str,
     bits: tuple[np.ndarray, Fraction],
 ) -> Rectangle:
-    """A comparison of sequences of a length with others, of some lengths."""
+    """Build the rectangle of sequences of one length against several lengths."""
     codes, scale = bits
     queries = a.members[comparison.length]
     targets = np.concatenate([b.members[n] for n in lengths])
@@ -170,7 +170,7 @@ def _position_rectangle(
     penalties = cutoff - largest
 
     def letters(classes: LengthClasses, length: int) -> np.ndarray:
-        """The letters of sequences that are compared, uint8 (sequences, positions)."""
+        """Letters at the compared positions, uint8 (sequences, positions)."""
         ends = (length - 1 - k for k in comparison.from_end)
         places = np.array([*comparison.from_start, *ends], np.intp)
         return np.take(classes.table(length), places, axis=1)
@@ -229,7 +229,7 @@ class Bound:
     cutoff: int
 
     def limits(self, surplus: np.ndarray) -> np.ndarray:
-        """int32, of pairs whose lengths differ by so much; -1 where none is near."""
+        """Bits that may differ at a length difference, int32; -1 if no pair is near."""
         costs = self.costs
         apart = self.kinds[:, None] != self.kinds[None, :]
         least = int(min(costs.costs[apart].min(initial=2**30), costs.unpaired))
@@ -239,7 +239,7 @@ class Bound:
         return np.where(allowance < 0, -1, 2 * unlike + surplus).astype(np.int32)
 
     def words(self, sequences: LetterCodes) -> np.ndarray:
-        """How often each kind of letter occurs, uint32 (words, n)."""
+        """Encode how often each kind of letter occurs, uint32 (words, n)."""
         count, kinds = len(sequences), int(self.kinds.max()) + 1
         rows = np.repeat(np.arange(count), sequences.lengths)
         flat = rows * kinds + self.kinds[sequences.codes]
@@ -256,8 +256,10 @@ class Bound:
 
 
 def best_bound(costs: LetterCosts, cutoff: int, sequences: LetterCodes) -> Bound:
-    """The kinds of letters that exclude most pairs of a sample. A letter with one of
-    another kind costs a level or more."""
+    """Choose the kinds of letters that exclude most pairs of a sample.
+
+    A mismatch of two kinds costs at least one level.
+    """
     either = np.minimum(costs.costs, costs.costs.T)
     kinds = [linked_groups(either < x) for x in np.unique(either) if x > 0]
     bounds = [Bound(groups, costs, cutoff) for groups in kinds if groups.max() > 0]
@@ -277,7 +279,7 @@ def best_bound(costs: LetterCosts, cutoff: int, sequences: LetterCodes) -> Bound
 
 @dataclass(eq=False)
 class Comparer:
-    """Adds those of some pairs that are within the cutoff.
+    """Computes distances of candidate pairs and keeps those within the cutoff.
 
     ``at_once`` says that pairs of two lengths are compared as they come; others wait
     until they are many, since distances of many take less time each.

@@ -34,5 +34,5 @@ def near_words(queries: jax.Array, targets: jax.Array, limits: jax.Array) -> jax
 
 
 def first_columns(rows: jax.Array, count: int) -> jax.Array:
-    """The first columns of some rows; ``count`` is static."""
+    """Cut rows to their first ``count`` columns; ``count`` is static."""
     return rows[:, :count]

@@ -80,7 +80,7 @@ class RepertoirePlan:
 
 
 def blocks_of(receptors: int, size: int | None) -> tuple[range, ...]:
-    """Consecutive receptors, so many at a time; all of them if ``size`` is None."""
+    """Cut receptors into blocks of ``size``; one block if ``size`` is None."""
     step = max(receptors if size is None else size, 1)
     starts = range(0, max(receptors, 1), step)
     return tuple(range(start, min(start + step, receptors)) for start in starts)
@@ -89,8 +89,9 @@ def blocks_of(receptors: int, size: int | None) -> tuple[range, ...]:
 def near_pairs(
     a: LetterCodes, b: LetterCodes | None, definition: GraphDefinition, machine: Machine
 ) -> Edges:
-    """Pairs within the cutoff: i < j of one set of unique sequences, or, with ``b``,
-    (i of a, j of b) of two; by i and j.
+    """Find all pairs within the cutoff, sorted by i and j.
+
+    In one set of unique sequences i < j; with ``b``, i counts in a and j in b.
 
     Raises
     ------
@@ -240,7 +241,7 @@ class Neighbours:
 
 
 def neighbours(edges: Edges, rows: int, width: int, symmetric: bool) -> Neighbours:
-    """The neighbours of values, from edges i < j (``symmetric``) or across two sets."""
+    """Index edges by row; ``symmetric`` edges i < j count in both directions."""
     i, j, distance = (x.astype(np.int64) for x in edges.sides)
     if symmetric:
         diagonal = np.arange(rows)
@@ -254,7 +255,7 @@ def neighbours(edges: Edges, rows: int, width: int, symmetric: bool) -> Neighbou
 def expanded(
     graph: Neighbours, a: np.ndarray, b: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Pairs of things whose values are linked: (i, j, distance), some at a time.
+    """Yield pairs of things with linked values as (i, j, distance) arrays.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ def join(
     one_set: bool,
     budget: int,
 ) -> Edges:
-    """Edges of things, from the graphs of their parts.
+    """Join the graphs of the parts to edges of things.
 
     Parameters
     ----------
@@ -306,7 +307,7 @@ def join(
     edges = EdgeList(budget, "cutoff", ADVICE)
 
     def links(part: int) -> int:
-        """How many pairs of things the graph of a part links."""
+        """Count the pairs of things that the graph of a part links."""
         graph = graphs[part]
         values = b[b[:, part] >= 0, part]
         counts = np.bincount(values, minlength=graph.width)[graph.columns]
@@ -351,12 +352,12 @@ class _Receptors:
 
     @property
     def sequences(self) -> tuple[LetterCodes, np.ndarray]:
-        """The sequences of receptors that are one each, and who has them."""
+        """Sequences of single-chain receptors, and the receptors that have one."""
         values, (which, numbers) = self.receptors.values[0], self.parts(0)
         return values.sequences(values.parts[which, 0]), np.flatnonzero(numbers >= 0)
 
     def parts(self, chain: int) -> tuple[np.ndarray, np.ndarray]:
-        """(values that occur, int64; which of these each receptor has, -1 for none)."""
+        """(values in use, int64; index of each receptor's value, -1 for none)."""
         numbers = self.receptors.of_chain[self.rows, chain]
         values = numbers[numbers >= 0]
         if (np.diff(values) > 0).all():
@@ -408,8 +409,7 @@ def _edges(plan: RepertoirePlan, rows: range, machine: Machine) -> Edges:
 
 
 def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> Edges:
-    """Edges between the numbers that stand in rising arrays, at the places that edges
-    name."""
+    """Translate edges between places of rising arrays to the numbers there."""
     return Edges(_at(a, edges.i), _at(b, edges.j), edges.distance)
 
 
@@ -428,7 +428,7 @@ def _of_sequences(
     whole: bool,
     machine: Machine,
 ) -> Edges:
-    """Edges of receptors that are one sequence each: no join is needed."""
+    """Find edges of single-sequence receptors, which need no join."""
     (a, owners), (b, theirs) = (side.sequences for side in (rows_side, columns_side))
     if whole:
         return _named(near_pairs(a, None, plan.definition, machine), owners, owners)
@@ -448,7 +448,7 @@ def _chain_graph(
     whole: bool,
     machine: Machine,
 ) -> tuple[Neighbours, np.ndarray, np.ndarray]:
-    """The neighbours of the values of a chain, and which value each receptor has."""
+    """Graph of a chain's values, and the value of each receptor on both sides."""
     (present, numbers), (theirs, places) = (
         rows_side.parts(chain),
         columns_side.parts(chain),

@@ -65,13 +65,13 @@ class PositionMetric:
     fixed_gap: bool = True
 
     def max_surplus(self, cutoff: int, longest: int) -> int:
-        """How many letters more a sequence within the cutoff can have."""
+        """Largest length difference within the cutoff."""
         if self.gap_penalty is None:
             return 0
         return min(cutoff // self.gap_penalty, longest) if self.gap_penalty else longest
 
     def penalty(self, surplus: Any) -> Any:
-        """The cost of so many letters more."""
+        """Cost of a length difference."""
         return surplus * (self.gap_penalty or 0)
 
     def gap_places(self, length: int) -> range:
@@ -98,7 +98,7 @@ class PositionMetric:
 
 
 def hamming() -> PositionMetric:
-    """How many letters differ; sequences of two lengths have no distance."""
+    """Count differing letters; sequences of two lengths have no distance."""
     return PositionMetric(np.ones((20, 20), np.int32) - np.eye(20, dtype=np.int32))
 
 
@@ -141,7 +141,7 @@ def letter_scores(scoring: Scoring) -> np.ndarray:
 def pair_sums(
     table: np.ndarray, x: np.ndarray, y: np.ndarray, i: np.ndarray, j: np.ndarray
 ) -> np.ndarray:
-    """Of rows ``i`` of x and rows ``j`` of y, int32 (P,).
+    """Sum table entries over the positions of row pairs (i, j), int32 (P,).
 
     Parameters
     ----------

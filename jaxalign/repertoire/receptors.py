@@ -85,7 +85,7 @@ class Values:
     parts: np.ndarray
 
     def sequences(self, which: np.ndarray) -> LetterCodes:
-        """Some of the unique sequences as codes, by rising numbers int64."""
+        """Codes of the unique sequences with these rising numbers, int64."""
         return self._encoded.chosen(which)
 
     @cached_property
@@ -127,7 +127,7 @@ class Receptors:
 
 
 def problem_of(cdr3: Any) -> str | None:
-    """Why a text is no CDR3 sequence; None where it is one."""
+    """Name the reason why a text is not a CDR3 sequence, or None."""
     if cdr3 is None or cdr3 != cdr3 or cdr3 == "":
         return "no sequence"
     if not isinstance(cdr3, str):
@@ -168,7 +168,12 @@ def unique_receptors(
         There are such rows, and ``bad`` is "error".
     """
     reasons = _reasons(rows, gene_known, all_chains)
-    problems = _by_reason(reasons)
+    # The rows of each reason.
+    bad_rows: dict[str, list[int]] = {}
+    for row, reason in enumerate(reasons):
+        if reason is not None:
+            bad_rows.setdefault(reason, []).append(row)
+    problems = {why: np.array(places, np.int64) for why, places in bad_rows.items()}
     if problems and bad == "error":
         raise InputError(_refusal(rows, reasons, problems))
     with_genes = gene_known is not None
@@ -198,8 +203,7 @@ def unique_receptors(
 
 
 def numbered(items: list[Any]) -> tuple[list[Any], np.ndarray]:
-    """Unique items in the order of their first places, and which of them each is, int64
-    (items,)."""
+    """Unique items by first occurrence, and the index of each item, int64 (items,)."""
     unique = [*dict.fromkeys(items)]
     if len(unique) == len(items):
         return unique, np.arange(len(items))
@@ -218,7 +222,7 @@ def _all_fine(cdr3: list[Any]) -> bool:
 def _reasons(
     rows: ReceptorRows, gene_known: Callable[[str], bool] | None, all_chains: bool
 ) -> list[str | None]:
-    """Why each row has no distance, None of most."""
+    """List the reason why each row has no distance, or None."""
     reasons: list[str | None] = [None] * len(rows)
     missing = np.zeros(len(rows), np.int64)
     several = len(rows.chains) > 1
@@ -241,14 +245,6 @@ def _reasons(
         if reasons[row] is None and (all_chains or missing[row] == len(rows.chains)):
             reasons[row] = "no sequence of a chain"
     return reasons
-
-
-def _by_reason(reasons: list[str | None]) -> dict[str, np.ndarray]:
-    rows: dict[str, list[int]] = {}
-    for row, reason in enumerate(reasons):
-        if reason is not None:
-            rows.setdefault(reason, []).append(row)
-    return {reason: np.array(places, np.int64) for reason, places in rows.items()}
 
 
 def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray]) -> str:
@@ -291,7 +287,7 @@ def _keys(rows: ReceptorRows, reasons: list, with_genes: bool) -> list:
 def _values(
     rows: ReceptorRows, chain: Chain, first: np.ndarray, reasons: list, with_genes: bool
 ):
-    """(the unique values of a chain, int64 (receptors,): which of them each has)."""
+    """(unique values of a chain, index of each receptor's value int64)."""
     rows_of = first.tolist()
     places = [k for k, x in enumerate(rows_of) if reasons[x] is None and chain.cdr3[x]]
     numbers = np.full(len(first), -1, np.int64)
@@ -516,7 +512,7 @@ def _text(value: Any) -> str | None:
 
 
 def _arms(table: dict[str, list], origin: str) -> list[str | None]:
-    """The arm of every row, None where nothing says it."""
+    """Arm of every row, None where neither locus nor gene names it."""
     count = len(table[JUNCTION])
     loci = table.get("locus") or [None] * count
     genes = table.get(GENE) or [None] * count
@@ -546,7 +542,7 @@ def _names(table: dict[str, list], rows: list[int]) -> list[str]:
 
 
 def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> ReceptorRows:
-    """A row a cell: of each arm the most abundant chain, of equals the first."""
+    """One row per cell: the most abundant chain of each arm, the first of equals."""
     if CELL not in table:
         raise InputError(f"{origin or 'table'}: no column {CELL!r}, which pairs chains")
     abundance = _abundance(table)
@@ -573,7 +569,7 @@ def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> Recep
 
 
 def _abundance(table: dict[str, list]) -> np.ndarray:
-    """How many there are of the chain of each row; 0 where nothing says it."""
+    """Abundance of the chain in each row; 0 where no count is given."""
     count = len(table[JUNCTION])
     column = next((table[name] for name in ABUNDANCE if name in table), [None] * count)
     values = np.zeros(count)

@@ -109,7 +109,7 @@ class Machine:
 
 
 def padded(rows: np.ndarray, count: int, value: int = 0) -> np.ndarray:
-    """Rows (n, m) with as many columns as wanted."""
+    """Pad rows (n, m) to ``count`` columns."""
     room = (0, 0), (0, count - rows.shape[1])
     return np.pad(rows, room, constant_values=value) if room[1][1] else rows
 
@@ -139,7 +139,7 @@ CPU_TILE = TileSize(512, 2**13)  # a mask stays in the cache of a core
 def check_all(
     rectangles: list[Rectangle], threads: int, devices: tuple[Any, ...] = ()
 ) -> None:
-    """Have every pair that may be near checked, rectangle by rectangle."""
+    """Check every candidate pair, rectangle by rectangle."""
     rectangles = [rectangle for rectangle in rectangles if rectangle.pairs]
     if sum(rectangle.pairs for rectangle in rectangles) <= MAX_WITHOUT_JAX:
         for rectangle in rectangles:
@@ -157,8 +157,10 @@ def check_all(
 def _pieces(
     rectangles: list[Rectangle], devices: tuple[Any, ...], kernels: Any
 ) -> Iterator[Callable[[], None]]:
-    """Functions that check a part of a rectangle each: those for kernels on the devices
-    in turn, with arrays of one size, so that programs are few."""
+    """Yield functions that check one part of a rectangle each.
+
+    Kernels take turns on the devices, with arrays of one size to share programs.
+    """
     largest = max(max(x.queries.shape[1], x.targets.shape[1]) for x in rectangles)
     room = min(bucket(largest, 4, LEAST_ROOM), MAX_ROOM)
     for rectangle in rectangles:
@@ -313,8 +315,7 @@ def _check_by_kernels(part: _Part, kernels: Any, device: Any) -> None:
 
 
 def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None:
-    """Add the near pairs of some queries; where they are too many for one list, those
-    of either half."""
+    """Add the near pairs of some queries, by halves if one list cannot hold them."""
     from jaxalign.runtime.programs import stored
 
     sizes = part.sizes(kernels, first, last)

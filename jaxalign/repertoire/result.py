@@ -88,7 +88,7 @@ class RepertoireGraph:
         return renumbered(connected_components(pattern, directed=False)[1])
 
     def of_rows(self) -> csr_array:
-        """The same of all rows, (rows, rows or rows of the reference).
+        """Expand the matrix to all rows, (rows, rows or rows of the reference).
 
         Equal rows have a distance of 0 that is stored, dropped rows no edge.
         """
@@ -156,7 +156,7 @@ class RepertoireGraph:
         return "\n".join((self.heading(), str(self.plan.definition), *self.problems()))
 
     def heading(self) -> str:
-        """How many receptors and edges."""
+        """Count receptors and edges in words."""
         pairs = self.matrix.nnz // (2 if self.reference is None else 1)
         against = ""
         if self.reference is not None:
@@ -177,7 +177,7 @@ class RepertoireGraph:
 def matrix_of(
     edges: Edges, rows: int, columns: int, one_set: bool, threads: int = 1
 ) -> csr_array:
-    """Sorted edges as a matrix, of one set a symmetric one."""
+    """Make a matrix of sorted edges, symmetric for one set."""
     i, j, distance = edges.sides
     shape = rows, columns
     if not one_set:

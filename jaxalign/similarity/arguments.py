@@ -60,12 +60,6 @@ def floating(x: jax.Array):
     return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else float)
 
 
-def _vectors(a: jax.Array, b: jax.Array, scores: Callable[[jax.Array], jax.Array]):
-    """Embeddings: floats of one dtype as ``scores`` takes them, others as floats."""
-    alike = a.dtype == b.dtype and jnp.issubdtype(a.dtype, jnp.floating)
-    return map(scores if alike else floating, (a, b))
-
-
 def as_similarity(
     similarity: Similarity, lengths: Any, scores: Callable[[jax.Array], jax.Array]
 ):
@@ -87,7 +81,9 @@ def as_similarity(
         if texts:
             raise UsageError("two strings need a scoring: (query, target, Scoring())")
         a, b = (real_numbers("embeddings", x) for x in similarity)
-        a, b = _vectors(a, b, scores)
+        # Floats of one dtype as ``scores`` takes them, others as floats.
+        alike = a.dtype == b.dtype and jnp.issubdtype(a.dtype, jnp.floating)
+        a, b = map(scores if alike else floating, (a, b))
         if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
             raise UsageError(
                 f"embeddings of shapes {a.shape} and {b.shape}: (..., m, k) and "
@@ -263,7 +259,15 @@ def check_costs(
         A negative cost within the lengths; of numbers, extending that costs more than
         opening. By place it may, and an infinite one forbids to extend.
     """
-    sides = [_known_sides(cost) for cost in (opening, extending)]
+    # Costs of the query's residues and of the target's; None inside ``jit``.
+    pairs = [
+        cost if isinstance(cost, (tuple, list)) else (cost, cost)
+        for cost in (opening, extending)
+    ]
+    sides = [
+        [None if isinstance(x, Tracer) else np.asarray(x).astype(float) for x in pair]
+        for pair in pairs
+    ]
     for name, pair in zip(("gap_open", "gap_extend"), sides, strict=True):
         for side, cost in enumerate(pair):
             low = None if cost is None else _lowest(cost, side, lengths, batch)
@@ -273,15 +277,13 @@ def check_costs(
         if first is None or second is None:
             continue
         if {first.shape, second.shape} <= {(), batch}:
-            _check_numbers(*np.broadcast_arrays(first, second))
-
-
-def _known_sides(cost: GapCost) -> list[np.ndarray | None]:
-    """The cost of the query's residues and of the target's; None inside ``jit``."""
-    sides = cost if isinstance(cost, (tuple, list)) else (cost, cost)
-    return [
-        None if isinstance(x, Tracer) else np.asarray(x).astype(float) for x in sides
-    ]
+            first, second = np.broadcast_arrays(first, second)
+            wrong = (second > first) & np.isfinite(second)
+            if wrong.any():
+                raise UsageError(
+                    f"gap_extend = {second[wrong][0]:g} exceeds gap_open = "
+                    f"{first[wrong][0]:g}: extending may not cost more than opening"
+                )
 
 
 def _lowest(
@@ -302,15 +304,6 @@ def _lowest(
         i, j = (np.arange(k) for k in cost.shape[-2:])
         inside = (i < m)[..., :, None] & (j < n)[..., None, :]
     return np.where(inside, cost, np.inf).min(initial=np.inf)
-
-
-def _check_numbers(opening: np.ndarray, extending: np.ndarray) -> None:
-    wrong = (extending > opening) & np.isfinite(extending)
-    if wrong.any():
-        raise UsageError(
-            f"gap_extend = {extending[wrong][0]:g} exceeds gap_open = "
-            f"{opening[wrong][0]:g}: extending may not cost more than opening"
-        )
 
 
 # A half width, or (first columns, last columns) of the query's residues.
@@ -482,15 +475,13 @@ def _fitted(x: jax.typing.ArrayLike, *, batch: tuple[int, ...], dtype: Any, rank
     if x.ndim == rank:
         return x, None
     pair_shape = x.shape[max(x.ndim - rank, 0) :]
-    if x.ndim < rank or not _broadcasts(x.shape[: x.ndim - rank], batch):
+    leading = x.shape[: max(x.ndim - rank, 0)]
+    pairs = zip(leading[::-1], batch[::-1], strict=False)
+    fits = len(leading) <= len(batch) and all(size in (1, y) for size, y in pairs)
+    if x.ndim < rank or not fits:
         raise UsageError(f"an array of shape {x.shape} beside a batch of shape {batch}")
     x = jnp.broadcast_to(x, batch + pair_shape)
     return x.reshape(prod(batch), *x.shape[len(batch) :]), 0
-
-
-def _broadcasts(shape: tuple[int, ...], batch: tuple[int, ...]) -> bool:
-    pairs = zip(shape[::-1], batch[::-1], strict=False)
-    return len(shape) <= len(batch) and all(x in (1, y) for x, y in pairs)
 
 
 def _lengths(lengths: Any, batch: tuple[int, ...], m: int, n: int):

@@ -62,15 +62,6 @@ def _clipped(i: jax.Array | int, rules: CorridorRules):
     return jnp.clip(i, 0, jnp.maximum(rules.m, 1) - 1)
 
 
-def _first_rows(rules: CorridorRules, count: int):
-    """The row of lane 0 on each diagonal, int32 (count,): one before the first of a
-    residue that may meet another there."""
-    i = jnp.arange(rules.last.shape[0], dtype=jnp.int32)
-    ends = i + rules.last[_clipped(i, rules)]
-    d = jnp.arange(count, dtype=jnp.int32)
-    return jnp.searchsorted(ends, d - 2).astype(jnp.int32)
-
-
 def start_costs(
     band: int,
     rules: ModeRules,
@@ -179,7 +170,12 @@ class BandTable(CostTable):
         super().__init__(weights, rules)
         self.first_rows = None
         if isinstance(rules, CorridorRules):
-            self.first_rows = _first_rows(rules, sum(self.shape) + MORE_DIAGONALS)
+            # The row of lane 0 on each diagonal: one before the first residue that may
+            # meet another one there.
+            i = jnp.arange(rules.last.shape[0], dtype=jnp.int32)
+            ends = i + rules.last[_clipped(i, rules)]
+            d = jnp.arange(sum(self.shape) + MORE_DIAGONALS, dtype=jnp.int32)
+            self.first_rows = jnp.searchsorted(ends, d - 2).astype(jnp.int32)
         self.rows = band + MARGIN + 1
         self.lane_numbers = jnp.arange(self.rows, dtype=jnp.int32)
         arrays = (self.costs | self.hangs).items()

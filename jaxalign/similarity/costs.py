@@ -52,7 +52,7 @@ class Overhang(NamedTuple):
 
 
 def no_overhang(shape: tuple[int, ...], dtype: Any) -> Overhang:
-    """Local mode: nothing that hangs over costs."""
+    """Zero overhang costs, for local mode."""
     query, target = (jnp.zeros(size + 1, dtype) for size in shape)
     return Overhang(query, target, query, target, jnp.zeros((), dtype))
 
@@ -97,7 +97,7 @@ class _Runs(NamedTuple):
 def _runs(
     opening: jax.Array, extending: jax.Array, size: int, length: jax.Array, axis: int
 ) -> _Runs:
-    """g by k; scalar costs in closed form, which does not round as a sum does."""
+    """Gap costs g by k; scalar costs in closed form, which avoids rounding of sums."""
     k = jnp.arange(size + 1, dtype=jnp.int32)
     if opening.ndim == extending.ndim == 0:
         remaining = jnp.maximum(length - k, 0)
@@ -151,8 +151,8 @@ def cost_at(cost: jax.Array, i: jax.Array, j: jax.Array, axis: int):
 
 
 def by_cell(hang: Overhang, rules: ModeRules) -> Overhang:
-    """The same costs, of shape (M + 1, N + 1); where the smaller of two counts, that
-    one for both."""
+    """Expand overhang costs to shape (M + 1, N + 1); where the smaller one counts, both
+    are it."""
 
     def side(query: jax.Array, target: jax.Array, choice: jax.Array):
         query = query[:, None] if query.ndim == 1 else query

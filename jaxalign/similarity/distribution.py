@@ -219,13 +219,17 @@ class AlignmentDistribution:
     def hard_options(self) -> dict[str, Any]:
         """The options with which ``hard_alignment`` sees this distribution."""
         support = self.support
+        band = support.band
+        if is_corridor(band):
+            first, last = map(np.asarray, band)
+            band = first, last
         return {
             "gap_open": self.gap_open,
             "gap_extend": self.gap_extend,
             "mode": support.mode,
             "free_ends": support.free_ends if support.mode == "global" else None,
             "adjacent_gaps": support.adjacent_gaps,
-            "band": _as_band(support.band),
+            "band": band,
         }
 
     def soft_options(self) -> dict[str, Any]:
@@ -246,10 +250,3 @@ def _hashable(band: Band) -> Any:
 
 def _tuples(x: Any) -> Any:
     return tuple(map(_tuples, x)) if isinstance(x, list) else x
-
-
-def _as_band(band: Any) -> Band:
-    if not is_corridor(band):
-        return band
-    first, last = map(np.asarray, band)
-    return first, last

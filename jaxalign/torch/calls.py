@@ -216,7 +216,7 @@ class TensorCall(torch.autograd.Function):
 
 
 def call(function: ArrayFunction, *values: Any) -> Sequence[torch.Tensor]:
-    """The leaves of the result, as tensors."""
+    """Call a function and return the leaves of its result as tensors."""
     tensors = (x for x in values if isinstance(x, torch.Tensor))
     if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
         return TensorCall.apply(function, *values)
@@ -227,7 +227,7 @@ def call(function: ArrayFunction, *values: Any) -> Sequence[torch.Tensor]:
 
 
 def settings(values: Sequence[Any]) -> AbstractContextManager[Any]:
-    """JAX as these values need it: 64 bits where one has them, and their device."""
+    """Enter the JAX settings of these values: 64 bits if any has them, and a device."""
     tensors = [x for x in values if isinstance(x, torch.Tensor)]
     on_cpu = device_of(tensors).type == "cpu"
     stack = ExitStack()

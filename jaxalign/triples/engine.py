@@ -170,7 +170,7 @@ def best_cell(triple: Triple, region: Region, reverse: bool = False):
 
 
 def best_outputs(triple: Triple, reverse: bool) -> dict:
-    """Ends are sought in all states; a start has all residues before it, state 0."""
+    """Outputs of a search for local ends (all states) or starts (state 0 only)."""
     states = 1 if reverse else triple.model.states
     return {"local": not reverse, "best": states}
 

@@ -26,8 +26,9 @@ MAX_MOVE_DIFFERENCE = 1024  # between two moves into a cell, for a walk to be tr
 
 
 def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | None:
-    """Why the kernels do not take a triple, or None; what refuses one refuses a longer
-    one of the same costs.
+    """Name the reason why the kernels refuse a triple, or None.
+
+    A refused triple implies refusal of longer ones with the same costs.
 
     Raises
     ------
@@ -131,7 +132,15 @@ def scores_of(
     steps, (starts, ends) = joined(paths)
     if not len(steps) or steps.max() > 7 or (starts == ends).any():
         return None
-    first, last = _states(triples[0], regions)
+    # Columns before the first of each path, and last ones; 0 for any. The only state of
+    # a model is no column.
+    if triples[0].model.states == 1:
+        first, last = COLUMN_ORDER[0], np.zeros(len(regions), np.uint8)
+    else:
+        first = np.array([COLUMN_ORDER[region.start] for region in regions], np.uint8)
+        ends_in = [region.end for region in regions]
+        columns = [0 if end is None else COLUMN_ORDER[end] for end in ends_in]
+        last = np.array(columns, np.uint8)
     before = np.append(np.uint8(0), steps[:-1])
     before[starts] = first
     owner = np.repeat(np.arange(0, 64 * len(paths), 64), ends - starts)
@@ -145,15 +154,6 @@ def scores_of(
     gaps = (moves * _gap_costs(*triples[0].cost)).sum(axis=(1, 2))
     pairs = _pair_scores(triples[0].matrices, letters, steps)
     return (np.add.reduceat(pairs, starts, dtype=np.int64) - gaps).tolist()
-
-
-def _states(triple: Triple, regions: Sequence[Region]):
-    """Columns before the first of each path, and last ones; 0 for any."""
-    if triple.model.states == 1:  # its only state is no column
-        return COLUMN_ORDER[0], np.zeros(len(regions), np.uint8)
-    first = [COLUMN_ORDER[region.start] for region in regions]
-    last = [0 if region.end is None else COLUMN_ORDER[region.end] for region in regions]
-    return np.array(first, np.uint8), np.array(last, np.uint8)
 
 
 @cache
@@ -171,7 +171,7 @@ def _gap_costs(gap_open: int, gap_extend: int) -> np.ndarray:
 def _pair_scores(
     matrices: Sequence[np.ndarray], letters: Sequence[np.ndarray], steps: np.ndarray
 ):
-    """Of every column the scores of its pairs of residues, int32."""
+    """Sum of residue-pair scores of every column, int32."""
     size = len(matrices[0]) + 1
     rows = gapped_rows(size - 1, letters, steps)
     total = np.zeros(len(steps), np.int32)
@@ -183,7 +183,7 @@ def _pair_scores(
 
 
 def bytes_of(triple: Triple, region: Region, paths: bool, triples: int = 1) -> int:
-    """Device bytes of one region, or of a launch of so many like it."""
+    """Device bytes of a launch of ``triples`` regions of this size."""
     kernels = triple.kernels
     extent = region.extent
     return kernels.solve_bytes(launch_shape(triple, extent, triples, paths))

@@ -108,7 +108,14 @@ def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
 
 
 def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
-    region, (fill, schedule) = engine.whole(triple), _fill_names(triple)
+    region, schedule = engine.whole(triple), triple.schedule
+    names = {name: fill for fill, name in SCHEDULE_OF_FILL.items()}
+    fill = names[schedule]
+    if triple.kernels and triple.mode == "local":
+        # The ends by planes, the cells between them by kernels.
+        fill, schedule = f"{fill}, pallas", f"{schedule}, {KERNEL_SCHEDULE}"
+    elif triple.kernels:
+        fill, schedule = "pallas", KERNEL_SCHEDULE
     return TriplePlan(
         cells=region.cells,
         gap_model=request.options.gap_model,
@@ -122,21 +129,10 @@ def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
     )
 
 
-def _fill_names(triple: Triple) -> tuple[str, str]:
-    """(implementation, schedule) as a plan and a result name them."""
-    names = {schedule: fill for fill, schedule in SCHEDULE_OF_FILL.items()}
-    fill, schedule = names[triple.schedule], triple.schedule
-    if not triple.kernels:
-        return fill, schedule
-    if triple.mode == "local":  # ends by planes, the cells between them by kernels
-        return f"{fill}, pallas", f"{schedule}, {KERNEL_SCHEDULE}"
-    return "pallas", KERNEL_SCHEDULE
-
-
 def bytes_of(
     triple: Triple, region: Region, request: TripleRequest, traceback: str | None
 ) -> int:
-    """Bytes that a traceback needs for a region, the least it can do with."""
+    """Least bytes of a traceback of a region."""
     if traceback == "store":
         return tracebacks.device_bytes(triple, region)
     if traceback in CHUNKED:
@@ -146,7 +142,7 @@ def bytes_of(
 
 
 def _refuse(triple: Triple, request: TripleRequest, plan: TriplePlan):
-    """Name a budget that would do, and equal lengths that would fit this one."""
+    """Refuse a plan over budget, naming a budget and lengths that would fit."""
 
     def fits(length: int) -> bool:
         region = Region((0, 0, 0), (length,) * 3)
@@ -262,8 +258,12 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
     """
     groups = {}
     for n, triple in enumerate(triples):
+        if triple.kernels and triple.mode == "global":
+            shape = "kernels", *gpu.rounded(triple.lengths)
+        else:
+            shape = engine.shape_of(engine.whole(triple))
         matrices = tuple(map(id, triple.matrices))
-        groups.setdefault((_shape_of(triple), triple.dtype, matrices), []).append(n)
+        groups.setdefault((shape, triple.dtype, matrices), []).append(n)
     parts = []
     for group in groups.values():
         first = triples[group[0]]
@@ -272,13 +272,6 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
         starts = range(0, len(group), size) if size else ()
         parts += [group[start : start + size] for start in starts]
     return parts
-
-
-def _shape_of(triple: Triple):
-    """The shape that triples which run together share."""
-    if triple.kernels and triple.mode == "global":
-        return "kernels", *gpu.rounded(triple.lengths)
-    return engine.shape_of(engine.whole(triple))
 
 
 def align_batch(triples: list[Triple], paths: bool) -> list[ScoredPath]:

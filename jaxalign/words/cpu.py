@@ -105,7 +105,7 @@ def _slots(
 
 
 def _rows_of(vectors: MatchVectors, lengths: np.ndarray, step: int) -> int:
-    """Room for what passes from one group of words to the next, at each letter."""
+    """Room for the carries between groups of words, one per letter."""
     several = int(vectors.groups) > 1
     return bucket(int(lengths.max(initial=0)), step) if several else 0
 
@@ -140,7 +140,7 @@ class PairLetters(NamedTuple):
     planes: int  # bits of a letter, the padding letter has all of them
 
     def before(self, which: np.ndarray, width: int) -> np.ndarray:
-        """The ``width`` letters before the end of some sequences, in rows."""
+        """Rows of the last ``width`` letters of sequences."""
         codes = self.codes
         shape = len(codes) - width + 1, width
         return as_strided(codes, shape, codes.strides * 2)[self.ends[which] - width]
@@ -181,8 +181,10 @@ def runs(
 
 
 def _classes(columns: np.ndarray) -> np.ndarray:
-    """How many ``LEAST_COLUMNS`` the words of targets have, by their columns. Up to
-    eight words are told apart, then up to one in eight."""
+    """Round the columns of targets up to size classes, in ``LEAST_COLUMNS``.
+
+    Classes are exact up to eight words, and at most an eighth too large beyond.
+    """
     words = -(-columns // WORD_BITS)
     shift = np.maximum(np.frexp(words)[1] - 3, 0)
     long = (-(-words >> shift) << shift) * (WORD_BITS // LEAST_COLUMNS)

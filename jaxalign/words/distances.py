@@ -94,7 +94,7 @@ def path(query: Letters, target: Letters) -> tuple[int, bytes]:
 
 
 def seconds(m: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Of pairs of these lengths by integers."""
+    """Estimate the seconds of pairs of these lengths by integers."""
     rows = np.minimum(m, n)
     return rows * (ROW_SECONDS + LETTER_SECONDS * np.maximum(m, n))
 
@@ -130,8 +130,10 @@ def distances(
 def _for_a_gpu(
     sequences: LetterCodes, m: np.ndarray, n: np.ndarray, threads: int
 ) -> np.ndarray:
-    """Which pairs of these lengths are better computed by a GPU: none, if it would take
-    longer to start than so many threads to be done."""
+    """Select the pairs that a GPU computes faster.
+
+    None, if the threads finish before a GPU could start.
+    """
     fits = np.maximum(m, n) <= GPU_LETTERS
     fits &= (sequences.size <= MAX_CODES) & (len(sequences.codes) <= GPU_CODES)
     cells = (m * n)[fits]
@@ -204,7 +206,7 @@ def _texts(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> dict[int, li
 def _without_compiler(
     sequences: LetterCodes, i: np.ndarray, j: np.ndarray
 ) -> np.ndarray:
-    """Distances of some pairs, those of like sizes side by side."""
+    """Distances of pairs in NumPy or integers, similar sizes side by side."""
     results = np.zeros(len(i), np.int32)
     i, j = _shorter_first(sequences, i, j)
     m, n = sequences.lengths[i], sequences.lengths[j]
@@ -234,7 +236,7 @@ def _without_compiler(
 def _one_query(
     sequences: LetterCodes, query: int, j: np.ndarray, results: np.ndarray, threads: int
 ) -> None:
-    """Distances of one sequence to others."""
+    """Distances of one sequence to many."""
     from jaxalign.words import cpu
 
     letters = query_letters(sequences, np.array([query]), sequences.size)

@@ -346,11 +346,6 @@ def _joined(edge: tuple[jax.Array, jax.Array]):
     return rise | lax.shift_left(fall, fall.dtype.type(1))
 
 
-def _parted(edges: jax.Array):
-    unit = edges.dtype.type(1)
-    return edges & unit, lax.shift_right_logical(edges, unit)
-
-
 def _edit_sweep(
     match: Callable[[jax.Array, int], jax.Array],
     letters: jax.Array,
@@ -372,7 +367,9 @@ def _edit_sweep(
         words, rooms = list(words), list(rooms)
         edge = first(i)
         if before is not None:
-            edge = _parted(lax.dynamic_index_in_dim(before, i, 0, False))
+            edges = lax.dynamic_index_in_dim(before, i, 0, False)
+            unit = edges.dtype.type(1)
+            edge = edges & unit, lax.shift_right_logical(edges, unit)
         for k, word in enumerate(words):
             words[k], edge, rooms[k] = _edit_word(word, rooms[k], i, match(i, k), edge)
         if after is not None:

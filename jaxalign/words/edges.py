@@ -24,7 +24,7 @@ WORK_COPIES = 5  # of the edges, while a matrix is made of them
 
 
 def bits_of(largest: int) -> int:
-    """How many bits hold numbers up to the largest."""
+    """Count the bits of numbers up to the largest."""
     return max(int(largest), 0).bit_length()
 
 
@@ -38,8 +38,9 @@ def packed(columns: tuple[np.ndarray, ...], bits: tuple[int, ...]) -> np.ndarray
 
 
 def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarray]:
-    """All numbers of some arrays, which are sorted in place: sorted arrays that follow
-    each other.
+    """Sort the numbers of all arrays into consecutive sorted arrays.
+
+    The arrays are sorted in place.
 
     Parameters
     ----------
@@ -120,8 +121,7 @@ def no_edges() -> Edges:
 
 
 def least(parts: list[Edges], threads: int = 1) -> Edges:
-    """All edges of some sets by i and j, of those of one pair the one with the least
-    distance."""
+    """Merge edges, sorted by i and j; a pair keeps its least distance."""
     largest = in_threads(
         lambda x: [int(side.max(initial=0)) for side in x.sides], parts, threads
     )
@@ -164,7 +164,7 @@ class EdgeList:
     lock: Any = field(default_factory=Lock)
 
     def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
-        """Add some.
+        """Add edges.
 
         Raises
         ------

@@ -48,8 +48,7 @@ PAIR_EDITS = ("words", "padding", "several", "interpret")
 
 
 class FewPairs(NamedTuple):
-    """Places (P,) in the rows and columns of a launch, int64, and what is known of
-    these pairs."""
+    """Pairs of a launch: their rows and columns int64 (P,), and a value each."""
 
     row: np.ndarray
     column: np.ndarray
@@ -59,7 +58,7 @@ class FewPairs(NamedTuple):
 def places(
     sequences: "CodedSequences | LetterCodes", which: np.ndarray, room: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """int32 (room,): where some sequences begin, and their lengths; 0 beyond."""
+    """Start and length of sequences, int32 (room,) each; 0 beyond the last."""
     sides = sequences.starts[which], sequences.lengths[which]
     first, length = (np.pad(x, (0, room - len(x))).astype(np.int32) for x in sides)
     return first, length
@@ -81,7 +80,7 @@ def columns_of(
 def chosen(
     count_and_places: Callable, shape: tuple[int, int], least: int = LEAST_PAIRS
 ) -> FewPairs:
-    """The pairs that are wanted of so many rows and columns on a device.
+    """Fetch the selected pairs of a table of rows and columns on a device.
 
     count_and_places : function (``size``, ``start``) -> ``compact`` of them
     least : pairs that there is room for at least
@@ -244,7 +243,7 @@ def _within(
     *,
     size: int,
 ):
-    """Which pairs are within the cut (``compact``)."""
+    """Select the pairs within the cut (``compact``)."""
     column = jnp.arange(edits.shape[1], dtype=jnp.int32)[None]
     mask = (edits <= cut) & (first <= column) & (column < last[:, None])
     return compact(mask, edits, size, start)
@@ -359,7 +358,7 @@ def _cuts(
 
 
 def _rows_of_device(max_rows: int) -> int:
-    """Rows of a side of a launch that the device has memory for, a power of two."""
+    """Letter rows per side of a launch that fit the device, a power of two."""
     stats = first_device().memory_stats() or {}
     limit = stats.get("bytes_limit", UNKNOWN_BYTES)
     rows = limit // (LAUNCHES_OF_MEMORY * ROW_BYTES)

@@ -161,7 +161,7 @@ def edit_lanes(longest: int, longest_query: int) -> int:
 
 
 def edit_block_size(lengths: np.ndarray, at: int, longest_query: int) -> int:
-    """How many of some targets, longest first, are a block from place ``at`` on."""
+    """Targets of the block that starts at ``at``, in falling lengths."""
     lanes = edit_lanes(int(lengths[at]), longest_query)
     last = lengths[min(at + lanes, len(lengths)) - 1]
     alike = lengths[at] <= max(MAX_SPREAD * last, WORD_BITS)

@@ -63,7 +63,7 @@ PATIENCE = 10
 
 
 class ManyPairs(Exception):
-    """More pairs share a variant than are worth comparing."""
+    """Raised when too many pairs share a variant."""
 
 
 def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges:
@@ -114,7 +114,7 @@ def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges
 def _near(
     sequences: LetterCodes, i: np.ndarray, j: np.ndarray, cut: int, threads: int
 ) -> Edges:
-    """Those of some pairs that are within the cut."""
+    """Keep the pairs within the cut."""
     i, j = np.minimum(i, j), np.maximum(i, j)
     edits = distances(sequences, i, j, threads)
     close = edits <= cut
@@ -247,22 +247,21 @@ class LengthClasses:
 
 
 def variant_count(lengths: np.ndarray, deleted: int) -> int:
-    """How many variants with up to so many letters deleted some sequences have."""
+    """Count the variants with up to ``deleted`` letters deleted."""
     values, counts = np.unique(lengths, return_counts=True)
     sizes = zip(values.tolist(), counts.tolist(), strict=True)
     return sum(count * _choices(length, deleted) for length, count in sizes)
 
 
 def _choices(length: int, deleted: int) -> int:
-    """Choices of up to so many letters to delete."""
+    """Count the choices of up to ``deleted`` letters."""
     return sum(comb(length, d) for d in range(min(deleted, length) + 1))
 
 
 def _by_variants(
     sequences: LetterCodes, cut: int, most_seconds: float, threads: int, budget: int
 ) -> Edges | None:
-    """Near pairs of a set, by i and j; None where that would take longer than so many
-    seconds of a core, or more memory."""
+    """Near pairs of a set, by i and j; None beyond ``most_seconds`` or the budget."""
     if cut > MAX_DELETED:
         return None
     lengths = sequences.lengths
@@ -445,7 +444,7 @@ def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, .
 
 
 def _compare(join: VariantJoin, edges: EdgeList, i: np.ndarray, j: np.ndarray) -> None:
-    """Add those of some pairs that are near."""
+    """Compare candidate pairs and add the near ones."""
     if join.first is not None:
         across = (i < join.first) & (j >= join.first)
         i, j = i[across], j[across]

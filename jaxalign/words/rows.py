@@ -140,7 +140,7 @@ def lcs_block(
 
 
 def _seconds(m: np.ndarray, n: np.ndarray, limit: int) -> float:
-    """About what a block takes where pairs with more letters are counted alone.
+    """Estimate the seconds of a block whose longer pairs are counted singly.
 
     m, n : integers (queries,), (targets,)
     """
@@ -198,13 +198,13 @@ def lcs_of_long(
 
 
 def edit_seconds(m: np.ndarray, words: int) -> float:
-    """About what ``edit_distances`` takes of pairs of m letters, falling, and targets
-    of so many words."""
+    """Estimate the seconds of ``edit_distances`` for m letters (falling) and targets of
+    ``words`` words."""
     return words * (EDIT_CALLS * float(m[0]) + EDIT_WORD * float(m.sum()))
 
 
 def edit_step(words: int, letters: int) -> int:
-    """How many pairs are computed at once whose targets have so many words."""
+    """Pairs per step, for targets of ``words`` words."""
     words = max(words, 1)
     vectors = words * max(letters, 1)
     return max(min(STEP_PAIRS, STEP_WORDS // words, STEP_MATCH // vectors), 1)

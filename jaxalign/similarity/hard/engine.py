@@ -77,7 +77,7 @@ def _plain_path(
     *,
     local: bool,
 ):  # noqa: ARG001
-    """The same by ``hard.dp.fill``."""
+    """Compute the path of ``best_path`` by ``hard.dp.fill``."""
     mode = arrays.rules_of(rules, FLAGS, local=jnp.bool_(local))
     opening, extending = Gap(costs[0], costs[2]), Gap(costs[1], costs[3])
     if local:
@@ -210,7 +210,7 @@ def scores_by_kernel(
 
 
 class PathEnd(NamedTuple):
-    """A cell."""
+    """The cell at one end of a path."""
 
     i: jax.Array
     j: jax.Array
@@ -220,7 +220,7 @@ class PathEnd(NamedTuple):
 def several(
     pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
 ):
-    """The same of the ``k`` best, with ranks as the first axis."""
+    """Results of the ``k`` best alignments, with ranks as the first axis."""
     values = arrays.map_pairs(
         lambda single: _several(single, form, k), pair, axes, batch
     )
@@ -247,7 +247,7 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
 def hits(
     pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
 ):
-    """The same of the best, the best without its pairs, and so on, ``k`` in all."""
+    """Results of ``k`` local hits, none of which shares a pair with an earlier one."""
     values = arrays.map_pairs(lambda single: _hits(single, form, k), pair, axes, batch)
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
@@ -346,7 +346,7 @@ def _outside(
 
 
 def _empty_spans(weights: Weights, rules: ModeRules):
-    """Of the alignment without pairs: the query's residues first, or the target's."""
+    """Spans of the empty alignment: query residues first, or target residues."""
     hang, (m, n) = weights.overhang, (rules.m, rules.n)
     zero = jnp.int32(0)
 

@@ -180,7 +180,7 @@ def _lengths(embeddings: Embeddings) -> np.ndarray:
 
 
 def _padded(length: int) -> int:
-    """The next of 64, 96, 128, 192, 256 ..."""
+    """Round a length up to 64, 96, 128, 192, 256 ..."""
     size = MIN_PADDED_LENGTH
     while size < length:
         size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
@@ -210,7 +210,7 @@ def _run(
 
 
 def _by_kernel(embeddings: jax.Array) -> bool:
-    """Whether the kernels run where these are: on a single GPU."""
+    """Whether the kernels run on the embeddings' device: a single GPU."""
     platforms = [device.platform for device in embeddings.devices()]
     return platforms == ["gpu"] and backend.kernels()[0] is not None
 
@@ -253,7 +253,7 @@ def _on_device(embeddings: Embeddings, group: LengthGroup):
 
 
 def _rows(embeddings: jax.Array, group: LengthGroup):
-    """Of an array (count, length, k), padded where it lies."""
+    """Pad rows of an array (count, length, k) on its device."""
     rows, (count, length) = embeddings[group.indices], group.shape
     padding = (0, count - rows.shape[0]), (0, length - rows.shape[1]), (0, 0)
     lengths = np.zeros(count, np.int32)

@@ -322,19 +322,15 @@ def kl_divergence(
     """
     pair, axes, batch, settings = _model(p, lengths, options)
     second, second_axes, second_batch, _ = _model(q, lengths, options)
-    cells = _chooses(options)
+    # Whether both sequences may hang over freely at one end.
+    mode = options.get("mode", SimilarityOptions.mode)
+    free = resolve_ends(mode, options.get("free_ends"))
+    ends = ({"query_start", "target_start"}, {"query_end", "target_end"})
+    cells = mode != "local" and any(end <= free for end in ends)
     if batch != second_batch or pair.similarity.shape != second.similarity.shape:
         raise UsageError("the two models differ in shape")
     pairs, axes = (pair, second), (axes, second_axes)
     return over_batch(engine.divergence, pairs, axes, batch, settings, (cells,))
-
-
-def _chooses(options: SharedKeywords) -> bool:
-    """Whether both sequences may hang over freely at one end."""
-    mode = options.get("mode", SimilarityOptions.mode)
-    free = resolve_ends(mode, options.get("free_ends"))
-    ends = ({"query_start", "target_start"}, {"query_end", "target_end"})
-    return mode != "local" and any(end <= free for end in ends)
 
 
 def _model(

@@ -57,8 +57,10 @@ from jaxalign.similarity.soft.options import (
 def by_scalars(
     function: Callable[..., jax.Array], names: tuple[str, ...], x: dict, fixed: Any
 ):
-    """The gradient of ``function(x, rest)``, a scalar, by the entries of some names of
-    ``x``, all of whose leaves are scalars; ``fixed`` has no derivative."""
+    """Gradient of a scalar ``function(x, fixed)`` by the entries ``names`` of ``x``.
+
+    The leaves of these entries are scalars; ``fixed`` has no derivative.
+    """
     return jax.grad(lambda y: function(x | y, fixed))({name: x[name] for name in names})
 
 
@@ -95,8 +97,8 @@ class Slope(NamedTuple):
 def slope(
     function: Callable[..., jax.Array], x: dict, fixed: Any, direction: dict
 ) -> Slope:
-    """Of ``function(x, rest)``, a scalar, along ``direction``, which has the arrays of
-    some names of ``x``."""
+    """Differentiate a scalar ``function(x, fixed)`` along ``direction``, which has the
+    arrays of some names of ``x``."""
     at = {name: x[name] for name in direction}
     value, gradient = jax.value_and_grad(lambda y: function(x | y, fixed))(at)
     return Slope(value, _dot(gradient, direction, value), gradient)
@@ -139,7 +141,7 @@ def _product(
 
 
 def _moved(tangents: dict) -> dict:
-    """The entries that are not known to be zero."""
+    """Drop entries that are symbolic zeros."""
     return {
         name: tangent
         for name, tangent in tangents.items()
@@ -175,8 +177,13 @@ def model_divergence(
     hang over freely: the tables then have overhangs by cell.
     """
     (p, q), (t_p, t_q) = weights, temperatures
-    if cells:
-        (p, q), block = _by_cell(weights, rules, block)
+    # Overhangs by cell, and the passes that take them.
+    if cells and isinstance(block, Banded):
+        p, q = (without_band(x, rules, block.width) for x in weights)
+        block = block.block
+    elif cells:
+        p, q = (x._replace(overhang=by_cell(x.overhang, rules)) for x in weights)
+        block = block.otherwise if isinstance(block, Kernels) else block
     turn = jax.tree.map(lambda x, y: _finite(x) / t_p - _finite(y) / t_q, p, q)
     at = {"weights": p, "temperature": t_p}
     along = slope(partial(_score, block), at, rules, {"weights": turn})
@@ -185,32 +192,20 @@ def model_divergence(
     value = free_energy.score(q, t_q, rules, block) / t_q - along.value / t_p
     value = jnp.maximum(value + along.along, 0)
     means = jax.lax.stop_gradient(along.gradient["weights"])
-    return jnp.where(_refuses(q, means), jnp.inf, value)
+    # Whether anything that happens under p is infinitely unlikely under q.
+    unlikely = jax.tree.map(lambda x: jnp.abs(x) >= -FORBIDDEN / 10, q)
+    happens = jax.tree.map(lambda x, mean: jnp.any(x & (mean != 0)), unlikely, means)
+    refused = jnp.any(jnp.stack(jax.tree.leaves(happens)))
+    return jnp.where(refused, jnp.inf, value)
 
 
 def _score(block: Block, at: dict, rules: ModeRules):
     return free_energy.score(at["weights"], at["temperature"], rules, block)
 
 
-def _by_cell(weights: tuple[Weights, Weights], rules: ModeRules, block: Block):
-    """Weights with overhangs by cell, and the passes that take them."""
-    if isinstance(block, Banded):
-        p, q = (without_band(x, rules, block.width) for x in weights)
-        return (p, q), block.block
-    p, q = (x._replace(overhang=by_cell(x.overhang, rules)) for x in weights)
-    return (p, q), block.otherwise if isinstance(block, Kernels) else block
-
-
 def _finite(x: jax.Array):
     """Zero where a score or a cost is infinite: its expectation is 0."""
     return jnp.where(jnp.abs(x) < COSTLY, x, 0)
-
-
-def _refuses(q: Weights, means: Weights):
-    """Whether anything that happens under p is infinitely unlikely under q."""
-    unlikely = jax.tree.map(lambda x: jnp.abs(x) >= -FORBIDDEN / 10, q)
-    happens = jax.tree.map(lambda x, mean: jnp.any(x & (mean != 0)), unlikely, means)
-    return jnp.any(jnp.stack(jax.tree.leaves(happens)))
 
 
 SUMMARY = frozenset(("similarity", "entropy"))  # what ``summary`` needs beside a score
@@ -354,7 +349,7 @@ def most_accurate(
 
 
 def _written_out(pair: SoftPair) -> SoftPair:
-    """With the product of its vectors; nothing beyond the lengths gets into it."""
+    """Replace embeddings by their product, zero beyond the lengths."""
     if not isinstance(pair.similarity, Factors):
         return pair
     return pair._replace(similarity=multiplied(masked(pair.similarity, pair.rules)))

@@ -82,7 +82,7 @@ def _of_one(
     unit: jax.Array,
     payers: bool = False,
 ):
-    """A batch of one pair; ``vmap`` makes it larger."""
+    """Bind a primitive for one pair as a batch, which ``vmap`` enlarges."""
     run = _with_payers(run, payers)
     arrays = (x[None] for x in (similarity, costs, unit, numbers_of(rules, FLAGS)))
     return [x[0] for x in primitive.bind(*arrays, run=run)]
@@ -96,7 +96,7 @@ def _with_payers(run: Run, payers: bool) -> Run:
 
 
 def _outputs(run: Run) -> int:
-    """Of "expected": the last are the payers."""
+    """Count the outputs of "expected"; the fourth is the payers."""
     return 3 if isinstance(run, RowPasses) and not run.form.payers else 4
 
 

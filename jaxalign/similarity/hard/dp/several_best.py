@@ -185,7 +185,7 @@ def _choices(
 
 
 def _start(cell: tuple[jax.Array, jax.Array], weights: Weights, rules: ModeRules):
-    """Of starting behind a cell, as ``CostTable.start`` has it."""
+    """Log weight of starting behind a cell, as in ``CostTable.start``."""
     hang = weights.overhang
     query, target = overhang_costs(hang, "start", rules, None, *cell)
     free = free_overhangs(rules, "start")
@@ -193,7 +193,7 @@ def _start(cell: tuple[jax.Array, jax.Array], weights: Weights, rules: ModeRules
 
 
 def _best_of(branches: Branches, trail: Trail, path: Branches, rank: jax.Array, k: int):
-    """The k best of some branches and of those of a path that was walked."""
+    """Merge the branches of a walked path and keep the k best."""
     score, at = _largest((path.score + trail.less).reshape(-1), k)
     step, kind = jnp.minimum(at // 4, len(trail.i) - 1), at % 4
     additions = Branches(score, trail.i[step], trail.j[step], kind, jnp.full(k, rank))

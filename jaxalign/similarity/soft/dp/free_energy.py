@@ -189,7 +189,11 @@ def over_temperature(
     if isinstance(s, Factors):
         s = s._replace(query=s.query / temperature)
     else:
-        s = _scores_over(s, temperature, rules)
+        row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
+        column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
+        alive = row & column & (s > FORBIDDEN / 10)
+        s = jnp.maximum(jnp.where(alive, s, 0) / temperature, FORBIDDEN)
+        s = jnp.where(alive, s, FORBIDDEN)
 
     def cost(x: jax.Array):
         payable = x < COSTLY
@@ -200,14 +204,6 @@ def over_temperature(
     hang = Overhang._make(map(cost, weights.overhang))
     hang = hang._replace(empty=-cost(-weights.overhang.empty))
     return Weights(s, opening, extending, hang)
-
-
-def _scores_over(s: jax.Array, temperature: jax.Array, rules: ModeRules):
-    row = jnp.arange(s.shape[0], dtype=jnp.int32)[:, None] < rules.m
-    column = jnp.arange(s.shape[1], dtype=jnp.int32)[None, :] < rules.n
-    alive = row & column & (s > FORBIDDEN / 10)
-    s = jnp.maximum(jnp.where(alive, s, 0) / temperature, FORBIDDEN)
-    return jnp.where(alive, s, FORBIDDEN)
 
 
 def sum_up(terms: tuple, empty: jax.Array, temperature: jax.Array):

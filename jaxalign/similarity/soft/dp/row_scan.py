@@ -344,7 +344,7 @@ def overhangs(tables: RowTables) -> tuple[RowOverhang, RowOverhang]:
 
 
 def counts(k: jax.Array, dtype: Any):
-    """How many of k residues open a gap, and extend it."""
+    """Count the residues that open a gap of k residues, and that extend it."""
     return (k > 0).astype(dtype), jnp.maximum(k - 1, 0).astype(dtype)
 
 
@@ -377,7 +377,7 @@ def empty_alignment(tables: RowTables, local: bool):
 
 
 def _chains(opening: jax.Array, extending: jax.Array, columns: int) -> ChainMatrices:
-    """For costs that are factors (B, 1)."""
+    """Chain matrices of costs given as factors (B, 1)."""
     width = block_columns(columns)
     k = jnp.arange(width + 1, dtype=jnp.int32)
     block = jnp.arange(columns // width, dtype=jnp.int32)
@@ -396,7 +396,7 @@ def _chains(opening: jax.Array, extending: jax.Array, columns: int) -> ChainMatr
 
 
 def _turned(chains: ChainMatrices) -> ChainMatrices:
-    """For columns in the other order."""
+    """Reverse the columns of chain matrices."""
     inside, blocks, decay = (x[:, ::-1] for x in chains)
     inside = jnp.concatenate([inside[..., -2::-1], inside[..., -1:]], -1)
     return ChainMatrices(inside, blocks[..., ::-1], chains.decay[..., ::-1])
@@ -420,7 +420,7 @@ def _product(x: jax.Array, matrices: jax.Array):
 
 
 def _total(x: jax.Array):
-    """Of each row; a product, since XLA reduces the last axis slowly."""
+    """Sum each row, by a product, since XLA reduces the last axis slowly."""
     return x @ jnp.ones_like(x[0])
 
 
@@ -459,11 +459,7 @@ def _largest_weight(side: Side, i: jax.Array, exponent: jax.Array):
     if side is None:  # 2^-exponent from its bits, 0 below the smallest normal number
         bits = (127 - jnp.clip(exponent, -126, 127)) << 23
         return lax.bitcast_convert_type(bits, jnp.float32)
-    return _over(exponent, -_cost(side, i))
-
-
-def _over(exponent: jax.Array, log: jax.Array):
-    """exp(log) over 2^exponent."""
+    log = -_cost(side, i)
     high, low = _log(exponent, log.dtype)
     return jnp.exp((log - high) - low)
 

@@ -220,7 +220,9 @@ def _advance(
     t, floor = jnp.where(table.rules.adjacent, me, m), lax.full_like(m, FORBIDDEN)
     m, e, f, t, b, b1 = (lax.max(y - shift, floor) for y in (m, e, f, t, b, b1))
     high, low = two_sum(high, low, shift)
-    ends = _log_sum(m + table.end(x, d)[0])
+    ending = m + table.end(x, d)[0]
+    largest = lax.stop_gradient(jnp.max(ending))
+    ends = largest + jnp.log(jnp.sum(jnp.exp(ending - largest)))
     return (m, e, f, t, b, b1, high, low), ForwardValues(m, e, f, high, low, ends)
 
 
@@ -229,11 +231,6 @@ def two_sum(high: jax.Array, low: jax.Array, term: jax.Array):
     total = high + term
     part = total - high
     return total, low + ((high - (total - part)) + (term - part))
-
-
-def _log_sum(x: jax.Array):
-    largest = lax.stop_gradient(jnp.max(x))
-    return largest + jnp.log(jnp.sum(jnp.exp(x - largest)))
 
 
 class Flow(NamedTuple):
@@ -325,9 +322,9 @@ def collect(
     A sum by column stands in the lane where its column is, one lane down a step, and
     is complete when it reaches lane 0.
     """
-    added = {}
+    arrays, added = table.costs | table.hangs, {}
     for name, total in sums.items():
-        if _by_column(table, name):
+        if name in arrays and arrays[name][1] == 1 and arrays[name][0].ndim == 1:
             added[name] = up(total) + flows[name]
             out[name] = added[name][0]
         else:
@@ -335,11 +332,6 @@ def collect(
     for name in sorted(outputs & table.by_diagonal):
         out[name] = flows[name]
     return added
-
-
-def _by_column(table: CostTable, name: str):
-    arrays = table.costs | table.hangs
-    return name in arrays and arrays[name][1] == 1 and arrays[name][0].ndim == 1
 
 
 def _split(total: jax.Array, *values: jax.Array):
