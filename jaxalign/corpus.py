@@ -14,7 +14,8 @@ from jaxalign.model.scoring import Scoring
 
 
 class Corpus:
-    """The blocks of a corpus, and how many letters were replaced while they were read.
+    """A corpus in blocks, and the number of letters that were replaced while they were
+    read.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class Corpus:
             (self._sequences,) = inputs.sets(scoring, corpus)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Sequences]:
-        """Blocks in order, of the records from ``start`` up to ``stop``."""
+        """Yield blocks in order, of the records from ``start`` up to ``stop``."""
         first = 0
         for block in self._whole_blocks():
             last = first + len(block)
@@ -64,7 +65,7 @@ class Corpus:
             yield block.sequences
 
     def known_size(self) -> tuple[int, int] | None:
-        """(sequences, residues) where nothing need be read for them, else None."""
+        """Return (sequences, residues) where nothing need be read for it, else None."""
         if self._sequences is not None:
             return len(self._sequences), len(self._sequences.codes)
         if not all(map(is_database, self.files)):
@@ -73,7 +74,7 @@ class Corpus:
         return sum(map(len, databases)), sum(len(x.codes) for x in databases)
 
     def size(self) -> tuple[int, int]:
-        """(sequences, residues), for which FASTA is read once more.
+        """Return (sequences, residues); FASTA is read once more for it.
 
         Raises
         ------
@@ -97,8 +98,8 @@ class Corpus:
     def teller(
         self, progress: Callable[[int, int | None], object] | None, queries: Sequences
     ) -> Callable[[int], object]:
-        """Takes the cells done of other sequences with all of these, and tells of them
-        and, where the size of the corpus is known, of how many there are."""
+        """Make a callback that takes the cells of the queries so far, and reports them
+        with their total where the size of the corpus is known."""
         if progress is None:
             return lambda cells: None
         sizes = self.known_size()

@@ -55,7 +55,8 @@ SetLike = (
 
 
 def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Sequences]:
-    """Sets of sequences, each in any form; nucleotides scored as protein are told.
+    """Encode sets of sequences, each in any form; warn of nucleotides scored as
+    protein.
 
     Parameters
     ----------
@@ -87,8 +88,8 @@ def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Seque
 
 
 def letters(*data: SetLike) -> tuple[LetterCodes, list[int]]:
-    """Sets of sequences of any letters, as they stand there, one after the other, and
-    how many each has; of a file its records.
+    """Encode sets of sequences of any letters, one after the other: (codes, the size of
+    each set); of a file its records.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def letters(*data: SetLike) -> tuple[LetterCodes, list[int]]:
 
 
 def _as_text(data: Any) -> Any:
-    """A set, of which a file, or an index, is read."""
+    """Read a set if it is a file or an index."""
     from jaxalign.io import encoded_database, fasta
 
     if not isinstance(data, PATH):
@@ -115,8 +116,8 @@ def _as_text(data: Any) -> Any:
 
 
 def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:
-    """Single sequences, as sets of one; each is called as its argument, if it has no
-    name of its own.
+    """Encode single sequences as sets of one; a sequence without a name has that of its
+    argument.
 
     Parameters and errors are those of ``sets``, but a ``str`` is a sequence, and a
     file or a mapping has exactly one.
@@ -128,7 +129,8 @@ def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:
 
 
 def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
-    """Triples one after the other, as one set; called a, b, c if they have no names.
+    """Encode triples one after the other as one set; called a, b, c if they have no
+    names.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
 
 
 def _three(triple: Any, scoring: Scoring) -> list:
-    """The three sequences of a triple, with their names where they have any."""
+    """Return the three sequences of a triple, with their names where they have any."""
     if isinstance(triple, os.PathLike):
         read, _ = _read(triple, scoring)
         triple = list(zip(read.names, read.texts(), strict=True))
@@ -163,7 +165,7 @@ def _three(triple: Any, scoring: Scoring) -> list:
 
 
 def _set(data: Any, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
-    """(a set, whether its letters say what they are)."""
+    """Encode a set: (sequences, whether they were given as letters)."""
     if isinstance(data, Profile):
         raise UsageError("a profile is a query of align, align_profile and search")
     if isinstance(data, PATH):
@@ -182,7 +184,7 @@ def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:
 
 
 def _named(item: Any, name: str, scoring: Scoring):
-    """A single sequence with a name: that of its argument, if it has none."""
+    """Return a single sequence with a name: that of its argument, if it has none."""
     if type(item) is str:
         return name, item
     if isinstance(item, (Sequences, Mapping)):
@@ -198,7 +200,7 @@ def _named(item: Any, name: str, scoring: Scoring):
 
 
 def _loaded(item: Any, scoring: Scoring):
-    """An item, of which a path is read: (name, text) of the one record of the file."""
+    """Read an item that is a path: (name, text) of the one record of the file."""
     path = content_of(item)
     if not isinstance(path, os.PathLike):
         return item
@@ -211,7 +213,7 @@ def _loaded(item: Any, scoring: Scoring):
 def _read(
     path: str | os.PathLike[str], scoring: Scoring, unknown: str = "error"
 ) -> tuple[Sequences, bool]:
-    """(the sequences of a file, whether they are letters there)."""
+    """Read a file: (sequences, whether they are letters there)."""
     from jaxalign.io import encoded_database, fasta
 
     if isinstance(path, str) and path != "-" and not os.path.exists(path):
@@ -239,7 +241,7 @@ def _tell_of_nucleotides(
 
 
 def _outside() -> int:
-    """How many frames above the caller the package was entered."""
+    """Count the frames from the caller up to the entry of the package."""
     level, frame = 1, sys._getframe(1)
     inside = frame.f_globals["__name__"].partition(".")[0]
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == inside:

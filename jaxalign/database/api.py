@@ -217,7 +217,7 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
 
 
 def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
-    """The database where it is in memory or mapped, None for FASTA."""
+    """Encode or map the database; None for FASTA, which is read in blocks."""
     if not isinstance(database, inputs.PATH) or encoded_database.is_database(database):
         return inputs.sets(scoring, database)[0]
     return None
@@ -226,7 +226,7 @@ def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
 def read_blocks(
     path: Any, alphabet: Alphabet, unknown: UnknownLetters, substituted: list[int]
 ) -> Iterator[Sequences]:
-    """The blocks of a FASTA file; ``substituted[0]`` counts letters that are read as
+    """Read a FASTA file in blocks; ``substituted[0]`` counts letters that are read as
     the wildcard."""
     sizes = pieces.BLOCK_RESIDUES, pieces.BLOCK_RECORDS
     for block, count in fasta.read_blocks(path, alphabet, unknown, *sizes):
@@ -237,7 +237,8 @@ def read_blocks(
 def _teller(
     options: SearchOptions, queries: Sequences, database: Sequences | None
 ) -> Callable[[int], object] | None:
-    """Cells done, and in all where the size of the database is known."""
+    """Report the cells that are done, and their total where the size of the database is
+    known."""
     if (progress := options.progress) is None:
         return None
     total = None
@@ -357,7 +358,7 @@ def parts_search(
     top: int,
     part_rows: int | None = None,
 ) -> list[Part]:
-    """The parts that ``stream_search`` makes.
+    """Cut a search into the parts of ``stream_search``.
 
     sequences : the database where it is in memory or mapped, else None
     """
@@ -368,7 +369,7 @@ def parts_search(
 
 
 def _size(path: Any) -> int:
-    """Residues of a FASTA file, about, without reading it."""
+    """Estimate the residues of a FASTA file without reading it."""
     if not os.path.isfile(path):
         raise UsageError(f"{path}: parts need a file, which can be read again")
     packed = os.fspath(path).endswith((".gz", ".bz2", ".xz"))

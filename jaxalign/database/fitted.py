@@ -45,7 +45,8 @@ ADDED, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111E
 
 @dataclass
 class Sample:
-    """Some sequences of a database, while its blocks go by."""
+    """A random sample of the sequences of a database, taken while its blocks are
+    read."""
 
     limit: int = SAMPLE  # sequences of it
     seen: int = 0
@@ -53,7 +54,7 @@ class Sample:
     parts: list[np.ndarray] = field(default_factory=list)
 
     def watch(self, blocks: Iterable[Sequences]) -> Iterator[Sequences]:
-        """The same blocks."""
+        """Pass the blocks through, and sample them."""
         for block in blocks:
             self._add(block)
             yield block
@@ -72,7 +73,8 @@ class Sample:
         self.hashes, self.parts = hashes[lowest], [parts[k] for k in lowest.tolist()]
 
     def sequences(self, alphabet: Alphabet) -> Sequences:
-        """They, and where they are few their letters in random orders."""
+        """Return the sample. Where it is small, shuffled copies of its sequences are
+        added."""
         parts = [codes for codes in self.parts if len(codes)]
         dice, first = np.random.default_rng(0), parts
         while first and len(parts) < LEAST:
@@ -80,8 +82,8 @@ class Sample:
         return from_parts([str(k) for k in range(len(parts))], parts, alphabet)
 
     def shuffled(self, alphabet: Alphabet, count: int) -> Sequences:
-        """So many random sequences: of the sample, letters in random orders. Fewer are
-        the first of more."""
+        """Return ``count`` sequences of the sample with their letters shuffled. A
+        smaller count gives the first of a larger one."""
         parts = islice(cycle([codes for codes in self.parts if len(codes)]), count)
         dice = np.random.default_rng(1)
         parts = [dice.permutation(codes) for codes in parts]
@@ -104,7 +106,7 @@ class Fits(NamedTuple):
 
 
 def _hashes(first: int, count: int) -> np.ndarray:
-    """uint64 of numbers from ``first`` on."""
+    """Hash ``count`` consecutive numbers from ``first`` on, uint64."""
     x = np.arange(first + 1, first + 1 + count, dtype=np.uint64) * np.uint64(ADDED)
     for shift, factor in ((30, FIRST), (27, SECOND)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
@@ -118,12 +120,16 @@ def fits_scores(
     options: PairOptions,
     scan: str,
 ) -> Fits:
-    """Lambda and K of each query.
+    """Fit lambda and K of each query.
 
     scan : the implementations that scored the database; a compiled one scores the
         sample, too, and leaves nothing to NumPy that it does in a tenth of the time
     """
-    options = replace(options, implementation=_implementation(options, scan))
+    # The implementation that is named, or scored the database, scores the sample too.
+    if options.implementation is None:
+        compiled: tuple[Implementation, ...] = ("sweep", "wavefront", "pallas")
+        ran = (name for name in compiled if name in scan.split(", "))
+        options = replace(options, implementation=next(ran, None))
     sampled = sample.sequences(scoring.alphabet)
     decoys = sample.shuffled(scoring.alphabet, DECOYS)
     targets = _joined(sampled, decoys)
@@ -143,16 +149,8 @@ def fits_scores(
     return Fits(Fit(*columns), np.array(sources, object))
 
 
-def _implementation(options: PairOptions, scan: str) -> Implementation | None:
-    """Who scores the sample: who is named, or scored the database."""
-    if options.implementation is not None:
-        return options.implementation
-    compiled: tuple[Implementation, ...] = ("sweep", "wavefront", "pallas")
-    return next((name for name in compiled if name in scan.split(", ")), None)
-
-
 def _joined(first: Sequences, second: Sequences) -> Sequences:
-    """Two sets as one, the names theirs."""
+    """Concatenate two sets."""
     codes = np.concatenate([first.codes, second.codes])
     offsets = np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]])
     names = (*first.names, *second.names)
@@ -167,7 +165,8 @@ def _fit_to_shuffled(
     values: list[Fit],
     sources: list[str],
 ) -> None:
-    """Fit the queries that have no fit to random sequences alone, where they can be."""
+    """Fit the queries that have no fit yet to shuffled sequences alone, where
+    possible."""
     missing = [k for k, source in enumerate(sources) if source == NONE]
     if not missing:
         return
@@ -189,7 +188,7 @@ def _fit_to_shuffled(
 def _scores(
     queries: Sequences, targets: Sequences, scoring: Scoring, options: PairOptions
 ) -> np.ndarray:
-    """(queries, targets)."""
+    """Score every query with every target, (queries, targets)."""
     scores = jobs.run("cross", queries, targets, scoring, options)["score"]
     return scores.reshape(len(queries), len(targets))
 
@@ -199,7 +198,7 @@ def _scores(
 
 
 def sample_of(options: SearchOptions) -> Sample | None:
-    """A sample that keeps some sequences of the database, if statistics are fitted.
+    """Make an empty sample if statistics are fitted, else None.
 
     Raises
     ------
@@ -221,7 +220,7 @@ def sample_of(options: SearchOptions) -> Sample | None:
 def added(
     table: Table, hits: Hits, sample: Sample | None, options: SearchOptions
 ) -> Table:
-    """A table of hits with ``bits`` and ``evalue``; ``info`` says what was fitted."""
+    """Add ``bits`` and ``evalue`` to a table of hits; ``info`` says what was fitted."""
     score, m = table.columns["score"], table.lengths()[0]
     database = hits.residues, hits.sequences
     info = table.info | dict(zip(("residues", "sequences"), database, strict=True))

@@ -26,8 +26,8 @@ from jaxalign.runtime.pipeline import read_ahead
 
 
 def small_plan(task: Task, block: Sequences) -> Plan | None:
-    """The plan of a database of one block by rows; None where the scan of
-    ``database.scan`` is to compute it.
+    """Plan a database of one block by rows; None where ``database.scan`` is to compute
+    it.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def scan(
 
 
 def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
-    """The hits as a table of scores."""
+    """Return the hits as a table of scores."""
     query, place = np.nonzero(hits.index >= 0)
     index, score = hits.index[query, place], hits.score[query, place]
     targets = database
@@ -146,8 +146,8 @@ def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
 
 
 def _path_options(options: SearchOptions, table: Table) -> PairOptions:
-    """Those of the hits' paths. The GPU kernels have none of a profile's: few are
-    computed by rows, and many on all cores of the host."""
+    """Return the options of the paths of the hits. The GPU kernels give no paths of a
+    profile: a small job is computed by rows, a large one on all cores of the host."""
     if table.scoring.by_position and "pallas" in table.implementation:
         m, n = table.lengths()
         is_large, host = int((m * n).sum()) > ROWS_CELLS, host_device()
@@ -159,9 +159,13 @@ def _path_options(options: SearchOptions, table: Table) -> PairOptions:
 
 
 def aligned(table: Table, options: SearchOptions) -> Table:
-    """The same rows with their paths: a ``zip`` job of the hits, in blocks."""
+    """Align the hits with their paths: a ``zip`` job, in blocks."""
     path_options = _path_options(options, table)
-    parts = [_paths(table, hits, path_options) for hits in _blocks_of_hits(table)]
+    # Blocks of hits have as many residues as a block of the database.
+    m, n = table.lengths()
+    block = np.cumsum(m + n) // pieces.BLOCK_RESIDUES
+    blocks = np.split(np.arange(len(table)), np.flatnonzero(np.diff(block)) + 1)
+    parts = [_paths(table, hits, path_options) for hits in blocks]
     paths = join(parts, {})
     seconds = sum(part.info["seconds"] for part in parts)
     info = table.info | {"align_seconds": seconds}
@@ -172,13 +176,6 @@ def aligned(table: Table, options: SearchOptions) -> Table:
     }
     return replace(table, columns=columns, info=info, operations=paths.operations,
                    operation_offsets=paths.operation_offsets)  # fmt: skip
-
-
-def _blocks_of_hits(table: Table) -> list[np.ndarray]:
-    """Row numbers, in runs of as many residues as a block of the database has."""
-    m, n = table.lengths()
-    run = np.cumsum(m + n) // pieces.BLOCK_RESIDUES
-    return np.split(np.arange(len(table)), np.flatnonzero(np.diff(run)) + 1)
 
 
 def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
@@ -193,8 +190,8 @@ def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
 def best_of_strands(
     table: Table, queries: Sequences, strands: Strands, top: int
 ) -> Table:
-    """The best ``top`` rows of each query, of all its strands: by score, then by the
-    order of the database, then plus before minus."""
+    """Select the best ``top`` rows of each query over all its strands: by score, then
+    by the order of the database, then plus before minus."""
     if strands is None or len(strands) == 1:
         return table
     strand, query = np.divmod(table.columns["query"], max(len(queries), 1))
@@ -203,8 +200,8 @@ def best_of_strands(
 
 
 def with_strands(table: Table, queries: Sequences, strands: Strands) -> Table:
-    """The same rows of the queries as they were given (``strand_rows.along_plus``);
-    ``info`` says which strands were aligned."""
+    """Number the queries as the caller gave them (``model.table.along_plus``); ``info``
+    says which strands were aligned."""
     if strands is None:
         return table
     which, query = np.divmod(table.columns["query"], max(len(queries), 1))

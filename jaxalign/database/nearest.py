@@ -124,7 +124,7 @@ def scanned(
     checkpoint: SavedRun | None = None,
     arrays: Arrays | None = None,
 ) -> NearestState:
-    """The nearest of the whole corpus."""
+    """Find the nearest sequences of the whole corpus."""
     report_progress = source.teller(options.progress, tests)
     if options.by != "identity":
         saved_hits = None if arrays is None else nearest_state.hits_of(arrays)

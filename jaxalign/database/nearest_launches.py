@@ -46,7 +46,7 @@ NO_PAIR = -2.0  # the bound where there is no candidate: below every bar
 
 @dataclass(frozen=True, eq=False)
 class PieceBounds:
-    """The bounds of a piece of a corpus, those of its first queries begun.
+    """The bounds of a piece of a corpus; those of the first queries are being computed.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class PieceBounds:
     first_bounds: "LaunchBounds | None"
 
     def each(self) -> Iterator["LaunchBounds"]:
-        """The bounds of each group."""
+        """Yield the bounds of each group of queries."""
         for number, rows in enumerate(self.groups):
             first_bounds = self.first_bounds if number == 0 else None
             yield first_bounds or self._of(rows)
@@ -81,7 +81,8 @@ class PieceBounds:
 
 
 def begin(task: Task, kind: str, launches: LcsLaunches) -> PieceBounds:
-    """Have GPUs count the common subsequences of the first queries of a piece."""
+    """Start to count the common subsequences of the first queries of a piece on
+    GPUs."""
     columns = by_length(task.targets.lengths)
     rows = by_length(task.queries.lengths)
     long = int(np.count_nonzero(task.queries.lengths > launches.longest))
@@ -95,15 +96,21 @@ def begin(task: Task, kind: str, launches: LcsLaunches) -> PieceBounds:
 
 
 def fold(piece: PieceBounds, state: NearestState) -> None:
-    """Join the pairs of a piece of a corpus with what is known."""
+    """Join the pairs of a piece of a corpus with the nearest so far."""
     _fold_long(piece, state)
+    task, columns = piece.task, piece.columns
     for bounds in piece.each():
-        _fold_rows(bounds, state)
+        # The pairs with the largest bounds come first: they raise the bars of the rest.
+        row, column, value = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
+        passing = value >= bars_of(state)[0][bounds.rows[row]] - FILTER_SLACK
+        first = zipped(task, bounds.rows[row[passing]], columns[column[passing]])
+        align(task, first, state)
+        align(task, _jobs(bounds, state), state)
 
 
 @dataclass(frozen=True, eq=False)
 class _CountedLaunch:
-    """The common subsequences of some rows with some columns, on a device.
+    """Numbers of common subsequences, rows by columns, on a device.
 
     sides : float32 (3, rows), (3, columns): lengths and halves of denominators
     first : the first row, the first column
@@ -117,12 +124,12 @@ class _CountedLaunch:
 
     @property
     def room(self) -> tuple[int, int]:
-        """Rows and columns that the launch has room for."""
+        """Rows and columns that fit the launch."""
         rows, columns = self.lcs.shape
         return rows, columns
 
     def fill(self, of_bins: np.ndarray, values: jax.Array) -> None:
-        """Write values of its rows and bins to its place among those of all."""
+        """Copy the values of a launch to its place among the values of all launches."""
         rows, bins = self.shape[0], -(-self.shape[1] // BIN)
         i, j = self.first[0], self.first[1] // BIN
         of_bins[i : i + rows, j : j + bins] = np.asarray(values)[:rows, :bins]
@@ -130,7 +137,8 @@ class _CountedLaunch:
 
 @dataclass(frozen=True, eq=False)
 class LaunchBounds:
-    """The most identical pairs that some queries can have with all targets of a piece.
+    """Upper bounds on the identical pairs of a group of queries with all targets of a
+    piece.
 
     Attributes
     ----------
@@ -150,8 +158,8 @@ class LaunchBounds:
     room: int
 
     def best(self, per_row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(row, column, bound) of pairs with the largest bounds, of each bin one at
-        most, of each row ``per_row``."""
+        """Return (row, column, bound) of the pairs with the largest bounds: at most one
+        of each bin and ``per_row`` of each row."""
         value = self._of_bins(np.float32)
         place = self._of_bins(np.int64)
         for launch, (highest, which) in self._of_launches(_highest):
@@ -165,8 +173,8 @@ class LaunchBounds:
         return row, bins * BIN + place[row, bins], value[row, bins]
 
     def reaching(self, bars: np.ndarray) -> np.ndarray:
-        """How many pairs of each bin of columns reach the bar of a row: int64 (rows,
-        bins)."""
+        """Count the pairs of each row and bin of columns whose bounds reach the bar of
+        the row: int64 (rows, bins)."""
         counts = self._of_bins(np.int64)
         for launch, values in self._of_launches(_reaching, bars):
             launch.fill(counts, values)
@@ -175,8 +183,8 @@ class LaunchBounds:
     def near(
         self, bars: np.ndarray, ranges: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(row, column, most identical pairs) of all pairs that reach the bars of the
-        rows, and of few others.
+        """Return (row, column, most identical pairs) of all pairs that reach the bars
+        of their rows; a few pairs below the bars may be among them.
 
         ranges : int64 (rows, 2), a range of columns of each row that is left out
         """
@@ -196,7 +204,7 @@ class LaunchBounds:
         return np.zeros((len(self.rows), -(-len(self.columns) // BIN)), dtype)
 
     def _of(self, launch: _CountedLaunch, values: np.ndarray) -> np.ndarray:
-        """Values of rows, those of a launch, with its room."""
+        """Slice and pad values of all rows for a launch."""
         part = values[launch.first[0] : launch.first[0] + launch.shape[0]]
         dtype = np.float32 if part.dtype == np.float64 else np.int32
         return np.pad(part, (0, launch.lcs.shape[0] - len(part))).astype(dtype)
@@ -204,14 +212,16 @@ class LaunchBounds:
     def _program(
         self, question: Callable, launch: _CountedLaunch, *operands: np.ndarray
     ) -> Callable:
-        """A program below with what it reads of a launch; it lacks its size."""
+        """Bind one of the programs below to the arrays of a launch; its size is left
+        open."""
         filters, shape = self.task.filters, np.array(launch.shape, np.int32)
         counted = _Counted(launch.lcs, *launch.sides, shape, filters.thresholds)
         join = self.bound.sides(1, 1)[2]
         return partial(question, counted, *operands, filters=filters.form, join=join)
 
     def _of_launches(self, question: Callable, *of_rows: np.ndarray) -> list[tuple]:
-        """(launch, its answer on the device) of all launches, none of them waited for.
+        """Start a program for every launch: [(launch, result on the device)]; waits for
+        none.
 
         of_rows : numbers of the rows that the program takes
         """
@@ -231,7 +241,7 @@ def bounds_of(
     rows: np.ndarray,
     columns: np.ndarray,
 ) -> LaunchBounds:
-    """The bounds of some queries with all targets of a task, counted by launches.
+    """Bound the pairs of a group of queries with all targets of a task.
 
     rows, columns : indices of queries and targets, longest first
     """
@@ -250,7 +260,8 @@ def bounds_of(
 def _blocks(
     launches: LcsLaunches, rows: np.ndarray, columns: np.ndarray
 ) -> Iterator[tuple[tuple[int, int], np.ndarray, np.ndarray]]:
-    """((first row, first column), rows, columns) of each launch; of whole bins."""
+    """Yield ((first row, first column), rows, columns) of each launch; columns are
+    whole bins."""
     width = max(launches.targets // BIN, 1) * BIN
     for i in range(0, len(rows), launches.query_count):
         for j in range(0, len(columns), width):
@@ -258,17 +269,9 @@ def _blocks(
             yield (i, j), *sides
 
 
-def _fold_rows(bounds: LaunchBounds, state: NearestState) -> None:
-    task, rows, columns = bounds.task, bounds.rows, bounds.columns
-    row, column, value = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
-    passing = value >= bars_of(state)[0][rows[row]] - FILTER_SLACK
-    first = zipped(task, rows[row[passing]], columns[column[passing]])
-    align(task, first, state)
-    align(task, _jobs(bounds, state), state)
-
-
 def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:
-    """The pairs whose bounds reach the bars as they are when the first is planned."""
+    """Yield the pairs whose bounds reach the bars, as the bars are when the first is
+    planned."""
     task, rows, columns = bounds.task, bounds.rows, bounds.columns
     bars, places = (x[rows] for x in bars_of(state))
     counts, ranges = bounds.reaching(bars), np.zeros((len(rows), 2), np.int64)
@@ -292,7 +295,8 @@ def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:
 
 
 def _fold_long(piece: PieceBounds, state: NearestState) -> None:
-    """Queries that the kernel cannot take: lengths alone bound their identities."""
+    """Join the pairs of queries that are too long for the kernel: lengths alone bound
+    their identities."""
     task, columns, bound = piece.task, piece.columns, IdentityBound(piece.kind, 0.0)
     for row in piece.long:
         query = np.array([row])
@@ -308,8 +312,8 @@ def _fold_long(piece: PieceBounds, state: NearestState) -> None:
 
 
 def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
-    """The range of columns that holds every bin in which at least a share of the pairs
-    reach their bars; an empty one where no bin does.
+    """Find the range of columns that holds every bin in which at least a share of the
+    pairs reach their bars; an empty one where no bin does.
 
     Lengths of targets fall from column to column, and those of the lengths of a query
     reach its bar most often.
@@ -340,7 +344,7 @@ class _Counted(NamedTuple):
 
 @program(("filters", "join", "width"))
 def _highest(counted: _Counted, *, filters: Filters, join: str, width: int):
-    """(the largest bound, its place) of each row and bin."""
+    """Find (the largest bound, its place) of each row and bin."""
     bounds = _bounds(counted, filters, join)
     bins = bounds.reshape(len(bounds), -1, width)
     return bins.max(axis=2), bins.argmax(axis=2).astype(jnp.int32)
@@ -350,7 +354,7 @@ def _highest(counted: _Counted, *, filters: Filters, join: str, width: int):
 def _reaching(
     counted: _Counted, bars: jax.Array, *, filters: Filters, join: str, width: int
 ):
-    """How many bounds of each row and bin reach a bar."""
+    """Count the bounds of each row and bin that reach a bar."""
     mask = _bounds(counted, filters, join) >= bars[:, None] - FILTER_SLACK
     return mask.reshape(len(mask), -1, width).sum(axis=2, dtype=jnp.int32)
 
@@ -367,8 +371,8 @@ def _near(
     join: str,
     size: int,
 ):
-    """The pairs whose bounds reach a bar (``gpu.compact``), but those of a range
-    of columns of each row."""
+    """Select the pairs whose bounds reach a bar (``gpu.compact``), without a range of
+    columns of each row."""
     place = jnp.arange(counted.lcs.shape[1], dtype=jnp.int32)[None]
     mask = (place < first[:, None]) | (place >= last[:, None])
     mask &= _bounds(counted, filters, join) >= bars[:, None] - FILTER_SLACK
@@ -376,8 +380,8 @@ def _near(
 
 
 def _bounds(counted: _Counted, filters: Filters, join: str) -> jax.Array:
-    """float32 (rows, columns): the largest identities there can be; ``NO_PAIR`` beyond
-    the last row and column, and where lengths leave no pair."""
+    """Bound the identities, float32 (rows, columns); ``NO_PAIR`` beyond the last row
+    and column, and where lengths leave no pair."""
     filters, lcs = filters.with_thresholds(counted.thresholds), counted.lcs
     m, n = counted.rows[:, :, None], counted.columns[:, None, :]
     least = getattr(jnp, join)(m[1], n[2])

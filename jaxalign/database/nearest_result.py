@@ -94,7 +94,8 @@ class Nearest:
 
     @property
     def band_names(self) -> tuple[str, ...]:
-        """From the lowest identities to the highest, and ``none``."""
+        """Names of the bands, from the lowest identities to the highest, and
+        ``none``."""
         inner = (f"{a:g}-{b:g}" for a, b in pairwise(self.bands))
         return (f"<{self.bands[0]:g}", *inner, f">={self.bands[-1]:g}", NO_BAND)
 
@@ -124,7 +125,7 @@ class Nearest:
         ]
 
     def columns(self) -> dict[str, Any]:
-        """The rows as columns; names, and the band as text."""
+        """Return the rows as columns; names, and the band as text."""
         names = np.array([*self.corpus.names, ""], object)
         ranks = {"rank": self.rank} if self.top > 1 else {}
         n = np.append(self.corpus.lengths, 0)[self.nearest]
@@ -146,12 +147,12 @@ class Nearest:
         }
 
     def heading(self) -> str:
-        """How many were compared with how many."""
+        """Say how many sequences were compared with how many."""
         tests = counted(len(self.tests), "test sequence")
         return f"{tests} against {self.info['sequences']:,} of the corpus, by {self.by}"
 
     def comparisons(self) -> str:
-        """How many pairs there are, and which of them are aligned."""
+        """Say how many pairs there are, and how many of them were aligned."""
         pairs, aligned = self.info["compared"], self.info["aligned"]
         if aligned == pairs:
             return f"{pairs:,} pairs, all of them aligned"
@@ -188,13 +189,13 @@ class Nearest:
 
 
 def nearest_report(nearest: Nearest) -> str:
-    """The whole page."""
+    """Write the whole page."""
     sections = (_bands, _identities, _nearest, _computation)
     return page(nearest.heading(), (section(nearest) for section in sections))
 
 
 def histogram(nearest: Nearest) -> tuple[np.ndarray, np.ndarray]:
-    """(test sequences by the identity of their nearest, edges)."""
+    """Count test sequences by the identity of their nearest: (counts, edges)."""
     identity = nearest.identity[(nearest.rank == 1) & ~np.isnan(nearest.identity)]
     edges = np.arange(BINS + 1) / BINS
     bins = np.searchsorted(edges, identity, side="right") - 1
@@ -258,7 +259,7 @@ def result(
     options: NearestOptions,
     about: dict[str, Any],
 ) -> Nearest:
-    """The rows of a scanned corpus."""
+    """Make the rows of a scanned corpus."""
     indices, corpus = sequences_of(state.records, scoring.alphabet)
     test, rank = _rows_of(state)
     index = state.index[test, rank]
@@ -305,7 +306,8 @@ def result(
 
 
 def _rows_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
-    """(test, rank from 0 on) of the rows: one where nothing is near."""
+    """Return (test, rank from 0 on) of the rows; a test sequence without a near one has
+    one row."""
     mask = state.index != NONE
     mask[:, 0] = True
     tests, ranks = np.nonzero(mask)
@@ -320,7 +322,7 @@ def _aligned(
     scoring: Scoring,
     options: NearestOptions,
 ) -> dict[str, np.ndarray]:
-    """Identity, and the best local alignment, of the pairs of all rows."""
+    """Compute the identity and the best local alignment of the pairs of all rows."""
     names = ("identity", "identities", "score", "test_span", "nearest_span")
     columns = {name: np.zeros(len(test)) for name in names}
     (rows,) = np.nonzero(nearest >= 0)

@@ -51,7 +51,7 @@ def scan_by_score(
     saved_hits: tuple[Hits, Records] | None = None,
     on_block: Callable[[Hits, Records], object] | None = None,
 ) -> NearestState:
-    """The best ``options.top`` of each test sequence in all blocks of a corpus.
+    """Find the best ``options.top`` of each test sequence in all blocks of a corpus.
 
     Where no pair of residues of the two scores above 0, every score is 0, and the first
     sequence of the corpus is the nearest.
@@ -86,7 +86,7 @@ def scan_by_score(
 
 
 def _noting(blocks: Iterable[Sequences], first: Records) -> Iterator[Sequences]:
-    """The same blocks; the first record of all is kept."""
+    """Pass the blocks through, and store the first record of all in ``first``."""
     for block in blocks:
         if not first and len(block):
             first[0] = block.names[0], np.array(block[0])
@@ -111,7 +111,7 @@ def scan_by_identity(
     state: NearestState,
     report_progress: Callable[[int], object],
 ) -> Iterator[NearestState]:
-    """Join blocks of a corpus with what is known; yields it after each.
+    """Join the blocks of a corpus with the nearest so far; yield the state after each.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ def _pieces(
     scoring: Scoring,
     options: NearestOptions,
 ) -> Iterator[BlockPiece]:
-    """Pieces of all blocks, each with its task and its bounds on a GPU, if there is
-    one; what GPUs do first is begun."""
+    """Cut blocks into pieces, each with its task and, on a GPU, its bounds; GPUs start
+    to count at once."""
     letters = WholeCodes(queries.codes)
     for block in blocks:
         whole = letters, WholeCodes(block.codes)
@@ -149,7 +149,8 @@ def _pieces(
 
 
 def _bounds(task: Task, options: NearestOptions) -> Any:
-    """The bounds of a piece on a GPU; None without one, or where all are aligned."""
+    """Start the bounds of a piece on a GPU; None without a GPU, or where all pairs are
+    aligned."""
     launches = _launches(task) if options.filter and min(task.shape) else None
     if launches is None:
         return None
@@ -164,7 +165,7 @@ def _fold(
     piece: BlockPiece,
     _report_progress: Any,
 ) -> None:
-    """Join the pairs of a piece of a block with what is known."""
+    """Join the pairs of a piece of a block with the nearest so far."""
     task, bounds = piece.work
     if not min(task.shape):
         return
@@ -192,7 +193,7 @@ def _fold(
 
 
 def _launches(task: Task) -> Any:
-    """Launches that count common subsequences on a GPU; None where there is none."""
+    """Plan launches that count common subsequences on a GPU; None without one."""
     named, is_small = task.implementation, task.job.total < proof.LEAST_CELLS
     if named not in (None, "pallas") or by_rows.seems_small(task):
         return None
@@ -209,7 +210,7 @@ def _launches(task: Task) -> Any:
 
 
 def _every_pair(task: Task, state: NearestState) -> Iterator[PairJob]:
-    """All pairs of a piece."""
+    """Yield jobs of all pairs of a piece."""
     queries, targets = (
         by_length(side.lengths) for side in (task.queries, task.targets)
     )
@@ -222,7 +223,8 @@ def _every_pair(task: Task, state: NearestState) -> Iterator[PairJob]:
 def _by_query(
     task: Task, query: np.ndarray, target: np.ndarray, state: NearestState
 ) -> Iterator[PairJob]:
-    """Some pairs, those of each query side by side; query : rising."""
+    """Yield jobs of selected pairs, the pairs of a query in one job; ``query``
+    rises."""
     bars, top = bars_of(state)[0], state.index.shape[1]
     for query_row in np.unique(query)[:, None]:
         first, last = np.searchsorted(query, (query_row[0], query_row[0] + 1))

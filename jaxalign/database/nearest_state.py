@@ -49,22 +49,22 @@ class NearestState:
 
 
 def no_state(queries: int, top: int) -> NearestState:
-    """Nothing has been read."""
+    """Make the state before anything is read."""
     shape = queries, top
     identity, none = np.full(shape, NO_BAR), np.full(shape, NONE, np.int64)
     return NearestState(identity, np.zeros(shape, np.int64), none)
 
 
 def bars_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
-    """The identity that a further pair of a query has to reach, and where, in the
-    piece, it has to stand before at that identity."""
+    """Return, for each query, the identity that a further pair has to reach, and the
+    place in the piece before which a pair of just that identity has to stand."""
     last = state.identity[:, -1].copy()
     return last, np.maximum(state.index[:, -1] - state.sequences, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class PairJob:
-    """Some pairs of a piece that are aligned at once.
+    """Pairs of a piece that are aligned in one job.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class PairJob:
 
 
 def zipped(task: Task, query: np.ndarray, target: np.ndarray) -> Iterator[PairJob]:
-    """Some pairs of a task, one by one."""
+    """Yield jobs of single pairs of a task."""
     pairs = replace(task, kind="zip", filters=Filters(), whole=whole_of(task))
     for at in range(0, len(query), PAIRS_AT_ONCE):
         i, j = (x[at : at + PAIRS_AT_ONCE] for x in (query, target))
@@ -89,8 +89,8 @@ def zipped(task: Task, query: np.ndarray, target: np.ndarray) -> Iterator[PairJo
 def rectangles(
     task: Task, queries: np.ndarray, targets: np.ndarray, bars: np.ndarray, top: int
 ) -> Iterator[PairJob]:
-    """Some queries with all of some targets; of each query only its ``top`` nearest
-    that reach its bar are wanted.
+    """Yield jobs of queries with all of the targets; of each query only the ``top``
+    nearest that reach its bar are returned.
 
     bars : float64 (queries,)
     """
@@ -103,7 +103,7 @@ def rectangles(
 
 
 def _job(pairs: Task, queries: np.ndarray, targets: np.ndarray) -> PairJob:
-    """The job of a task that lacks its sequences."""
+    """Make the job of a task whose sequences are not set yet."""
     sides = {
         "queries": views(pairs.queries, queries),
         "targets": views(pairs.targets, targets),
@@ -117,7 +117,7 @@ def align(
     state: NearestState,
     jobs_ahead: int = JOBS_AHEAD,
 ) -> None:
-    """Align the pairs of jobs, and join them with what is known.
+    """Align the pairs of jobs, and join them with the nearest so far.
 
     jobs : read in a thread, ``jobs_ahead`` of those that are joined
     """
@@ -136,7 +136,7 @@ def align(
 
 
 def whole_of(task: Task) -> WholeJob:
-    """So that all pairs of a piece share programs."""
+    """Return sizes of the whole piece, so that all its jobs share programs."""
     return WholeJob(
         task.job.most, task.job.cells, task.shape[1], len(task.targets.codes)
     )
@@ -150,7 +150,8 @@ def join_pairs(
     info: dict,
     state: NearestState,
 ) -> None:
-    """Join pairs (i, j) of a piece, and their identical pairs, with what is known."""
+    """Join pairs (i, j) of a piece, with their identical pairs, with the nearest so
+    far."""
     state.aligned += info["pairs"]
     state.implementation = state.implementation or info["implementation"]
     m, n = task.queries.lengths[i], task.targets.lengths[j]
@@ -168,7 +169,7 @@ def join(
     count: np.ndarray,
     index: np.ndarray,
 ) -> None:
-    """Join some pairs with the nearest so far; a pair that is there may come again."""
+    """Join pairs with the nearest so far; a pair may come twice."""
     tables, columns = (
         (state.identity, state.count, state.index),
         (identity, count, index),
@@ -190,7 +191,7 @@ COUNTS = ("sequences", "residues", "aligned")
 
 
 def arrays_of(state: NearestState) -> Arrays:
-    """The state of a scan by identity."""
+    """Save the state of a scan by identity as arrays."""
     fields = {name: getattr(state, name) for name in ("identity", "count", "index")}
     counts = np.array([getattr(state, name) for name in COUNTS], np.int64)
     about = {"counts": counts, "implementation": np.array(state.implementation)}
@@ -198,7 +199,7 @@ def arrays_of(state: NearestState) -> Arrays:
 
 
 def state_of(arrays: Arrays) -> NearestState:
-    """The state of a scan by identity that was interrupted."""
+    """Restore the state of an interrupted scan by identity."""
     fields = (arrays[name].copy() for name in ("identity", "count", "index"))
     state = NearestState(*fields, records=_records(arrays))
     for name, value in zip(COUNTS, arrays["counts"].tolist(), strict=True):
@@ -208,7 +209,8 @@ def state_of(arrays: Arrays) -> NearestState:
 
 
 def arrays_of_hits(hits: Hits, first: Records) -> Arrays:
-    """The hits of a search; ``first`` has the first record of all."""
+    """Save the hits of a search as arrays; ``first`` has the first record of the
+    corpus."""
     counts = np.array([hits.sequences, hits.residues], np.int64)
     info = np.array(hits.info["implementation"])
     about = {"score": hits.score, "index": hits.index, "counts": counts}
@@ -217,7 +219,7 @@ def arrays_of_hits(hits: Hits, first: Records) -> Arrays:
 
 
 def hits_of(arrays: Arrays) -> tuple[Hits, Records]:
-    """(hits, the first record) of a search that was interrupted."""
+    """Restore (hits, first record) of an interrupted search."""
     sequences, residues = arrays["counts"].tolist()
     sides = arrays["score"], arrays["index"]
     hits = Hits(*sides, residues, sequences, _records(arrays))

@@ -46,7 +46,7 @@ NO_WORK: dict[str, Any] = {
 
 @dataclass
 class Hits:
-    """The hits of a scan so far, and what it has counted."""
+    """The hits of a scan so far, and its counts."""
 
     score: np.ndarray  # (Q, K) int32 or int64, scaled integers
     index: np.ndarray  # (Q, K), of the database; -1: no hit
@@ -56,7 +56,7 @@ class Hits:
     info: dict[str, Any] = field(default_factory=lambda: dict(NO_WORK))
 
     def count(self, info: dict[str, Any]) -> None:
-        """Count what was computed."""
+        """Add the counts of a computation."""
         implementation = self.info["implementation"]
         self.info = merge([self.info, info]) if implementation else info
 
@@ -68,8 +68,8 @@ class Hits:
         index: np.ndarray,
         dtype: str,
     ) -> None:
-        """Join hits of queries with the best ``top`` so far; of equal scores the first
-        of the database comes first.
+        """Join hits with the best ``top`` of each query so far; of equal scores the
+        first of the database comes first.
 
         dtype : of the scores
         """
@@ -88,13 +88,13 @@ class Hits:
 
 
 def no_hits(queries: int) -> Hits:
-    """Nothing has been read."""
+    """Make the hits before anything is read."""
     shape = queries, 0
     return Hits(np.zeros(shape, np.int32), np.zeros(shape, np.int32))
 
 
 class BlockPiece(NamedTuple):
-    """Some sequences of a database, and what was prepared to compare them.
+    """Sequences of a database, and what was prepared to compare them.
 
     block : the block that these sequences complete; None where it has more pieces
     """
@@ -148,14 +148,14 @@ def scan(
 
 
 def tell_after(report_progress: TellPiece | None, before: int) -> TellPiece | None:
-    """Tell of cells behind those that are done before."""
+    """Add the cells of earlier pieces to those that are reported."""
     if report_progress is None:
         return None
     return lambda cells, _all=None: report_progress(before + cells)
 
 
 def keep(records: Records, indices: np.ndarray, first: int, block: Sequences) -> None:
-    """Names and codes of the hits; those that are hits no longer go."""
+    """Store names and codes of the current hits, and drop those of former hits."""
     for index in records.keys() - set(indices.tolist()):
         del records[index]
     for i in indices[indices >= first].tolist():
@@ -163,7 +163,7 @@ def keep(records: Records, indices: np.ndarray, first: int, block: Sequences) ->
 
 
 def sequences_of(records: Records, alphabet: Alphabet) -> tuple[np.ndarray, Sequences]:
-    """(indices in the database, int64, in its order; the sequences)."""
+    """Return (indices in the database, int64, in its order; the sequences)."""
     indices = sorted(records)
     names, codes = [records[i][0] for i in indices], [records[i][1] for i in indices]
     return np.array(indices, np.int64), from_parts(names, codes, alphabet)

@@ -47,7 +47,7 @@ def prepare(task: Task) -> Run:
 
 
 def scores(run: Run, take: Callable, report_progress: Callable | None = None) -> dict:
-    """Fill the windows of a prepared run, whose scores stay on the device; returns the
+    """Fill the windows of a prepared run, whose scores stay on the device; return the
     plan and ``seconds``.
 
     ``take(queries, targets, scores)`` gets indices of the two sets and a device array
@@ -76,14 +76,15 @@ class OverflowPairs:
         self._lock, self._sides, self._count = threading.Lock(), [], 0
 
     def add(self, queries: np.ndarray, targets: np.ndarray) -> tuple | None:
-        """Take some; when there are enough, give all of them, (queries, targets)."""
+        """Collect pairs; once there are enough, return all of them, (queries,
+        targets)."""
         with self._lock:
             self._sides.append((queries, targets))
             self._count += len(queries)
             return self._all() if self._count >= PAIRS_TO_REGROUP else None
 
     def all_left(self) -> tuple | None:
-        """All that are left, or None."""
+        """Return all remaining pairs, or None."""
         with self._lock:
             return self._all() if self._count else None
 
@@ -96,7 +97,7 @@ class OverflowPairs:
 
 @dataclass(frozen=True)
 class _Scores:
-    """A run, who takes its scores, and its pairs that left 8 bits."""
+    """A run, the function that takes its scores, and its pairs that exceed 8 bits."""
 
     run: Run
     take: Callable
@@ -116,7 +117,7 @@ def _fill(
 
 
 def _worker(state: _Scores, worker: Worker) -> Callable:
-    """A host thread's function (work, piece)."""
+    """Make the function (work, piece) of a host thread."""
 
     def compute_one(_work: pipeline.Work, piece: Piece) -> None:
         with compiled.on_device(worker.device):
@@ -127,7 +128,7 @@ def _worker(state: _Scores, worker: Worker) -> Callable:
 
 
 def _take(state: _Scores, worker: Worker, part: PieceScores) -> None:
-    """Hand on some scores; of a thread with enough pairs beyond 8 bits, these too."""
+    """Pass scores on; compute pairs that exceed 8 bits again once there are enough."""
     task = state.run.plan.task
     part.score.block_until_ready()  # or ``take`` waits, and others for it
     state.take(part.queries, part.targets, part.score)
@@ -160,13 +161,14 @@ STAGE_COSTS = {"cpu": StageCosts(50, 4, 2e9)}  # on a GPU nothing is set apart
 
 
 def _room(task: Task) -> int:
-    """Rows of the best hits of a task."""
+    """Round the number of queries up to rows of best hits."""
     queries = task.shape[0]
     return next((rows for rows in ROOMS if rows >= queries), queries)
 
 
 def outlined(task: Task, block: Sequences, kernels: Any) -> None:
-    """The programs of a scan of a block on a GPU (``runtime.programs.outline``)."""
+    """Outline the programs of a scan of a block on a GPU
+    (``runtime.programs.outline``)."""
     task = replace(task, targets=block, top=_places(task, len(block)))
     shape, dtype = (_room(task), task.top), _dtype(task, None)
     best = best_hits.BestHits._make(
@@ -181,7 +183,7 @@ def outlined(task: Task, block: Sequences, kernels: Any) -> None:
 def prepared(
     task: Task, blocks: Iterable[Sequences], first: int
 ) -> Iterator[BlockPiece]:
-    """Blocks, each with its stages, ready to run: (run, index of its targets)."""
+    """Yield blocks, each with its stages, ready to run: (run, index of its targets)."""
     for block in blocks:
         stop = first + len(block)
         parts = _stages(replace(task, targets=block, top=_places(task, stop)))
@@ -216,7 +218,8 @@ class BestOnDevice:
 
 
 def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
-    """(task, index of its targets in the block): subjects in lanes, then long ones."""
+    """Yield (task, index of its targets in the block): subjects in lanes, then long
+    ones."""
     count = task.shape[1]
     long = np.zeros(count, bool)
     costs = None
@@ -260,7 +263,8 @@ def _fold(
     best: best_hits.BestHits | None,
     report_progress: Callable[[int, int], object] | None,
 ) -> tuple[best_hits.BestHits, dict]:
-    """The scores of a run joined with the best so far, and the info of the run."""
+    """Join the scores of a run with the best so far; return the best, and the info of
+    the run."""
     task = run.plan.task
     window_of = _Windows(_room(task), index)
     dtype, lock = _dtype(task, best), threading.Lock()
@@ -288,15 +292,15 @@ def _fold(
 
 
 def _dtype(task: Task, best: best_hits.BestHits | None) -> str:
-    """int32 where all scores fit it; what was widened once stays so."""
+    """Return int32 where all scores fit it, else int64; hits that are int64 stay so."""
     longest = (int(x.lengths.max(initial=0)) for x in (task.queries, task.targets))
     wide = best is not None and best.score.dtype == np.int64
     return "int64" if wide or task.dtype(*longest) == "int64" else "int32"
 
 
 def _places(task: Task, sequences: int) -> int:
-    """How many hits of a query have room: ``task.top``, but no more than there are
-    sequences so far, rounded up so that few programs are compiled.
+    """Return how many hits of a query have room: ``task.top``, but no more than there
+    are sequences so far, rounded up so that few programs are compiled.
 
     Raises
     ------
@@ -315,7 +319,7 @@ def _places(task: Task, sequences: int) -> int:
 def _widened(
     task: Task, room: int, best: best_hits.BestHits | None, dtype: Any
 ) -> best_hits.BestHits:
-    """The best so far, as wide in bits, rows and places as the task has it."""
+    """Convert the best so far to the dtype, rows and places of the task."""
     shape = room, task.top or 0
     if best is None:
         return best_hits.empty(shape[0], shape[1], dtype)
@@ -332,13 +336,13 @@ def _widened(
 
 
 def _least(task: Task, dtype: Any):
-    """In local mode an alignment has a positive score."""
+    """Return the lowest score of a hit: in local mode it is positive."""
     return np.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
 
 
 class _Windows:
-    """Windows as ``add_hits`` sees them: the query of each row, and of each column, in
-    the order of the database, its place and its index there.
+    """Windows as ``add_hits`` reads them: the query of each row; and of each column, in
+    the order of the database, its place and its index.
 
     Windows of other queries have the same targets, so what was made last is kept.
     """

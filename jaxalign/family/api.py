@@ -105,7 +105,7 @@ def families_of(
 
 
 def source_of(database: SetLike, scoring: Scoring, options: FamilyOptions) -> Source:
-    """Where the database comes from, in every pass."""
+    """Make the source of the database, which every pass reads."""
     sequences = in_memory(database, scoring)
     if sequences is None and database == "-" and options.iterations > 1:
         raise UsageError("a database of several passes is no standard input")

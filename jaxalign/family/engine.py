@@ -22,7 +22,7 @@ from jaxalign.model.profile import FREQUENCIES, Profile, as_query
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.statistics import Fit
 from jaxalign.model.table import Table, compact
-from jaxalign.options import FamilyOptions, SearchOptions
+from jaxalign.options import FamilyOptions
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task
 
@@ -45,7 +45,7 @@ STEPS = 60  # of bisection
 
 
 def lost_score(hits: Columns, scores: np.ndarray, unit: float) -> np.ndarray:
-    """The score that each hit loses, float64 (hits,).
+    """Compute the score that each hit loses to its composition, float64 (hits,).
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ def lost_score(hits: Columns, scores: np.ndarray, unit: float) -> np.ndarray:
 
 
 def unit_of(matrix: np.ndarray) -> float:
-    """Nats of a score of 1: lambda with sum over a, b of P_a P_b exp(lambda s) = 1.
+    """Find the nats of a score of 1: lambda with sum over a, b of P_a P_b exp(lambda s)
+    = 1.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def filtered(
     min_query_identity: float = 0.0,
     max_identity: float = 1.0,
 ) -> np.ndarray:
-    """Numbers of the rows that are kept, int64, in their order.
+    """Select rows by coverage and identity: their numbers, int64, in their order.
 
     Parameters
     ----------
@@ -130,7 +131,8 @@ def filtered(
 
 
 def _different(query: np.ndarray, codes: np.ndarray, max_identity: float) -> np.ndarray:
-    """Which rows are unlike the query and all rows before them that stay."""
+    """Mark the rows that differ enough from the query and from all marked rows before
+    them."""
     residues = np.where(codes < RESIDUES, codes, -1).astype(np.int8)
     staying = np.empty((len(residues) + 1, len(query)), np.int8)
     staying[0] = np.where(query < RESIDUES, query.astype(np.int8), -1)
@@ -156,7 +158,7 @@ PSEUDOCOUNTS = 10.0
 def profile_of(
     name: str, query: np.ndarray, hits: np.ndarray, alphabet: Alphabet, unit: float
 ) -> Profile:
-    """Log-odds of the positions of a query.
+    """Compute the log-odds of the positions of a query.
 
     Parameters
     ----------
@@ -178,8 +180,8 @@ def profile_of(
 
 
 def log_odds(letters: np.ndarray, pseudocounts: float) -> np.ndarray:
-    """ln(Q / P) of the residues, (m, 20), as PSI-BLAST has them
-    (``model.profile``); 0 at a position at which no row has one."""
+    """Compute ln(Q / P) of the residues, (m, 20), as PSI-BLAST does
+    (``model.profile``); 0 at a position without a residue."""
     share = profile.row_weights(letters, "henikoff")
     occupied = (letters >= 0).any(0)
     odds = np.zeros((letters.shape[1], RESIDUES))
@@ -188,7 +190,8 @@ def log_odds(letters: np.ndarray, pseudocounts: float) -> np.ndarray:
 
 
 def whole_scores(odds: np.ndarray, unit: float) -> np.ndarray:
-    """Log-odds of the 20 residues in nats -> int32 (m, 24), 1 is ``unit`` nats."""
+    """Convert log-odds of the 20 residues in nats to int32 (m, 24); 1 is ``unit``
+    nats."""
     ambiguous = [profile.mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
     scores = np.rint(np.column_stack([odds, *ambiguous]) / unit)
     return np.column_stack([scores, scores.min(1)]).astype(np.int32)
@@ -203,7 +206,7 @@ def whole_scores(odds: np.ndarray, unit: float) -> np.ndarray:
 
 
 class ScoredQuery(NamedTuple):
-    """A set of one sequence, and what scores it; 1 of the scores is ``unit`` nats."""
+    """A query and its scoring; a score of 1 is ``unit`` nats."""
 
     sequences: Sequences
     scoring: Scoring
@@ -220,7 +223,7 @@ class ScoredQuery(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where the database comes from, every time it is read.
+    """The source of the database, which every pass reads again.
 
     ``sequences`` where it is in memory or mapped; else ``read`` gives its blocks, and
     ``substituted[0]`` counts the letters of them that are read as the wildcard.
@@ -231,7 +234,7 @@ class Source:
     substituted: list[int]
 
     def rounds(self) -> Iterator[list[Sequences]]:
-        """Blocks that all queries meet before the next ones are read."""
+        """Yield blocks that all queries meet before the next ones are read."""
         if self.sequences is not None:
             yield pieces.blocks_of(self.sequences)
             return
@@ -267,23 +270,20 @@ def hits_of(
     options: FamilyOptions,
     report_progress: Callable[[int], object] | None = None,
 ) -> list[PassHits]:
-    """The hits of each query with E-values up to ``options.largest_evalue``.
+    """Find the hits of each query with E-values up to ``options.largest_evalue``.
 
     sample : of the database; filled by the first pass
     report_progress : called with the cells so far
     """
     search = search_options(options)
-    tasks = [_task(query, search) for query in queries]
+    scan, tasks = pair_options(search, "score"), []
+    for query in queries:
+        nothing = from_parts((), [], query.scoring.alphabet)
+        task = make_task("cross", query.sequences, nothing, query.scoring, scan)
+        tasks.append(replace(task, top=int(search.top)))
     scans = _scan(tasks, source, sample, report_progress)
     pairs = zip(queries, tasks, scans, strict=True)
     return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
-
-
-def _task(query: ScoredQuery, search: SearchOptions) -> Task:
-    nothing = from_parts((), [], query.scoring.alphabet)
-    scan = pair_options(search, "score")
-    task = make_task("cross", query.sequences, nothing, query.scoring, scan)
-    return replace(task, top=int(search.top))
 
 
 def _scan(
@@ -292,7 +292,7 @@ def _scan(
     sample: fitted.Sample,
     report_progress: Callable[[int], object] | None,
 ) -> list[Hits]:
-    """The best hits of each task in the whole database."""
+    """Find the best hits of each task in the whole database."""
     keep, is_sampled = source.sequences is None, sample.seen > 0
     scans, cells = [no_hits(1) for _ in tasks], 0
     for blocks in source.rounds():
@@ -313,7 +313,7 @@ def _hits(
     sample: fitted.Sample,
     options: FamilyOptions,
 ) -> PassHits:
-    """E-values, then the paths of what they leave, then what composition leaves."""
+    """Compute E-values, align the hits that pass, and correct them for composition."""
     search = search_options(options)
     table = rows(task, scan, database)
     about = query.sequences, sample, query.scoring, pair_options(search, "score")
@@ -322,7 +322,14 @@ def _hits(
     space = len(query.sequences.codes), scan.residues
     evalues = _evalues(table["score"], space, fit)
     table = compact(table.filter(evalues <= options.largest_evalue))
-    table = aligned(table, search) if len(table) else _no_paths(table)
+    if len(table):
+        table = aligned(table, search)
+    else:  # no rows have no paths
+        names = ("query_start", "query_end", "target_start", "target_end")
+        spans = {name: np.zeros(0, np.int32) for name in names}
+        paths = np.zeros(0, np.uint32), np.zeros(1, np.int64)
+        table = replace(table, columns=table.columns | spans, operations=paths[0],
+                        operation_offsets=paths[1])  # fmt: skip
     hits = result.columns(table, space[0])
     bias = np.zeros(len(table))
     if options.correct_composition and len(table):
@@ -341,15 +348,6 @@ def _hits(
 
 def _evalues(score: np.ndarray, space: tuple[int, int], fit: Fit) -> np.ndarray:
     return statistics.fitted_evalues(score, *space, fit)
-
-
-def _no_paths(table: Table) -> Table:
-    """A table without rows, as one with paths."""
-    names = ("query_start", "query_end", "target_start", "target_end")
-    empty = {name: np.zeros(0, np.int32) for name in names}
-    paths = np.zeros(0, np.uint32), np.zeros(1, np.int64)
-    return replace(table, columns=table.columns | empty, operations=paths[0],
-                   operation_offsets=paths[1])  # fmt: skip
 
 
 # Sequences of the database that lambda and K are fitted to: lambda is off by 1.7 %, and
@@ -377,7 +375,7 @@ class Search:
 def run(
     queries: Sequences, source: Source, scoring: Scoring, options: FamilyOptions
 ) -> list[FamilyAlignment]:
-    """The alignment of each query."""
+    """Align each query with its relatives."""
     unit = unit_of(scoring.scores)
     sample, cells = Sample(SAMPLE), _Cells(options, queries, source)
     searches = [
@@ -424,7 +422,7 @@ def _advance(
 
 
 def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAlignment:
-    """The hits of the last pass, filtered."""
+    """Filter the hits of the last pass."""
     hits, profile = search.hits, search.profile
     assert hits is not None and profile is not None
     reported = np.flatnonzero(hits.table["evalue"] <= options.max_evalue)
@@ -451,8 +449,7 @@ def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAli
 
 
 class _Cells:
-    """Tells of cells over all passes; in all there are as many where nobody converges
-    sooner."""
+    """Report cells over all passes; the total assumes that no query converges early."""
 
     def __init__(self, options: FamilyOptions, queries: Sequences, source: Source):
         self.progress, self.before, self.last = options.progress, 0, 0

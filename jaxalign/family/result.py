@@ -59,13 +59,13 @@ class Columns(NamedTuple):
 
 
 def blocks(table: Table) -> Iterator[Table]:
-    """The rows of a table, some at a time."""
+    """Yield the rows of a table in blocks."""
     for start in range(0, len(table), ROWS_AT_ONCE):
         yield table[start : start + ROWS_AT_ONCE]
 
 
 def columns(table: Table, length: int) -> Columns:
-    """The residues of the hits of a query of ``length`` positions."""
+    """Collect the residues of the hits of a query of ``length`` positions."""
     size = table.targets.alphabet.size
     parts = [_columns(block, length, size) for block in blocks(table)]
     nothing = Columns(np.zeros((0, length), np.int8), np.zeros((0, size), np.int64))
@@ -84,8 +84,8 @@ def _columns(table: Table, length: int, size: int) -> Columns:
 
 
 def a3m_rows(table: Table, length: int) -> list[str]:
-    """The hits as rows of a3m: upper case and - at the positions of the query, lower
-    case between them.
+    """Write the hits as rows of a3m: upper case and - at the positions of the query,
+    lower case between them.
 
     A letter that means no residue, *, is X, which every reader knows.
     """
@@ -109,18 +109,18 @@ def _a3m_rows(table: Table, length: int) -> list[str]:
 
 
 def residue_letters(alphabet: Alphabet) -> np.ndarray:
-    """uint8 ASCII of the codes; what is no letter is X."""
+    """Return uint8 ASCII of the codes; a code that is no letter is X."""
     letters = "".join(x if x.isalpha() else "X" for x in alphabet.letters)
     return np.frombuffer(letters.encode(), np.uint8)
 
 
 def text_of(codes: np.ndarray, alphabet: Alphabet) -> str:
-    """The letters of a sequence; what is no letter is X."""
+    """Return the letters of a sequence; a code that is no letter is X."""
     return residue_letters(alphabet)[codes].tobytes().decode()
 
 
 def steps_of(table: Table) -> Steps:
-    """The steps of all paths of a table."""
+    """Expand the steps of all paths of a table."""
     offsets = np.asarray(table.operation_offsets)
     runs = np.asarray(table.operations)[offsets[0] : offsets[-1]]
     lengths = (runs >> 4).astype(np.int64)
@@ -135,7 +135,7 @@ def steps_of(table: Table) -> Steps:
 
 
 def _running(consumed: np.ndarray, row: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The residue of a side at each step: the last that was consumed."""
+    """Return the residue of one side at each step: the last that was consumed."""
     total = np.cumsum(consumed)
     first = np.flatnonzero(np.diff(row, prepend=-1))
     before = np.zeros(len(start), np.int64)
@@ -152,7 +152,7 @@ ROWS_COMPARED = 2**9
 
 
 def by_entropy(rows: np.ndarray) -> float:
-    """The exponential of the mean entropy of the columns, from 1 to 20.
+    """Compute the exponential of the mean entropy of the columns, from 1 to 20.
 
     As HH-suite's Neff (Söding 2005), with one position-based weight a row in place of
     one a row and column. Frequencies are those of the residues, gaps left out.
@@ -177,8 +177,9 @@ def by_entropy(rows: np.ndarray) -> float:
 
 
 def by_clusters(rows: np.ndarray, identity: float = CLUSTER_IDENTITY) -> float:
-    """The median over positions of the summed weights of the rows with a residue
-    there; a row's weight is 1 over the number of rows that are alike, itself included.
+    """Compute the median over positions of the summed weights of the rows with a
+    residue there; the weight of a row is 1 over the number of rows alike to it, itself
+    included.
 
     As AlphaFold 2 counts the depth of an alignment (Jumper et al. 2021, fig. 5; weights
     of Wu et al. 2020). Two rows are alike where equal residues are ``identity`` or more
@@ -199,7 +200,7 @@ def by_clusters(rows: np.ndarray, identity: float = CLUSTER_IDENTITY) -> float:
 
 
 def _alike(subset: np.ndarray, rows: np.ndarray, identity: float) -> np.ndarray:
-    """How many of the rows each of some is alike to."""
+    """Count the rows that each row of a subset is alike to."""
     present, occupied = (subset >= 0), (rows >= 0)
     shared = present.astype(np.float32) @ occupied.T.astype(np.float32)
     either = present.sum(1)[:, None] + occupied.sum(1)[None] - shared
@@ -240,18 +241,18 @@ class AlignedText(NamedTuple):
 
 
 def a3m(text: AlignedText) -> Iterator[str]:
-    """A heading and one line for each row: Boltz reads a row from one line."""
+    """Write a heading and one line for each row: Boltz reads a row from one line."""
     for heading, row in zip(text.headings, text.rows, strict=True):
         yield f">{written(heading)}\n{row}\n"
 
 
 def stockholm(text: AlignedText) -> Iterator[str]:
-    """All columns, those of insertions padded with points; names end in their span."""
+    """Write all columns, insertions padded with points; names end in their span."""
     return _alignment_columns(_different_names(text), text.rows)
 
 
 def _different_names(text: AlignedText) -> list[str]:
-    """One word each; a name that comes again, as the query's in the database, is
+    """Make names of one word; a repeated name, as the query's in the database, is
     numbered, since readers join rows of one name."""
     times, names = Counter(), []
     for name, (first, last) in zip(text.names, text.spans, strict=True):
@@ -263,14 +264,15 @@ def _different_names(text: AlignedText) -> list[str]:
 
 
 def hmm(text: AlignedText) -> Iterator[str]:
-    """A HMMER3 model: emissions of the profile, and the same gap costs everywhere."""
+    """Write a HMMER3 model: emissions of the profile, and the same gap costs
+    everywhere."""
     name = "_".join(written(text.names[0]).split()) or "_"
     costs = text.scoring.gap_open, text.scoring.gap_extend
     return _model(name, text.profile, *costs, len(text.rows))
 
 
 def pssm(text: AlignedText) -> Iterator[str]:
-    """The scores as PSI-BLAST's ``-out_ascii_pssm`` has them: place, letter of the
+    """Write the scores like PSI-BLAST's ``-out_ascii_pssm``: place, letter of the
     query, and the 20 scores."""
     letters = text.profile.alphabet.letters[: len(RESIDUES)]
     yield "\nLast position-specific scoring matrix computed\n"
@@ -281,8 +283,8 @@ def pssm(text: AlignedText) -> Iterator[str]:
 
 
 def _alignment_columns(names: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
-    """Rows of a3m as a Stockholm alignment, line by line: every residue has a column,
-    and ``#=GC RF`` marks the positions of the query."""
+    """Write rows of a3m as a Stockholm alignment, line by line: every residue has a
+    column, and ``#=GC RF`` marks the positions of the query."""
     widths = _widths(rows)
     longest = max(len("#=GC RF"), *map(len, names))
     yield "# STOCKHOLM 1.0\n\n"
@@ -293,13 +295,13 @@ def _alignment_columns(names: Sequence[str], rows: Sequence[str]) -> Iterator[st
 
 
 def _widths(rows: Sequence[str]) -> list[int]:
-    """The longest insertion before each position, and behind the last."""
+    """Return the longest insertion before each position, and behind the last."""
     each = ([len(part) for part in POSITION.split(row)] for row in rows)
     return [max(lengths) for lengths in zip(*each, strict=True)]
 
 
 def _padded(row: str, widths: list[int]) -> str:
-    """A row with points where others have more residues between positions."""
+    """Pad a row with points where other rows have more residues between positions."""
     inserted = POSITION.split(row)
     pieces = [part.ljust(width, ".") for part, width in zip(inserted, widths)]  # noqa: B905
     positions = [*POSITION.findall(row), ""]
@@ -309,7 +311,7 @@ def _padded(row: str, widths: list[int]) -> str:
 def _model(
     name: str, profile: Profile, gap_open: float, gap_extend: float, rows: int
 ) -> Iterator[str]:
-    """A HMMER3 text file, line by line; costs are those of the profile's unit.
+    """Write a HMMER3 text file, line by line; costs are in units of the profile.
 
     Emissions are P_a exp(unit s_a). With gaps of ``open`` and ``extend`` nats, ends of
     the costs that ``Profile.from_hmm`` reads back:
@@ -333,7 +335,8 @@ def _model(
 
 
 def transitions(opening: float, extending: float) -> list[float]:
-    """Probabilities from M to M, I and D, from I to M and I, from D to M and D."""
+    """Return probabilities from M to M, I and D, from I to M and I, from D to M and
+    D."""
     d = min(exp(-extending), MOST_EXTENDED)
     x = exp(-opening) / (1 - d)
     whole = 1 + 2 * x
@@ -378,7 +381,8 @@ WRITERS: dict[str, Callable[[AlignedText], Iterator[str]]] = {
 
 
 def format_of(path: str, format: str | None) -> str:
-    """The format of a file by its suffix, if none is named; of standard output a3m.
+    """Return the format of a file: the named one, or by its suffix; a3m for standard
+    output.
 
     Raises
     ------

@@ -45,8 +45,8 @@ QUERIES = 256  # whose counts are in memory at a time
 def likely_pairs(
     a: Sequences, b: Sequences, count: int, threads: int = 1, of_shorter: bool = False
 ) -> tuple:
-    """About the ``count`` pairs with the largest share of common words, of the longer
-    length or of the shorter one.
+    """Find about ``count`` pairs with the largest share of common words, over the
+    longer length or the shorter one.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def likely_pairs(
     lengths = np.maximum(b.lengths, 1)
 
     def best_of(first: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best target of some queries, and its share."""
+        """Return the best target of a batch of queries, and its share."""
         rows = slice(first, first + QUERIES)
         common = (of_a[rows] @ columns).toarray()
         join = np.minimum if of_shorter else np.maximum
@@ -82,7 +82,7 @@ def likely_pairs(
 
 
 def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
-    """Which words every sequence has: (n, letters^word) of 0 and 1."""
+    """Mark the words of every sequence: (n, letters^word) of 0 and 1."""
     codes = sequences.codes.astype(np.int32)
     words = np.zeros(max(len(codes) - word + 1, 0), np.int32)
     for k in range(word):
@@ -104,7 +104,7 @@ def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
 
 
 def _evenly(count: int, products: float) -> np.ndarray:
-    """As many queries of some as may be compared, evenly over all."""
+    """Select as many queries as may be compared, evenly over all."""
     return np.arange(0, count, int(np.ceil(max(products, 1) / MOST_PRODUCTS)))
 
 
@@ -116,7 +116,7 @@ NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class NearestAcross:
-    """Of every sequence of a set the nearest one of other sets, of equals the first.
+    """For every sequence of a set the nearest one of other sets, the first of equals.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class NearestAcross:
     def add(
         self, rows: np.ndarray, part: int, places: np.ndarray, identity: np.ndarray
     ) -> None:
-        """Regard pairs of sequences ``rows`` with ``places`` of another set."""
+        """Join pairs of sequences ``rows`` with ``places`` of another set."""
         aligned = ~np.isnan(identity)
         rows, places, identity = rows[aligned], places[aligned], identity[aligned]
         tables = self.part[:, None], self.place[:, None], self.identity[:, None]
@@ -144,13 +144,6 @@ class NearestAcross:
             (np.full(len(rows), part), places, identity),
             lambda part, place, identity: (-identity, part, place),
         )
-
-
-def none_yet(count: int) -> NearestAcross:
-    """Of ``count`` sequences nothing is known."""
-    return NearestAcross(
-        np.full(count, NONE), np.full(count, NONE), np.full(count, float(NONE))
-    )
 
 
 SEEDS = 8  # likely pairs that are aligned first, a worst pair
@@ -182,7 +175,7 @@ class WorstPairs:
         return len(self.identity)
 
     def and_more(self, pairs: "WorstPairs", count: int) -> "WorstPairs":
-        """The worst ``count`` pairs of both."""
+        """Merge two lists of pairs, and keep the worst ``count``."""
         names = (*COLUMNS, "identity")
         joined = {
             x: np.concatenate([getattr(self, x), getattr(pairs, x)]) for x in names
@@ -232,7 +225,11 @@ def compare(
     empty = np.zeros(0, np.int64)
     worst = WorstPairs(empty, empty, empty, empty, np.zeros(0))
     leaking = tuple(np.zeros(len(sequences), bool) for sequences in sets)
-    nearest = tuple(none_yet(len(sequences)) for sequences in sets)
+    sizes = [len(sequences) for sequences in sets]
+    nearest = tuple(
+        NearestAcross(np.full(n, NONE), np.full(n, NONE), np.full(n, float(NONE)))
+        for n in sizes
+    )
     pairs = [(a, b) for a in range(len(sets)) for b in range(a + 1, len(sets))]
     pairs = [(a, b) for a, b in pairs if len(sets[a]) and len(sets[b])]
     for a, b in pairs:
@@ -241,7 +238,7 @@ def compare(
     cells_in_all, cells_done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
 
     def least() -> float:
-        """The identity that no wanted pair is below."""
+        """Return the identity below which no pair is among the worst."""
         lowest = worst.identity[-1] if len(worst) >= count else 0.0
         return min(float(lowest), definition.cut)
 
@@ -269,8 +266,8 @@ def _tables(
     least: Callable[[], float],
     with_progress: Callable[[PairOptions, int], PairOptions],
 ) -> Iterator[Table]:
-    """All pairs of two sets at or above an identity, which is asked for again and again
-    since it rises with what is found; more and more parts have the same."""
+    """Yield all pairs of two sets at or above an identity. It rises with the worst
+    pairs, so it is asked again before every batch of parts; batches grow."""
     shown, full = everything(definition), definition.options.full_histogram
     options = pair_options(shown)
     task = make_task("cross", queries, targets, definition.scoring, options)
@@ -306,7 +303,7 @@ def _cells(a: Sequences, b: Sequences) -> int:
 def _seeds(
     sets: list[Sequences], a: int, b: int, definition: Definition, count: int
 ) -> WorstPairs:
-    """Pairs of two sets that are likely among the worst, aligned."""
+    """Align pairs of two sets that are likely among the worst."""
     threads = definition.options.threads or pipeline.default_threads()
     i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
     sides = sets[a].take(i), sets[b].take(j)
@@ -324,7 +321,7 @@ def _with_progress(
     options: PairOptions,
     cells_done: int,
 ) -> PairOptions:
-    """Options with somebody who is told of the cells of the whole job."""
+    """Add a callback to options that reports the cells of the whole job."""
     callback: Callable | None = definition.options.progress
     if callback is None:
         return options
@@ -378,7 +375,7 @@ class OtherMeasure:
 
 
 def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherMeasure]:
-    """Likely pairs across by the measures that a definition is not of."""
+    """Compare likely pairs across by the measures that differ from the definition's."""
     options = definition.options
     measures = [x for x in MEASURES if x != (options.mode, options.identity)]
     sides = _likely(sets, options.threads)
@@ -389,7 +386,7 @@ def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherM
 
 
 def _likely(sets: list[Sequences], threads: int | None) -> tuple[Sequences, Sequences]:
-    """Pairs across that share many words, of every two sets."""
+    """Collect pairs across that share many words, of every two sets."""
     threads = threads or pipeline.default_threads()
     sides: tuple[list, list] = [], []
     for a in range(len(sets)):
@@ -412,7 +409,10 @@ def _by(
     definition: Definition,
     cells: int,
 ) -> OtherMeasure:
-    """cells : of the audit that they belong to"""
+    """Compare pairs by a measure.
+
+    cells : of the audit that the pairs belong to
+    """
     mode, identity = measure
     options = replace(
         definition.options,

@@ -88,7 +88,7 @@ class SplitTask:
 
 
 def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
-    """Refuse what can be before anything is aligned.
+    """Refuse invalid choices before anything is aligned.
 
     Raises
     ------
@@ -123,14 +123,14 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
 
 
 def _labelled(labels: Any, names: tuple[str, ...]) -> np.ndarray:
-    """The sequences that have a label."""
+    """Select the sequences that have a label."""
     if hasattr(labels, "items"):
         return np.array([k for k, x in enumerate(names) if x in labels], np.int64)
     return np.array([k for k, x in enumerate(labels) if x is not None], np.int64)
 
 
 def _of_members(table: Any, data: Sequences, members: np.ndarray) -> Any:
-    """A table about all sequences, of some of them alone."""
+    """Restrict a table of all sequences to the members."""
     if table is None or len(members) == len(data):
         return table
     if hasattr(table, "items"):
@@ -143,7 +143,8 @@ def _of_members(table: Any, data: Sequences, members: np.ndarray) -> Any:
 def _shares(
     choices: SplitChoices, fixed_parts: KnownParts | None
 ) -> tuple[dict[str, float], KnownParts | None]:
-    """(shares by name; the existing split, its parts numbered as these)."""
+    """Return (shares by name; the existing split, with parts numbered as the
+    shares)."""
     if fixed_parts is None:
         return shares_of(choices.parts, choices.folds), None
     if choices.parts is None and choices.folds is None:
@@ -238,7 +239,7 @@ def parts_of(fixed: Any, names: tuple[str, ...]) -> KnownParts | None:
 
 
 def weights_of(priority: Any, names: tuple[str, ...]) -> np.ndarray | None:
-    """Priorities of sequences, int64 (n,), 1 of those that have none.
+    """Return priorities of sequences, int64 (n,); 1 without one.
 
     Raises
     ------
@@ -268,8 +269,8 @@ def _whole(value: Any, name: str) -> int:
 
 
 def _values(table: Any, names: tuple[str, ...], noun: str, usual: Any) -> list:
-    """A value of every sequence; ``usual`` of one that the table does not have, where
-    that is not None."""
+    """Return a value of every sequence; ``usual``, unless it is None, for one that the
+    table lacks."""
     if hasattr(table, "items"):
         values_by_name = {str(name): value for name, value in table.items()}
         return _by_name(values_by_name, names, noun, usual)
@@ -333,12 +334,13 @@ class Wanted:
 
 
 def wanted(ratios: np.ndarray, tallies: np.ndarray) -> Wanted:
-    """Shares of the sum of some tallies (groups, 1 + labels)."""
+    """Scale the sum of tallies (groups, 1 + labels) by shares."""
     return Wanted(ratios[:, None] * tallies.sum(axis=0)[None, :])
 
 
 def tally(groups: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
-    """Sequences of every group, in all and of each label: float64 (groups, 1 + labels).
+    """Count the sequences of every group, in all and of each label: float64 (groups, 1
+    + labels).
 
     Members with a group below 0 count nowhere.
     """
@@ -359,7 +361,7 @@ def assign(
     seed: int | tuple[int, ...],
     before: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A part for every group.
+    """Put every group into a part.
 
     Parameters
     ----------
@@ -399,7 +401,7 @@ def assign(
 
 
 def _cost(counts: np.ndarray, aim: Wanted) -> np.ndarray:
-    """The distance of every part from what is wanted, (parts,)."""
+    """Measure the distance of every part from its aim, (parts,)."""
     return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=1)
 
 
@@ -430,7 +432,7 @@ def _improve(
 def _best_move(
     kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled: np.ndarray
 ) -> list[tuple]:
-    """[(kind, from part, to part)], or nothing where no move helps."""
+    """Find the best move, [(kind, from part, to part)]; nothing where no move helps."""
     current = _cost(filled, aim)
     gain = current - _costs(filled - kinds[:, None], aim)
     loss = _costs(filled + kinds[:, None], aim) - current
@@ -444,8 +446,8 @@ def _best_move(
 def _best_swap(
     kinds: np.ndarray, members: np.ndarray, aim: Wanted, filled: np.ndarray
 ) -> list[tuple]:
-    """Two moves, of kind k from part p to part q and of kind l back; only of the
-    smallest kinds."""
+    """Find the best two moves, kind k from part p to part q and kind l back; only of
+    the smallest kinds."""
     smallest = np.argsort(kinds[:, 0], kind="stable")[:SWAPPED]
     differences = kinds[smallest][None] - kinds[smallest][:, None]  # of l and k
     current = _cost(filled, aim)
@@ -461,5 +463,5 @@ def _best_swap(
 
 
 def _costs(counts: np.ndarray, aim: Wanted) -> np.ndarray:
-    """As ``_cost``, (..., parts)."""
+    """Measure distances as ``_cost``, (..., parts)."""
     return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=-1)

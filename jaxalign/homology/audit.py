@@ -74,7 +74,7 @@ MOST_LABELS = 12  # with a colour; the others are counted together
 
 
 def verdict(heading: str, holds: bool, definition: Definition) -> Iterator[str]:
-    """Whether the split holds, and by which definition."""
+    """Say whether the split holds, and by which definition."""
     yield "<h1>Audit of a split</h1>"
     kind, says = ("ok", "holds") if holds else ("leak", "does not hold")
     yield f'<p class="{kind}"><strong>The split {says}: {escape(heading)}.'
@@ -89,7 +89,7 @@ def report_parts(
     leaking: Iterable[np.ndarray],
     split: Split | None,
 ) -> Iterator[str]:
-    """The parts, and how many of their sequences are in a leak."""
+    """List the parts, and how many of their sequences are in a leak."""
     yield "<h2>Parts</h2><table><tr><th>part</th><th class=n>sequences</th>"
     yield "<th class=n>share</th><th class=n>asked for</th>"
     yield "<th class=n>in a leak</th></tr>"
@@ -124,7 +124,7 @@ def identities(
 def _histogram(
     name: str, pairs: int, histogram: np.ndarray, colour: str, definition: Definition
 ) -> str:
-    """Bars of identities, and left of them what is known to be below."""
+    """Draw bars of identities; the leftmost bar is the pairs known to be below."""
     below, cut = pairs - int(histogram.sum()), definition.cut
     full = definition.options.full_histogram
     remainder = "not compared" if full else "proved below the cut"
@@ -302,8 +302,8 @@ class Audit:
         }
 
     def leak_columns(self) -> dict[str, Any]:
-        """A row a sequence that is in a leak, with its nearest one of another part;
-        with ``full_histogram`` a row every sequence."""
+        """Return a row for each sequence in a leak, with its nearest one of another
+        part; with ``full_histogram`` a row for every sequence."""
         full = self.definition.options.full_histogram
         rows = [
             (a, k)
@@ -324,13 +324,13 @@ class Audit:
         }
 
     def others(self) -> list[OtherMeasure]:
-        """Some pairs across by the measures that were not asked for: no proof."""
+        """Compare likely pairs across by other measures: no proof."""
         if self.future_others is not None:
             return self.future_others.result()
         return other_measures(list(self.parts), self.definition)
 
     def report(self, split: Split | None = None, within: bool = True) -> str:
-        """A page of HTML for people; of a split it also says shares and labels.
+        """Write a page of HTML for people; for a split it also shows shares and labels.
 
         Parameters
         ----------
@@ -360,7 +360,8 @@ class Audit:
         return "\n".join((self.heading(), f"a leak: {self.definition}", *self.lines()))
 
     def heading(self) -> str:
-        """How many pairs there are, how many leaks, and what is in no part."""
+        """Say how many pairs and leaks there are, and how many sequences are in no
+        part."""
         pairs = show.counted(self.info["all"], "pair")
         parts = zip(self.names, self.parts, strict=True)
         sizes = (f"{written(name)} {len(sequences):,}" for name, sequences in parts)
@@ -391,7 +392,7 @@ def with_alignments(
     counts: PairCounts,
     left_out: dict[str, int],
 ) -> Audit:
-    """The audit of a comparison; the worst pairs are aligned with their paths."""
+    """Make the audit of a comparison; align the worst pairs with their paths."""
     worst, kind = across.worst, definition.options.identity
     sides = []
     for which, index in ((worst.a, worst.i), (worst.b, worst.j)):

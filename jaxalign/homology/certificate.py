@@ -33,7 +33,8 @@ def subject(
     inputs: list[dict] | None = None,
     split: dict | None = None,
 ) -> dict[str, Any]:
-    """All that a certificate says before anything is compared.
+    """Describe what is compared: all of a certificate that is known before the
+    comparison.
 
     Parameters are those of ``Audit.certificate`` and fields of an ``Audit``.
     """
@@ -57,7 +58,7 @@ def subject(
 
 
 def coverage(parts: Collection[Sequences], left_out: dict[str, int]) -> str:
-    """How many of all sequences are in no part, and why."""
+    """Say how many of all sequences are in no part, and why."""
     missing = sum(left_out.values())
     count = sum(map(len, parts)) + missing
     if not missing:
@@ -73,8 +74,8 @@ def coverage(parts: Collection[Sequences], left_out: dict[str, int]) -> str:
 
 
 def sha256_of(sequences: Sequences) -> str:
-    """SHA-256 of names and letters: of the lines ``>name`` and letters of every record,
-    in UTF-8."""
+    """Hash names and letters with SHA-256: the lines ``>name`` and letters of every
+    record, in UTF-8."""
     digest = hashlib.sha256()
     for name, text in zip(sequences.names, sequences.texts(), strict=True):
         digest.update(f">{name}\n{text}\n".encode())
@@ -82,7 +83,8 @@ def sha256_of(sequences: Sequences) -> str:
 
 
 def _definition(definition: Definition) -> dict[str, Any]:
-    """A definition as plain values; of a matrix its name, and a SHA-256 of it."""
+    """Return a definition as plain values; a matrix as its name, and a SHA-256 of
+    it."""
     scoring = definition.scoring
     scores = np.ascontiguousarray(scoring.scores.astype("<i4"))
     named = scoring.match is None and isinstance(scoring.matrix, str)
@@ -99,14 +101,14 @@ def _definition(definition: Definition) -> dict[str, Any]:
 
 
 def _plain(number: float | None) -> float | None:
-    """A number that is written in one way: 11, not 11.0."""
+    """Write a whole number as an integer: 11, not 11.0."""
     if number is None or not float(number).is_integer():
         return number
     return int(number)
 
 
 def read(path: str) -> dict[str, Any]:
-    """A certificate from a file.
+    """Read a certificate from a file.
 
     Raises
     ------
@@ -142,7 +144,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
-    """The definition of a certificate, and whatever else is in some options.
+    """Rebuild the definition of a certificate, completed by options.
 
     Raises
     ------
@@ -176,7 +178,7 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
 def differences(
     certificate: dict, recomputed: dict, names: Iterable[str] | None = None
 ) -> list[str]:
-    """The fields that two certificates do not agree in, a line each.
+    """List the fields in which two certificates differ, a line each.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ def differences(
 
 
 def _text(about: dict, name: str) -> str | None:
-    """A field as text: 1, 1.0 and true differ there, and numbers are written whole."""
+    """Return a field as JSON: 1, 1.0 and true differ, and numbers are written whole."""
     return json.dumps(about[name], sort_keys=True) if name in about else None
 
 

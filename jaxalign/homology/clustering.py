@@ -60,7 +60,7 @@ MIN_BAND, MAX_BAND = 64, 2**14  # sequences taken at once
 
 @dataclass(frozen=True, eq=False)
 class Greedy:
-    """Who stands for whom.
+    """Representatives so far, and identities with them.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Greedy:
 
 
 def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> Greedy:
-    """Clusters of a set; no more than a band of pairs is in memory.
+    """Cluster a set greedily; no more than a band of pairs is in memory.
 
     A band of sequences that have no representative yet is aligned among itself, and
     its representatives with all shorter sequences that have none. A sequence that has
@@ -110,7 +110,7 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
 
 
 def _without(state: Greedy, gone: np.ndarray) -> np.ndarray:
-    """Those of some sequences that have no representative."""
+    """Select the sequences that have no representative."""
     return gone[state.representative[gone] < 0]
 
 
@@ -197,7 +197,7 @@ class Joining:
     counts: PairCounts = field(default_factory=PairCounts)
 
     def apart(self, pairs: OpenPairs) -> OpenPairs:
-        """Those whose two are in different components."""
+        """Select the pairs between different components."""
         return pairs.some(self.labels[pairs.i] != self.labels[pairs.j])
 
     def cells(self, pairs: OpenPairs) -> int:
@@ -206,8 +206,8 @@ class Joining:
 
 
 def can_join(sequences: Sequences, definition: Definition) -> bool:
-    """Whether common subsequences on a CPU say which pairs may be linked. A GPU aligns
-    those that are left in less time than it takes to choose among them."""
+    """Return whether common subsequences on a CPU can prove which pairs are not linked.
+    A GPU aligns the remaining pairs in less time than it takes to select among them."""
     if len(sequences) < 2:
         return False
     task = make_task(
@@ -220,9 +220,8 @@ def can_join(sequences: Sequences, definition: Definition) -> bool:
 def joined_components(
     sequences: Sequences, definition: Definition
 ) -> tuple[np.ndarray, PairCounts]:
-    """The components of a set, int32 (n,), as ``links.components`` of all links numbers
-    them; and counts of the pairs, of which only those that were aligned count as
-    linked."""
+    """Find the components of a set, int32 (n,), numbered as by ``links.components`` of
+    all links; and counts of the pairs, of which only aligned ones count as linked."""
     options, (order, falling) = definition.options, longest_first(sequences)
     task = make_task(
         "all", falling, falling, definition.scoring, pair_options(definition)
@@ -245,14 +244,20 @@ def joined_components(
 
 
 def _pairs_of(state: Joining, part: Part) -> OpenPairs:
-    """The pairs of a part that are to be aligned yet."""
+    """Return the pairs of a part that remain to be aligned."""
     rows = part.stop - part.start
     reserved = rows * COLUMN_BYTES["identity"]
     part_task, computed = part_stream.tasks_of_part(state.task, part, reserved)
     proofs = proofs_of(part_task)
     assert proofs is not None
     passing = proof.find(proofs)
-    pairs = state.apart(_bounded(state, passing, part))
+    # bounds on the identities of the pairs that no proof excludes
+    assert passing.max_identities is not None
+    i, j = proof.shifted(state.task, passing, part.first)
+    m, n = (state.task.queries.lengths[side] for side in (i, j))
+    below = denominator(state.definition.options.identity, {}, m, n)
+    bound = np.nan_to_num(ratio(passing.max_identities, below))
+    pairs = state.apart(OpenPairs(i, j, bound))
     limit, remaining = proof.MAX_LEFT * part_task.job.cells, pairs
     state.counts.pairs += part_task.job.pairs
     before = replace(state.counts, histogram=state.counts.histogram.copy())
@@ -268,18 +273,8 @@ def _pairs_of(state: Joining, part: Part) -> OpenPairs:
     return remaining
 
 
-def _bounded(state: Joining, passing: Survivors, part: Part) -> OpenPairs:
-    """The pairs that proofs leave of a part, with bounds on identities."""
-    assert passing.max_identities is not None
-    i, j = proof.shifted(state.task, passing, part.first)
-    lengths = state.task.queries.lengths
-    kind = state.definition.options.identity
-    bound = ratio(passing.max_identities, denominator(kind, {}, lengths[i], lengths[j]))
-    return OpenPairs(i, j, np.nan_to_num(bound))
-
-
 def _join(state: Joining, waiting: Iterable[OpenPairs]) -> None:
-    """Join components by the links among the pairs that wait."""
+    """Join components by the links among the waiting pairs."""
     every = zip(*waiting, strict=True)
     pairs = OpenPairs(*(np.concatenate(side) for side in every))
     remaining = _connected(state, state.apart(pairs))
@@ -289,7 +284,7 @@ def _join(state: Joining, waiting: Iterable[OpenPairs]) -> None:
 
 
 def _connected(state: Joining, pairs: OpenPairs) -> OpenPairs:
-    """The pairs that are still apart after forests of them are aligned."""
+    """Align spanning forests of the pairs; return the pairs that are still apart."""
     while len(pairs.i):
         forest = _forest(state.labels, pairs)
         linked = _align(state, pairs.some(forest))
@@ -300,8 +295,8 @@ def _connected(state: Joining, pairs: OpenPairs) -> OpenPairs:
 
 
 def _forest(labels: np.ndarray, pairs: OpenPairs) -> np.ndarray:
-    """Which pairs connect all components that any pairs do, with the largest bounds:
-    Kruskal's spanning forest."""
+    """Select pairs that connect every two components that any pair does, with the
+    largest bounds: Kruskal's spanning forest."""
     ends = labels[pairs.i].astype(np.int64), labels[pairs.j].astype(np.int64)
     edge = np.minimum(*ends) * len(labels) + np.maximum(*ends)
     best = np.lexsort((-pairs.bound, edge))
@@ -315,7 +310,7 @@ def _forest(labels: np.ndarray, pairs: OpenPairs) -> np.ndarray:
 
 
 def _align(state: Joining, pairs: OpenPairs) -> int:
-    """Align pairs, join what they link, and say how many links there are."""
+    """Align pairs and join their components; return the number of links."""
     order = np.lexsort((pairs.j, pairs.i))
     passing = Survivors(pairs.i[order], pairs.j[order])
     reserved = len(order) * COLUMN_BYTES["identity"]
@@ -324,7 +319,7 @@ def _align(state: Joining, pairs: OpenPairs) -> int:
 
 
 def _run(state: Joining, plan: Plan, aligned: int, first: int = 0) -> int:
-    """Run a plan whose sequences count from the first of a part."""
+    """Run a plan whose sequences are numbered from the first of a part."""
     table = engine.run(plan, busy=state.definition.options.busy)
     shares = identities(table, state.definition)
     info = {"pairs": 0, "aligned_pairs": aligned, "excluded": {}}
@@ -369,10 +364,24 @@ def linkage_clusters(
         The matrix of the largest component exceeds the budget.
     """
     sizes = np.bincount(component)
-    _check_memory(int(sizes.max(initial=0)), definition)
+    largest = int(sizes.max(initial=0))
+    budget = budget_of(definition.options.memory_budget)
+    needed = 8 * largest**2 // 2 * MATRIX_COPIES
+    if needed > budget:
+        raise MemoryPlanError(
+            f"the matrix of a component of {largest:,} sequences needs {needed:,} "
+            f"bytes, the memory budget is {budget:,}: methods components and greedy "
+            "need no matrix, and a higher cut has smaller components"
+        )
     order = np.argsort(component, kind="stable")
     members = np.split(order, np.cumsum(sizes)[:-1])
-    of_component = _split_links(links, component, len(sizes))
+    # the links of every component
+    of_link = component[links.i]
+    by_component = np.argsort(of_link, kind="stable")
+    ends = np.cumsum(np.bincount(of_link, minlength=len(sizes)))[:-1]
+    sides = links.i, links.j, links.identity
+    parts = (np.split(side[by_component], ends) for side in sides)
+    of_component = list(zip(*parts, strict=True))
     labels = np.arange(len(sequences))
     for number in np.flatnonzero(sizes > 1):
         family = members[number]
@@ -386,30 +395,11 @@ def linkage_clusters(
     return renumbered(labels)
 
 
-def _check_memory(largest: int, definition: Definition) -> None:
-    budget = budget_of(definition.options.memory_budget)
-    needed = 8 * largest**2 // 2 * MATRIX_COPIES
-    if needed > budget:
-        raise MemoryPlanError(
-            f"the matrix of a component of {largest:,} sequences needs {needed:,} "
-            f"bytes, the memory budget is {budget:,}: methods components and greedy "
-            "need no matrix, and a higher cut has smaller components"
-        )
-
-
-def _split_links(links: Links, component: np.ndarray, count: int) -> list:
-    """The links of every component."""
-    of = component[links.i]
-    order = np.argsort(of, kind="stable")
-    ends = np.cumsum(np.bincount(of, minlength=count))[:-1]
-    sides = (np.split(x[order], ends) for x in (links.i, links.j, links.identity))
-    return list(zip(*sides, strict=True))
-
-
 def _linked_distances(
     family: np.ndarray, i: np.ndarray, j: np.ndarray, identity: np.ndarray
 ) -> np.ndarray:
-    """Distances of a component: its links; any other pair is farther than the cut."""
+    """Return the distances of a component: its links; any other pair is farther than
+    the cut."""
     square = np.full((len(family),) * 2, APART)
     rows, columns = np.searchsorted(family, i), np.searchsorted(family, j)
     square[rows, columns] = square[columns, rows] = 1 - identity
@@ -420,7 +410,8 @@ def _linked_distances(
 def _all_distances(
     sequences: Sequences, family: np.ndarray, definition: Definition, counts: PairCounts
 ):
-    """Distances of all pairs of a component; pairs of too unequal lengths have 1."""
+    """Compute the distances of all pairs of a component; pairs of too unequal lengths
+    have 1."""
     members, scoring = sequences.take(family), definition.scoring
     table = jobs.run("all", members, members, scoring, pair_options(definition, 0.0))
     counts.aligned += len(table)  # the pairs were counted with the links
@@ -487,24 +478,20 @@ def clusters_of(
         labels, counts = joined_components(data, definition)
         representatives = longest_members(labels, data.lengths)
     else:
-        labels = _linked(data, definition, method, counts)
+        if method == "components":
+            parts = stream_links(data, definition, counts)
+            labels = components(len(data), ((x.i, x.j) for x in parts))
+        else:
+            links = all_links(data, definition, counts)
+            groups = components(len(data), [(links.i, links.j)])
+            labels = linkage_clusters(data, definition, links, groups, method, counts)
         representatives = longest_members(labels, data.lengths)
     about = counts.about()
     return Clusters(data, labels, representatives, identity, method, definition, about)
 
 
-def _linked(data: Sequences, definition: Definition, method: str, counts: PairCounts):
-    """Labels by any method but the greedy one."""
-    if method == "components":
-        parts = stream_links(data, definition, counts)
-        return components(len(data), ((x.i, x.j) for x in parts))
-    links = all_links(data, definition, counts)
-    groups = components(len(data), [(links.i, links.j)])
-    return linkage_clusters(data, definition, links, groups, method, counts)
-
-
 def graph_of(data: Sequences, definition: Definition) -> csr_array:
-    """Links as a symmetric sparse matrix."""
+    """Return links as a symmetric sparse matrix."""
     links = all_links(data, definition, PairCounts())
     sides = np.concatenate([links.i, links.j]), np.concatenate([links.j, links.i])
     values = np.concatenate([links.identity] * 2)

@@ -31,7 +31,8 @@ EDGES = np.arange(BINS + 1) / BINS
 
 @dataclass
 class PairCounts:
-    """How many pairs were aligned or excluded so far: it changes while a job runs.
+    """Numbers of pairs that were aligned or excluded so far; they change while a job
+    runs.
 
     ``excluded`` says of how many each bound proved that they are below the cut, and
     ``histogram`` counts the identities of all rows, int64 (bins,) between ``EDGES``.
@@ -46,7 +47,7 @@ class PairCounts:
     histogram: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
 
     def add(self, info: dict, shares: np.ndarray, definition: Definition) -> None:
-        """Count what a table says of its pairs, and the identities of its rows."""
+        """Count the pairs of a table, and the identities of its rows."""
         linked = int((shares >= definition.cut).sum())
         bins = np.searchsorted(EDGES, shares[~np.isnan(shares)], side="right") - 1
         self.histogram += np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
@@ -58,7 +59,7 @@ class PairCounts:
         self.excluded = added(self.excluded, info.get("excluded", {}))
 
     def about(self) -> dict:
-        """As plain values."""
+        """Return the counts as plain values."""
         return {
             "all": self.pairs,
             "aligned": self.aligned,
@@ -86,7 +87,7 @@ class Links:
         return len(self.i)
 
     def some(self, which: np.ndarray) -> "Links":
-        """Some of the links."""
+        """Select links."""
         return Links(self.i[which], self.j[which], self.identity[which])
 
 
@@ -112,8 +113,8 @@ def stream_links(
 def tables_of(
     task: Task, options: PairOptions, parts: Callable[[], list[part_stream.Part]]
 ) -> Iterator[Table]:
-    """Yield the tables of all parts of a task; a small job is one table, without parts
-    that are planned ahead.
+    """Yield the tables of all parts of a task; a small job is one table, and plans no
+    parts ahead.
 
     parts : function that cuts the task
     """
@@ -126,15 +127,15 @@ def tables_of(
 
 
 def longest_first(sequences: Sequences) -> tuple[np.ndarray, Sequences]:
-    """(which sequence comes when, int64; the sequences in that order) of a set by
-    falling lengths, of equals in input order. They have no names: nobody sees them, and
-    each part would copy its own."""
+    """Sort a set by falling lengths, equals in input order: (order, int64; the
+    sequences). They have no names: nobody sees them, and each part would copy its
+    own."""
     order = by_length(sequences.lengths)
     return order, replace(sequences.take(order.tolist()), names=())
 
 
 def parts_of(task: Task, definition: Definition) -> list[part_stream.Part]:
-    """The parts of a job of links of one set, or across two.
+    """Cut a job of links, of one set or across two, into parts.
 
     Links are few, and parts of more queries take less time; but where a part has few
     pairs that can be excluded, all its rows are in memory.
@@ -153,7 +154,8 @@ def parts_of(task: Task, definition: Definition) -> list[part_stream.Part]:
 
 
 def rows_at_once(definition: Definition, in_memory: int) -> int:
-    """Pairs of a job of which ``in_memory`` are in memory, should all be linked."""
+    """Return how many pairs a job may have for ``in_memory`` jobs to fit memory, if all
+    are linked."""
     budget = budget_of(definition.options.memory_budget)
     return budget // (2 * COLUMN_BYTES["identity"] * in_memory)
 
@@ -161,7 +163,7 @@ def rows_at_once(definition: Definition, in_memory: int) -> int:
 def all_links(
     sequences: Sequences, definition: Definition, counts: PairCounts
 ) -> Links:
-    """All links of a set in memory, by i and j.
+    """Collect all links of a set in memory, sorted by i and j.
 
     Raises
     ------
@@ -188,7 +190,7 @@ def all_links(
 def components(
     count: int, links: Iterable[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Components of a graph.
+    """Find the components of a graph.
 
     Parameters
     ----------
@@ -215,7 +217,7 @@ def components(
 def components_by_cut(
     count: int, parts: Iterable[Links], cuts: Sequence[float]
 ) -> tuple[list, list]:
-    """Components of a graph at every one of some cuts, as ``components``.
+    """Find the components of a graph at each of several cuts, as ``components``.
 
     Parameters
     ----------
@@ -248,7 +250,7 @@ def components_by_cut(
 
 
 def merged(labels: np.ndarray, waiting: list) -> np.ndarray:
-    """Components of the components so far, linked by some more links."""
+    """Merge the components so far along further links."""
     if not waiting:
         return labels
     i, j = (np.concatenate(side) for side in zip(*waiting, strict=True))
@@ -259,7 +261,7 @@ def merged(labels: np.ndarray, waiting: list) -> np.ndarray:
 
 
 def longest_members(labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The longest member of every group, of equals the first: int64 (groups,)."""
+    """Find the longest member of every group, the first of equals: int64 (groups,)."""
     order = np.lexsort((np.arange(len(labels)), -lengths, labels))
     _, first = np.unique(labels[order], return_index=True)
     return order[first]

@@ -15,6 +15,12 @@ from jaxalign.homology.assignment import REMOVED, assign, shares_of, wanted
 from jaxalign.homology.links import PairCounts, components, stream_links
 from jaxalign.homology.options import Definition, check_choice
 from jaxalign.homology.removal import outwards
+from jaxalign.homology.result import (
+    largest_share_error,
+    not_in_parts,
+    part_count,
+    part_sizes,
+)
 from jaxalign.model import frames
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
@@ -56,7 +62,7 @@ class UnitGraph:
     b: np.ndarray
 
     def matrix(self) -> csr_array:
-        """How many pairs every two units have, (count, count), symmetric; a pair within
+        """Count the pairs of every two units, (count, count), symmetric; a pair within
         a unit counts twice on the diagonal."""
         rows = np.concatenate([self.a, self.b])
         columns = np.concatenate([self.b, self.a])
@@ -111,7 +117,7 @@ def by_last(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
 
 
 def pairs_by_last(graph: UnitGraph, part: np.ndarray) -> np.ndarray:
-    """The part of every pair, int32 (pairs,), by ``by_last``."""
+    """Return the part of every pair, int32 (pairs,), by ``by_last``."""
     return np.maximum(part[graph.a], part[graph.b])
 
 
@@ -138,13 +144,14 @@ def apart(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
 
 
 def pairs_apart(graph: UnitGraph, part: np.ndarray) -> np.ndarray:
-    """The part of every pair, int32 (pairs,), -1 where its units are in two."""
+    """Return the part of every pair, int32 (pairs,); -1 where its units are in two
+    parts."""
     return np.where(part[graph.a] == part[graph.b], part[graph.a], -1).astype(np.int32)
 
 
 def _orders(matrix: csr_array, seed: int):
-    """Orders of units in which neighbours are near: outwards from one, and by the
-    second eigenvector of the random walk; and a random one."""
+    """Yield orders of units that keep neighbours close: outwards from one unit, and by
+    the second eigenvector of the random walk; and a random one."""
     random = np.random.default_rng(seed)
     count = matrix.shape[0]
     for _ in range(STARTS - 2):
@@ -156,7 +163,7 @@ def _orders(matrix: csr_array, seed: int):
 
 
 def _cut(order: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> np.ndarray:
-    """Parts of consecutive units of an order, with shares of the pairs inside."""
+    """Cut an order of units into parts that have their shares of the pairs inside."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     low = np.minimum(place[graph.a], place[graph.b])
@@ -179,7 +186,8 @@ def _cut(order: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> np.ndarray:
 
 
 def _value(part: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> float:
-    """Pairs kept, less those beyond the shares of parts; an empty part is worst."""
+    """Value a division: pairs kept, less those beyond the shares of parts; an empty
+    part is worst."""
     inside = _inside(part, graph, len(ratios))
     over = np.maximum(inside - ratios * inside.sum(), 0).sum()
     empty = int((inside == 0).sum()) * len(graph.a)
@@ -187,7 +195,7 @@ def _value(part: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> float:
 
 
 def _inside(part: np.ndarray, graph: UnitGraph, parts: int) -> np.ndarray:
-    """Pairs of every part."""
+    """Count the pairs of every part."""
     of_pair = pairs_apart(graph, part)
     return np.bincount(of_pair[of_pair >= 0], minlength=parts)
 
@@ -199,7 +207,7 @@ def _moved(
     ratios: np.ndarray,
     seed: int,
 ) -> np.ndarray:
-    """Units move to where most of their pairs are, many at a time, while that helps.
+    """Move units to where most of their pairs are, many at a time, while that helps.
 
     Parts with more than their share lend no help: a unit needs the more pairs to go
     there. Of those that would move, fewer are moved after a step that made it worse.
@@ -225,7 +233,7 @@ def _moved(
 
 
 def _one_by_one(part: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> np.ndarray:
-    """Of a small graph: units move, or two are swapped, as long as one step helps."""
+    """Move single units of a small graph, or swap two, as long as one step helps."""
     best, highest, helps = part.copy(), _value(part, graph, ratios), True
     while helps:
         helps = False
@@ -247,7 +255,7 @@ def _one_by_one(part: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> np.nd
 
 
 def most_apart(graph: UnitGraph, shares: np.ndarray) -> int:
-    """C3: no split with these shares of kept pairs keeps more pairs.
+    """C3: bound the pairs that any split with these shares of kept pairs keeps.
 
     Of two sets of units with volumes v and w, the sums of their pairs at either end, at
     least mu v w / (v + w) pairs are across (Chung 1997, section 2.3), where mu is the
@@ -278,7 +286,7 @@ def most_apart(graph: UnitGraph, shares: np.ndarray) -> int:
 
 
 def _even_share(shares: np.ndarray) -> float:
-    """The share of some parts together that is nearest to a half."""
+    """Find the joint share of a subset of parts that is nearest to a half."""
     if len(shares) > 12:
         order = np.sort(shares)[::-1]
         sums = np.cumsum(order)
@@ -289,7 +297,7 @@ def _even_share(shares: np.ndarray) -> float:
 
 
 def _second(matrix: csr_array) -> tuple[float, np.ndarray | None, np.ndarray]:
-    """The second largest eigenvalue of the normalized adjacency of the largest
+    """Find the second largest eigenvalue of the normalized adjacency of the largest
     connected block; its vector, over all units, 0 elsewhere; the block, bool (count,).
     """
     labels = connected_components(matrix, directed=False)[1]
@@ -380,25 +388,10 @@ class PairSplit:
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
-    def __len__(self) -> int:
-        """Parts."""
-        return len(self.names)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Pairs of every part, int64 (parts,)."""
-        return np.bincount(self.part[self.part >= 0], minlength=len(self))
-
-    @property
-    def removed(self) -> np.ndarray:
-        """Pairs in no part, int64."""
-        return np.flatnonzero(self.part < 0)
-
-    @property
-    def share_error(self) -> float:
-        """The largest difference of a part's share of what is kept from what was asked
-        for."""
-        return float(np.abs(self.sizes / max(self.sizes.sum(), 1) - self.shares).max())
+    __len__ = part_count
+    sizes = part_sizes
+    removed = not_in_parts
+    share_error = largest_share_error
 
     def columns(self) -> dict[str, Any]:
         """A row a pair: its names and its part; "removed" is no part."""
@@ -442,7 +435,7 @@ class NamedPairs:
 def named_pairs(
     pairs: Iterable[Sequence[str]], names: Sequence[str], second: str, where: Any = None
 ) -> NamedPairs:
-    """Pairs of names as numbers.
+    """Convert pairs of names to numbers.
 
     Parameters
     ----------
@@ -477,7 +470,8 @@ def named_pairs(
 
 
 def check_pair_choices(choices: PairChoices) -> dict[str, float]:
-    """Shares by the names of parts; refuse what can be before anything is aligned.
+    """Return shares by the names of parts; refuse invalid choices before anything is
+    aligned.
 
     Raises
     ------
@@ -512,7 +506,7 @@ def parts_of_pairs(
     choices: PairChoices,
     compared: tuple[np.ndarray, dict[str, float], PairCounts],
 ) -> PairSplit:
-    """The parts of pairs whose components are known.
+    """Put pairs into parts, with the components of sequences at hand.
 
     compared : components int32 (n,), shares by name, counts of pairs that were compared
     """
@@ -559,7 +553,8 @@ def parts_of_pairs(
 
 
 def pair_keys(pairs: NamedPairs, count: int) -> np.ndarray:
-    """Equal numbers of equal pairs; of two proteins in either order."""
+    """Number pairs so that equal pairs have equal numbers; two proteins in either
+    order."""
     a, b = pairs.first, pairs.second
     if pairs.groups is None:
         a, b = np.minimum(a, b), np.maximum(a, b)
@@ -567,7 +562,7 @@ def pair_keys(pairs: NamedPairs, count: int) -> np.ndarray:
 
 
 def proteins_of(pairs: NamedPairs, inside: np.ndarray, first: bool) -> np.ndarray:
-    """The sequences of some pairs, int64, without doubles.
+    """Return the distinct sequences of selected pairs, int64.
 
     inside : bool (pairs,)
     first : whether those of the first column alone
@@ -643,7 +638,8 @@ class PairAudit:
 def numbered_parts(
     parts: Sequence[str], pairs: NamedPairs
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """(names of parts in the order of their first pairs, the number of every pair).
+    """Return (names of parts in the order of their first pairs, the number of every
+    pair).
 
     Raises
     ------
@@ -696,7 +692,7 @@ def audit_pairs_of(
 
 
 def _shared(keys: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Pairs whose key is in more than one part."""
+    """Mark pairs whose key is in more than one part."""
     inside = part >= 0
     _, of_key = np.unique(keys, return_inverse=True)
     of_key = of_key.reshape(-1)
@@ -714,7 +710,7 @@ def _near(
     first: bool,
     counts: PairCounts,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs whose first, and whose second protein is near one of another part.
+    """Mark pairs whose first, and whose second protein is near one of another part.
 
     first : whether the first column alone counts
     """
@@ -742,7 +738,7 @@ def _seen(
     parts: int,
     counts: PairCounts,
 ) -> np.ndarray:
-    """Pairs of which both proteins are near one of an earlier part."""
+    """Mark pairs whose proteins are both near one of an earlier part."""
     leaking = np.zeros(len(part), bool)
     for number in range(1, parts):
         later, earlier = part == number, (part >= 0) & (part < number)

@@ -122,7 +122,7 @@ def scanned(
     records: tuple[int, int | None],
     state: PurgeState,
 ) -> Iterator[PurgeState]:
-    """Look for what is too near in some records of a corpus; the state after each
+    """Find near sequences in a range of records of a corpus; yield the state after each
     block."""
     size = corpus.size() if cut.column == "evalue" else (0, 0)
     report_progress = corpus.teller(cut.options.progress, tests)

@@ -27,7 +27,7 @@ from jaxalign.pairs.options import make_task
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Purge:
-    """A training set without what is near to a test set.
+    """A training set without the sequences near to a test set.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class PurgeState:
 
 
 def arrays_of(state: PurgeState) -> dict[str, np.ndarray]:
-    """The state as arrays, for a file."""
+    """Save the state as arrays, for a file."""
     index, test, value = joined(state)
     names = "\n".join(state.names).encode()
     counts = [state.sequences, state.residues, state.aligned]
@@ -128,7 +128,7 @@ def arrays_of(state: PurgeState) -> dict[str, np.ndarray]:
 
 
 def state_of(arrays: dict[str, np.ndarray]) -> PurgeState:
-    """The state of a run that was interrupted."""
+    """Restore the state of an interrupted run."""
     names = arrays["names"].tobytes().decode()
     sequences, residues, aligned = arrays["counts"].tolist()
     return PurgeState(
@@ -144,7 +144,7 @@ def state_of(arrays: dict[str, np.ndarray]) -> PurgeState:
 
 
 def joined(state: PurgeState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(index, test, value) of all that are removed."""
+    """Return (index, test, value) of all removed sequences."""
     none = np.zeros(0, np.int64)
     index, test = (np.concatenate([none, *x]) for x in (state.index, state.test))
     return index, test, np.concatenate([np.zeros(0), *state.value])
@@ -158,7 +158,7 @@ def scan(
     state: PurgeState,
     report_progress: Callable[[int], object],
 ) -> Iterator[PurgeState]:
-    """Look for what is too near in blocks of a corpus; yields the state after each.
+    """Find near sequences in the blocks of a corpus; yield the state after each.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def _best_of(
 
 
 def _join(best: _Best, table: Table, cut: PurgeCut, size: tuple[int, int]) -> None:
-    """Join the rows of a table; of equally near ones the first test sequence counts."""
+    """Join the rows of a table; of equally near test sequences the first counts."""
     value = _values(table, cut, size)
     rank = -value if cut.column == "evalue" else value
     options = cut.options
@@ -256,8 +256,8 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
 
 
 def _options(tests: Sequences, cut: PurgeCut, size: tuple[int, int]) -> PairOptions:
-    """The options of the pairs; of a cut by E-value with a score that all below the cut
-    have."""
+    """Return the options of the pairs. For a cut by E-value they include a score that
+    all pairs below the cut reach."""
     options = cut.pair_options()
     published: Any = statistics.parameters(cut.scoring, LOCAL)
     if cut.column != "evalue" or not len(tests):

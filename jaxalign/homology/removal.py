@@ -43,7 +43,7 @@ CLIQUES = 20  # vertices from which a clique is grown
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """Vertices that hold an end of every link.
+    """A vertex cover: an end of every link is in it.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Cover:
 
 
 def least_cover(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> Cover:
-    """A vertex cover of links (i, j) of small weight; the least where the graph is
+    """Find a vertex cover of links (i, j) of small weight; the least where the graph is
     bipartite.
 
     Parameters
@@ -82,8 +82,9 @@ def least_cover(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> Cover:
 
 
 def _sides(count: int, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Components of the two copies of every vertex in the bipartite double cover: they
-    differ where the vertex is in a bipartite component, whose sides they tell apart."""
+    """Find the components of both copies of every vertex in the bipartite double cover.
+    They differ where the vertex is in a bipartite component, whose sides they tell
+    apart."""
     graph = _graph(2 * count, [i, j], [j + count, i + count])
     labels = connected_components(graph, directed=False)[1]
     return labels[:count], labels[count:]
@@ -92,7 +93,8 @@ def _sides(count: int, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.nda
 def _of_bipartite(
     i: np.ndarray, j: np.ndarray, left: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, int]:
-    """The least cover, and its weight; ``left`` tells the sides apart."""
+    """Find the least cover of a bipartite graph, and its weight; ``left`` marks one
+    side."""
     a, b = np.where(left[i], i, j), np.where(left[i], j, i)
     reached_a, reached_b, value = _cut(len(weight), a, b, weight)
     inside = np.zeros(len(weight), bool)
@@ -104,7 +106,7 @@ def _of_bipartite(
 def _of_program(
     i: np.ndarray, j: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """(vertices at 1, at 1/2, twice the value) of the linear program."""
+    """Solve the linear program: (vertices at 1, at 1/2, twice the value)."""
     count = len(weight)
     a, b = np.concatenate([i, j]), np.concatenate([j, i])
     reached_a, reached_b, value = _cut(count, a, b, weight)
@@ -117,8 +119,8 @@ def _of_program(
 def _cut(
     count: int, a: np.ndarray, b: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """The least cut of source - a - b - sink: (copies of a on the side of the source,
-    copies of b there, its capacity)."""
+    """Find the least cut of source - a - b - sink: (copies of a on the side of the
+    source, copies of b there, its capacity)."""
     none = np.zeros(count, bool)
     if not len(a):
         return none, none, 0
@@ -140,8 +142,9 @@ def _cut(
 
 
 def _greedily(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """A cover: the vertex with the most open links for its weight goes in, again and
-    again; then each leaves whose links have another end there, the heaviest first."""
+    """Build a cover: add the vertex with the most open links for its weight until none
+    is open; then drop each vertex whose neighbours are all in it, the heaviest
+    first."""
     count = len(weight)
     inside = np.zeros(count, bool)
     graph = _graph(count, [i, j], [j, i])
@@ -169,8 +172,8 @@ def _graph(count: int, rows: list, columns: list) -> csr_array:
 def fewest_removed(
     graph: csr_array, component: np.ndarray, divided: np.ndarray, room: int
 ) -> int:
-    """Vertices that have to go so that no part has more than ``room`` and no link is
-    across parts.
+    """Bound from below the vertices that have to go so that no part has more than
+    ``room`` and no link is across parts.
 
     A component with more members than a part may have loses one at least. Members of a
     clique that stay are in one part, so all but ``room`` of them go.
@@ -192,8 +195,8 @@ def fewest_removed(
 
 
 def largest_clique(graph: csr_array, members: np.ndarray) -> int:
-    """The size of a large clique among some vertices: grown from each of those with the
-    most links, the neighbour with the most links first."""
+    """Return the size of a large clique of the members: grown from each of the vertices
+    with the most links, by the neighbour with the most links first."""
     degree = np.diff(graph.indptr)
     order = members[np.argsort(-degree[members], kind="stable")]
     best = min(len(members), 1)
@@ -225,7 +228,7 @@ STALLED = 300  # steps without a better state, after which a pass ends
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The shares that parts should have of the members that are divided.
+    """Target sizes of the parts of the divided members.
 
     Attributes
     ----------
@@ -243,24 +246,24 @@ class Shares:
 
     @property
     def room(self) -> np.ndarray:
-        """Members of a part at most, (parts,)."""
+        """Largest size of every part, (parts,)."""
         return most_members(self.target)
 
     def room_beside(self, count: int) -> np.ndarray:
-        """Of ``count`` members those of a part at most, (parts,), where every other
-        part is to have as many as it should."""
+        """Return the largest size of each part, (parts,), out of ``count`` members,
+        where every other part gets its least size."""
         least = np.maximum(self.least, 1)
         return np.clip(count - (least.sum() - least), 1, self.room)
 
     @property
     def least(self) -> np.ndarray:
-        """Members that a part should have, (parts,), with those of the rest."""
+        """Least size of every part, (parts,), the remaining sequences included."""
         return np.floor(self.target * (1 - SLACK))
 
     def value(self, part: np.ndarray) -> float:
-        """Members kept, by their weight, less those for which a part has no room, and
-        those that parts lack and the rest cannot fill in; a part that stays empty is
-        worst."""
+        """Value a division: members kept, by their weight, less those for which a part
+        has no room, and those that parts lack and the remaining sequences cannot fill
+        in; an empty part is worst."""
         inside = part >= 0
         sizes = np.bincount(part[inside], minlength=len(self.target))
         lacking = np.maximum(self.least - sizes, 0).sum()
@@ -272,7 +275,8 @@ class Shares:
         return float(self.weight[inside].sum()) - loss * float(self.weight.max())
 
     def imbalance(self, part: np.ndarray) -> float:
-        """How far sizes are from shares: less is better of two that keep as many."""
+        """Measure how far sizes are from shares: it decides between divisions that keep
+        as many."""
         sizes = np.bincount(part[part >= 0], minlength=len(self.target))
         return float(np.abs(sizes - self.target).sum())
 
@@ -280,12 +284,13 @@ class Shares:
         """Begin a pass."""
 
     def move(self, vertex: int, source: int, target: int) -> None:
-        """Count a move: nothing is kept beside the sizes that a pass has."""
+        """Count a move: nothing to do, a pass has the sizes."""
 
     def cost(
         self, out: np.ndarray, cost: np.ndarray, leaving: np.ndarray, sizes: np.ndarray
     ) -> np.ndarray:
-        """The cost of every step into a part, infinite into a part without room."""
+        """Return the cost of every step into a part, infinite into a part without
+        room."""
         if self.weight is not None:  # who costs nothing comes first
             free = (leaving == 0) * float(self.weight.sum())
             cost -= self.weight[out][:, None] + free
@@ -294,7 +299,7 @@ class Shares:
 
 
 def most_members(target: np.ndarray) -> np.ndarray:
-    """Members of a part at most, (parts,), that should have ``target`` of all."""
+    """Return the largest size, (parts,), of parts with these target sizes."""
     return np.maximum(np.ceil(target * (1 + SLACK)), 1)
 
 
@@ -338,7 +343,7 @@ def _one_pass(
     gain: "Shares | Surplus",
     random: np.random.Generator,
 ) -> tuple[np.ndarray, float]:
-    """A pass, in which no vertex goes into a part twice: (the best state, its value).
+    """Run a pass, in which no vertex enters a part twice: (the best state, its value).
 
     A vertex that is out goes into a part, and its neighbours elsewhere go out: the step
     that costs least first.
@@ -442,7 +447,7 @@ def _first_parts(
     shares: Shares,
     random: np.random.Generator,
 ) -> np.ndarray:
-    """Parts to begin with; links may lie across them."""
+    """Make a first division; links may lie across its parts."""
     if start < 6:
         room = shares.room if start < 3 else shares.room_beside(count)
         sizes = room.max(), room.min(), max(count // len(room), 1)
@@ -457,7 +462,7 @@ def _first_parts(
 
 
 def graph_of(count: int, links: Links) -> csr_array:
-    """Both directions of every link."""
+    """Return a sparse matrix with both directions of every link."""
     rows = np.concatenate([links.i, links.j])
     columns = np.concatenate([links.j, links.i])
     ones = np.ones(len(rows), np.int32)
@@ -465,7 +470,7 @@ def graph_of(count: int, links: Links) -> csr_array:
 
 
 def along_links(count: int, links: Links, limit: float):
-    """Groups of at most ``limit`` vertices, merged along links, the strongest first.
+    """Merge vertices to groups of at most ``limit`` along links, the strongest first.
 
     Returns
     -------
@@ -492,9 +497,9 @@ def along_links(count: int, links: Links, limit: float):
 def _by_groups(
     graph: csr_array | None, room: np.ndarray, groups: np.ndarray, order: np.ndarray
 ) -> np.ndarray:
-    """Groups to the part with room where most of their links are, of equals to the one
-    with the most room; one that fits in no part is cut. Links count for nothing where
-    ``graph`` is None."""
+    """Put each group into the part with room where most of its links are, of equals
+    into the one with the most room; cut a group that fits no part. Without ``graph``
+    only room counts."""
     part, room_left = np.full(len(groups), -1, np.int32), room.astype(np.float64).copy()
     sizes = np.bincount(groups, minlength=len(groups))
     at = 0
@@ -516,7 +521,7 @@ def _by_groups(
 
 
 def outwards(graph: csr_array, random: np.random.Generator) -> np.ndarray:
-    """All vertices, each start's neighbours before those farther away."""
+    """Order all vertices, each start's neighbours before those farther away."""
     n, seen, order = graph.shape[0], np.zeros(graph.shape[0], bool), []
     for start in random.permutation(n).tolist():
         if not seen[start]:
@@ -529,8 +534,8 @@ def outwards(graph: csr_array, random: np.random.Generator) -> np.ndarray:
 
 
 def _by_filling(shares: Shares, order: np.ndarray, start: int) -> np.ndarray:
-    """One part after the other is filled with the vertices, in that order, to its share
-    or as little as it may have; the last one has what is left."""
+    """Fill one part after the other with the vertices, in that order, to its share or
+    its least size; the last part takes the rest."""
     part, at = np.zeros(len(order), np.int32), 0
     sizes = shares.least if start % 4 < 2 else shares.target
     parts = np.argsort(-sizes if start % 2 else sizes, kind="stable").tolist()
@@ -548,7 +553,8 @@ def move_to_neighbours(
     rounds: int,
     random: np.random.Generator,
 ) -> np.ndarray:
-    """Vertices go to the part where most of their neighbours are, while it has room."""
+    """Move vertices to the part where most of their neighbours are, while it has
+    room."""
     filled = np.bincount(part, minlength=len(room)).astype(np.float64)
     for _ in range(rounds):
         moved = 0
@@ -591,7 +597,7 @@ def cover(
 
 
 def _smallest_cover(across: csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns, masks, that hold an entry of every link: König's theorem.
+    """Find rows and columns, masks, that hold an entry of every link: König's theorem.
 
     From the rows that a largest matching leaves out, walk to columns along any link
     and back to rows along the matching. The cover is the rows not reached and the
@@ -620,8 +626,8 @@ def come_back(
     room: np.ndarray,
     weight: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Put what has links into one part at most there, the heaviest first, while there
-    is room."""
+    """Put back vertices whose links lead into at most one part, the heaviest first,
+    while there is room."""
     part = part.copy()
     filled = np.bincount(part[part >= 0], minlength=len(room)).astype(np.float64)
     out = np.flatnonzero(part < 0)
@@ -660,7 +666,7 @@ OVER = 1.1  # a part may have a tenth more than its share
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Parts that are asked for, by labels.
+    """Target shares of parts, label by label.
 
     Attributes
     ----------
@@ -683,7 +689,8 @@ class Balance:
         return np.maximum(np.ceil(self.ratios * len(self.labels) * OVER), 1)
 
     def value(self, part: np.ndarray) -> float:
-        """Sequences that stay, less how far labels are from their shares of these."""
+        """Value a division: sequences kept, less how far labels are from their shares
+        of these."""
         counts = self.counts(part)
         shares = self.ratios[:, None] * counts.sum(axis=0)
         away = float(((counts - shares) ** 2 / np.maximum(shares, 0.5)).sum())
@@ -695,14 +702,14 @@ class Balance:
         return float(inside.sum() if self.weight is None else self.weight[inside].sum())
 
     def counts(self, part: np.ndarray) -> np.ndarray:
-        """Sequences of every part and label, float64 (parts, labels)."""
+        """Count the sequences of every part and label, float64 (parts, labels)."""
         counts, inside = np.zeros_like(self.target), part >= 0
         np.add.at(counts, (part[inside], self.labels[inside]), 1)
         return counts
 
 
 class Surplus:
-    """The gain of a pass that weighs labels: what is kept, less ``surplus`` for each
+    """The gain of a pass that weighs labels: sequences kept, less ``surplus`` for each
     sequence too many of a label."""
 
     def __init__(self, balance: Balance, surplus: float):
@@ -725,19 +732,19 @@ class Surplus:
     def cost(
         self, out: np.ndarray, cost: np.ndarray, _leaving: Any, _sizes: Any
     ) -> np.ndarray:
-        """The cost of every step into a part."""
+        """Return the cost of every step into a part."""
         labels = self.balance.labels[out]
         cost = cost + self.surplus * (self.counts >= self.target).T[labels]
         return cost if self.weight is None else cost - self.weight[out][:, None]
 
     def value(self, _part: np.ndarray) -> float:
-        """The value of the state."""
+        """Return the value of the state."""
         over = float(np.maximum(self.counts - self.target, 0).sum())
         return self.total - self.surplus * over
 
 
 def divide_balanced(links: Links, balance: Balance, seed: int) -> np.ndarray:
-    """A part for every sequence, int32 (n,), -1 for what is taken out."""
+    """Put every sequence into a part, int32 (n,); -1 for one that is taken out."""
     count = len(balance.labels)
     graph = graph_of(count, links)
     orders = min(ORDERS, max(BALANCED_FEWEST, BALANCED_VERTICES // max(count, 1)))
@@ -769,8 +776,8 @@ def divide_balanced(links: Links, balance: Balance, seed: int) -> np.ndarray:
 def _placed_again(
     part: np.ndarray, links: Links, graph: csr_array, balance: Balance, seed: int
 ) -> np.ndarray:
-    """The pieces of what is kept, put into parts once more; then what has links into
-    one part at most comes back."""
+    """Put the pieces of the kept sequences into parts once more; then put back
+    sequences whose links lead into at most one part."""
     inside = part >= 0
     among = inside[links.i] & inside[links.j]
     pieces = components(len(part), [(links.i[among], links.j[among])])

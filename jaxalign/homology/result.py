@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -90,6 +90,43 @@ class Clusters:
         )
 
 
+class InParts(Protocol):
+    """Members, sequences or pairs, that are put into parts."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def part(self) -> np.ndarray: ...
+
+    @property
+    def shares(self) -> np.ndarray: ...
+
+
+def part_count(self: InParts) -> int:
+    """Return the number of parts."""
+    return len(self.names)
+
+
+@property
+def part_sizes(self: InParts) -> np.ndarray:
+    """Members of every part, int64 (parts,)."""
+    return np.bincount(self.part[self.part >= 0], minlength=len(self.names))
+
+
+@property
+def not_in_parts(self: InParts) -> np.ndarray:
+    """Members in no part, int64."""
+    return np.flatnonzero(self.part < 0)
+
+
+@property
+def largest_share_error(self: InParts) -> float:
+    """The largest difference of a part's share of the kept members from its target."""
+    placed = np.bincount(self.part[self.part >= 0], minlength=len(self.names))
+    return float(np.abs(placed / max(placed.sum(), 1) - self.shares).max())
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Parts of a set without a link across them.
@@ -121,25 +158,10 @@ class Split:
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
-    def __len__(self) -> int:
-        """Parts."""
-        return len(self.names)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Sequences of every part, int64 (parts,)."""
-        return np.bincount(self.part[self.part >= 0], minlength=len(self))
-
-    @property
-    def removed(self) -> np.ndarray:
-        """Sequences in no part, int64."""
-        return np.flatnonzero(self.part < 0)
-
-    @property
-    def share_error(self) -> float:
-        """The largest difference of a part's share of what is kept from what was asked
-        for."""
-        return float(np.abs(self.sizes / max(self.sizes.sum(), 1) - self.shares).max())
+    __len__ = part_count
+    sizes = part_sizes
+    removed = not_in_parts
+    share_error = largest_share_error
 
     @property
     def label_counts(self) -> np.ndarray | None:

@@ -120,14 +120,15 @@ def by_removal(
 
 
 def _parts_near(v: int, graph: csr_array, part: np.ndarray) -> np.ndarray:
-    """The parts where a vertex has links."""
+    """Return the parts that a vertex has links into."""
     parts = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
     return np.unique(parts[parts >= 0])
 
 
 def _join(graph: csr_array, part: np.ndarray, unplaced: np.ndarray) -> np.ndarray:
-    """Put new vertices where their links lead, from vertex to vertex; those whose links
-    lead into two parts are removed. Those that no link leads to are free: bool (n,)."""
+    """Put new vertices where their links lead, from vertex to vertex; remove those
+    whose links lead into two parts. Return the vertices that no link reaches: bool
+    (n,)."""
     open_vertices = unplaced.copy()
     frontier = np.flatnonzero(part >= 0)
     while len(frontier):
@@ -152,7 +153,8 @@ def repaired(
     labels: np.ndarray | None,
     seed: int,
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """(a part for every sequence, -1 for none; what changed, in numbers).
+    """Repair an existing split: (a part for every sequence, -1 for none; the changes,
+    in numbers).
 
     Parameters
     ----------
@@ -199,7 +201,7 @@ def _placed(
     labels: np.ndarray | None,
     seed: int,
 ) -> np.ndarray:
-    """Parts of the free sequences, by whole groups and as shares ask for."""
+    """Put free sequences into parts, by whole groups and by the shares."""
     aim = wanted(ratios, tally(np.zeros(len(part), np.int32), labels))
     before = np.zeros_like(aim.counts)
     counts = tally(part, labels)
@@ -223,7 +225,7 @@ def series_of(
     choices: SplitChoices,
     cuts: Sequence[float],
 ) -> list[Split]:
-    """Split a set at every one of some cuts; pairs are compared once.
+    """Split a set at several cuts; pairs are compared once.
 
     Parameters
     ----------
@@ -263,7 +265,7 @@ def _split(
     graph: tuple[np.ndarray, Links | None],
     about: dict[str, Any],
 ) -> Split:
-    """The split by some links."""
+    """Split a set by the links of one cut."""
     (groups, links), shares, fixed_parts = graph, task.shares, task.fixed_parts
     ratios = np.array(list(shares.values()))
     sizes = np.bincount(groups, minlength=1)
@@ -272,7 +274,12 @@ def _split(
         placing = choices.seed, choices.too_large, task.weight
         part = place(groups, links, shares, task.labels, *placing)
         if links is not None and (part < 0).any():
-            about |= {"fewest_removed": _fewest(groups, links, part, ratios)}
+            # every split of these shares takes out so many sequences at least
+            divided = np.zeros(int(groups.max()) + 1, bool)
+            divided[groups[part < 0]] = True
+            room = int(most_members(ratios * len(part)).max())
+            fewest = fewest_removed(graph_of(len(part), links), groups, divided, room)
+            about |= {"fewest_removed": fewest}
     else:
         numbers = None if task.labels is None else task.labels.numbers
         weight = np.ones(len(groups), np.int64) if task.weight is None else task.weight
@@ -296,16 +303,6 @@ def _split(
     )
 
 
-def _fewest(
-    groups: np.ndarray, links: Links, part: np.ndarray, ratios: np.ndarray
-) -> int:
-    """Sequences that every split of these shares takes out, at least."""
-    divided = np.zeros(int(groups.max()) + 1, bool)
-    divided[groups[part < 0]] = True
-    room = int(most_members(ratios * len(part)).max())
-    return fewest_removed(graph_of(len(part), links), groups, divided, room)
-
-
 def _of_all(
     values: np.ndarray, task: SplitTask, count: int, default: int | None = None
 ):
@@ -326,7 +323,7 @@ def place(
     too_large: str,
     weight: np.ndarray | None = None,
 ) -> np.ndarray:
-    """A part for every sequence, so that no link is left across parts.
+    """Put every sequence into a part, so that no link is across parts.
 
     Parameters
     ----------
@@ -421,8 +418,7 @@ def _divided(
     tallies: np.ndarray,
     aim: Wanted,
 ):
-    """Parts where the components that are too large are divided, the others placed
-    beside them.
+    """Divide components that are too large, and put the others beside them.
 
     choices : ratios, seed, priorities of those that are divided
     """
@@ -448,7 +444,7 @@ def _divided(
 
 
 def least_share_error(sizes: np.ndarray, ratios: np.ndarray) -> float:
-    """The least share_error of parts that hold components whole.
+    """Bound from below the share_error of parts that hold components whole.
 
     The part with the largest component has its share of all at least.
 
