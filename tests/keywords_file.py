@@ -92,6 +92,9 @@ def _keywords(record: type) -> str:
     heading = f"class {_name(record)}({bases}):"
     if len(heading) > WIDTH:
         heading = f"class {_name(record)}(\n    {bases}\n):"
+    if len(bases) + len("    ") > WIDTH:  # a base a line, as ruff formats it
+        listed = bases.replace(", ", ",\n    ")
+        heading = f"class {_name(record)}(\n    {listed},\n):"
     text = (record.__doc__ or "").partition("\n")[0]
     return f'\n\n{heading}\n    """{text}"""\n' + (fields and f"\n{fields}")
 
