@@ -1,14 +1,17 @@
 """``jaxalign nearest`` and ``purge``, which read a corpus block by block."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 
 from jaxalign.cli import audit, inputs, links, report
+from jaxalign.cli import run as loop
 from jaxalign.cli.derive import Given, changed
 from jaxalign.cli.links import LinkJob
-from jaxalign.cli.terminal import answer_json, as_json
+from jaxalign.cli.terminal import Report, as_json
 from jaxalign.database.nearest import (
     Nearest,
     check_nearest,
@@ -82,7 +85,6 @@ def share(count: int, shard: tuple[int, int] | None) -> tuple[int, int]:
 
 def nearest(given: Given) -> int:
     """``jaxalign nearest TEST CORPUS``."""
-    # 1 check and read the tests, 2 scan the corpus, 3 say and write
     path, corpus = given.tests, given.corpus
     check_run(given, corpus)
     files = files_of(corpus)
@@ -99,37 +101,34 @@ def nearest(given: Given) -> int:
     tests = tests.between(*share(len(tests), given.shard))
     saved = checkpoint(job, chosen, files)
     arrays = saved and saved.load(given.resume, given.force)
-    job.messages.say(f"{len(tests):,} test sequences against {corpus}")
-    with job.watched() as watched:
-        seen = replace(chosen, progress=watched.progress)
-        near = nearest_of(tests, corpus, scoring, seen, saved, arrays)
-    _finish_nearest(job, near, files)
+
+    def compute(progress: Report | None) -> Nearest:
+        reported = replace(chosen, progress=progress)
+        return nearest_of(tests, corpus, scoring, reported, saved, arrays)
+
+    def finish(near: Nearest) -> Iterator[str]:
+        count, wildcard = near.info["substituted"], near.tests.alphabet.wildcard
+        job.messages.warn_of_letters(corpus, count, wildcard)
+        links.write_table(given.out, near.columns(), given)
+        if given.report is not None:
+            output.write_text(given.report, [html(near)])
+        if given.plot is not None:
+            _plot(given.plot, near)
+        yield "\n".join((near.heading(), near.definition, *near.band_lines()))
+        yield f"{near.comparisons()}; {near.info['seconds']:.1f} s"
+
+    heading = [f"{len(tests):,} test sequences against {corpus}"]
+    about = partial(about_nearest, job, files)
+    code = loop.run(given, job.messages, heading, compute, finish, about)
     if saved is not None:
         saved.remove()
-    return 0
+    return code
 
 
-def _finish_nearest(job: LinkJob, near: Nearest, files: tuple[str, ...]) -> None:
-    """Write the nearest, and say how many are in each band."""
-    given = job.verb
-    count, wildcard = near.info["substituted"], near.tests.alphabet.wildcard
-    job.messages.warn_of_letters(given.corpus, count, wildcard)
-    links.write_table(given.out, near.columns(), given)
-    if given.report is not None:
-        output.write_text(given.report, [html(near)])
-    if given.plot is not None:
-        _plot(given.plot, near)
-    job.messages.say("\n".join((near.heading(), near.definition, *near.band_lines())))
-    job.messages.say(f"{near.comparisons()}; {near.info['seconds']:.1f} s")
-    if given.json:
-        answer_json(about_nearest(job, near, files))
-
-
-def about_nearest(job: LinkJob, near: Nearest, files: tuple[str, ...]) -> dict:
+def about_nearest(job: LinkJob, files: tuple[str, ...], near: Nearest) -> dict:
     """A run, as plain values."""
     bands = zip(near.band_names, near.band_counts.tolist(), strict=True)
     return {
-        "versions": report.versions(),
         "definition": near.definition,
         "by": near.by,
         "inputs": report.files(job.read),
@@ -143,7 +142,6 @@ def about_nearest(job: LinkJob, near: Nearest, files: tuple[str, ...]) -> dict:
         "pairs": {name: near.info[name] for name in ("compared", "aligned")},
         "implementation": near.info["implementation"],
         "seconds": near.info["seconds"],
-        "warnings": job.messages.warnings,
     }
 
 
@@ -160,7 +158,6 @@ CUTS = ("max_identity", "score", "max_evalue", "min_cov")
 
 def purge(given: Given) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
-    # 1 check and read the tests, 2 scan the training set, 3 write, 4 audit, 5 say
     _check_purge(given)
     files = files_of(given.train)
     outs = (given.out, given.removed, given.certificate)
@@ -178,19 +175,22 @@ def purge(given: Given) -> int:
         records = share(count, given.shard)
     saved = checkpoint(job, chosen, files)
     arrays = saved and saved.load(given.resume, given.force)
-    job.messages.say(f"{given.train} against {len(tests):,}; near: {cut}")
-    with job.watched() as watched:
-        seen = replace(chosen, progress=watched.progress)
-        result = purge_of(given.train, tests, scoring, seen, records, saved, arrays)
-    _write_purge(job, result, files, records[0])
-    if saved is not None:
-        saved.remove()
-    job.messages.say(result.heading())
-    if given.certificate is not None:
-        _audit_purge(given)
-    if given.json:
-        answer_json(about_purge(job, result, files))
-    return 0
+
+    def compute(progress: Report | None) -> Purge:
+        sides = given.train, tests, scoring, replace(chosen, progress=progress)
+        return purge_of(*sides, records, saved, arrays)
+
+    def finish(result: Purge) -> Iterator[str]:
+        _write_purge(job, result, files, records[0])
+        if saved is not None:
+            saved.remove()
+        yield result.heading()
+        if given.certificate is not None:
+            _audit_purge(given)
+
+    heading = [f"{given.train} against {len(tests):,}; near: {cut}"]
+    about = partial(about_purge, job, files)
+    return loop.run(given, job.messages, heading, compute, finish, about)
 
 
 def _check_purge(given: Given) -> None:
@@ -249,11 +249,10 @@ def _audit_purge(given: Given) -> None:
     output.write_text(str(given.certificate), [as_json(about) + "\n"])
 
 
-def about_purge(job: LinkJob, result: Purge, files: tuple[str, ...]) -> dict:
+def about_purge(job: LinkJob, files: tuple[str, ...], result: Purge) -> dict:
     """A run, as plain values."""
     info = result.info
     return {
-        "versions": report.versions(),
         "near": str(result.cut),
         "inputs": report.files(job.read),
         "train": {
@@ -267,5 +266,4 @@ def about_purge(job: LinkJob, result: Purge, files: tuple[str, ...]) -> dict:
         "pairs": {name: info[name] for name in ("compared", "aligned")},
         "implementation": info["implementation"],
         "seconds": info["seconds"],
-        "warnings": job.messages.warnings,
     }

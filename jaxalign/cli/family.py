@@ -1,14 +1,15 @@
 """The straight line of ``jaxalign family``."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from jaxalign.cli import inputs, report, terminal
+from jaxalign.cli import inputs, report
+from jaxalign.cli import run as loop
 from jaxalign.cli.derive import Given
-from jaxalign.cli.pairs import Messages
 from jaxalign.cli.request import devices_of, scoring_of
-from jaxalign.cli.terminal import answer_json
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.family import api
 from jaxalign.family.api import FamilyAlignment
@@ -24,7 +25,6 @@ IN_NAMES = "_.-"  # beside letters and digits, as ColabFold's files have it
 def family(options: Given) -> int:
     """``jaxalign family QUERY DB``."""
     query, database = options.query, options.database
-    # 1 check options and outputs, 2 read queries, 3 search, 4 write, 5 describe
     chosen, scoring = settings(options), scoring_of(options.scoring)
     api.check(chosen)
     _check_output(query, database, options)
@@ -34,18 +34,23 @@ def family(options: Given) -> int:
     inputs.check(database)
     queries = read.sequences[0]
     paths = _paths(options, queries.names)
-    messages.say(f"{scoring}; {len(queries):,} queries against {database}")
-    with terminal.reporting(options.progress, options.quiet) as tell:
-        watched = replace(chosen, progress=tell)
-        families = api.families_of(queries, database, scoring, watched)
-    for relatives, path in zip(families, paths, strict=True):
-        if path is not None:
-            relatives.write(path, options.format, options.force)
-        _describe(relatives, chosen, messages)
-    _warn_of_letters(families, database, messages)
-    if options.json:
-        answer_json(_about(families, read, database, chosen, messages))
-    return 0
+
+    def compute(progress: Report | None) -> list[FamilyAlignment]:
+        reported = replace(chosen, progress=progress)
+        return api.families_of(queries, database, scoring, reported)
+
+    def finish(families: list[FamilyAlignment]) -> Iterator[str]:
+        for relatives, path in zip(families, paths, strict=True):
+            if path is not None:
+                relatives.write(path, options.format, options.force)
+            yield from _description(relatives, chosen, messages)
+        infos = [relatives.table.info for relatives in families]
+        count = max((info.get("substituted", 0) for info in infos), default=0)
+        messages.warn_of_letters(database, count, "X")
+
+    heading = [f"{scoring}; {len(queries):,} queries against {database}"]
+    about = partial(_about, read, database, chosen)
+    return loop.run(options, messages, heading, compute, finish, about)
 
 
 def settings(given: Given) -> FamilyOptions:
@@ -102,24 +107,27 @@ def _file_name(name: str) -> str:
     return "".join(x if x.isalnum() or x in IN_NAMES else "_" for x in name)
 
 
-def _describe(family: FamilyAlignment, chosen: FamilyOptions, messages: Messages):
-    """Lines about the passes, and what there is in the end."""
-    for number, one in enumerate(family.passes, 1):
-        messages.say(
-            f"{family.name}: pass {number}: {counted(one.hits, 'hit')}, "
-            f"{one.included:,} included, {one.new:,} of them new; {one.seconds:.1f} s"
+def _description(
+    family: FamilyAlignment, chosen: FamilyOptions, messages: Messages
+) -> Iterator[str]:
+    """Lines about the passes and the alignment; warns of statistics that lack."""
+    for number, scan in enumerate(family.passes, 1):
+        yield (
+            f"{family.name}: pass {number}: {counted(scan.hits, 'hit')}, "
+            f"{scan.included:,} included, {scan.new:,} of them new; "
+            f"{scan.seconds:.1f} s"
         )
-        if one.fitted_to != "database":
-            messages.warn(f"{family.name}, pass {number}: {FITS[one.fitted_to]}")
+        if scan.fitted_to != "database":
+            messages.warn(f"{family.name}, pass {number}: {FITS[scan.fitted_to]}")
     end = "converged" if family.converged else "may go on"
     if len(family) == 1:
         bound = f"{chosen.max_evalue:g}"
-        messages.say(
+        yield (
             f"{family.name}: no relatives with E-values up to {bound}: the alignment "
             "is the query alone"
         )
         return
-    messages.say(
+    yield (
         f"{family.name}: {counted(len(family), 'row')}, the query's included; Neff "
         f"{family.neff:.2f} (exponential of the mean entropy of columns); {end}"
     )
@@ -132,32 +140,22 @@ FITS = {
 }
 
 
-def _warn_of_letters(
-    families: list[FamilyAlignment], database: str, messages: Messages
-) -> None:
-    count = max((x.table.info.get("substituted", 0) for x in families), default=0)
-    messages.warn_of_letters(database, count, "X")
-
-
 def _about(
-    families: list[FamilyAlignment],
     read: inputs.Inputs,
     database: str,
     chosen: FamilyOptions,
-    messages: Messages,
+    families: list[FamilyAlignment],
 ) -> dict:
     """A run as plain values."""
     info = families[0].table.info if families else {}
     counts = {name: info.get(name) for name in ("sequences", "residues")}
     return {
-        "versions": report.versions(),
         "inputs": report.files(read),
         "database": {"path": database, "sha256": sha256(database), **counts},
         "scoring": report.scoring(read.scoring),
         "max_evalue": chosen.max_evalue,
         "include": chosen.include,
         "families": [_family(family) for family in families],
-        "warnings": messages.warnings,
     }
 
 

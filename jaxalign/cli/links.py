@@ -1,6 +1,6 @@
 """``jaxalign cluster`` and ``dedup``, and steps that all verbs of links share."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from jaxalign.cli import inputs, pairs, report, terminal
+from jaxalign.cli import run as loop
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
-from jaxalign.cli.terminal import answer_json
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.homology.api import Definition
@@ -43,16 +44,19 @@ class LinkJob:
     read: Inputs
     options: HomologyOptions
     verb: Given
-    messages: pairs.Messages
+    messages: Messages
+
+    def options_with(self, progress: Report | None) -> HomologyOptions:
+        """The options with a report of progress, None for none."""
+        if progress is None:
+            return self.options
+        return replace(self.options, progress=progress, busy=progress.busy)
 
     @contextmanager
     def watched(self):
-        """Yield the options with somebody who is told of progress."""
-        with terminal.reporting(self.verb.progress, self.verb.quiet) as tell:
-            if tell is None:
-                yield self.options
-            else:
-                yield replace(self.options, progress=tell, busy=tell.busy)
+        """Yield the options with a report of progress."""
+        with terminal.reporting(self.verb.progress, self.verb.quiet) as progress:
+            yield self.options_with(progress)
 
 
 def prepare(
@@ -89,7 +93,7 @@ def prepare(
     for path in outs:
         output.check(path, verb.force)
         output.check_inputs(path, (*paths, *beside, verb.scoring.matrix))
-    messages = pairs.Messages(verb.quiet)
+    messages = Messages(verb.quiet)
     hashed = hashed or verb.json
     about = scoring, verb.scoring, hashed, messages.warn
     read = inputs.read(paths, *about, letters)
@@ -154,20 +158,14 @@ def known_names(path: str, read: Inputs) -> KnownNames:
     return KnownNames(set(read.sequences[0].names), path)
 
 
-def say_json(job: LinkJob, definition: Definition, info: dict, about: dict) -> None:
-    """Print one JSON object about a run, where it was asked for."""
-    if not job.verb.json:
-        return
+def about_links(job: LinkJob, definition: Definition, info: dict) -> dict:
+    """The linked pairs of a run as plain values, for ``--json``."""
     names = ("all", "aligned", "excluded", "at_or_above_cut")
-    about_run = {
-        "versions": report.versions(),
+    return {
         "definition": definition.about() | {"text": str(definition)},
         "inputs": report.files(job.read),
         "pairs": {name: info[name] for name in names},
-        **about,
-        "warnings": job.messages.warnings,
     }
-    answer_json(about_run)
 
 
 def pairs_line(info: dict, why_not: str | None = None) -> str:
@@ -187,13 +185,13 @@ def pairs_line(info: dict, why_not: str | None = None) -> str:
 
 
 __all__ = [
+    "about_links",
     "LinkJob",
     "check_plot",
     "known_names",
     "pairs_line",
     "prepare",
     "report",
-    "say_json",
     "write_table",
 ]
 
@@ -203,45 +201,63 @@ def cluster(given: Given) -> int:
     path, out, fasta = given.sequences, given.out, given.representatives
     delimited.check_list_format(out)
     check_plot(given.plot, given.force, (path,), (out, fasta))
-    result = _clusters(given, given.method, (out, fasta))
-    write_table(out, result.columns(), given)
-    if fasta:
-        _write_representatives(path, fasta, result)
-    if given.plot:
-        from jaxalign.cli import pictures
 
-        pictures.clusters(given.plot, result)
-    return 0
+    def write(result: api.Clusters) -> None:
+        write_table(out, result.columns(), given)
+        if fasta:
+            _write_representatives(path, fasta, result)
+        if given.plot:
+            from jaxalign.cli import pictures
+
+            pictures.clusters(given.plot, result)
+
+    return _clusters(given, given.method, (out, fasta), write)
 
 
 def dedup(given: Given) -> int:
     """``jaxalign dedup SEQS``."""
     delimited.check_list_format(given.list_out)
-    result = _clusters(given, "greedy", (given.out, given.list_out))
-    if given.out or not given.json:
-        _write_representatives(given.sequences, given.out or output.STDOUT, result)
-    if given.list_out:
-        write_table(given.list_out, result.columns(), given)
-    return 0
+
+    def write(result: api.Clusters) -> None:
+        if given.out or not given.json:
+            _write_representatives(given.sequences, given.out or output.STDOUT, result)
+        if given.list_out:
+            write_table(given.list_out, result.columns(), given)
+
+    return _clusters(given, "greedy", (given.out, given.list_out), write)
 
 
-def _clusters(given: Given, method: str, outs: tuple[str | None, ...]) -> api.Clusters:
-    # 1 check and read, 2 say what will be done, 3 cluster, 4 say what was done
+def _clusters(
+    given: Given,
+    method: str,
+    outs: tuple[str | None, ...],
+    write: Callable[[api.Clusters], None],
+) -> int:
     job = prepare((given.sequences,), given, outs)
     (data,), scoring = job.read.sequences, job.read.scoring
     definition = api.define(scoring, job.options, "--min-identity", given.min_identity)
-    job.messages.say(f"{len(data):,} sequences; linked: {definition}")
-    with job.watched() as chosen:
-        seen = replace(definition, options=chosen)
+    heading = [f"{len(data):,} sequences; linked: {definition}"]
+
+    def compute(progress: Report | None) -> api.Clusters:
+        reported = replace(definition, options=job.options_with(progress))
         every_link = given.json  # which has their number
-        result = api.clusters_of(data, seen, method, every_link)
-    job.messages.say(pairs_line(result.info, WHY_NOT.get(method)))
-    alone = int((result.sizes == 1).sum())
-    job.messages.say(f"{result.heading()}; {alone:,} alone ({method})")
-    about = {"method": method, "clusters": len(result)}
-    about |= {"largest": int(result.sizes.max(initial=0)), "alone": alone}
-    say_json(job, definition, result.info, about)
-    return result
+        return api.clusters_of(data, reported, method, every_link)
+
+    def finish(result: api.Clusters) -> Iterator[str]:
+        yield pairs_line(result.info, WHY_NOT.get(method))
+        singles = int((result.sizes == 1).sum())
+        yield f"{result.heading()}; {singles:,} alone ({method})"
+        write(result)
+
+    def about(result: api.Clusters) -> dict:
+        return about_links(job, definition, result.info) | {
+            "method": method,
+            "clusters": len(result),
+            "largest": int(result.sizes.max(initial=0)),
+            "alone": int((result.sizes == 1).sum()),
+        }
+
+    return loop.run(given, job.messages, heading, compute, finish, about)
 
 
 def _write_representatives(path: str, out: str, result: api.Clusters) -> None:

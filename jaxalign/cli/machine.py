@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jaxalign.cli.derive import Given
-from jaxalign.cli.terminal import answer, answer_json
+from jaxalign.cli.terminal import Messages, answer, answer_json
 from jaxalign.errors import MemoryPlanError
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def planned(path: str, options: Given) -> dict:
     MemoryPlanError
         Not even the folder can be written within the budget.
     """
-    from jaxalign.cli import inputs, pairs, request
+    from jaxalign.cli import inputs, request
     from jaxalign.pairs import api
 
     plain = request.resolve(options)
-    warn = pairs.Messages(options.quiet).warn
+    warn = Messages(options.quiet).warn
     read = inputs.read((path,), plain.scoring, options.scoring, False, warn)
     scoring, chosen = read.scoring, plain.options
     about = {"scoring": str(scoring), "records": len(read.sequences[0])}

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from jaxalign.cli import inputs, report, terminal
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import Pictures, Request, resolve
-from jaxalign.cli.terminal import answer_json
+from jaxalign.cli.terminal import Messages, answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.io.runs import SavedRun
@@ -80,27 +80,6 @@ def state_of(saved: SavedRun | None, resume: bool, force: bool) -> SavedState | 
 
 STATS = (*SPANS, "identities", "columns", "gap_openings", "gaps")
 HELD = {"score": (), "identity": ("max_identities",)}
-
-
-@dataclass(frozen=True)
-class Messages:
-    """Standard error under ``-q``; warnings are shown always and kept."""
-
-    quiet: bool
-    warnings: list = field(default_factory=list)
-
-    def say(self, text: str) -> None:
-        if not self.quiet:
-            terminal.say(text)
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
-        terminal.say(f"warning: {text}")
-
-    def warn_of_letters(self, path: str, count: int, wildcard: str | None) -> None:
-        """Letters of a file that the alphabet lacks, where there are any."""
-        if count:
-            self.warn(f"{path}: {count} unknown letters are read as {wildcard}")
 
 
 def align(given: Given) -> int:

@@ -16,7 +16,7 @@ from jaxalign.cli import inputs, pairs, report, search, terminal
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import Request, resolve, wants_folder
-from jaxalign.cli.terminal import answer_json
+from jaxalign.cli.terminal import Messages, answer_json
 from jaxalign.database.api import hits_by_parts, in_memory, parts_search
 from jaxalign.errors import UsageError
 from jaxalign.io import formats
@@ -74,7 +74,7 @@ def all_pairs(options: Given) -> int:
     # 1 check options, 2 read, 3 open the folder, 4 plan, 5 align and write by parts
     request = resolve(options, folder=True)
     include_self, shard = options.include_self, options.shard
-    messages, path = pairs.Messages(options.quiet), options.sequences
+    messages, path = Messages(options.quiet), options.sequences
     request, read = pairs.read_inputs((path,), request, options, True, messages)
     pairs.rehearse(request, read.sequences)
     devices = pairs.select_device(options)
@@ -105,7 +105,7 @@ def one_file(
     chosen: api.PairOptions,
     options: Given,
     devices: list,
-    messages: pairs.Messages,
+    messages: Messages,
 ) -> int:
     """``jaxalign all SEQS -o FILE.parquet``, planned and written part by part."""
     (sequences,) = read.sequences
@@ -139,7 +139,7 @@ def search_database(options: Given) -> int:
     request, database = resolve(options, mode="local", folder=True), options.database
     search.check(request, options)
     _check_file(database)
-    messages = pairs.Messages(options.quiet)
+    messages = Messages(options.quiet)
     request, read = search.read_inputs(request, options, True, messages)
     devices = pairs.select_device(options)
     queries, index = read.sequences[0], in_memory(database, request.scoring)
@@ -176,7 +176,7 @@ def opened_folder(
     manifest: dict,
     parts: list[Part],
     options: Given,
-    messages: pairs.Messages,
+    messages: Messages,
 ) -> PartsFolder:
     """Begin a folder, or go on with one.
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from jaxalign.cli import report
 from jaxalign.cli.derive import Given
-from jaxalign.cli.pairs import Messages
-from jaxalign.cli.terminal import answer_json
+from jaxalign.cli.terminal import Messages, answer_json
 from jaxalign.errors import UsageError
 from jaxalign.io import delimited, output
 from jaxalign.model.names import written

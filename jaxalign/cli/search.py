@@ -8,7 +8,7 @@ import numpy as np
 from jaxalign.cli import inputs, pairs, report, terminal
 from jaxalign.cli.derive import Given
 from jaxalign.cli.request import Request, resolve
-from jaxalign.cli.terminal import answer_json
+from jaxalign.cli.terminal import Messages, answer_json
 from jaxalign.database.api import SearchOptions, hits_of
 from jaxalign.errors import UsageError
 from jaxalign.io import output
@@ -26,7 +26,7 @@ def search(options: Given) -> int:
     # 1 check options, 2 read queries, 3 rehearse the output, 4 search, 5 write
     request, database = resolve(options, mode="local"), options.database
     check(request, options)
-    messages = pairs.Messages(options.quiet)
+    messages = Messages(options.quiet)
     hashed = options.json
     request, read = read_inputs(request, options, hashed, messages)
     devices = pairs.select_device(options)
@@ -51,7 +51,7 @@ def read_inputs(
     request: Request,
     options: Given,
     hashed: bool,
-    messages: pairs.Messages,
+    messages: Messages,
 ) -> tuple[Request, inputs.Inputs]:
     """(the request, scored as the letters ask for it; the queries); what cannot be
     searched or written is refused."""
@@ -91,7 +91,7 @@ def settings(request: Request, options: Given) -> SearchOptions:
 
 
 def warn_of_letters(
-    info: dict, database: str, request: Request, messages: pairs.Messages
+    info: dict, database: str, request: Request, messages: Messages
 ) -> None:
     """Letters of the database that the alphabet lacks."""
     wildcard = request.scoring.alphabet.wildcard
@@ -177,7 +177,7 @@ def _sources(info: dict) -> dict[str, int]:
     return {name: sources.count(name) for name in dict.fromkeys(sources)}
 
 
-def warn_of_fits(info: dict, messages: pairs.Messages) -> None:
+def warn_of_fits(info: dict, messages: Messages) -> None:
     """Say where E-values are not of the database itself."""
     counts = _sources(info)
     total = sum(counts.values())

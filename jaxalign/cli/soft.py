@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxalign.cli import inputs, terminal
 from jaxalign.cli.derive import Given
-from jaxalign.cli.pairs import Messages
 from jaxalign.cli.request import mode_of, scoring_of
+from jaxalign.cli.terminal import Messages
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import output, picture
 from jaxalign.model.alignment import Alignment

@@ -1,13 +1,15 @@
 """``jaxalign split``: of sequences, at one cut or several, or of pairs."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxalign.cli import audit, links
+from jaxalign.cli import run as loop
 from jaxalign.cli.audit import PART_COLUMNS
 from jaxalign.cli.derive import Given
 from jaxalign.cli.links import LinkJob
+from jaxalign.cli.terminal import Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import corpus_files, delimited, output
@@ -64,7 +66,6 @@ def split(given: Given) -> int:
         return split_pairs(given)
     if (given.cold, given.second) != ("both", "proteins"):
         raise UsageError("--cold and --second are about the table of --pairs")
-    # 1 check and read, 2 say what will be done, 3 split, 4 write, 5 audit
     path, cuts = given.sequences, cuts_of(given.max_identity, given.cuts)
     shares, of_series = shares_of(given.parts), given.cuts is not None
     outs = (given.out, given.certificate, given.report, given.leaks)
@@ -78,24 +79,31 @@ def split(given: Given) -> int:
     choices = choices_of(job, shares)
     names = api.check_choices(choices, data).shares
     files = _files(path, given.fasta, names, given.force)
-    job.messages.say(f"{len(data):,} sequences; linked: {definition}")
-    job.messages.say(definition.question())
-    with job.watched() as chosen:
-        seen = replace(definition, options=chosen)
-        series = api.series_of(data, seen, choices, cuts)
-    job.messages.say(links.pairs_line(series[0].info))
-    for result in series:
-        _say(result, job, of_series)
-    columns = _columns(series) if of_series else series[0].columns()
-    links.write_table(given.out, columns, given)
-    for number, file in enumerate(files):
-        members = series[0].part == number
-        output.write_text(file, corpus_files.pieces(path, data, members))
-    if audited:
-        audit.audit_split((path, given.out, given.certificate), job, series[0])
-    about = _about(series, of_series) | {"seed": given.seed, "audited": audited}
-    links.say_json(job, definition, series[0].info, about)
-    return 0
+    linked = f"{len(data):,} sequences; linked: {definition}"
+
+    def compute(progress: Report | None) -> list[api.Split]:
+        reported = replace(definition, options=job.options_with(progress))
+        return api.series_of(data, reported, choices, cuts)
+
+    def finish(series: list[api.Split]) -> Iterator[str]:
+        yield links.pairs_line(series[0].info)
+        for result in series:
+            yield _summary(result, of_series)
+        columns = _columns(series) if of_series else series[0].columns()
+        links.write_table(given.out, columns, given)
+        for number, file in enumerate(files):
+            members = series[0].part == number
+            output.write_text(file, corpus_files.pieces(path, data, members))
+        if audited:
+            audit.audit_split((path, given.out, given.certificate), job, series[0])
+
+    def about(series: list[api.Split]) -> dict:
+        shared = links.about_links(job, definition, series[0].info)
+        described = _about(series, of_series)
+        return shared | described | {"seed": given.seed, "audited": audited}
+
+    heading = linked, definition.question()
+    return loop.run(given, job.messages, heading, compute, finish, about)
 
 
 def _check_pairs(given: Given) -> None:
@@ -159,12 +167,12 @@ def choices_of(job: LinkJob, shares: dict[str, float] | None) -> api.SplitChoice
     )
 
 
-def _say(result: api.Split, job: LinkJob, of_series: bool) -> None:
-    """Say how a split came out."""
+def _summary(result: api.Split, of_series: bool) -> str:
+    """Components, parts and nearness of a split."""
     components = counted(int(result.groups.max(initial=-1)) + 1, "component")
     text = f"{components}; {result.heading()}; {result.nearness()}"
     cut = f"cut {result.definition.cut:g}: " if of_series else ""
-    job.messages.say("\n".join((cut + text, *result.notes())))
+    return "\n".join((cut + text, *result.notes()))
 
 
 def _columns(series: list[api.Split]) -> dict:
@@ -222,7 +230,6 @@ def _files(
 
 def split_pairs(given: Given) -> int:
     """``jaxalign split SEQS --pairs PAIRS.tsv``."""
-    # 1 check and read, 2 say what will be done, 3 split, 4 write
     _check_pairs(given)
     shares = shares_of(given.parts)
     how = given.folds, given.cold, given.second, given.seed
@@ -233,20 +240,25 @@ def split_pairs(given: Given) -> int:
     (data,), scoring = job.read.sequences, job.read.scoring
     pairs = api.named_pairs(table.pairs, data.names, given.second, table.where)
     definition = api.define(scoring, job.options, "--max-identity", given.max_identity)
-    said = f"{len(table.pairs):,} pairs of {len(data):,} sequences"
-    job.messages.say(f"{said}; near: {definition}")
-    with job.watched() as chosen:
-        seen = replace(definition, options=chosen)
-        result = api.split_pairs_of(data, seen, pairs, choices)
-    job.messages.say(links.pairs_line(result.info))
-    job.messages.say(str(result).rsplit("\n", 1)[0])
-    links.write_table(given.out, result.columns(), given)
-    about = {
-        "parts": dict(zip(result.names, result.sizes.tolist(), strict=True)),
-        "removed": len(result.removed),
-        "most_kept": result.info.get("most_kept", len(table.pairs)),
-        "cold": result.cold,
-        "seed": choices.seed,
-    }
-    links.say_json(job, definition, result.info, about)
-    return 0
+    counts = f"{len(table.pairs):,} pairs of {len(data):,} sequences"
+
+    def compute(progress: Report | None) -> api.PairSplit:
+        reported = replace(definition, options=job.options_with(progress))
+        return api.split_pairs_of(data, reported, pairs, choices)
+
+    def finish(result: api.PairSplit) -> Iterator[str]:
+        yield links.pairs_line(result.info)
+        yield str(result).rsplit("\n", 1)[0]
+        links.write_table(given.out, result.columns(), given)
+
+    def about(result: api.PairSplit) -> dict:
+        return links.about_links(job, definition, result.info) | {
+            "parts": dict(zip(result.names, result.sizes.tolist(), strict=True)),
+            "removed": len(result.removed),
+            "most_kept": result.info.get("most_kept", len(table.pairs)),
+            "cold": result.cold,
+            "seed": choices.seed,
+        }
+
+    heading = [f"{counts}; near: {definition}"]
+    return loop.run(given, job.messages, heading, compute, finish, about)

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from io import TextIOWrapper
 from typing import TextIO
@@ -127,6 +128,28 @@ __all__ = [
     "say_where",
     "standard_output",
 ]
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Standard error under ``-q``; warnings are shown always and kept."""
+
+    quiet: bool
+    warnings: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            say(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+        say(f"warning: {text}")
+
+    def warn_of_letters(self, path: str, count: int, wildcard: str | None) -> None:
+        """Warn of letters of a file that the alphabet lacks, if there are any."""
+        if count:
+            self.warn(f"{path}: {count} unknown letters are read as {wildcard}")
+
 
 # ------------------------------------------------------------------------------
 # Errors of functions in the words of the command line: ``--min-identity`` where Python

@@ -4,8 +4,8 @@ from typing import Any
 
 from jaxalign.cli import inputs, terminal
 from jaxalign.cli.derive import Given
-from jaxalign.cli.pairs import Messages
 from jaxalign.cli.request import scoring_of
+from jaxalign.cli.terminal import Messages
 from jaxalign.errors import UsageError
 from jaxalign.io import output, text_formats
 from jaxalign.model.alphabet import Sequences
