@@ -86,7 +86,7 @@ def _watch_steps(spent: dict) -> None:
     steps = (
         (pairs, "read_inputs", "read"), (search, "read_inputs", "read"),
         (api, "plan_of", "plan"), (api, "run_plan", "compute"),
-        (search, "_search", "compute"), (pairs, "write", "write"),
+        (search, "hits_of", "compute"), (pairs, "write", "write"),
     )  # fmt: skip
     for place, name, step in steps:
         setattr(place, name, partial(_timed, getattr(place, name), step, spent))

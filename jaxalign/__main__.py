@@ -5,7 +5,7 @@ An interrupt that comes while the verbs are imported ends the process like any o
 
 import sys
 
-from jaxalign.cli import ahead, process
+from jaxalign.cli import process
 
 TYPE_CHECKING = False  # that of typing would be imported
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def run() -> "NoReturn":
     """The command ``jaxalign``."""
     process.begin()
-    ahead.start(sys.argv[1:])
+    process.start_gpu(sys.argv[1:])
     from jaxalign.cli.main import main
 
     process.end(main())

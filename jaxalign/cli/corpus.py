@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from jaxalign.cli import audit, inputs, links, report
-from jaxalign.cli import run as loop
 from jaxalign.cli.derive import Given, changed
 from jaxalign.cli.links import LinkJob
+from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Report, as_json
 from jaxalign.database.nearest import (
     Nearest,
@@ -119,7 +119,7 @@ def nearest(given: Given) -> int:
 
     heading = [f"{len(tests):,} test sequences against {corpus}"]
     about = partial(about_nearest, job, files)
-    code = loop.run(given, job.messages, heading, compute, finish, about)
+    code = run(given, job.messages, heading, compute, finish, about)
     if saved is not None:
         saved.remove()
     return code
@@ -190,7 +190,7 @@ def purge(given: Given) -> int:
 
     heading = [f"{given.train} against {len(tests):,}; near: {cut}"]
     about = partial(about_purge, job, files)
-    return loop.run(given, job.messages, heading, compute, finish, about)
+    return run(given, job.messages, heading, compute, finish, about)
 
 
 def _check_purge(given: Given) -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from jaxalign.cli import inputs, report
-from jaxalign.cli import run as loop
 from jaxalign.cli.derive import Given
 from jaxalign.cli.request import devices_of, scoring_of
+from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.family import api
@@ -50,7 +50,7 @@ def family(options: Given) -> int:
 
     heading = [f"{scoring}; {len(queries):,} queries against {database}"]
     about = partial(_about, read, database, chosen)
-    return loop.run(options, messages, heading, compute, finish, about)
+    return run(options, messages, heading, compute, finish, about)
 
 
 def settings(given: Given) -> FamilyOptions:

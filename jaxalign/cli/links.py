@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from jaxalign.cli import inputs, pairs, report, terminal
-from jaxalign.cli import run as loop
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
+from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
@@ -257,7 +257,7 @@ def _clusters(
             "alone": int((result.sizes == 1).sum()),
         }
 
-    return loop.run(given, job.messages, heading, compute, finish, about)
+    return run(given, job.messages, heading, compute, finish, about)
 
 
 def _write_representatives(path: str, out: str, result: api.Clusters) -> None:

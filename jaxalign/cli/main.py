@@ -8,9 +8,9 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError, Group
 
 from jaxalign import __version__
-from jaxalign.cli import ahead, process, terminal
-from jaxalign.cli.ahead import VERBOSE
+from jaxalign.cli import process, terminal
 from jaxalign.cli.derive import command
+from jaxalign.cli.process import VERBOSE
 from jaxalign.cli.terminal import spoken
 from jaxalign.cli.verbs import (
     align,
@@ -135,7 +135,7 @@ def _prepare(argv: list[str]) -> None:
     if NO_CACHE in argv:
         os.environ[CACHE] = "off"
     if "jax" not in sys.modules:
-        ahead.set_environment(argv)
+        process.set_environment(argv)
 
 
 def _spoken(error: JaxalignError, argv: list[str]) -> str:

@@ -5,7 +5,7 @@ file of Parquet is written part by part, too, while the next ones are computed.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,8 @@ from jaxalign.cli import inputs, pairs, report, search, terminal
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import Request, resolve, wants_folder
-from jaxalign.cli.terminal import Messages, answer_json
+from jaxalign.cli.run import run
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.database.api import hits_by_parts, in_memory, parts_search
 from jaxalign.errors import UsageError
 from jaxalign.io import formats
@@ -147,28 +148,31 @@ def search_database(options: Given) -> int:
     parts = parts_search(queries, index, database, *size)
     manifest = manifest_of_search(request, read, options, parts)
     opened = opened_folder(request, manifest, parts, options, messages)
-    chosen = search.settings(request, options)
-    messages.say(search.heading(request, len(queries), database))
-    messages.say(str(opened))
-    chosen = replace(chosen, part_rows=size[1], skip=opened.skip, shard=options.shard)
-    with terminal.reporting(options.progress, options.quiet) as tell:
-        chosen = replace(chosen, progress=tell)
-        source = database if index is None else index
+    record = search.settings(request, options)
+    record = replace(record, part_rows=size[1], skip=opened.skip, shard=options.shard)
+    source = database if index is None else index
+
+    def compute(progress: Report | None) -> tuple[dict, dict]:
         sides = queries, source, request.scoring
-        stream = hits_by_parts(*sides, chosen)
-        chosen_rows = search.filter_of(options, request)
-        info, rows = written(stream, opened, chosen_rows, OF_A_SEARCH)
-    info = NO_HIT | info
-    search.warn_of_letters(info, database, request, messages)
-    search.warn_of_fits(info, messages)
-    hits = {"found": rows["found"], "kept": rows["kept"]}
-    messages.say(search.summary(info, hits))
-    if options.json:
+        stream = hits_by_parts(*sides, replace(record, progress=progress))
+        within = search.filter_of(options, request)
+        info, rows = written(stream, opened, within, OF_A_SEARCH)
+        hits = {"found": rows["found"], "kept": rows["kept"]}
+        return NO_HIT | info, hits
+
+    def finish(result: tuple[dict, dict]) -> Iterator[str]:
+        info, hits = result
+        search.warn_of_letters(info, database, request, messages)
+        search.warn_of_fits(info, messages)
+        yield search.summary(info, hits)
+
+    def about(result: tuple[dict, dict]) -> dict:
+        info, hits = result
         device = pairs.device_of(info, devices)
-        about = search.as_dict(request, read, options, info, device)
-        about |= {"hits": hits, "warnings": messages.warnings}
-        answer_json(about)
-    return 0
+        return search.as_dict(request, read, options, info, device) | {"hits": hits}
+
+    lines = search.heading(request, len(queries), database), str(opened)
+    return run(options, messages, lines, compute, finish, about)
 
 
 def opened_folder(

@@ -1,19 +1,19 @@
 """The straight line of ``jaxalign search``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from jaxalign.cli import inputs, pairs, report, terminal
+from jaxalign.cli import inputs, pairs, report
 from jaxalign.cli.derive import Given
 from jaxalign.cli.request import Request, resolve
-from jaxalign.cli.terminal import Messages, answer_json
+from jaxalign.cli.run import run
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.database.api import SearchOptions, hits_of
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.source import sha256
-from jaxalign.model.alphabet import Sequences
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, compact
@@ -23,28 +23,35 @@ from jaxalign.pairs import api
 
 def search(options: Given) -> int:
     """``jaxalign search QUERY DB`` into one file."""
-    # 1 check options, 2 read queries, 3 rehearse the output, 4 search, 5 write
     request, database = resolve(options, mode="local"), options.database
     check(request, options)
     messages = Messages(options.quiet)
-    hashed = options.json
-    request, read = read_inputs(request, options, hashed, messages)
+    request, read = read_inputs(request, options, options.json, messages)
     devices = pairs.select_device(options)
-    chosen = settings(request, options)
-    messages.say(heading(request, len(read.sequences[0]), database))
-    table = _search(read.sequences[0], database, request, options, chosen)
-    warn_of_letters(table.info, database, request, messages)
-    rows = filter_of(options, request)(table)
-    pairs.write(rows, request, options.force)
-    warn_of_fits(table.info, messages)
-    hits = {"found": len(table), "kept": len(rows)}
-    messages.say(summary(table.info, hits))
-    if options.json:
+    record = settings(request, options)
+    (queries,), within = read.sequences, filter_of(options, request)
+
+    def compute(progress: Report | None) -> tuple[Table, Table]:
+        reported = replace(record, progress=progress)
+        table = hits_of(queries, database, request.scoring, reported)
+        warn_of_letters(table.info, database, request, messages)
+        return table, within(table)
+
+    def finish(tables: tuple[Table, Table]) -> Iterator[str]:
+        table, rows = tables
+        pairs.write(rows, request, options.force)
+        warn_of_fits(table.info, messages)
+        yield summary(table.info, {"found": len(table), "kept": len(rows)})
+
+    def about(tables: tuple[Table, Table]) -> dict:
+        table, rows = tables
         device = pairs.device_of(table.info, devices)
-        about = as_dict(request, read, options, table.info, device)
-        about |= {"hits": hits, "max_score": pairs.best_score(table)}
-        answer_json(about | {"warnings": messages.warnings})
-    return 0
+        hits = {"found": len(table), "kept": len(rows)}
+        described = as_dict(request, read, options, table.info, device)
+        return described | {"hits": hits, "max_score": pairs.best_score(table)}
+
+    lines = [heading(request, len(queries), database)]
+    return run(options, messages, lines, compute, finish, about)
 
 
 def read_inputs(
@@ -113,18 +120,6 @@ def check(request: Request, search: Given) -> None:
         raise UsageError(f"--max-evalue {bound:g}: 0 or more is needed")
     if bound is not None and request.options.mode != "local":
         raise UsageError(f"--max-evalue {bound:g}: only local scores have E-values")
-
-
-def _search(
-    queries: Sequences,
-    database: str,
-    request: Request,
-    options: Given,
-    chosen: SearchOptions,
-) -> Table:
-    with terminal.reporting(options.progress, options.quiet) as tell:
-        chosen = replace(chosen, progress=tell)
-        return hits_of(queries, database, request.scoring, chosen)
 
 
 def filter_of(search: Given, request: Request) -> Callable[[Table], Table]:
@@ -206,7 +201,6 @@ def as_dict(
     path = search.database
     target = {"path": path, "sha256": sha256(path), **counts}
     return {
-        "versions": report.versions(),
         "device": device,
         "implementation": info["implementation"],
         "reason": info["reason"],

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxalign.cli import audit, links
-from jaxalign.cli import run as loop
 from jaxalign.cli.audit import PART_COLUMNS
 from jaxalign.cli.derive import Given
 from jaxalign.cli.links import LinkJob
+from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
@@ -103,7 +103,7 @@ def split(given: Given) -> int:
         return shared | described | {"seed": given.seed, "audited": audited}
 
     heading = linked, definition.question()
-    return loop.run(given, job.messages, heading, compute, finish, about)
+    return run(given, job.messages, heading, compute, finish, about)
 
 
 def _check_pairs(given: Given) -> None:
@@ -261,4 +261,4 @@ def split_pairs(given: Given) -> int:
         }
 
     heading = [f"{counts}; near: {definition}"]
-    return loop.run(given, job.messages, heading, compute, finish, about)
+    return run(given, job.messages, heading, compute, finish, about)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxalign.cli import ahead
+from jaxalign.cli import process
 
 CASES = (
     ("search q.fa large.fa", True),
@@ -22,19 +22,19 @@ CASES = (
 def test_large_jobs_start_a_gpu(words, wanted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.fa").write_text(">a\nMK\n")
-    (tmp_path / "large.fa").write_bytes(b"A" * ahead.LEAST_BYTES)
-    assert ahead.seems_large(words.split()) == wanted
+    (tmp_path / "large.fa").write_bytes(b"A" * process.GPU_BYTES)
+    assert process.seems_large(words.split()) == wanted
 
 
 def test_without_a_driver_nothing_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr(ahead, "NVIDIA", str(tmp_path / "none"))
-    monkeypatch.setattr(ahead, "seems_large", lambda _: True)
-    monkeypatch.setattr(ahead.threading, "Thread", None)
-    ahead.start(["all", "large.fa"])
+    monkeypatch.setattr(process, "NVIDIA", str(tmp_path / "none"))
+    monkeypatch.setattr(process, "seems_large", lambda _: True)
+    monkeypatch.setattr("threading.Thread", None)
+    process.start_gpu(["all", "large.fa"])
 
 
 def test_what_fails_ahead_is_left_to_the_job(monkeypatch):
     """No driver, no device: the job says so where it needs one."""
-    monkeypatch.setattr(ahead, "DRIVER", "no such library")
+    monkeypatch.setattr(process, "DRIVER", "no such library")
     monkeypatch.setattr("jaxalign.pairs.api.start_jax", lambda: 1 / 0)
-    ahead._start()
+    process._start_gpu()
