@@ -248,13 +248,6 @@ def _shown(result: Audit) -> Iterable[str]:
     return [f"{line}\n{alignment}" for line, alignment in pairs]
 
 
-def _say_others(job: LinkJob, result: Audit) -> None:
-    """Say in a line how pairs across look by other measures."""
-    if others := result.others():
-        said = "; ".join(map(str, others))
-        job.messages.say(f"by other measures, of likely pairs alone: {said}")
-
-
 def finish(
     job: LinkJob,
     result: Audit,
@@ -266,7 +259,9 @@ def finish(
     given = job.verb
     job.messages.say(links.pairs_line(result.info))
     job.messages.say(result.heading())
-    _say_others(job, result)
+    if measures := result.others():
+        described = "; ".join(map(str, measures))
+        job.messages.say(f"by other measures, of likely pairs alone: {described}")
     if given.leaks is not None:
         links.write_table(given.leaks, result.leak_columns(), job.verb)
     about = result.certificate(*files)

@@ -55,7 +55,7 @@ def checkpoint(
     chosen : options of the scan
     """
     out, shard = job.verb.out, job.verb.shard
-    if out in (None, output.STDOUT) or files == (STDIN,) or not _plain(files):
+    if out in (None, output.STDOUT) or not all(map(os.path.isfile, files)):  # a pipe
         return None
     options = {name: x for name, x in asdict(chosen).items() if name not in FREE}
     manifest = {
@@ -68,11 +68,6 @@ def checkpoint(
         "jaxalign": report.versions()["jaxalign"],
     }
     return SavedRun(str(out), manifest)
-
-
-def _plain(files: tuple[str, ...]) -> bool:
-    """Whether all are files, and no pipes."""
-    return all(map(os.path.isfile, files))
 
 
 def share(count: int, shard: tuple[int, int] | None) -> tuple[int, int]:
@@ -113,7 +108,12 @@ def nearest(given: Given) -> int:
         if given.report is not None:
             output.write_text(given.report, [html(near)])
         if given.plot is not None:
-            _plot(given.plot, near)
+            from jaxalign.io import picture
+
+            counts, edges = histogram(near)
+            axis = f"{near.definition.partition(';')[0]} of the nearest"
+            about = counts, edges, axis, near.heading()
+            picture.histogram(given.plot, *about, unit="test sequences")
         yield "\n".join((near.heading(), near.definition, *near.band_lines()))
         yield f"{near.comparisons()}; {near.info['seconds']:.1f} s"
 
@@ -143,14 +143,6 @@ def about_nearest(job: LinkJob, files: tuple[str, ...], near: Nearest) -> dict:
         "implementation": near.info["implementation"],
         "seconds": near.info["seconds"],
     }
-
-
-def _plot(path: str, near: Nearest) -> None:
-    from jaxalign.io import picture
-
-    counts, edges = histogram(near)
-    axis = f"{near.definition.partition(';')[0]} of the nearest"
-    picture.histogram(path, counts, edges, axis, near.heading(), unit="test sequences")
 
 
 CUTS = ("max_identity", "score", "max_evalue", "min_cov")

@@ -62,15 +62,14 @@ def settings(given: Given) -> FamilyOptions:
 
 def _check_output(query: str, database: str, options: Given) -> None:
     """Refuse what can be, before anything is read."""
-    wanted = options
     if query == database == "-":
         raise UsageError("'-' twice: standard input can be read once")
-    if wanted.json and wanted.out == output.STDOUT:
+    if options.json and options.out == output.STDOUT:
         raise UsageError("--json takes standard output: the alignment needs -o FILE")
-    if wanted.out and not _is_folder(wanted.out):
-        api.format_of(wanted.out, wanted.format)
-        output.check(wanted.out, wanted.force)
-        output.check_inputs(wanted.out, (query, database, options.scoring.matrix))
+    if options.out and not _is_folder(options.out):
+        api.format_of(options.out, options.format)
+        output.check(options.out, options.force)
+        output.check_inputs(options.out, (query, database, options.scoring.matrix))
 
 
 def _is_folder(out: str) -> bool:
@@ -85,26 +84,25 @@ def _paths(options: Given, names: Sequence[str]) -> Sequence[str | None]:
     UsageError
         Several queries and no folder, or two of them with one file.
     """
-    wanted = options
-    if wanted.out is None and wanted.json:
+    if options.out is None and options.json:
         return [None] * len(names)
-    out = wanted.out or output.STDOUT
+    out = options.out or output.STDOUT
     if not _is_folder(out):
         if len(names) != 1:
             raise UsageError(f"{len(names)} queries need a folder of files: -o FOLDER/")
         return [out]
     os.makedirs(out, exist_ok=True)
-    suffix = SUFFIXES[wanted.format or "a3m"]
-    paths = [os.path.join(out, _file_name(name) + suffix) for name in names]
+    suffix = SUFFIXES[options.format or "a3m"]
+    files = (
+        "".join(x if x.isalnum() or x in IN_NAMES else "_" for x in name)
+        for name in names
+    )
+    paths = [os.path.join(out, file + suffix) for file in files]
     for path, name in zip(paths, names, strict=True):
         if paths.count(path) > 1:
             raise UsageError(f"{path}: the file of {name} and of another query")
-        output.check(path, wanted.force)
+        output.check(path, options.force)
     return paths
-
-
-def _file_name(name: str) -> str:
-    return "".join(x if x.isalnum() or x in IN_NAMES else "_" for x in name)
 
 
 def _description(
@@ -167,14 +165,14 @@ def _family(family: FamilyAlignment) -> dict:
         "converged": family.converged,
         "passes": [
             {
-                "hits": one.hits,
-                "included": one.included,
-                "new": one.new,
-                "lambda": one.lambda_,
-                "K": one.k,
-                "fitted_to": one.fitted_to,
-                "seconds": round(one.seconds, 3),
+                "hits": scan.hits,
+                "included": scan.included,
+                "new": scan.new,
+                "lambda": scan.lambda_,
+                "K": scan.k,
+                "fitted_to": scan.fitted_to,
+                "seconds": round(scan.seconds, 3),
             }
-            for one in family.passes
+            for scan in family.passes
         ],
     }

@@ -184,18 +184,6 @@ def pairs_line(info: dict, why_not: str | None = None) -> str:
     return text
 
 
-__all__ = [
-    "about_links",
-    "LinkJob",
-    "check_plot",
-    "known_names",
-    "pairs_line",
-    "prepare",
-    "report",
-    "write_table",
-]
-
-
 def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
     path, out, fasta = given.sequences, given.out, given.representatives

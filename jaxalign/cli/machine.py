@@ -122,7 +122,7 @@ def warmup(given: Given) -> int:
 def selftest(given: Given) -> int:
     """``jaxalign selftest``."""
     from jaxalign import selftest
-    from jaxalign.cli.terminal import answer, say
+    from jaxalign.cli.terminal import say
 
     line, equal = selftest.selftest(given.seconds, say)
     answer([line])
@@ -131,7 +131,6 @@ def selftest(given: Given) -> int:
 
 def matrices(given: Given) -> int:
     """``jaxalign matrices``."""
-    from jaxalign.cli.terminal import answer
     from jaxalign.model import scoring
 
     if given.name is None:
@@ -159,7 +158,7 @@ def demo(_given: Given) -> int:
     from importlib.resources import as_file, files
 
     from jaxalign.cli import report
-    from jaxalign.cli.terminal import answer, say
+    from jaxalign.cli.terminal import say
     from jaxalign.io import fasta, formats
     from jaxalign.model.scoring import Scoring
     from jaxalign.pairs import api

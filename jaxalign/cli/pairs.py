@@ -27,17 +27,6 @@ from jaxalign.pairs.api import SavedState
 # ``jaxalign align --resume``: the state of very large pairs, beside the output.
 
 
-def check_resume(out: str | None, paths: tuple[str, ...]) -> None:
-    """Refuse to go on with what cannot be, before any work is done.
-
-    Raises
-    ------
-    UsageError
-    """
-    if out in (None, output.STDOUT) or STDIN in paths:
-        raise UsageError("--resume needs -o FILE, and inputs that can be read again")
-
-
 def pair_checkpoint(
     request: Request, read: Inputs, strand: Strand | None
 ) -> SavedRun | None:
@@ -125,8 +114,8 @@ def _run(
 ) -> int:
     # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
     request = resolve(options)
-    if resume:
-        check_resume(request.out, paths)
+    if resume and (request.out in (None, output.STDOUT) or STDIN in paths):
+        raise UsageError("--resume needs -o FILE, and inputs that can be read again")
     if drawn:
         from jaxalign.cli import pictures
 
@@ -152,7 +141,8 @@ def _run(
         saved = pair_checkpoint(request, read, chosen.strand)
         state = state_of(saved, resume, options.force)
     introduce(request, plan, options, messages)
-    table = _align(plan, options, chosen, state)
+    with terminal.reporting(options.progress, options.quiet) as progress:
+        table = api.run_plan(plan, watched(chosen, progress), state)
     write(table, request, options.force)
     if drawn:
         pictures.draw(drawn, table, request, messages.warn)
@@ -229,16 +219,6 @@ def rehearse(request: Request, sequences: Sequence[Sequences]) -> None:
     table = Table(columns, *sides, *about, *runs)
     about = request.format, request.columns, request.identity
     formats.write(table, os.devnull, *about)
-
-
-def _align(
-    plan: api.Plan,
-    options: Given,
-    chosen: api.PairOptions,
-    saved: api.SavedState | None,
-) -> Table:
-    with terminal.reporting(options.progress, options.quiet) as tell:
-        return api.run_plan(plan, watched(chosen, tell), saved)
 
 
 def watched(options: api.PairOptions, tell: Any) -> api.PairOptions:

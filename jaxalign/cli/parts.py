@@ -139,7 +139,9 @@ def search_database(options: Given) -> int:
     # 1 check options, 2 read queries, 3 open the folder, 4 search and write by parts
     request, database = resolve(options, mode="local", folder=True), options.database
     search.check(request, options)
-    _check_file(database)
+    if not os.path.isfile(database):
+        inputs.check(database)
+        raise UsageError(f"{database}: parts need a file, which can be read again")
     messages = Messages(options.quiet)
     request, read = search.read_inputs(request, options, True, messages)
     devices = pairs.select_device(options)
@@ -268,12 +270,6 @@ def _more_rows(rows: dict, table: Table, output: Table) -> dict:
         "kept": rows["kept"] + len(output),
         "max_score": max((score for score in best if score is not None), default=None),
     }
-
-
-def _check_file(database: str) -> None:
-    if not os.path.isfile(database):
-        inputs.check(database)
-        raise UsageError(f"{database}: parts need a file, which can be read again")
 
 
 def manifest_of_pairs(

@@ -91,43 +91,31 @@ def _write(
     options: Given,
 ) -> int:
     """Write what is asked for; how many edges there were."""
-    wanted, counts = options, []
-    out = wanted.out
+    counts, out = [], options.out
 
     def sides() -> Iterator[delimited.EdgeColumns]:
         for block in api.graph.blocks(plan, api.machine_of(chosen)):
             counts.append(len(block.edges))
             yield block.edges.sides
 
-    edges, names = sides(), _end_names(plan)
-    if wanted.list_out or (out and out.endswith(".npz")):
-        edges = _write_whole(plan, next(edges), wanted)
+    edges, rows = sides(), _first_names(plan.receptors)
+    columns = rows if plan.reference is None else _first_names(plan.reference)
+    matrix = bool(out and out.endswith(".npz"))
+    if options.list_out or matrix:  # which need all edges at once
+        block = next(edges)
+        whole, edges = api.result_of(plan, api.Edges(*block), 0.0), iter([block])
+        if options.list_out:
+            lines = delimited.list_lines(whole.columns(), lambda x: written(str(x)))
+            output.write_text(options.list_out, lines)
+        if matrix:
+            output.write_file(str(out), whole.save)
     if out and out.endswith(".parquet"):
-        delimited.write_edges_parquet(out, edges, *names)
-    elif (out and not out.endswith(".npz")) or not (out or wanted.json):
-        delimited.write_edges(out or output.STDOUT, edges, *names)
+        delimited.write_edges_parquet(out, edges, rows, columns)
+    elif (out and not matrix) or not (out or options.json):
+        delimited.write_edges(out or output.STDOUT, edges, rows, columns)
     for _ in edges:  # only their count is wanted
         pass
     return sum(counts)
-
-
-def _write_whole(
-    plan: api.RepertoirePlan, sides: delimited.EdgeColumns, wanted: Given
-) -> Iterator[delimited.EdgeColumns]:
-    """Write what needs all edges, which come back."""
-    whole = api.result_of(plan, api.Edges(*sides), 0.0)
-    if wanted.list_out:
-        lines = delimited.list_lines(whole.columns(), lambda x: written(str(x)))
-        output.write_text(wanted.list_out, lines)
-    if wanted.out and wanted.out.endswith(".npz"):
-        output.write_file(wanted.out, whole.save)
-    return iter([sides])
-
-
-def _end_names(plan: api.RepertoirePlan) -> tuple[list[str], list[str]]:
-    """Names of the rows and of the columns of the matrix."""
-    first = _first_names(plan.receptors)
-    return first, first if plan.reference is None else _first_names(plan.reference)
 
 
 def _first_names(receptors: api.Receptors) -> list[str]:

@@ -112,7 +112,12 @@ def scoring_of(options: ScoringOptions) -> Scoring:
     scoring = Scoring(
         matrix, *_gaps(options, base), match=match, mismatch=mismatch, alphabet=name
     )
-    _check_alphabet(options.alphabet, scoring)
+    alphabet, kind = options.alphabet, scoring.alphabet.kind
+    custom = kind == "custom" and ("U" in scoring.alphabet.letters or alphabet != "rna")
+    if alphabet not in ("auto", kind) and not custom:
+        raise UsageError(
+            f"--alphabet {alphabet}: the letters of {scoring.matrix_name} are {kind}"
+        )
     return scoring
 
 
@@ -163,15 +168,6 @@ def _plain(number: float) -> float:
     if not isfinite(number):
         raise UsageError(f"{number}: a score is a finite number")
     return int(number) if number.is_integer() else number
-
-
-def _check_alphabet(name: str, scoring: Scoring) -> None:
-    kind, letters = scoring.alphabet.kind, scoring.alphabet.letters
-    custom = kind == "custom" and ("U" in letters or name != "rna")
-    if name not in ("auto", kind) and not custom:
-        raise UsageError(
-            f"--alphabet {name}: the letters of {scoring.matrix_name} are {kind}"
-        )
 
 
 def _destination(options: Given):

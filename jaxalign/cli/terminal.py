@@ -116,20 +116,6 @@ def _lines(message: str) -> Iterator[str]:
         yield visible(line if line.startswith(HINT) else f"  {line}")
 
 
-__all__ = [
-    "answer",
-    "answer_json",
-    "as_json",
-    "finish",
-    "give_up",
-    "prepare",
-    "print_to",
-    "say",
-    "say_where",
-    "standard_output",
-]
-
-
 @dataclass(frozen=True)
 class Messages:
     """Standard error under ``-q``; warnings are shown always and kept."""
