@@ -142,6 +142,10 @@ def _checked(options: EditOptions) -> tuple[int, int]:
     return threads, budget_of(options.memory_budget)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and is_number(value)
+
+
 @with_options(EditOptions)
 def edit_distance_graph(
     sequences: SetLike, *, max_distance: int, **options: Unpack[EditKeywords]
@@ -178,8 +182,7 @@ def edit_distance_graph(
     >>> jaxalign.edit_distance_graph(cdr3s, max_distance=2).toarray().tolist()
     [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
     """
-    whole = isinstance(max_distance, int | np.integer) and is_number(max_distance)
-    if not whole or max_distance < 0:
+    if not _is_whole(max_distance) or max_distance < 0:
         raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
     threads, budget = _checked(EditOptions(**options))
     encoded, _ = inputs.letters(sequences)
