@@ -45,6 +45,18 @@ def test_covers_and_their_bound(seed):
         assert found.bound == best == total
 
 
+def test_no_member_of_a_cover_is_superfluous():
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        count = int(random.integers(10, 30))
+        links = drawn_graph(random, count, 0.35)
+        weight = random.integers(1, 6, count)
+        inside = removal.least_cover(links.i, links.j, weight).inside
+        needed = np.zeros(count, bool)
+        needed[links.i[~inside[links.j]]] = needed[links.j[~inside[links.i]]] = True
+        assert (inside == needed).all()
+
+
 def repairs(known, links, parts: int):
     """All parts, -1 for none, that a repair may give: no link across."""
     for part in product(range(-1, parts), repeat=len(known)):
