@@ -62,7 +62,7 @@ def app(verb: str | None = None) -> App:
 
     verb : the one whose options are wanted; all by default, which takes longer
     """
-    made = App(
+    verbs_app = App(
         name="jaxalign",
         help="Exact biological sequence alignment.",
         help_epilogue="Exit codes: " + "; ".join(map(_code, EXIT_CODES)) + ".",
@@ -74,10 +74,10 @@ def app(verb: str | None = None) -> App:
         for each in verbs:
             name = NAMES.get(each, each.__name__)
             body = command(each) if verb in (None, name) else each
-            made.command(body, name=name, group=purpose)
-    made.register_install_completion_command(group=HERE)
-    made["--help"].group = made["--version"].group = HERE
-    return made
+            verbs_app.command(body, name=name, group=purpose)
+    verbs_app.register_install_completion_command(group=HERE)
+    verbs_app["--help"].group = verbs_app["--version"].group = HERE
+    return verbs_app
 
 
 def _code(code: int) -> str:
@@ -192,8 +192,7 @@ def _fail(message: str, code: int, argv: list[str]) -> int:
 
 
 def _files(argv: list[str]) -> list[str]:
-    """What stands behind ``--`` are files: one that begins with a hyphen is named so
-    that nobody takes it for an option."""
+    """Take the words behind ``--`` as files, even where they begin with a hyphen."""
     if END_OF_OPTIONS not in argv:
         return argv
     first = argv.index(END_OF_OPTIONS) + 1

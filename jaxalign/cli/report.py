@@ -57,9 +57,9 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def summary(info: dict, kept: int, filters: str) -> str:
-    """Pairs computed and kept, those of which it is proved that they are not, speed."""
-    cut = f", {kept:,} kept ({filters})" if filters else ""
+def summary(info: dict, rows: int, filters: str) -> str:
+    """Summary line: pairs computed, kept and excluded by proof, and speed."""
+    cut = f", {rows:,} kept ({filters})" if filters else ""
     return (
         f"{pairs(info)} computed{cut}; {cells(info):,} cells in {speed(info)}"
         f"{excluded(info)}{halved(info)}{strands(info)}"
@@ -122,7 +122,7 @@ def about_run(
     device: Any,
     warnings: list[str],
 ) -> dict:
-    """What is known of a run; ``rows``: how many are kept, the best score."""
+    """Facts of a run for ``--json``; ``rows``: how many are kept, the best score."""
     return {
         "versions": versions(),
         "device": device,
@@ -162,15 +162,15 @@ def digest(numbers: "ArrayLike") -> str:
     return hashlib.sha256(data.tobytes()).hexdigest()
 
 
-def scoring(made: Scoring) -> dict:
+def scoring(costs: Scoring) -> dict:
     """Formula, matrix, gap costs and alphabet."""
     return {
-        "formula": str(made),
-        "matrix": made.matrix_name,
-        "gap_open": made.gap_open,
-        "gap_extend": made.gap_extend,
-        "alphabet": made.alphabet.kind,
-        "letters": made.alphabet.letters,
+        "formula": str(costs),
+        "matrix": costs.matrix_name,
+        "gap_open": costs.gap_open,
+        "gap_extend": costs.gap_extend,
+        "alphabet": costs.alphabet.kind,
+        "letters": costs.alphabet.letters,
     }
 
 

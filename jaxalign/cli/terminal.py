@@ -203,9 +203,9 @@ class Report:
         self.began = self.last = time.monotonic()
         self.devices, self.compiling, self.cells = None, None, (0, None)
 
-    def __call__(self, done: int, total: int | None):
-        self.cells = done, total
-        over = total is not None and done >= total
+    def __call__(self, cells: int, total: int | None):
+        self.cells = cells, total
+        over = total is not None and cells >= total
         self._tell(at_once=over and self.final)
 
     def programs(self, ended: int, begun: int):
@@ -257,7 +257,7 @@ def _listening(report: Report):
 
 
 def progress_state(
-    done: int,
+    cells: int,
     total: int | None,
     seconds: float,
     devices: tuple[int, int] | None = None,
@@ -265,13 +265,13 @@ def progress_state(
 ) -> dict:
     """Cells, speed, the time left if the rest goes as fast (unknown for a total of
     None), devices at work, programs that are compiled."""
-    speed = done / seconds if seconds > 0 else 0.0
+    speed = cells / seconds if seconds > 0 else 0.0
     now = {
-        "cells_done": done,
+        "cells_done": cells,
         "cells_total": total,
         "seconds": round(seconds, 3),
         "gcups": round(speed / 1e9, 4),
-        "eta_seconds": round((total - done) / speed, 1) if speed and total else None,
+        "eta_seconds": round((total - cells) / speed, 1) if speed and total else None,
     }
     if devices is not None:
         now |= {"devices_busy": devices[0], "devices": devices[1]}
@@ -282,14 +282,14 @@ def progress_state(
 
 def progress_text(now: dict) -> str:
     """A state for people."""
-    done, total, eta = now["cells_done"], now["cells_total"], now["eta_seconds"]
+    cell_count, total, eta = now["cells_done"], now["cells_total"], now["eta_seconds"]
     if "programs" in now:
         count = f"{now['programs_compiled'] + 1} of {now['programs']}"
-        return f"{done:.3g} cells, compiling {count}"
+        return f"{cell_count:.3g} cells, compiling {count}"
     if total is None:
-        return f"{done:.3g} cells, {now['gcups']:.3g} GCUPS"
+        return f"{cell_count:.3g} cells, {now['gcups']:.3g} GCUPS"
     left = "?" if eta is None else _clock(eta)
-    share = 100 * done / total if total else 100
+    share = 100 * cell_count / total if total else 100
     cells = f"{share:3.0f}% of {total:.3g} cells"
     line = f"{cells}, {now['gcups']:.3g} GCUPS, ETA {left}"
     if now.get("devices", 1) == 1:
@@ -327,8 +327,8 @@ def _bar(after: float):
     task = bar.add_task("", total=None, text="")
 
     def draw(now: dict):
-        done, total = now["cells_done"], now["cells_total"]
-        bar.update(task, completed=done, total=total, text=progress_text(now))
+        cells, total = now["cells_done"], now["cells_total"]
+        bar.update(task, completed=cells, total=total, text=progress_text(now))
         if now["seconds"] >= after:
             bar.start()  # no effect on a bar that is shown
 

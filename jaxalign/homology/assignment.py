@@ -333,7 +333,7 @@ class Wanted:
         return 1 / np.maximum(self.counts, 0.5)
 
 
-def wanted(ratios: np.ndarray, tallies: np.ndarray) -> Wanted:
+def aimed_tallies(ratios: np.ndarray, tallies: np.ndarray) -> Wanted:
     """Scale the sum of tallies (groups, 1 + labels) by shares."""
     return Wanted(ratios[:, None] * tallies.sum(axis=0)[None, :])
 

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.homology import across
-from jaxalign.homology.assignment import REMOVED, assign, shares_of, wanted
+from jaxalign.homology.assignment import REMOVED, aimed_tallies, assign, shares_of
 from jaxalign.homology.links import PairCounts, components, stream_links
 from jaxalign.homology.options import Definition, check_choice
 from jaxalign.homology.removal import outwards
@@ -90,7 +90,7 @@ def by_first(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
     tallies = np.bincount(graph.a, minlength=graph.count).astype(np.float64)[:, None]
     present = np.flatnonzero(tallies[:, 0])
     part = np.zeros(graph.count, np.int32)
-    part[present] = assign(tallies[present], wanted(ratios, tallies), seed)[0]
+    part[present] = assign(tallies[present], aimed_tallies(ratios, tallies), seed)[0]
     return part
 
 
@@ -128,7 +128,7 @@ def apart(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
     blocks = connected_components(matrix, directed=False)[1]
     pairs = np.bincount(blocks[graph.a], minlength=int(blocks.max(initial=-1)) + 1)
     tallies = pairs.astype(np.float64)[:, None]
-    part_of_block, large = assign(tallies, wanted(ratios, tallies), seed)
+    part_of_block, large = assign(tallies, aimed_tallies(ratios, tallies), seed)
     best, highest = part_of_block[blocks].astype(np.int32), -np.inf
     if not large.any():
         return best

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import (
     maximum_flow,
 )
 
-from jaxalign.homology.assignment import assign, tally, wanted
+from jaxalign.homology.assignment import aimed_tallies, assign, tally
 from jaxalign.homology.links import Links, components
 
 # ------------------------------------------------------------------------------
@@ -754,7 +754,7 @@ def divide_balanced(links: Links, balance: Balance, seed: int) -> np.ndarray:
         groups, _ = along_links(count, links, limit)
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int32)
         tallies = tally(groups, balance.labels)
-        aim, room = wanted(balance.ratios, tallies), balance.room
+        aim, room = aimed_tallies(balance.ratios, tallies), balance.room
         for order in range(orders):
             random = np.random.default_rng((seed, order))
             # groups in parts, by labels; then an end of every link across goes
@@ -785,7 +785,7 @@ def _placed_again(
     tallies = np.zeros((int(pieces.max(initial=-1)) + 1, balance.target.shape[1] + 1))
     counts = tally(pieces, balance.labels[inside])
     tallies[:, : counts.shape[1]] = counts
-    part_of_piece, _ = assign(tallies, wanted(balance.ratios, tallies), seed)
+    part_of_piece, _ = assign(tallies, aimed_tallies(balance.ratios, tallies), seed)
     placed = part.copy()
     placed[inside] = part_of_piece[pieces]
     placed = placed if balance.value(placed) >= balance.value(part) else part

@@ -18,10 +18,10 @@ from jaxalign.homology.assignment import (
     SplitChoices,
     SplitTask,
     Wanted,
+    aimed_tallies,
     assign,
     check_choices,
     tally,
-    wanted,
 )
 from jaxalign.homology.links import (
     Links,
@@ -202,7 +202,7 @@ def _placed(
     seed: int,
 ) -> np.ndarray:
     """Put free sequences into parts, by whole groups and by the shares."""
-    aim = wanted(ratios, tally(np.zeros(len(part), np.int32), labels))
+    aim = aimed_tallies(ratios, tally(np.zeros(len(part), np.int32), labels))
     before = np.zeros_like(aim.counts)
     counts = tally(part, labels)
     before[: len(counts), : counts.shape[1]] = counts
@@ -350,7 +350,7 @@ def place(
     ratios = np.array(list(shares.values()))
     numbers = None if labels is None else labels.numbers
     tallies = tally(component, numbers)
-    aim = wanted(ratios, tallies)
+    aim = aimed_tallies(ratios, tallies)
     part_of, large = assign(tallies, aim, seed)
     if large.any() and too_large == "error":
         raise _too_large(tallies[:, 0], part_of, large, shares)

@@ -384,13 +384,6 @@ def is_flat(data: Any) -> bool:
     return pair and all(isinstance(part, np.ndarray) for part in data)
 
 
-def _from_flat(codes: Any, offsets: Any, alphabet: Alphabet) -> Sequences:
-    check_codes(codes, alphabet, "flat codes")
-    offsets = checked_offsets(offsets, len(codes))
-    names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
-    return Sequences(names, codes.astype(np.uint8), offsets, alphabet)
-
-
 def checked_offsets(offsets: np.ndarray, length: int) -> np.ndarray:
     """Offsets of sequences in flat codes of a length, as int64.
 

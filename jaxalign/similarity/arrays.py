@@ -251,7 +251,7 @@ def alike(arrays: Any) -> Any:
     return jax.tree.map(lambda x: _vary(x, union - _varies(x)), arrays)
 
 
-def begun(state: Any, like: jax.Array):
+def loop_state(state: Any, like: jax.Array):
     """``state``, of a loop before its first step, with the type that a step gives it:
     it varies over the axes over which the array ``like`` does."""
     axes = _varies(like)

@@ -27,7 +27,7 @@ from jaxalign.similarity.arrays import (
     CorridorRules,
     Gap,
     ModeRules,
-    begun,
+    loop_state,
 )
 from jaxalign.similarity.costs import (
     Costs,
@@ -281,7 +281,7 @@ class BandTable(CostTable):
             row = jnp.where(inside, i - 1, self.shape[0])
             return table.at[row, j - 1].set(values, mode="drop"), None
 
-        table = begun(jnp.zeros(self.shape, lanes.dtype), self.rules.m)
+        table = loop_state(jnp.zeros(self.shape, lanes.dtype), self.rules.m)
         number = jnp.arange(blocks, dtype=jnp.int32)
         return lax.scan(add, table, (number, lanes))[0]
 

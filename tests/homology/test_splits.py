@@ -434,7 +434,7 @@ def test_many_groups():
     groups = np.unique(groups, return_inverse=True)[1]
     labels = random.integers(0, 3, 100_000)
     tallies = assignment.tally(groups, labels)
-    aim = assignment.wanted(np.array([0.8, 0.1, 0.1]), tallies)
+    aim = assignment.aimed_tallies(np.array([0.8, 0.1, 0.1]), tallies)
     part, too_large = assignment.assign(tallies, aim, 0)
     sizes = np.bincount(part, weights=tallies[:, 0])
     assert not too_large.any() and np.abs(sizes - [80e3, 10e3, 10e3]).max() <= 1

@@ -23,7 +23,7 @@ from jaxalign.similarity.arrays import (
     FORBIDDEN,
     Gap,
     ModeRules,
-    begun,
+    loop_state,
 )
 from jaxalign.similarity.band import empty_fits, overhang_costs, without_band
 from jaxalign.similarity.costs import Overhang, Weights, cost_at, no_overhang, overhang
@@ -263,7 +263,7 @@ def _hits(pair: ScoredPair, form: ScoredForm, k: int):
         at = rows, jnp.where(partners >= 0, partners, scores.shape[1])
         return scores.at[at].set(FORBIDDEN, mode="drop"), path
 
-    return jax.lax.scan(step, begun(scores, pair.rules.m), length=k)[1]
+    return jax.lax.scan(step, loop_state(scores, pair.rules.m), length=k)[1]
 
 
 def _weights(pair: ScoredPair, form: ScoredForm) -> Weights:

@@ -33,9 +33,9 @@ from jax import lax
 from jaxalign.similarity.arrays import (
     FORBIDDEN,
     ModeRules,
-    begun,
     columns_at,
     down,
+    loop_state,
     skew,
 )
 from jaxalign.similarity.band import BandTable
@@ -93,7 +93,7 @@ def fill(
         # The alignment without pairs stands in (0, 0), and goes before its equals.
         empty = jnp.maximum(weights.overhang.empty, FORBIDDEN)
         start = (*start[:6], none.at[0].set(empty), start[7])
-    carry, directions = lax.scan(step, begun(start, rules.m), xs)
+    carry, directions = lax.scan(step, loop_state(start, rules.m), xs)
     best, best_j = carry[6:]
     i = jnp.argmax(best).astype(jnp.int32)
     return ScoredFill(best[i], i, best_j[i], directions, table)
@@ -128,7 +128,7 @@ def _banded(table: BandTable, weights: Weights, local: bool) -> ScoredFill:
         return (*lanes, *ends), code
 
     empty = jnp.maximum(weights.overhang.empty, FORBIDDEN)
-    start = begun((*(none,) * 6, empty, zero, zero), table.rules.m)
+    start = loop_state((*(none,) * 6, empty, zero, zero), table.rules.m)
     carry, directions = lax.scan(step, start, xs)
     score, i, j = carry[6:]
     return ScoredFill(score, i, j, directions, table)
@@ -282,6 +282,6 @@ def walk(filled: ScoredFill, *, ordered: bool) -> PartnerPath:
     first_move = jnp.int32(PAIR if ordered else FREELY)
     partners = jnp.full(rows + 1, -1, jnp.int32)  # the last takes what is no pair
     state = (filled.i, filled.j, first_move, jnp.bool_(False), partners)
-    state = begun(state, codes)
+    state = loop_state(state, codes)
     i, j, _, _, partners = lax.while_loop(unfinished, steps, state)
     return PartnerPath(partners[:rows], i, j)

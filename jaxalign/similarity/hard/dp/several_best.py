@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN, ModeRules, begun
+from jaxalign.similarity.arrays import FORBIDDEN, ModeRules, loop_state
 from jaxalign.similarity.band import overhang_costs
 from jaxalign.similarity.costs import (
     Costs,
@@ -85,7 +85,7 @@ def several_best(weights: Weights, rules: ModeRules, k: int) -> SeveralPaths:
 
     nobody = jnp.full((k + 1, rows), -1, jnp.int32)
     ends = _ends(values.total, best, weights.overhang.empty, k)
-    state = begun((ends, nobody), rules.m)
+    state = loop_state((ends, nobody), rules.m)
     ranks = jnp.arange(k, dtype=jnp.int32)
     (_, partners), score = lax.scan(step, state, ranks)
     return SeveralPaths._make((score, *_borders(partners[:k]), partners[:k]))
@@ -102,7 +102,7 @@ def _filled(table: CostTable, weights: Weights):
         e, f, p = lanes[:3]
         return (*lanes, jnp.maximum(best, total)), CellValues(p, e, f, total)
 
-    start = begun((none,) * 7, table.rules.m)
+    start = loop_state((none,) * 7, table.rules.m)
     xs = diagonals_of(table, weights.similarity, FORBIDDEN)
     (*_, best), values = lax.scan(step, start, xs)
     return values, best
@@ -156,7 +156,7 @@ def _walk(
         return (a, b, kind), Trail(row, j - 1, a, b, less)
 
     kind = jnp.where(exists, branch.kind, START)
-    state = begun((branch.i, branch.j, kind), values.p)
+    state = loop_state((branch.i, branch.j, kind), values.p)
     return lax.scan(step, state, length=max(rows + columns, 1))[1]
 
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules, begun
+from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules, loop_state
 from jaxalign.similarity.band import allows, overhang_costs
 from jaxalign.similarity.costs import CostTable, Weights, cost_at, weight
 from jaxalign.similarity.soft.dp import free_energy, scan
@@ -191,7 +191,7 @@ def _walk(
 
     partners = jnp.full(rows, -1, jnp.int32)
     i, j, ended = start
-    state = begun((i, j, jnp.int32(MATCH), ended, partners), table.rules.m)
+    state = loop_state((i, j, jnp.int32(MATCH), ended, partners), table.rules.m)
     return jax.lax.scan(step, state, noise)[0][4]
 
 
@@ -209,7 +209,7 @@ def most_accurate(gain: jax.Array, m: jax.Array, n: jax.Array):
         best = lax.cummax(best)
         return best, best
 
-    first = begun(jnp.zeros(columns + 1, gain.dtype), gain)
+    first = loop_state(jnp.zeros(columns + 1, gain.dtype), gain)
     _, table = lax.scan(row, first, gain)
     table = jnp.concatenate([first[None], table])
 
@@ -225,7 +225,7 @@ def most_accurate(gain: jax.Array, m: jax.Array, n: jax.Array):
         return (state[0] > 0) & (state[1] > 0)
 
     partners = jnp.full(rows + 1, -1, jnp.int32)
-    start = begun((jnp.int32(rows), jnp.int32(columns), partners), gain)
+    start = loop_state((jnp.int32(rows), jnp.int32(columns), partners), gain)
     return lax.while_loop(unfinished, step, start)[2][:rows]
 
 

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN, begun
+from jaxalign.similarity.arrays import FORBIDDEN, loop_state
 from jaxalign.similarity.costs import gap_of
 
 # log 2 in two parts; products of the first with whole numbers below 2^13 are exact.
@@ -205,7 +205,7 @@ def _down(tables: RowTables, start: Side, end: Side, form: RowForm):
     none = jnp.zeros(ones.shape, jnp.int32)
     first = zero, zero, ones, none, jnp.zeros_like(tables.scores)
     xs = jnp.arange(rows, dtype=jnp.int32)
-    carry, (values, ends) = lax.scan(step, begun(first, tables.scores), xs)
+    carry, (values, ends) = lax.scan(step, loop_state(first, tables.scores), xs)
     return carry[-1], values, ends
 
 
@@ -272,7 +272,7 @@ def _up(
     columns = () if start is None else (zero, zero)
     paid = (jnp.zeros((len(ones), 4), zero.dtype), columns) if pays else None
     first = zero, zero, ones, none, paid, nothing
-    first = (*begun(first, tables.scores), before, before[:, -1])
+    first = (*loop_state(first, tables.scores), before, before[:, -1])
     xs = jnp.arange(rows, dtype=jnp.int32), values
     carry, _ = lax.scan(step, first, xs, reverse=True)
     *_, paid, lost, posterior, _ = carry

@@ -28,8 +28,8 @@ from jaxalign.similarity.arrays import (
     FORBIDDEN,
     Factors,
     ModeRules,
-    begun,
     down,
+    loop_state,
     skew,
     unskew,
     up,
@@ -171,7 +171,7 @@ def first_carry(table: CostTable, dtype: Any):
     """Before diagonal 0: M, E, F, M or E (before F), B of two diagonals, and base."""
     dead = jnp.full(table.rows, FORBIDDEN, dtype)
     zero = jnp.zeros((), dtype)
-    return begun((dead, dead, dead, dead, dead, dead, zero, zero), table.rules.m)
+    return loop_state((dead, dead, dead, dead, dead, dead, zero, zero), table.rules.m)
 
 
 def forward(
@@ -247,7 +247,7 @@ def first_flow(table: CostTable, dtype: Any, outputs: frozenset[str]) -> Flow:
     zero = jnp.zeros(table.rows, dtype)
     arrays = table.costs | table.hangs | {"entropy": (zero, 0)}
     sums = {name: zero for name in sorted(outputs & set(arrays) - table.by_diagonal)}
-    return begun(Flow(zero, zero, zero, zero, sums), table.rules.m)
+    return loop_state(Flow(zero, zero, zero, zero, sums), table.rules.m)
 
 
 def reverse(
@@ -424,10 +424,10 @@ def run(block: int, table: CostTable, similarity: jax.Array | Factors):
 
         later = successors(table, cut)
         flow = first_flow(table, dtype, outputs)
-        sums = begun(jax.tree.map(jnp.zeros_like, vectors), table.rules.m)
+        sums = loop_state(jax.tree.map(jnp.zeros_like, vectors), table.rules.m)
         pairs = None
         if whole and "similarity" in outputs:
-            pairs = begun(jnp.zeros_like(padded), table.rules.m)
+            pairs = loop_state(jnp.zeros_like(padded), table.rules.m)
         every = entering, xs, later, cut("shares", on_diagonal)
         carry, out = lax.scan(back, (flow, sums, pairs), every, reverse=True)
         (flow, sums, pairs), out = carry, jax.tree.map(join, out)
