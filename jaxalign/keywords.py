@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from jaxalign.model.choices import EndKeywords
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from jax.sharding import Mesh
 
@@ -221,7 +221,7 @@ class PurgeKeywords(MeasureKeywords, CorpusScanKeywords, total=False):
     """Every option of ``purge``, with its default."""
 
     mode: Mode | None
-    free_ends: Iterable[FreeEnd] | None
+    free_ends: Collection[FreeEnd] | None
     max_identity: float | None
     score: float | None
     max_evalue: float | None

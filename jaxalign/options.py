@@ -8,7 +8,7 @@ imported, so that this help is as fast as can be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
@@ -80,7 +80,7 @@ class AlignedEnds:
     mode: Mode = "global"
     """semiglobal frees all four end gaps."""
 
-    free_ends: Iterable[FreeEnd] | None = None
+    free_ends: Collection[FreeEnd] | None = None
     """Ends that may hang over free of cost, with mode global."""
 
 
@@ -391,7 +391,7 @@ class PurgeOptions(Measure, CorpusScan):
     mode: Mode | None = None
     """semiglobal frees all four end gaps."""
 
-    free_ends: Iterable[FreeEnd] | None = None
+    free_ends: Collection[FreeEnd] | None = None
     """Ends that may hang over free of cost, with mode global."""
 
     max_identity: float | None = None

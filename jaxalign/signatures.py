@@ -9,7 +9,7 @@ refused.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
@@ -56,6 +56,13 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
                     raise UsageError(_refusal(name, option, keywords, shown.parameters))
             if missing := [option for option in needed if option not in keywords]:
                 raise TypeError(f"{name} needs {' and '.join(missing)}")
+            # Options are read several times, and an iterator only once; the order of a
+            # set differs from one process to the next.
+            for option, value in keywords.items():
+                if isinstance(value, Iterator) and not hasattr(value, "read"):
+                    raise UsageError(f"{option} is an iterator: give a list or a tuple")
+                if isinstance(value, Set):
+                    keywords[option] = tuple(sorted(value, key=repr))
             try:
                 with nullcontext() if named else _at_once():
                     return function(*arguments, **keywords)

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from jaxalign.model.choices import EndKeywords
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from jax.sharding import Mesh
 
@@ -53,7 +53,7 @@ def source() -> str:
         "EndKeywords",
         "Literal",
         "TypedDict",
-        "Iterable",
+        "Collection",
     }
     own = names.intersection(_own_types(options))
     return HEADING + _import("jaxalign.model.choices", words) + (

@@ -404,7 +404,8 @@ def audit_pairs(
     settings = HomologyOptions(**options)
     definition, data = _read(sequences, scoring, settings, "max_identity", max_identity)
     named = named_pairs(pairs, data.names, second)
-    return audit_pairs_of(data, definition, named, numbered_parts(parts, named), cold)
+    numbers = numbered_parts([*parts], named)
+    return audit_pairs_of(data, definition, named, numbers, cold)
 
 
 @with_options(HomologyOptions)

@@ -1,6 +1,6 @@
 """The words that options take, as types; nothing else is imported for them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Literal, TypedDict
 
 Mode = Literal["global", "semiglobal", "local"]
@@ -20,4 +20,4 @@ class EndKeywords(TypedDict, total=False):
     """Options for free end gaps of pair alignment."""
 
     mode: Mode
-    free_ends: Iterable[FreeEnd] | None
+    free_ends: Collection[FreeEnd] | None

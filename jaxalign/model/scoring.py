@@ -6,7 +6,7 @@ is (letters, float array), and rows are the query's letters.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -549,10 +549,9 @@ def resolve_ends(mode: str, free_ends: Any = None) -> frozenset[FreeEnd]:
     if mode != "global":
         raise UsageError(f"free_ends goes with mode 'global', not with {mode!r}")
     choices = f"any of {', '.join(FREE_ENDS)}"
-    try:
-        ends = frozenset(free_ends)
-    except TypeError:
-        raise UsageError(f"free_ends = {free_ends!r}: {choices}") from None
+    if not isinstance(free_ends, Collection):  # an iterator could be read only once
+        raise UsageError(f"free_ends = {free_ends!r}: {choices}")
+    ends = frozenset(free_ends)
     if unknown := sorted(map(repr, ends - set(FREE_ENDS))):
         raise UsageError(f"unknown free end {unknown[0]}: {choices}")
     return ends

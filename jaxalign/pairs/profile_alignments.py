@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def align_profile(
     gap_open: float | None = None,
     gap_extend: float | None = None,
     mode: Mode = "local",
-    free_ends: Iterable[FreeEnd] | None = None,
+    free_ends: Collection[FreeEnd] | None = None,
 ) -> list[Alignment]:
     """The best alignment of a profile with every target.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -105,7 +105,7 @@ class AlignmentDistribution:
         gap_extend: GapCost,
         temperature: jax.typing.ArrayLike = 1.0,
         mode: Mode = "global",
-        free_ends: Iterable[FreeEnd] | None = None,
+        free_ends: Collection[FreeEnd] | None = None,
         adjacent_gaps: bool = True,
         band: Band = None,
         implementation: SoftImplementation | None = None,

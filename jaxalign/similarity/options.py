@@ -1,6 +1,6 @@
 """Options of the functions of similarities: one record, and what each takes of it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Required, TypedDict
 
@@ -21,7 +21,7 @@ class SimilarityOptions:
     gap_extend: GapCost
     temperature: jax.typing.ArrayLike = 1.0
     mode: Mode = "global"
-    free_ends: Iterable[FreeEnd] | None = None
+    free_ends: Collection[FreeEnd] | None = None
     adjacent_gaps: bool = True
     band: Band = None
     implementation: SoftImplementation | None = None
