@@ -3,7 +3,8 @@
 Tables of names and of pairs have two or more columns, apart by tabs, or by commas in a
 file without tabs; or they are Parquet, where the suffix says so. The first line of a
 table of names is a heading where it begins with one of ``HEADINGS``, or has the name of
-the column that is meant, and does not begin with the name of a sequence.
+the column that is meant, and does not begin with the name of a sequence. That of a
+table of pairs has two of ``PAIR_HEADINGS``, or one of ``PARTS`` for its parts.
 
 Tables of receptors and of V genes are tab-separated text with a heading. Receptors come
 in the format of the AIRR Community (Vander Heiden et al. 2018): one chain a line, and a
@@ -13,6 +14,7 @@ column ``junction_aa`` has the CDR3 with the two residues around it.
 import csv
 import io
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +32,14 @@ HEADINGS = (
     "name", "ac", "id", "accession", "entry", "identifier", "sequence", "seqid",
     "seq_id", "header", "protein", "query",
 )  # fmt: skip
+PAIR_HEADINGS = (
+    *HEADINGS, "", "seq", "target", "subject", "reference", "source", "receptor",
+    "ligand", "antibody", "antigen", "epitope", "peptide", "compound", "molecule",
+    "drug", "smiles", "group", "interactor", "partner", "uniprot", "gene", "first",
+    "second",
+)  # fmt: skip
+# What may follow such a word: protein1, interactor_a, uniprot_id_b.
+NUMBERED = re.compile(r"([\s_.#-]*(id|ac|name|[12ab]))*$")
 PARTS = ("part", "split", "fold", "set")
 JUNCTION = "junction_aa"
 EDGE_HEADING = "receptor\tneighbour\tdistance\n"
@@ -42,6 +52,9 @@ EdgeColumns = tuple[Any, Any, Any]  # (i, j, distance), integers (edges,) each
 def rows_of(path: str) -> Rows:
     """Read the number and the fields of every line that is not blank.
 
+    A heading whose fields are all quoted, as R writes it, has quoted text below it; a
+    first column without a name, the index that pandas writes, is left out.
+
     Raises
     ------
     InputError
@@ -51,14 +64,25 @@ def rows_of(path: str) -> Rows:
     with open_text(path) as handle:
         lines = [line.rstrip("\n") for line in handle]
     tabs, rows = any("\t" in line for line in lines), []
+    first = next((line for line in lines if line.strip()), "")
+    quoted = all(re.fullmatch('\\s*".*"\\s*', field) for field in first.split("\t"))
     try:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                comma = csv.reader([line], skipinitialspace=True)
-                fields = line.split("\t") if tabs else next(comma, [])
+                separator = "\t" if tabs else ","
+                fields = (
+                    next(csv.reader([line], delimiter=separator, skipinitialspace=True))
+                    if quoted or not tabs
+                    else line.split("\t")
+                )
                 rows.append((number, [field.strip() for field in fields]))
     except csv.Error as error:
         raise InputError(f"{label(path)}: {error}") from error
+    if rows and rows[0][1][0] == "" and any(rows[0][1]):
+        rows = [(number, fields[1:]) for number, fields in rows]
+    elif len(rows) > 1 and quoted and len(rows[0][1]) + 1 == len(rows[1][1]):
+        why = "the rows have one field more than the heading, as R writes row names"
+        raise _wrong(path, rows[0][0], f"{why}\nhint: write.table(row.names = FALSE)")
     return rows
 
 
@@ -240,8 +264,8 @@ class PairList:
 def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> PairList:
     """Read pairs from a table of two or more columns.
 
-    The first line is a heading where neither of its names is a sequence and the first
-    name of the second line is one.
+    The first line is a heading where neither of its names is a sequence and its words
+    mean something.
 
     Parameters
     ----------
@@ -259,10 +283,12 @@ def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> Pa
         return sequence_names.resolve(read_back(text)) in sequence_names.names
 
     rows, place = rows_of(path), 2
-    (_, first), (_, second) = (*rows, (0, [""]), (0, [""]))[:2]
-    if not any(map(is_sequence, first[:2])) and is_sequence(second[0]):
-        heading = [x.lower() for x in rows.pop(0)[1]]
-        place = next((heading.index(x) for x in PARTS if x in heading[2:]), 2)
+    heading = [x.lower() for x in rows[0][1]] if rows else []
+    named_part = [x for x in PARTS if x in heading[2:]]
+    words = all(NUMBERED.sub("", x) in PAIR_HEADINGS for x in heading[:2])
+    if (named_part or words) and not any(map(is_sequence, rows[0][1][:2])):
+        rows.pop(0)
+        place = heading.index(named_part[0], 2) if named_part else 2
     least = place + 1 if parts else 2
     lines, pairs, of_pair = [], [], []
     for number, fields in rows:
