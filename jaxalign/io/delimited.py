@@ -286,7 +286,7 @@ def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> Pa
     heading = [x.lower() for x in rows[0][1]] if rows else []
     named_part = [x for x in PARTS if x in heading[2:]]
     words = all(NUMBERED.sub("", x) in PAIR_HEADINGS for x in heading[:2])
-    if (named_part or words) and not any(map(is_sequence, rows[0][1][:2])):
+    if rows and (named_part or words) and not any(map(is_sequence, rows[0][1][:2])):
         rows.pop(0)
         place = heading.index(named_part[0], 2) if named_part else 2
     least = place + 1 if parts else 2
