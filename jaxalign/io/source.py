@@ -140,6 +140,8 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
             if head.startswith(magic):
                 try:
                     name, stream = kind, io.BufferedReader(opener(raw), BUFFER)
+                except EOFError as error:
+                    raise _cut_short(source, kind) from error
                 except ImportError as error:
                     raise InputError(
                         f"{label(source)}: zstd needs Python 3.14 or pyarrow: pip "
@@ -153,8 +155,7 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
             if name is None:
                 why = f"reading failed ({error})"
             elif isinstance(error, EOFError):
-                why = f"the {name} data end too early; the file is truncated\n"
-                why += "hint: copy or download it again"
+                raise _cut_short(source, name) from error
             raise InputError(f"{label(source)}: {why}") from error
 
 
@@ -176,20 +177,18 @@ def _unreadable(source: str, error: OSError | ValueError) -> InputError:
     return InputError(f"{label(source)}: cannot be read ({error.strerror})")
 
 
-class _ArrowStream(io.RawIOBase):
-    """Wrap a pyarrow stream so that it can be rewound."""
+def _cut_short(source: str, name: str) -> InputError:
+    why = f"the {name} data end too early; the file is truncated"
+    return InputError(f"{label(source)}: {why}\nhint: copy or download it again")
 
-    def __init__(self, raw: BinaryIO):
-        self._arrow: Any = importlib.import_module("pyarrow")
-        self._raw, self._at = raw, 0
-        self._before: list[Any] = []  # which would close the file when they go
-        self._stream = self._begin()
 
-    def _begin(self) -> Any:
-        self._raw.seek(0)
-        self._at = 0
-        file = self._arrow.PythonFile(self._raw, "r")
-        return self._arrow.CompressedInputStream(file, "zstd")
+class _Decompressed(io.RawIOBase):
+    """The bytes of a compressed file, which can be read again from the first."""
+
+    def __init__(self, raw: BinaryIO, pieces: Callable[[BinaryIO], Iterator[bytes]]):
+        self._raw, self._pieces = raw, pieces
+        self._before: list[Iterator[bytes]] = []  # pyarrow's would close the file
+        self.seek(0)
 
     def readable(self) -> bool:
         return True
@@ -199,8 +198,9 @@ class _ArrowStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if (offset, whence) == (0, io.SEEK_SET):
-            self._before.append(self._stream)
-            self._stream = self._begin()
+            self._raw.seek(0)
+            self._at, self._piece = 0, b""
+            self._before.append(self._pieces(self._raw))
         elif (offset, whence) != (0, io.SEEK_CUR):
             raise io.UnsupportedOperation("seek to another place than the first")
         return self._at
@@ -209,23 +209,80 @@ class _ArrowStream(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        content = self._stream.read(len(buffer))
+        self._piece = self._piece or next(self._before[-1], b"")
+        content = self._piece[: len(buffer)]
+        self._piece = self._piece[len(content) :]
         buffer[: len(content)] = content
         self._at += len(content)
         return len(content)
+
+
+def _streams(raw: BinaryIO, magic: bytes, decompressor: Callable[[], Any]) -> Iterator:
+    """Decompress each stream of a file. Python's own readers of bzip2 and xz take
+    whatever follows the first stream, one with a damaged head too, for its end."""
+    data = raw.read(BUFFER)
+    while data:
+        data += raw.read(len(magic))
+        if not data.startswith(magic):
+            raise OSError("a stream has a damaged head, or something else follows")
+        stream = decompressor()
+        piece = stream.decompress(data, BUFFER)
+        while not stream.eof:
+            if piece:
+                yield piece
+            data = raw.read(BUFFER) if stream.needs_input else b""
+            if stream.needs_input and not data:
+                raise EOFError
+            piece = stream.decompress(data, BUFFER)
+        if piece:
+            yield piece
+        data = stream.unused_data.lstrip(b"\0")  # of padding
+        while not data and (data := raw.read(BUFFER)):
+            data = data.lstrip(b"\0")
+
+
+def _arrow_zstd(raw: BinaryIO) -> Iterator[bytes]:
+    arrow: Any = importlib.import_module("pyarrow")
+    stream = arrow.CompressedInputStream(arrow.PythonFile(raw, "r"), "zstd")
+    while True:  # a stream that goes would close the file
+        yield stream.read(BUFFER)
 
 
 def _open_zstd(raw: BinaryIO) -> Any:
     try:
         zstd: Any = importlib.import_module("compression.zstd")
     except ImportError:
-        return _ArrowStream(raw)
+        importlib.import_module("pyarrow")
+        return _Decompressed(raw, _arrow_zstd)
     return zstd.open(raw)
 
 
-_OPENERS: dict[str, tuple[bytes, Callable[..., Any]]] = {
-    "gzip": (b"\x1f\x8b", gzip.open),
-    "bzip2": (b"BZh", bz2.open),
-    "xz": (b"\xfd7zXZ\x00", lzma.open),
-    "zstd": (b"\x28\xb5\x2f\xfd", _open_zstd),
+def _open_gzip(raw: BinaryIO) -> Any:
+    """Open gzip; of BGZF, the blocks of which samtools and bgzip write, its last block
+    is an empty one, and a file that was cut between two blocks lacks it."""
+    if raw.read(18)[12:16] == b"BC\x02\0":
+        raw.seek(-len(BGZF_END), io.SEEK_END)
+        if raw.read() != BGZF_END:
+            raise EOFError("no mark of its end")
+    raw.seek(0)
+    return gzip.open(raw)
+
+
+def _opener(magic: bytes, decompressor: Callable[[], Any]) -> Callable[[BinaryIO], Any]:
+    return lambda raw: _Decompressed(raw, lambda x: _streams(x, magic, decompressor))
+
+
+BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+# What a file begins with; a frame to skip, of one of 16 kinds, may come before zstd.
+_OPENERS: dict[str, tuple[tuple[bytes, ...], Callable[..., Any]]] = {
+    "gzip": ((b"\x1f\x8b",), _open_gzip),
+    "bzip2": ((b"BZh",), _opener(b"BZh", bz2.BZ2Decompressor)),
+    "xz": ((b"\xfd7zXZ\0",), _opener(b"\xfd7zXZ\0", lzma.LZMADecompressor)),
+    "zstd": (
+        (
+            b"\x28\xb5\x2f\xfd",
+            *(bytes([0x50 + x]) + b"\x2a\x4d\x18" for x in range(16)),
+        ),
+        _open_zstd,
+    ),
 }
