@@ -20,7 +20,7 @@ from jaxalign.database.nearest import (
     html,
     nearest_of,
 )
-from jaxalign.errors import JaxalignError, UsageError
+from jaxalign.errors import InputError, JaxalignError, UsageError
 from jaxalign.homology.api import define
 from jaxalign.homology.purge import (
     Corpus,
@@ -30,7 +30,7 @@ from jaxalign.homology.purge import (
 )
 from jaxalign.io import corpus_files, output
 from jaxalign.io.runs import SavedRun, about_file
-from jaxalign.io.source import STDIN, sha256
+from jaxalign.io.source import STDIN, label, sha256
 from jaxalign.options import HomologyOptions, NearestOptions, PurgeOptions
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
@@ -58,16 +58,23 @@ def checkpoint(
     if out in (None, output.STDOUT) or not all(map(os.path.isfile, files)):  # a pipe
         return None
     options = {name: x for name, x in asdict(chosen).items() if name not in FREE}
-    manifest = {
+    dates = [os.stat(path).st_mtime_ns for path in files]
+
+    def describe() -> dict:
+        corpus = [about_file(path) for path in files]
+        if [os.stat(path).st_mtime_ns for path in files] != dates:
+            raise InputError(f"{label(files[0])}: the corpus changed while it was read")
+        return {"corpus": corpus, **about}
+
+    about = {
         "inputs": report.files(job.read),
-        "corpus": [about_file(path) for path in files],
         "scoring": report.scoring(job.read.scoring)
         | {"scores_sha256": report.digest(job.read.scoring.scores)},
         "options": {name: repr(x) for name, x in options.items()},
         "shard": None if shard is None else "{}/{}".format(*shard),
         "jaxalign": report.versions()["jaxalign"],
     }
-    return SavedRun(str(out), manifest)
+    return SavedRun(str(out), describe)
 
 
 def share(count: int, shard: tuple[int, int] | None) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The straight line of ``jaxalign family``."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,6 @@ from jaxalign.model.show import counted
 from jaxalign.options import FamilyOptions, shared
 
 SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
-IN_NAMES = "_.-"  # beside letters and digits, as ColabFold's files have it
 
 
 def family(options: Given) -> int:
@@ -93,11 +93,8 @@ def _paths(options: Given, names: Sequence[str]) -> Sequence[str | None]:
         return [out]
     os.makedirs(out, exist_ok=True)
     suffix = SUFFIXES[options.format or "a3m"]
-    files = (
-        "".join(x if x.isalnum() or x in IN_NAMES else "_" for x in name)
-        for name in names
-    )
-    paths = [os.path.join(out, file + suffix) for file in files]
+    files = (re.sub(r"^\.|[^\w.-]", "_", name) for name in names)
+    paths = [output.file_in(out, file, suffix) for file in files]
     for path, name in zip(paths, names, strict=True):
         if paths.count(path) > 1:
             raise UsageError(f"{path}: the file of {name} and of another query")

@@ -219,9 +219,9 @@ def _files(
         return []
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"--fasta {folder}: is no folder")
+    files = [output.file_in(folder, name, ".fasta") for name in names]
     with output.naming(folder):
         os.makedirs(folder, exist_ok=True)
-    files = [os.path.join(folder, f"{name}.fasta") for name in names]
     for file in files:
         output.check(file, force)
         output.check_inputs(file, (path,))

@@ -50,6 +50,19 @@ def is_name(path: str) -> bool:
         return False
 
 
+def file_in(folder: str, name: str, suffix: str) -> str:
+    """Name a file of a folder after something in the data.
+
+    Raises
+    ------
+    UsageError
+        The file would be in another folder, or hidden.
+    """
+    if name != os.path.basename(name) or not is_name(name) or name[:1] in ("", "."):
+        raise UsageError(f"{name!r} cannot name a file in {folder}: rename it")
+    return os.path.join(folder, name + suffix)
+
+
 def check_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
     """Refuse an output that is the same file as an input.
 

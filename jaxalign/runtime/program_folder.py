@@ -253,7 +253,10 @@ def _why_not(pack: Pack) -> str | None:
         manifest = json.loads(content)
         makers, targets = manifest["makers"], manifest["architectures"]
         same_format = manifest["format"] == FORMAT
-    except (ValueError, LookupError, TypeError):
+        lists = isinstance(makers, dict) and isinstance(targets, list)
+        if not lists or {*map(type, targets)} - {str}:
+            return f"{MANIFEST} is damaged"
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{MANIFEST} is damaged"
     if not same_format:
         return f"{MANIFEST} is of another format"
@@ -278,15 +281,21 @@ def _owners() -> tuple[int, ...]:
 
 
 def begin_pack(folder: Path) -> None:
-    """Make the folder of a pack.
+    """Make the folder of a pack, or empty it: it may be one that was not finished.
 
     Raises
     ------
     UsageError
         There is something else.
     """
-    if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
-        raise UsageError(f"{folder}: there is something else than a pack of programs")
+    if folder.exists():
+        is_pack = folder.is_dir() and all(
+            file.is_file() and (file.name == MANIFEST or file.suffix == SUFFIX)
+            for file in folder.iterdir()
+        )
+        if not is_pack:
+            why = "there is something else than a pack of programs"
+            raise UsageError(f"{folder}: {why}")
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob(f"*{SUFFIX}"):
         file.unlink()

@@ -1,5 +1,6 @@
 """--resume and --shard of nearest and purge: the same bytes, whatever the parts."""
 
+import os
 from pathlib import Path
 
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
@@ -135,14 +136,23 @@ def test_shards_have_no_certificate(run, folder):
     assert code == USAGE and "leave out --shard" in err
 
 
-def test_a_large_file_is_known_by_both_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "ENDS", 8)
-    path, letters = tmp_path / "c.fa", bytearray(b">a\n" + b"A" * 37)
-    path.write_bytes(letters)
-    before, changed = runs.about_file(str(path)), []
-    for at in range(len(letters)):
-        letters[at] ^= 1
-        path.write_bytes(letters)
-        changed.append(runs.about_file(str(path)) != before)
-        letters[at] ^= 1
-    assert all(changed[:8]) and all(changed[-8:])
+@every_verb
+def test_an_edit_anywhere_in_the_corpus_is_noticed(run, folder, monkeypatch, verb):
+    """One byte, at whichever place, with the date as it was; a new date is none."""
+    words, corpus = (*VERBS[verb], "-o", "o.out", "-q"), Path("c.fa")
+    assert run(*VERBS[verb], "-o", "whole.out", "-q")[0] == DONE
+    with monkeypatch.context() as context:
+        break_after(context, 3)
+        run(*words)
+    text, dates = corpus.read_bytes(), (corpus.stat().st_atime_ns,) * 2
+    for place in range(0, len(text), 11):
+        letter = b"A" if text[place] == ord("D") else b"D"
+        corpus.write_bytes(text[:place] + letter + text[place + 1 :])
+        os.utime(corpus, ns=dates)
+        code, _, err = run(*words, "--resume")
+        refused = code == USAGE and "another run" in err
+        assert refused or code == INPUT, (place, err)
+    corpus.write_bytes(text)
+    os.utime(corpus, (1e9, 1e9))
+    assert run(*words, "--resume")[0] == DONE
+    assert Path("o.out").read_bytes() == Path("whole.out").read_bytes()
