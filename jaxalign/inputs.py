@@ -17,7 +17,7 @@ from jaxalign.model.alphabet import (
     LetterCodes,
     Sequences,
     as_sequences,
-    content_of,
+    contents_of,
     encode_letters,
     is_flat,
     item_of,
@@ -176,9 +176,10 @@ def _set(data: Any, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
 
 
 def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:
-    if all(type(content_of(item)) is str for item in items):
+    contents = contents_of(items)
+    if all(type(content) is str for content in contents):
         return as_sequences(items, scoring.alphabet), True
-    letters = not any(hasattr(content_of(item), "__array__") for item in items)
+    letters = not any(hasattr(content, "__array__") for content in contents)
     items = [_loaded(item, scoring) for item in items]
     return as_sequences(items, scoring.alphabet), letters
 
@@ -201,7 +202,7 @@ def _named(item: Any, name: str, scoring: Scoring):
 
 def _loaded(item: Any, scoring: Scoring):
     """Read an item that is a path: (name, text) of the one record of the file."""
-    path = content_of(item)
+    (path,) = contents_of([item])
     if not isinstance(path, os.PathLike):
         return item
     read, _ = _read(path, scoring)

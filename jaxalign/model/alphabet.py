@@ -358,7 +358,7 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
         names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
         return Sequences(names, data[0].astype(np.uint8), offsets, alphabet)
     data = data if type(data) is list else items_of(data)
-    texts = [content_of(item) for item in data]
+    texts = contents_of(data)
     if all(isinstance(text, str) for text in texts):  # which are encoded at once
         names = tuple(
             str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
@@ -373,9 +373,9 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
     return from_parts(names, list(parts), alphabet)
 
 
-def content_of(item: Any) -> Any:
-    """Content of a single sequence, without its name."""
-    return item[1] if isinstance(item, tuple) and len(item) == 2 else item
+def contents_of(items: Iterable[Any]) -> list[Any]:
+    """Contents of sequences, without their names."""
+    return [x[1] if isinstance(x, tuple) and len(x) == 2 else x for x in items]
 
 
 def is_flat(data: Any) -> bool:
