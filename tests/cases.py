@@ -26,13 +26,6 @@ def swap_sides(ends):
     return frozenset(OTHER_SIDE[end] for end in ends)
 
 
-def swap_ends(ends):
-    """query_start -> query_end and so on."""
-    turned = {"start": "end", "end": "start"}
-    parts = (end.split("_") for end in ends)
-    return frozenset(f"{side}_{turned[which]}" for side, which in parts)
-
-
 def matrices():
     """name -> (letters used, (size, size) int matrix)."""
     rng = np.random.default_rng(5)

@@ -111,14 +111,6 @@ def found(home, name):
         return missing.name == "torch" and name
 
 
-def test_random_problems_repeat():
-    name = "random-100"
-    first, second = problems.problem(name, quick=True), problems.problem(name, True)
-    assert first == second
-    assert len(first.texts) == problems.RANDOM[name][2]
-    assert set("".join(first.texts)) <= set(problems.LETTERS)
-
-
 def test_random_problem_is_pinned():
     made = problems.random_proteins("p", 20, 2)
     assert made.texts == ("NKGTDMYEDLIGLSDDMED", "IFEMDNALTEFQGGFFYWAIF")
@@ -144,10 +136,6 @@ def test_cells_are_the_sum_over_pairs(include_self):
     cells = sum(made.lengths[i] * made.lengths[j] for i, j in pairs)
     assert len(pairs) == 7 * (8 if include_self else 6) // 2
     assert measure.all_pairs_cells(made.lengths, include_self) == cells
-
-
-def test_gcups():
-    assert measure.gcups(3_000_000_000, 2.0) == 1.5
 
 
 def test_median_of_turns_leaves_the_first_call_out():
@@ -282,14 +270,6 @@ C0Q034 5DNU_SALPC 5'-deoxynucleotidase YfbR   ( 199)   37
 
   2>>>P68871 HBB_HUMAN - 147 aa"""
     assert search._listed(text) == [40, 37]
-
-
-def test_shipped_globins_are_readable():
-    path = BENCHMARKS.parent / "jaxalign" / "data" / "globins.fasta"
-    records = problems.read_fasta(path)
-    assert len(records) == 16
-    assert records[0][0] == "P69905"
-    assert all(np.isin(list(text), list(problems.LETTERS)).all() for _, text in records)
 
 
 def test_families_of_three_have_their_lengths():

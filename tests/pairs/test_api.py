@@ -1,5 +1,6 @@
 """The public functions: results against the oracle, inputs, outputs, errors."""
 
+import json
 import subprocess
 import sys
 
@@ -19,10 +20,12 @@ from cases import (
 
 import jaxalign
 from jaxalign import InputError, Scoring, UsageError
+from jaxalign.cli.main import main
 from jaxalign.model import bounds
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.identity import BY_PATH, IDENTITIES
-from jaxalign.pairs import api
+from jaxalign.options import PairOptions
+from jaxalign.pairs import api, engine
 
 SKEW = Scoring(("ACDWX", np.arange(25).reshape(5, 5) % 7 - 3), 4, 2)
 TEXTS = some_texts(1, 12)
@@ -59,16 +62,6 @@ def test_fractions_are_exact(mode):
     assert one.score == one.rescore() == table["score"][3]
     H = jaxalign.dp_table(TEXTS[3], OTHERS[3], needle, mode=mode)
     assert mode != "global" or H[-1, -1] == 2 * one.score
-
-
-def test_figure_2_of_the_2006_paper():
-    scoring = Scoring(match=2, mismatch=-1, gap_open=1, gap_extend=1)
-    found = jaxalign.align("ATCTCGTATGAT", "GTCTATCAC", scoring, mode="local")
-    assert (found.score, found.cigar()) == (10, "2M1I5M")
-    assert found.cigar(eqx=True) == "2=1I3=1X1="
-    assert found.rows() == ("TCGTATGA", "TC-TATCA")
-    H = jaxalign.dp_table("ATCTCGTATGAT", "GTCTATCAC", scoring, mode="local")
-    assert H.max() == 10
 
 
 # ------------------------------------------------------------------------------ tables
@@ -457,6 +450,43 @@ def test_a_call_inside_a_traced_function_computes_at_once(call):
     assert jax.grad(lambda x: x * float(call()))(1.0) == want
 
 
-def test_what_is_traced_cannot_be_aligned():
-    with pytest.raises(InputError, match="no values that can be read"):
-        jax.jit(lambda x: jaxalign.align(x, "ARND").score)(np.arange(3))
+# Plans --------------------------------------------------------------------------------
+
+
+PLANNED = ["MKTAYIAKQR", "MKTAYIKQR", "MRTAYIW", "KQRQ"]
+
+
+def test_a_plan_reads_like_a_dict_and_prints():
+    plan = jaxalign.plan(PLANNED)
+    assert plan["pairs"] == 6 and "cells" in plan and len(plan) == len(dict(plan))
+    assert json.loads(json.dumps(dict(plan))) == dict(plan) == plan
+    assert (plan | {"pairs": 7})["pairs"] == 7
+    assert "pairs: 6\n" in str(plan) and "\n" not in repr(plan)
+    with pytest.raises(AttributeError):
+        plan.figures = {}  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("options", [{}, {"min_score": 1.0}, {"part_rows": 3}])
+def test_a_plan_of_a_set_can_be_run(options):
+    chosen = PairOptions(**options)
+    table = api.run_plan(api.plan_of(PLANNED, None, None, chosen), chosen)
+    options.pop("part_rows", None)
+    same_tables(table, jaxalign.align_all(PLANNED, **options))
+
+
+@pytest.mark.parametrize("targets", [PLANNED[::-1], PLANNED[:1]])
+def test_a_plan_of_two_sets_can_be_run(targets):
+    plan = api.plan_of(PLANNED, targets, None, PairOptions())
+    table = api.run_plan(plan, PairOptions())
+    same_tables(table, jaxalign.align_pairs(PLANNED, targets))
+    assert len(table.targets) == len(targets)
+
+
+def test_the_command_line_plans_once(tmp_path, monkeypatch):
+    """What it says before the work is what it runs."""
+    fasta = tmp_path / "some.fasta"
+    fasta.write_text("".join(f">{k}\n{text}\n" for k, text in enumerate(PLANNED)))
+    plans, plan = [], engine.plan
+    monkeypatch.setattr(engine, "plan", lambda task: plans.append(task) or plan(task))
+    assert main(["all", str(fasta), "-o", str(tmp_path / "rows.tsv"), "-q"]) == 0
+    assert len(plans) == 1

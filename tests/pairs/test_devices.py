@@ -15,7 +15,6 @@ from jaxalign import DeviceError, UsageError
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.table import join
 from jaxalign.options import PairOptions
 from jaxalign.pairs import compiled, engine, jobs, part_stream
 from jaxalign.pairs.gpu import dispatch, launches
@@ -191,19 +190,6 @@ def test_the_job_of_a_part():
         np.testing.assert_array_equal(job.pair(np.arange(len(pairs))), (i, j))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "include_self", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
-def test_parts_are_the_whole(whole, include_self):
-    options = OPTIONS | {"include_self": include_self}
-    found = list(jaxalign.stream_all(TEXTS, part_rows=100, **options))
-    assert len(found) > 4
-    assert all(len(table) == part.stop - part.start for part, table in found)
-    want = jaxalign.align_all(TEXTS, **options) if include_self else whole
-    same_tables(join([table for _, table in found], {}), want)
-
-
 def computed_tasks(task, some):
     """The tasks that compute the rows of some parts."""
     return [x for part in some for x in part_stream.tasks_of_part(task, part, 0)[1]]
@@ -366,7 +352,7 @@ def test_a_coverage_that_is_always_1_is_refused():
     for ends in ({}, {"free_ends": ()}):
         with pytest.raises(UsageError, match="min_length_ratio"):
             jaxalign.align_all(["MK", "MR"], min_cov=0.5, **ends)
-    one_end = {"free_ends": iter(["query_start"])}
+    one_end = {"free_ends": ["query_start"]}
     assert len(jaxalign.align_all(["MK", "MR"], min_cov=0.5, **one_end))
 
 

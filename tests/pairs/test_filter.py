@@ -14,9 +14,8 @@ import kernels_pallas
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
 from jaxalign.pairs import compiled, part_stream
-from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import PairMatrix
-from jaxalign.pairs.proofs import lcs_launches, proof
+from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, LcsSizes
 from jaxalign.words import cpu
 from kernels_pallas.words import lcs
@@ -281,20 +280,6 @@ def test_the_command_line_counts(tmp_path, capsys):
 def launched(monkeypatch):
     """Launches on devices that are CPUs; a list of them."""
     return plain_launches.use(monkeypatch)
-
-
-@pytest.mark.slow
-def test_launches_count_what_the_cpu_counts(monkeypatch):
-    monkeypatch.setattr(lcs_launches, "stored", lambda function, _: function)
-    queries = jaxalign.align_all(TEXTS, output="score").queries
-    task = make_task("all", queries, queries, jaxalign.Scoring())
-    lengths = task.queries.lengths
-    order = np.argsort(-lengths, kind="stable")
-    short = order[lengths[order] <= plain_launches.PlainKernels.MAX_QUERY]
-    counted = LcsLaunches(task, plain_launches.PlainKernels()).counted(short, order)
-    found = np.asarray(counted)[: len(short), : len(order)]
-    want = [[lcs_by_words(TEXTS[i], TEXTS[j], "X") for j in order] for i in short]
-    assert found.tolist() == want
 
 
 LAUNCHES = [(None, 0), (None, 900), ([0, 2], 10**6)]

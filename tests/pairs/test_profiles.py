@@ -4,10 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import same_tables
+from gpu_windows_cases import _drive, interpreted
 
 import jaxalign
+from jaxalign import Profile, Scoring
+from jaxalign.errors import UsageError
 from jaxalign.model import profile
 
+LETTERS = "ARNDCQEGHILKMFPSTWYV"
 SEED = Path(jaxalign.__file__).parent / "data/pfam/RRM_1.fasta"
 # Transitions behind position 1 have a likely insertion, into position 2 a likely gap.
 HMM = """HMMER3/f [3.3.2 | Nov 2020]
@@ -30,7 +35,7 @@ HMM          A        C
 
 
 def random_protein(rng, size):
-    return "".join(rng.choice(list("ARNDCQEGHILKMFPSTWYV"), size))
+    return "".join(rng.choice(list(LETTERS), size))
 
 
 @pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
@@ -39,7 +44,7 @@ def test_rows_of_a_matrix_give_the_alignment_of_a_sequence(mode):
     query = random_protein(rng, 40)
     targets = [query[5:20] + random_protein(rng, 7) + query[22:], "W"]
     targets += [random_protein(rng, n) for n in (30, 61)]
-    profile = jaxalign.Profile.from_sequence(query)
+    profile = Profile.from_sequence(query)
     found = jaxalign.align_profile(profile, targets, mode=mode)
     for target, one in zip(targets, found, strict=True):
         want = jaxalign.align(query, target, mode=mode)
@@ -59,9 +64,9 @@ def test_log_odds_by_their_definition():
     """Of a single row all is pseudocounts: lambda times a row of BLOSUM62."""
     rows = profile.codes_of(["MKW"])
     odds = profile.log_odds_of(rows, np.ones(1), 10.0)
-    matrix = jaxalign.Profile.from_sequence("MKW").scores[:, :20]
+    matrix = Profile.from_sequence("MKW").scores[:, :20]
     np.testing.assert_allclose(odds / profile.LAMBDA, matrix, atol=0.25)
-    many = jaxalign.Profile.from_alignment(["MA", "MC", "MD", "ME"], pseudocounts=1e-6)
+    many = Profile.from_alignment(["MA", "MC", "MD", "ME"], pseudocounts=1e-6)
     top = np.log(1 / profile.FREQUENCIES[12]) / profile.LAMBDA
     assert many.scores[0, 12] == round(top)
 
@@ -77,7 +82,7 @@ def test_the_formats_agree(tmp_path):
     for k, text in enumerate(texts):
         path = tmp_path / f"x{k}.txt"
         path.write_text(text)
-        profiles.append(jaxalign.Profile.from_alignment(path))
+        profiles.append(Profile.from_alignment(path))
     for one in profiles:
         assert len(one) == 4
         np.testing.assert_array_equal(one.scores, profiles[0].scores)
@@ -88,7 +93,7 @@ def test_a_hmm_has_gap_costs_by_position(tmp_path):
     first = " ".join(["0.05000", *["6.00000"] * 19])  # A
     path = tmp_path / "two.hmm"
     path.write_text(HMM.format(row=row, first=first))
-    profile = jaxalign.Profile.from_hmm(path)
+    profile = Profile.from_hmm(path)
     assert (profile.name, len(profile), profile.consensus[0]) == ("two", 2, "A")
     _, inserted = profile.gap_open
     np.testing.assert_allclose(inserted[0], (1.61 + 0.3 - 0.36) / profile.unit)
@@ -100,7 +105,7 @@ def test_a_hmm_has_gap_costs_by_position(tmp_path):
 
 
 def test_a_family_is_told_from_its_shuffled_rows():
-    profile = jaxalign.Profile.from_alignment(SEED)
+    profile = Profile.from_alignment(SEED)
     lines = SEED.read_text().splitlines()[1::2][:6]
     rng = np.random.default_rng(0)
     members = [line.replace("-", "") for line in lines]
@@ -112,17 +117,17 @@ def test_a_family_is_told_from_its_shuffled_rows():
 @pytest.mark.parametrize(
     "call, error",
     [
-        (lambda: jaxalign.Profile.from_alignment([]), jaxalign.InputError),
-        (lambda: jaxalign.Profile.from_alignment(["MK", "M"]), jaxalign.InputError),
-        (lambda: jaxalign.Profile.from_alignment(["--"]), jaxalign.UsageError),
-        (lambda: jaxalign.Profile.from_alignment("nowhere"), jaxalign.InputError),
-        (lambda: jaxalign.Profile.from_hmm(SEED), jaxalign.InputError),
+        (lambda: Profile.from_alignment([]), jaxalign.InputError),
+        (lambda: Profile.from_alignment(["MK", "M"]), jaxalign.InputError),
+        (lambda: Profile.from_alignment(["--"]), jaxalign.UsageError),
+        (lambda: Profile.from_alignment("nowhere"), jaxalign.InputError),
+        (lambda: Profile.from_hmm(SEED), jaxalign.InputError),
         (
-            lambda: jaxalign.Profile.from_alignment(["MK"], pseudocounts=0),
+            lambda: Profile.from_alignment(["MK"], pseudocounts=0),
             jaxalign.UsageError,
         ),
         (
-            lambda: jaxalign.Profile.from_alignment(["MK"], weights="none"),
+            lambda: Profile.from_alignment(["MK"], weights="none"),
             jaxalign.UsageError,
         ),
     ],
@@ -130,3 +135,152 @@ def test_a_family_is_told_from_its_shuffled_rows():
 def test_what_is_refused(call, error):
     with pytest.raises(error):
         call()
+
+
+# Queries ------------------------------------------------------------------------------
+
+
+MODES = ("local", "global", "semiglobal")
+FORMS = [
+    *[(mode, "rows") for mode in MODES],
+    ("local", "wavefront"),
+    *[pytest.param(mode, "wavefront", marks=pytest.mark.slow) for mode in MODES[1:]],
+    *[pytest.param(mode, "sweep", marks=pytest.mark.slow) for mode in MODES],
+]
+
+
+def problem(seed=3, m=45, count=6):
+    """A query, and targets of which some are near it, one is empty of likeness and
+    some have equal scores."""
+    rng = np.random.default_rng(seed)
+    query = random_protein(rng, m)
+    near = query[5:20] + random_protein(rng, 4) + query[24:], query[:30] + query[33:]
+    targets = [*near, query, query, "W", query[8:11] * 5]
+    targets += [random_protein(rng, n) for n in rng.integers(1, 60, count)]
+    return query, targets
+
+
+def same_hits(query, targets, scoring=None, **options):
+    """The tables of a search of both kinds; they differ in published statistics."""
+    profile = Profile.from_sequence(query, scoring)
+    want = jaxalign.search([("sequence", query)], targets, scoring, **options)
+    found = jaxalign.search(profile, targets, scoring, **options)
+    assert len(found) > 3
+    for name in want.columns.keys() - {"bits", "evalue"}:
+        np.testing.assert_array_equal(found[name], want[name], name)
+    if want.operations is not None:
+        np.testing.assert_array_equal(found.operations, want.operations)
+        np.testing.assert_array_equal(found.rescore(), found["score"])
+    return found, want
+
+
+@pytest.mark.parametrize("mode, implementation", FORMS)
+def test_hits_and_their_paths(mode, implementation):
+    options = {"mode": mode, "implementation": implementation}
+    found, _ = same_hits(*problem(), **options)
+    assert found.implementation == implementation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factor, dtype", [(1, "int8"), (40, "int32")])
+def test_large_jobs_of_narrow_and_wide_scores(factor, dtype, monkeypatch):
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
+    base = Scoring()
+    matrix = base.alphabet.letters, base.scores * factor
+    scoring = Scoring(matrix, 11 * factor, factor)
+    options = {"implementation": "sweep", "align_top": False}
+    found, _ = same_hits(*problem(m=90), scoring, **options)
+    assert dtype in found.info["dtypes"]
+
+
+@pytest.mark.slow
+def test_a_long_query_in_strips():
+    query, targets = problem(m=700)
+    same_hits(query, targets[:4], implementation="wavefront", align_top=False)
+
+
+def test_fitted_statistics():
+    found, want = same_hits(*problem(), statistics="fitted", implementation="rows")
+    assert np.isfinite(want["evalue"]).all()
+    for name in ("bits", "evalue"):
+        np.testing.assert_array_equal(found[name], want[name])
+
+
+@interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["local", "semiglobal"])
+def test_scores_by_the_gpu_kernels(mode, monkeypatch):
+    _drive(monkeypatch)
+    query, targets = problem(m=20, count=2)
+    profile = Profile.from_sequence(query)
+    found = jaxalign.search(profile, targets, mode=mode, implementation="pallas")
+    want = jaxalign.search([query], targets, mode=mode, implementation="rows")
+    assert found.implementation == "pallas"
+    for name in ("score", "target", "query_start", "target_end", "gaps"):
+        np.testing.assert_array_equal(found[name], want[name], name)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled")
+def test_any_rows_score_what_the_general_fill_finds():
+    rng = np.random.default_rng(1)
+    rows = ["MKV-LAGEHW", "MKI-LAGDHW", "MRVGL-GEHF", "LKVALAGE-W"]
+    profile = Profile.from_alignment(rows)
+    targets = ["GG" + row.replace("-", "") + random_protein(rng, 5) for row in rows]
+    for mode in ("local", "global"):
+        found = jaxalign.align_profile(
+            profile, targets, gap_open=5, gap_extend=2, mode=mode
+        )
+        for target, one in zip(targets, found, strict=True):
+            codes = profile.alphabet.encode(target).astype(np.int32)
+            pair = profile.positions, codes, profile.scores
+            best = jaxalign.hard_alignment(pair, gap_open=5, gap_extend=2, mode=mode)
+            assert one.score == best.score == one.rescore()
+            assert one.cigar() == best.alignment(profile.consensus, target).cigar()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled")
+def test_parts_of_a_search_and_single_alignments():
+    query, targets = problem()
+    profile = Profile.from_sequence(query)
+    want = jaxalign.search(profile, targets)
+    ((_, found),) = jaxalign.stream_search(profile, targets)
+    same_tables(found, want)
+    one = jaxalign.align(profile, targets[0], mode="local")
+    assert one.score == jaxalign.align(query, targets[0], mode="local").score
+    again = jaxalign.align_pairs([profile.consensus], targets, one.scoring)
+    assert again["score"].tolist() == [
+        x.score for x in jaxalign.align_profile(profile, targets, mode="global")
+    ]
+
+
+@pytest.mark.slow
+def test_signs_are_those_of_positions():
+    """A position that likes W only, whose consensus is W, beside one that likes all."""
+    profile = Profile.from_sequence("WW")
+    scores = profile.scores.copy()
+    scores[1] = 1
+    scores[1, LETTERS.index("W")] = 2
+    mixed = Profile("mixed", scores, profile.alphabet)
+    text = str(jaxalign.align(mixed, "AA"))
+    assert text.splitlines()[3].split() == [".:"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p: jaxalign.align_pairs(p, ["MKV"]),
+        lambda p: jaxalign.align_all(["MKV"], Scoring(p)),
+        lambda p: jaxalign.align_pairs(["MKVA"], ["MKV"], Scoring(p)),
+        lambda p: jaxalign.align("MKV", "MKV", Scoring(p)),
+        lambda p: jaxalign.align(p, "MKV", return_directions=True),
+        lambda p: jaxalign.align_three("MKV", "MKV", "MKV", Scoring(p)),
+        lambda p: jaxalign.cluster(["MKV"], Scoring(p), min_identity=0.5),
+        lambda p: jaxalign.search(p, ["MKV"], strand="minus"),
+        lambda p: jaxalign.align_profile(p, ["MKV"], gap_open=1, gap_extend=2),
+    ],
+)
+def test_what_a_profile_is_not(call):
+    with pytest.raises(UsageError, match=r"profile|gap_extend"):
+        call(Profile.from_sequence("MKV"))

@@ -7,8 +7,7 @@ and not in what XLA compiles.
 import numpy as np
 import oracle
 import pytest
-from cases import END_SETS, check_rescored, check_rows, same_tables, swap_ends
-from cases import swap_sides as swap
+from cases import END_SETS, check_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,29 +59,25 @@ def way(request):
 
 
 @st.composite
-def pairs(draw, letters, least, longest):
+def pairs(draw, letters):
     """A query and a target: any, or the query with one piece exchanged."""
-    lengths = st.sampled_from([least, max(1, least), max(longest // 2, least)])
-    words = lengths.flatmap(lambda n: st.text(letters, min_size=n, max_size=longest))
+    lengths = st.sampled_from([0, 1, LONGEST // 2])
+    words = lengths.flatmap(lambda n: st.text(letters, min_size=n, max_size=LONGEST))
     query = draw(words)
     if draw(st.booleans()):
         return query, draw(words)
     cut, on = (draw(st.integers(0, len(query))) for _ in "ij")
-    target = (query[:cut] + draw(st.text(letters, max_size=8)) + query[on:])[:longest]
-    return query, target if len(target) >= least else query
+    target = query[:cut] + draw(st.text(letters, max_size=8)) + query[on:]
+    return query, target[:LONGEST]
 
 
 @st.composite
-def problems(draw, scorings=ANY, modes=MODES, wild=True, least=0, longest=LONGEST):
+def problems(draw, scorings=ANY):
     """(queries, targets, options of ``align_pairs``)."""
-    scoring, (mode, free) = (
-        draw(st.sampled_from(scorings)),
-        draw(st.sampled_from(modes)),
-    )
+    scoring, (mode, free) = map(draw, map(st.sampled_from, (scorings, MODES)))
     letters = LETTERS.get(scoring.alphabet.kind, "abcdx")
-    letters = letters if wild else letters.strip("NX")
-    full = st.text(letters, min_size=longest, max_size=longest)
-    drawn = [draw(pairs(letters, least, longest)) for _ in range(PAIRS - 1)]
+    full = st.text(letters, min_size=LONGEST, max_size=LONGEST)
+    drawn = [draw(pairs(letters)) for _ in range(PAIRS - 1)]
     queries, targets = map(list, zip(*drawn, (draw(full), draw(full)), strict=True))
     return queries, targets, dict(scoring=scoring, mode=mode, free_ends=free)
 
@@ -91,24 +86,10 @@ def align(queries, targets, options, output="score", **more):
     return jaxalign.align_pairs(queries, targets, output=output, **options, **more)
 
 
-def align_all(queries, options, output, **more):
-    return jaxalign.align_all(queries, output=output, **options, **more)
-
-
-def scores(queries, targets, options, **other):
-    return align(queries, targets, options | other)["score"]
-
-
-def turned(options, turn):
-    """The options with their free ends turned."""
-    free = options["free_ends"]
-    return options | {"free_ends": None if free is None else turn(free)}
-
-
-def same_rows(one, other, rows=None, but=()):
+def same_rows(one, other, rows=None):
     """Row k of ``one`` is row ``rows[k]`` of ``other``, in whatever both hold."""
     rows = np.arange(len(one)) if rows is None else np.asarray(rows)
-    for name in (one.columns.keys() & other.columns.keys()) - {"query", "target", *but}:
+    for name in (one.columns.keys() & other.columns.keys()) - {"query", "target"}:
         np.testing.assert_array_equal(one[name], other[name][rows], err_msg=name)
     if one.operations is not None:
         cigars = [other.cigar(k) for k in rows.tolist()]
@@ -133,16 +114,6 @@ def test_rows_are_the_oracles(problem):
 
 @checked
 @given(problems())
-def test_every_alignment_scores_what_its_row_says(problem):
-    queries, targets, options = problem
-    table = align(*problem, "alignment")
-    check_rescored(table)
-    one = jaxalign.align(queries[-1], targets[-1], **options)
-    assert (one.score, one.cigar()) == (table["score"][-1], table.cigar(PAIRS - 1))
-
-
-@checked
-@given(problems())
 def test_outputs_agree_where_they_overlap(problem):
     full, most = align(*problem, "alignment"), align(*problem, "identity")
     for other in (align(*problem), align(*problem, "stats"), most):
@@ -152,31 +123,6 @@ def test_outputs_agree_where_they_overlap(problem):
 
 
 # ---------------------------------------------------------------- an equivalent problem
-
-
-@checked
-@given(problems(SYMMETRIC))
-def test_swapped_sides(problem):
-    queries, targets, options = problem
-    swapped = align(targets, queries, turned(options, swap), "identity")
-    same_rows(swapped, align(*problem, "identity"))
-
-
-@checked
-@given(problems())
-def test_reversed_sequences(problem):
-    queries, targets, options = problem
-    backwards = [[text[::-1] for text in texts] for texts in (queries, targets)]
-    reverse = align(*backwards, turned(options, swap_ends), "identity")
-    same_rows(reverse, align(*problem, "identity"))
-
-
-@checked
-@given(problems(), st.permutations(range(PAIRS)))
-def test_permuted_pairs(problem, order):
-    queries, targets, options = problem
-    mixed = [[texts[k] for k in order] for texts in (queries, targets)]
-    same_rows(align(*mixed, options, "alignment"), align(*problem, "alignment"), order)
 
 
 @few
@@ -189,57 +135,7 @@ def test_other_pairs_of_the_batch_change_nothing(problem, length):
     same_rows(align(*problem, "alignment"), table, range(4, 4 + PAIRS))
 
 
-@pytest.mark.slow
-@few
-@given(problems(least=33))
-def test_however_computed(problem):
-    """Windows, threads and implementations: equal tables, operations included."""
-    queries, _, options = problem
-    table = align(*problem, "alignment", implementation="sweep")
-    one_by_one = align(*problem, "alignment", implementation="wavefront", threads=1)
-    same_tables(one_by_one, table)
-    same_tables(align(*problem, "alignment", implementation="rows"), table)
-    i, j = np.triu_indices(5, 1)
-    some = [[queries[k] for k in side] for side in (i, j)]
-    named = (dict(implementation=name) for name in ("wavefront", "rows"))
-    for way in (dict(window=4, threads=3), *named):
-        square = align_all(queries[:5], options, "alignment", **way)
-        same_rows(square, align(*some, options, "alignment"))
-
-
-@pytest.mark.slow
-@checked
-@given(problems(), st.sampled_from([2, 300]))
-def test_multiplied_costs(problem, factor):
-    """Twice the score or, in a wider integer type, 300 times: on the same path."""
-    queries, targets, options = problem
-    s = options["scoring"]
-    gaps = s.open * factor, s.extend * factor
-    other = Scoring((s.alphabet.letters, s.scores * factor), *gaps)
-    big = align(queries, targets, options | {"scoring": other}, "alignment")
-    table = align(*problem, "alignment")
-    same_rows(big, table, but=["score"])
-    np.testing.assert_array_equal(big["score"], table["score"] * s.scale * factor)
-
-
 # ------------------------------------------------------------------- bounds and orders
-
-
-@checked
-@given(problems([s for s in ANY if s.open], wild=False))
-def test_sequences_with_themselves(problem):
-    """Every letter scores most, and above 0, with itself: so the diagonal is best."""
-    queries, _, options = problem
-    s = options["scoring"]
-    table = align(queries, queries, options, "alignment")
-    own = [s.scores.diagonal()[s.alphabet.encode(text)].sum() for text in queries]
-    np.testing.assert_array_equal(table["score"] * s.scale, own)
-    np.testing.assert_array_equal(table["identities"], [len(q) for q in queries])
-    cigars = [f"{len(q)}M" if q else "*" for q in queries]
-    assert [table.cigar(k) for k in range(PAIRS)] == cigars
-    if {"target_start", "target_end"} <= table.free_ends or table.mode == "local":
-        inside = [q[-2:] + q + q[:3] for q in queries]
-        np.testing.assert_array_equal(scores(queries, inside, options) * s.scale, own)
 
 
 # ------------------------------------------------------------------ an oracle, matrices
@@ -250,7 +146,7 @@ def test_sequences_with_themselves(problem):
 def test_matrices_and_all_pairs(problem):
     queries, _, options = problem
     i, j = np.triu_indices(PAIRS, 1)
-    table = align_all(queries, options, "identity")
+    table = jaxalign.align_all(queries, output="identity", **options)
     zipped = align([queries[k] for k in i], [queries[k] for k in j], options)
     same_rows(zipped, table)
     np.testing.assert_array_equal([table["query"], table["target"]], [i, j])

@@ -75,23 +75,6 @@ def test_proteins_are_those_of_the_lanes_and_the_oracle():
 
 
 @pytest.mark.slow
-def test_filters_and_parts_are_those_of_the_lanes():
-    texts = some_texts(4, 24, 40)
-    for options in (
-        {"min_score": 3},
-        {"min_identity": 0.3, "output": "identity", "identity": "shorter"},
-        {"min_cov": 0.5, "coverage": "query", "mode": "local", "output": "alignment"},
-    ):
-        table = both(jaxalign.align_all, texts, **options)
-        assert 0 < len(table) < 276
-        parts = jaxalign.stream_all(
-            texts, part_rows=30, implementation="rows", **options
-        )
-        rows = [column for _, part in parts for column in part["score"].tolist()]
-        assert rows == table["score"].tolist()
-
-
-@pytest.mark.slow
 def test_scores_beyond_32_bits_have_64():
     """Gaps that 32 bits do not hold; of identities, scores sooner."""
     costly = Scoring(match=2, mismatch=-3, gap_open=2**15 - 1, gap_extend=2**15 - 1)

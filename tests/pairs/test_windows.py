@@ -2,6 +2,8 @@
 
 import re
 from bisect import bisect_left
+from fractions import Fraction
+from itertools import product
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +32,7 @@ from jaxalign.pairs import by_rows, pair_matrix
 from jaxalign.pairs.cpu import execute, long_pair, partition
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
+from jaxalign.pairs.pair_matrix import PairMatrix, pairs
 from jaxalign.runtime.devices import budget_of, by_length, parse_bytes
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -115,20 +118,6 @@ def test_an_error_in_progress_stops_the_run():
         run_all(TEXTS, "score", progress=stop)
 
 
-def test_permuted_sets_give_the_same_alignments(mode="semiglobal"):
-    """All against all: the tie rule does not see which of two is longer."""
-    order = np.random.default_rng(4).permutation(12)
-    table = run_all(mode=mode)
-    mixed = run_all([TEXTS[k] for k in order], mode=mode)
-    pairs = zip(table["query"], table["target"], strict=True)
-    at = {(int(i), int(j)): k for k, (i, j) in enumerate(pairs)}
-    for k, (x, y) in enumerate(zip(mixed["query"], mixed["target"], strict=True)):
-        i, j = int(order[x]), int(order[y])
-        if (i, j) in at:
-            assert mixed.cigar(k) == table.cigar(at[i, j])
-        assert mixed["score"][k] == table["score"][at[min(i, j), max(i, j)]]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "window, run",
@@ -175,25 +164,16 @@ def test_spans():
 
 
 @pytest.mark.slow
-def test_a_long_one_among_short_ones():
-    """Queries that sweep to the end of what they need."""
-    rng = np.random.default_rng(8)
-    texts = [text_of(rng, n, "ACDW") for n in (300, *rng.integers(0, 40, 20))]
-    check_rows(run_all(texts, mode="local"), every=9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["local"])
-def test_columns_in_chunks(mode, monkeypatch):
+def test_columns_in_chunks(monkeypatch):
     """Chunks of two tiles, through targets and between them: the same alignments."""
     rng = np.random.default_rng(9)
     texts = [text_of(rng, n, "ACDW") for n in (130, *rng.integers(0, 90, 12))]
-    whole = run_all(texts, mode=mode)
+    whole = run_all(texts, mode="local")
     check_rows(whole, every=9)
     monkeypatch.setattr(lane_fill, "CHUNK_CELLS", 2 * TILE * partition.LANES[1])
     execute.run_window_program.clear_cache()
     try:
-        same_tables(run_all(texts, mode=mode), whole)
+        same_tables(run_all(texts, mode="local"), whole)
     finally:
         execute.run_window_program.clear_cache()
 
@@ -410,26 +390,6 @@ def test_strips(mode, free):
             assert strips(a, b, scoring, mode, free, 16, False) == want["score"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode, free", SETTINGS[2:])
-def test_a_pair_of_700_and_900(mode, free):
-    """Strips of 64 rows walk the path that the whole table gives."""
-    rng = np.random.default_rng(10)
-    a = codes(rng, 700, 20)
-    b = np.concatenate([codes(rng, 210, 20), related(rng, a, 20), codes(rng, 300, 20)])
-    b = np.delete(b, np.s_[300:480])[:900].astype(np.uint8)  # a gap over three strips
-    table = jaxalign.align_pairs(
-        [a], [b], mode=mode, free_ends=free, output="alignment"
-    )
-    check_rescored(table)
-    found = strips(a, b, Scoring(), mode, free, 64)
-    assert found.pop("operations") == [
-        ("MID"[run & 15], run >> 4) for run in table.runs(0).tolist()
-    ]
-    assert found == {name: table[name][0] for name in found}
-    assert free or table["gaps"][0] >= 180
-
-
 def test_a_gap_of_whole_strips():
     """Insertions of 200 residues pass strips of 16 rows without a column of target."""
     rng = np.random.default_rng(11)
@@ -502,13 +462,6 @@ def test_tryptophans_are_never_saturated(mode):
         assert table.info["dtypes"] == [dtype]
         assert table["score"].tolist() == [11 * len(text)]
     assert 11 * 3000 == 33000 > np.iinfo(np.int16).max
-
-
-@pytest.mark.slow
-def test_tryptophans_with_their_path():
-    text = "W" * 3000
-    one = jaxalign.align(text, text)
-    assert (one.score, one.cigar(), one.identities) == (33000, "3000M", 3000)
 
 
 @pytest.mark.slow
@@ -614,3 +567,109 @@ def test_pairs_too_few_for_a_window_are_computed_by_rows(monkeypatch):
         found = jaxalign.align_pairs(*sides, **options)
         assert found.implementation == names
         same_tables(found, want)
+
+
+# Schedules, against the best of all ---------------------------------------------------
+
+
+def best(cells, devices):
+    """The least makespan: branch and bound over every assignment."""
+    cells, least = sorted(cells, reverse=True), [sum(cells)]
+
+    def place(k, loads):
+        if max(loads) >= least[0]:
+            return
+        if k == len(cells):
+            least[0] = max(loads)
+            return
+        for load in set(loads):  # devices of one load are alike
+            at = loads.index(load)
+            place(k + 1, [*loads[:at], load + cells[k], *loads[at + 1 :]])
+
+    place(0, [0] * devices)
+    return least[0]
+
+
+def pulled(cells, devices):
+    """A second witness: time runs, and whoever is idle takes the heaviest left."""
+    queue, ends = sorted(cells, reverse=True), [0] * devices
+    while queue:
+        first = ends.index(min(ends))
+        ends[first] += queue.pop(0)
+    return max(ends)
+
+
+def bound(devices):
+    return Fraction(4, 3) - Fraction(1, 3 * devices)
+
+
+def test_best_is_the_best():
+    cells = [7, 5, 4, 4, 3, 2]
+    assignments = product(range(3), repeat=len(cells))
+    loads = ([sum(c for c, d in zip(cells, a, strict=True) if d == k)
+              for k in range(3)] for a in assignments)  # fmt: skip
+    assert best(cells, 3) == min(map(max, loads))
+
+
+def test_within_grahams_bound():
+    rng, reached = np.random.default_rng(0), 0
+    for _ in range(300):
+        count, devices = rng.integers(1, 11), int(rng.integers(2, 5))
+        cells = (np.exp(rng.normal(3, 1, count)) + 1).astype(int).tolist()
+        found = pair_matrix.schedule(cells, devices)
+        assert found.makespan == pulled(cells, devices)
+        least = best(cells, devices)
+        assert found.least <= least <= found.makespan <= bound(devices) * least
+        reached += found.makespan > least
+    assert reached  # or the bound was never at stake
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4])
+def test_the_bound_is_reached(devices):
+    """Graham's family: 2m - 1, 2m - 1, 2m - 2, 2m - 2 ... m + 1, m + 1, m, m, m."""
+    cells = [x for x in range(2 * devices - 1, devices, -1) for _ in range(2)]
+    cells += [devices] * 3
+    least = best(cells, devices)
+    assert least == 3 * devices
+    assert pair_matrix.schedule(cells, devices).makespan == bound(devices) * least
+
+
+def test_every_window_is_taken_once():
+    cells = [3, 1, 2, 2, 9]
+    made = pair_matrix.schedule(cells, 2)
+    assert sorted(k for taken in made.windows for k in taken) == list(range(5))
+    assert made.order == (4, 0, 2, 3, 1)
+    assert sum(made.loads) == sum(cells)
+    assert pair_matrix.schedule([], 3).makespan == 0
+    assert "0 windows" in str(pair_matrix.schedule([], 3))
+
+
+@pytest.mark.parametrize("kind", ["zip", "cross", "all"])
+def test_estimates_hold_the_cells_of_a_piece(kind):
+    lengths = np.random.default_rng(1).integers(0, 300, 60)
+    job = PairMatrix(kind, lengths, lengths, paths=False)
+    total = 0
+    windows, single = partition.cut(job, 2**24)
+    assert not single
+    for piece in windows:
+        wanted = pairs(job, piece)
+        cells = sum(int(lengths[i] * lengths[j]) for i, j in wanted)
+        assert cells <= pair_matrix.estimate(job, piece)
+        total += cells
+    assert total == job.cells
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 100, 1000])
+def test_lists_halve_and_end_together(count, devices):
+    cells = sorted(np.random.default_rng(count).integers(50, 100, count))[::-1]
+    pieces = list(enumerate(cells))
+    lists = pair_matrix.lists(pieces, devices)
+    assert sorted(piece for some in lists for piece in some) == pieces
+    assert [len(some) for some in lists] == sorted(map(len, lists), reverse=True)
+    idle = [0.0] * devices
+    for some in lists:  # whoever is idle takes the next; the last device is slower
+        k = int(np.argmin(idle))
+        idle[k] += sum(c for _, c in some) * (1.1 if k == devices - 1 else 1)
+    if count >= 100:
+        assert max(idle) - min(idle) <= 1.1 * 2 * sum(c for _, c in lists[-1])

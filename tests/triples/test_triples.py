@@ -2,7 +2,7 @@
 apart, which is itself held to the enumeration of all alignments."""
 
 import re
-from itertools import permutations, product
+from itertools import product
 from types import SimpleNamespace
 
 import enumerate_triples as brute
@@ -172,23 +172,6 @@ def test_batches_keep_the_order_and_send_large_ones_alone():
 
 
 # Properties --------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_order_of_the_sequences_does_not_change_the_score():
-    texts = related(5, (6, 11, 9))
-    found = [jaxalign.align_three(*t, mode="local") for t in permutations(texts)]
-    for one in found:
-        check(one, found[0].score)
-
-
-@pytest.mark.slow
-def test_equal_costs_make_all_models_linear(mode="semiglobal"):
-    texts = related(6, (10, 8, 12))
-    linear = jaxalign.align_three(*texts, LINEAR, gap_model="linear", mode=mode)
-    for model in MODELS[:2]:
-        found = jaxalign.align_three(*texts, LINEAR, gap_model=model, mode=mode)
-        check(found, linear.score)
 
 
 def test_bounds_of_the_score():
@@ -402,20 +385,6 @@ def test_consensus_and_agreement():
     found = jaxalign.align_three("MKWI", "MKWL", "MRWV")
     assert found.agreement() == ["three", "similar", "three", "similar"]
     assert found.consensus() == "MkW+"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "model, mode, traceback",
-    [(*CASES[0], "bt2"), (*CASES[4], "split"), (*CASES[8], "store")],
-)
-def test_triples_up_to_forty_residues(model, mode, traceback):
-    for seed, lengths in enumerate([(40, 31, 25), (17, 40, 38)]):
-        texts = related(seed, lengths)
-        options = {"gap_model": model, "mode": mode, "traceback": traceback}
-        options |= {"chunk": 11} if traceback == "bt2" else {}
-        found = jaxalign.align_three(*texts, costs(model), **options)
-        check(found, oracle(texts, costs(model), model, mode))
 
 
 @pytest.mark.slow
