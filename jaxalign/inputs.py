@@ -19,13 +19,14 @@ from jaxalign.model.alphabet import (
     as_sequences,
     contents_of,
     encode_letters,
+    from_texts,
     is_flat,
     item_of,
     items_of,
 )
 from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.strands import letters_of, look_nucleic
+from jaxalign.model.strands import seem_nucleic
 
 PATH = (str, os.PathLike)
 NO_FILE = (
@@ -166,19 +167,21 @@ def _three(triple: Any, scoring: Scoring) -> list:
 
 def _set(data: Any, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
     """Encode a set: (sequences, whether they were given as letters)."""
+    if type(data) is list:
+        return _encoded(data, scoring)
     if isinstance(data, Profile):
         raise UsageError("a profile is a query of align, align_profile and search")
     if isinstance(data, PATH):
         return _read(data, scoring, unknown)
     if isinstance(data, Sequences) or is_flat(data):
         return as_sequences(data, scoring.alphabet), False
-    return _encoded(data if type(data) is list else items_of(data), scoring)
+    return _encoded(items_of(data), scoring)
 
 
 def _encoded(items: list, scoring: Scoring) -> tuple[Sequences, bool]:
+    if (encoded := from_texts(items, scoring.alphabet)) is not None:
+        return encoded, True
     contents = contents_of(items)
-    if all(type(content) is str for content in contents):
-        return as_sequences(items, scoring.alphabet), True
     letters = not any(hasattr(content, "__array__") for content in contents)
     items = [_loaded(item, scoring) for item in items]
     return as_sequences(items, scoring.alphabet), letters
@@ -232,7 +235,7 @@ def _tell_of_nucleotides(
     letters = [sequences for sequences, has_letters in encoded if has_letters]
     if scoring.alphabet.kind != "protein" or not letters:
         return
-    if look_nucleic(block for texts in letters for block in letters_of(texts)):
+    if seem_nucleic(letters):
         warnings.warn(
             f"all letters are nucleotides', and {scoring.matrix_name} scores proteins: "
             "use scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "

@@ -252,14 +252,6 @@ class Planned(Nucleotides, OneSet):
 class PairOptions(Planned, Stream):
     """Every option of a function of two sequences, with its default."""
 
-    @property
-    def leaves_open_who_computes(self) -> bool:
-        """Whether nothing says what computes, which strand, or who is told of it."""
-        named = self.implementation, self.devices, self.mesh, self.memory_budget
-        named += (self.strand,)
-        watched = self.progress, self.busy
-        return all(value is None for value in named + watched)
-
 
 @part
 class FileLetters:

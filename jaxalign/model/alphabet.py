@@ -358,19 +358,26 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
         names = tuple(f"seq{i + 1}" for i in range(len(offsets) - 1))
         return Sequences(names, data[0].astype(np.uint8), offsets, alphabet)
     data = data if type(data) is list else items_of(data)
-    texts = contents_of(data)
-    if all(isinstance(text, str) for text in texts):  # which are encoded at once
-        names = tuple(
-            str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
-            for i, item in enumerate(data)
-        )
-        offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
-        codes = alphabet.encode("".join(texts))
-        if not (codes == BAD).any():  # else found and told one by one
-            return Sequences(names, codes, offsets, alphabet)
+    if (encoded := from_texts(data, alphabet)) is not None:
+        return encoded
     named = [_name_and_codes(item, i, alphabet) for i, item in enumerate(data)]
     names, parts = zip(*named, strict=True) if named else ((), ())
     return from_parts(names, list(parts), alphabet)
+
+
+def from_texts(data: list, alphabet: Alphabet) -> Sequences | None:
+    """Encode sequences at once that are all of type str; None where any is not, or has
+    a letter that is not in the alphabet."""
+    texts = contents_of(data)
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    names = tuple(
+        str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
+        for i, item in enumerate(data)
+    )
+    offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
+    codes = alphabet.encode("".join(texts))
+    return None if (codes == BAD).any() else Sequences(names, codes, offsets, alphabet)
 
 
 def contents_of(items: Iterable[Any]) -> list[Any]:

@@ -39,8 +39,9 @@ class Range:
     high: int
 
 
-def score_range(m: int, n: int, scoring: Scoring, mode: str) -> Range:
-    """Bounds from the lengths, the matrix and the gaps alone.
+def score_range(m: int, n: int, scoring: Scoring, mode: str, margin: int = 0) -> Range:
+    """Bounds from the lengths, the matrix and the gaps alone, for values that are held
+    with up to ``margin`` added.
 
     High: every column pairs residues and each scores at most max(S). Low: two gaps
     reach every cell of a global table, and what is stored is at most one gap or one
@@ -49,7 +50,7 @@ def score_range(m: int, n: int, scoring: Scoring, mode: str) -> Range:
     best = max(int(scoring.scores.max(initial=0)), 0)
     worst = max(-int(scoring.scores.min(initial=0)), 0)
     reach = 0 if mode == "local" else scoring.open + scoring.extend * max(m + n, 1)
-    return Range(-(reach + 2 * scoring.open + worst), min(m, n) * best + best)
+    return Range(-(reach + 2 * scoring.open + worst), min(m, n) * best + best + margin)
 
 
 def fits(bounds: Range, dtype: str, factor: int = 1) -> bool:
@@ -60,10 +61,10 @@ def fits(bounds: Range, dtype: str, factor: int = 1) -> bool:
 
 
 def score_dtype(
-    m: int, n: int, scoring: Scoring, mode: str, widest: bool = False
+    m: int, n: int, scoring: Scoring, mode: str, widest: bool = False, margin: int = 0
 ) -> str:
     """The narrowest dtype that provably holds all scores: int16, int32, or int64."""
-    bounds = score_range(m, n, scoring, mode)
+    bounds = score_range(m, n, scoring, mode, margin)
     if not widest and fits(bounds, "int16"):
         return "int16"
     return "int32" if fits(bounds, "int32") else "int64"
@@ -128,9 +129,9 @@ def fits_bytes(scoring: Scoring, base: int) -> bool:
     return (largest if base == 1 else 2 * largest + 1) <= np.iinfo("uint8").max
 
 
-def identity_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
+def identity_dtype(m: int, n: int, scoring: Scoring, mode: str, margin: int = 0) -> str:
     """int32 where score * 2^13 + matches provably fits, else int64 with 2^20."""
-    bounds = score_range(m, n, scoring, mode)
+    bounds = score_range(m, n, scoring, mode, margin)
     base = IDENTITY_BASE["int32"]
     if min(m, n) < base and fits(bounds, "int32", base):
         return "int32"

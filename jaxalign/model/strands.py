@@ -130,18 +130,23 @@ def look_nucleic(texts: Iterable[np.ndarray]) -> bool:
     return total >= LEAST_LETTERS and plain >= LEAST_BASES * total and present >= 3
 
 
+def seem_nucleic(sets: Iterable[Sequences]) -> bool:
+    """Whether the letters of encoded sets look like nucleotides."""
+    return look_nucleic(block for sequences in sets for block in _letters_of(sequences))
+
+
+def _letters_of(sequences: Sequences) -> Iterator[np.ndarray]:
+    """A set as ASCII, uint8, ``BLOCK`` letters at a time."""
+    letters = np.frombuffer(sequences.alphabet.letters.encode(), np.uint8)
+    for start in range(0, len(sequences.codes), BLOCK):
+        yield letters[sequences.codes[start : start + BLOCK]]
+
+
 def has_uracil(texts: Sequence[np.ndarray]) -> bool:
     """Whether there is a U and no T: RNA."""
     uracil, thymine = as_ascii("Uu"), as_ascii("Tt")
     u = any(np.isin(text, uracil).any() for text in texts)
     return u and not any(np.isin(text, thymine).any() for text in texts)
-
-
-def letters_of(sequences: Sequences) -> Iterator[np.ndarray]:
-    """A set as ASCII, uint8, ``BLOCK`` letters at a time."""
-    letters = np.frombuffer(sequences.alphabet.letters.encode(), np.uint8)
-    for start in range(0, len(sequences.codes), BLOCK):
-        yield letters[sequences.codes[start : start + BLOCK]]
 
 
 def _marked(letters: str) -> np.ndarray:

@@ -277,7 +277,11 @@ def align(
     pair_options = PairOptions(**options, output="alignment")
     a, b = inputs.singles(scoring, query=query_input, target=target)
     alignment = None
-    if pair_options.leaves_open_who_computes:
+    # Does nothing say what computes, which strand, or who is told of it?
+    wishes = pair_options.implementation, pair_options.devices, pair_options.mesh
+    wishes += pair_options.memory_budget, pair_options.strand
+    wishes += pair_options.progress, pair_options.busy
+    if all(value is None for value in wishes):
         free = check(pair_options)
         alignment = by_rows.aligned(a, b, scoring, pair_options.mode, free)
     if alignment is None:

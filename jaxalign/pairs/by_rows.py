@@ -12,7 +12,7 @@ of them. A pair leaves the rows when its shorter side ends.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,16 +27,10 @@ from jaxalign.pairs.pair_matrix import WindowPairs
 from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Piece, Plan, Task, describe
 from jaxalign.pairs.result import Rows, collect
 from jaxalign.pairs.run_state import Run, Worker
-from jaxalign.runtime.devices import (
-    ambient_mesh,
-    default_device,
-    refuse_over,
-    show_bytes,
-)
+from jaxalign.runtime.devices import is_placed, refuse_over, show_bytes
 
 ROW_CELLS = 2**16  # of all pairs of a window: half the rows are half the calls of NumPy
 OTHER_SIDE = {"query": "target", "target": "query"}
-DTYPES = ("int16", "int32", "int64")
 SWITCH = "JAXALIGN_ROWS"
 # One core of an AMD EPYC, NumPy 2.4, proteins (benchmarks.whole_process --fills).
 ROW_SECONDS = 13e-6  # of a row of a window: a dozen calls of NumPy …
@@ -57,16 +51,17 @@ MAX_PAIR_CELLS = 2**26  # of a pair whose directions are held, whatever the budg
 MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
 
 
-def alignment(
+def aligned(
     query: Sequences, target: Sequences, scoring: Scoring, mode: str, free: frozenset
-) -> Alignment:
-    """The alignment of the first sequences of two sets.
-
-    free : the free ends
-    """
+) -> Alignment | None:
+    """Align the first sequences of two sets; None if that is no small job, or JAX was
+    told where to compute."""
     m, n = len(query.codes), len(target.codes)
+    small = m * n <= MAX_PAIR_CELLS and is_short(m * n, min(m, n), paths=True)
+    if not small or is_placed() or _switched_off():
+        return None
     swapped = m > n or scoring.by_position  # the longer side has the columns
-    dtype = score_dtype(m, n, scoring, mode)
+    dtype = bounds.score_dtype(m, n, scoring, mode, margin=margin_of(m, n, scoring))
     codes = [query.codes[None], target.codes[None]][:: -1 if swapped else 1]
     lengths = [np.array([m]), np.array([n])][:: -1 if swapped else 1]
     columns = codes[1]
@@ -103,17 +98,9 @@ def alignment(
     )
 
 
-def score_dtype(m: int, n: int, scoring: Scoring, mode: str) -> str:
-    """The narrowest dtype that holds all scores; rows are held with their extend."""
-    value_range = _range(m, n, scoring, mode)
-    return next((d for d in DTYPES if bounds.fits(value_range, d)), DTYPES[-1])
-
-
-def _range(m: int, n: int, scoring: Scoring, mode: str) -> bounds.Range:
-    value_range = bounds.score_range(m, n, scoring, mode)
-    columns = n + rows.STRIPES  # those that there is room for
-    high = value_range.high + (m + columns + 2) * scoring.extend
-    return replace(value_range, high=high)
+def margin_of(m: int, n: int, scoring: Scoring) -> int:
+    """The most that rows add to a score: their extend, to the end of the columns."""
+    return (m + n + rows.STRIPES + 2) * scoring.extend
 
 
 def problem_of(
@@ -171,6 +158,8 @@ def partition(
     query, target = task.job.index() if pairs is None else np.array(pairs).T
     m, n = task.queries.lengths[query], task.targets.lengths[target]
     windows = []
+    identity = task.output == "identity"
+    dtype_of = bounds.identity_dtype if identity else bounds.score_dtype
     by_position = task.scoring.by_position  # which are columns: they have a profile
     for swapped in (False, True):
         remaining = np.flatnonzero(((m > n) | by_position) == swapped)
@@ -184,7 +173,9 @@ def partition(
                 subset = remaining[:count]
                 subset = subset[np.argsort(-short[subset], kind="stable")]
                 sides = short[subset], long[subset]
-                dtype = _dtype(task, int(sides[0][0]), int(sides[1].max()))
+                largest = int(sides[0][0]), int(sides[1].max())
+                margin = margin_of(*largest, task.scoring)
+                dtype = dtype_of(*largest, task.scoring, task.mode, margin=margin)
                 window = RowsWindow(
                     query[subset], target[subset], *sides, swapped, dtype
                 )
@@ -208,17 +199,6 @@ def _pair_bytes(task: Task, m: Any, n: Any, score_bytes: int):
     m, n = m + 1, n + 1
     size = n * (score_bytes * (len(task.scoring.scores) + 14) + 16) + 16 * m
     return size + m * n + 48 * (m + n) if task.paths else size
-
-
-def _dtype(task: Task, m: int, n: int) -> str:
-    """The narrowest dtype that holds all scores, or identities beside them."""
-    narrow = score_dtype(m, n, task.scoring, task.mode)
-    if task.output != "identity":
-        return narrow
-    # Does int32 hold all scores with identities in their low digits?
-    factor = bounds.IDENTITY_BASE["int32"]
-    wide = bounds.fits(_range(m, n, task.scoring, task.mode), "int32", factor)
-    return "int32" if task.dtype(m, n) == "int32" and wide else "int64"
 
 
 def pieces_of(task: Task, windows: list[RowsWindow]) -> list[Piece]:
@@ -269,27 +249,11 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
     return collect(task, result, WindowPairs(*pair, whole, ~whole))
 
 
-def aligned(
-    query: Sequences, target: Sequences, scoring: Scoring, mode: str, free: frozenset
-) -> Alignment | None:
-    """Align one pair by rows; None if it is not small."""
-    m, n = len(query.codes), len(target.codes)
-    small = m * n <= MAX_PAIR_CELLS and is_short(m * n, min(m, n), paths=True)
-    chosen_by_jax = default_device() is not None or ambient_mesh() is not None
-    if not small or chosen_by_jax or _switched_off():
-        return None
-    return alignment(query, target, scoring, mode, free)
-
-
 def plan_by_rows(task: Task) -> Plan | None:
     """Plan a task by rows; None if it needs a compiled program.
 
-    Raises
-    ------
-    UsageError
-        Rows are named, and devices or a mesh too.
-    MemoryPlanError
-        Rows are named, and the result or a pair does not fit the budget.
+    Raises UsageError: rows are named, and devices or a mesh too; MemoryPlanError: rows
+    are named, and the result or a pair does not fit the budget.
     """
     named = task.implementation == "rows"
     if named and (task.devices or task.mesh is not None):

@@ -41,12 +41,8 @@ def choose(
     """Choose an implementation for some devices, or JAX's default one: (name, reason).
     A named one is never exchanged for another.
 
-    Raises
-    ------
-    UsageError
-        Unknown name.
-    DeviceError
-        ``pallas`` where its kernels cannot run.
+    Raises UsageError: unknown name; DeviceError: ``pallas`` where its kernels cannot
+    run.
     """
     named = [x for x in get_args(Implementation) if x == implementation]
     if implementation is not None and not named:
@@ -66,12 +62,7 @@ def choose(
 
 
 def plan_compiled(task: Task) -> Plan:
-    """Plan a task: its pieces, its implementation and the reason for it.
-
-    Raises
-    ------
-    MemoryPlanError, UsageError, DeviceError
-    """
+    """Plan a task: its pieces, its implementation and the reason for it."""
     # 1. Choose: alphabet, output and mesh may ask for another implementation.
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
@@ -132,13 +123,13 @@ def plan_compiled(task: Task) -> Plan:
         why = f"{why}; {remainder}" if blocks else remainder
         name = ", ".join(used)
     # 4. Order the pieces, and say how devices share them.
-    in_strips = execute.pair_pieces_of(task, single_pairs)
+    in_strips = execute.pair_pieces_of(task, single_pairs) if single_pairs else []
     pieces = [*blocks, *by_rows, *by_blocks, *in_strips]
-    pieces = [pieces[k] for k in pair_matrix.heaviest_first([x.cells for x in pieces])]
     named = task.devices if task.mesh is None else task.mesh.devices.flat
     devices = [f"{x.platform}:{x.id}" for x in list(named) or jax.devices()[:1]]
-    loads = pair_matrix.schedule([piece.cells for piece in pieces], len(devices)).loads
-    figures |= {"devices": devices, "device_cells": list(loads)}
+    schedule = pair_matrix.schedule([piece.cells for piece in pieces], len(devices))
+    pieces = [pieces[k] for k in schedule.order]
+    figures |= {"devices": devices, "device_cells": list(schedule.loads)}
     figures |= {"budget_bytes": task.budget, "implementation": name, "reason": why}
     # Launches need not wait for each other, so they come in lists: several for each of
     # some devices, but one for a part of a job. A search looks at each launch.
@@ -231,11 +222,8 @@ def on_device(device: Device | None):
 def _plan_windows(task: Task) -> tuple[dict, Partition]:
     """Plan the windows and single pairs of a task: (figures, partition).
 
-    Raises
-    ------
-    MemoryPlanError
-        The result and a piece for every thread exceed the budget; or checkpoints are
-        needed where another implementation is named.
+    Raises MemoryPlanError: the result and a piece for every thread exceed the budget;
+    or checkpoints are needed where another implementation is named.
     """
     fit = task.result_bytes + 2**20 * task.threads
     if fit <= task.budget:
@@ -280,5 +268,8 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
     if task.large or task.output == "identity":
-        dtypes |= execute.dtypes_of(task, split.blocks)
+        # Narrow dtypes in which windows are filled
+        dtypes |= {"int8"} if split.blocks and execute.eight_bit_limit(task) else set()
+        each = (execute.eight_bit_differences(task, w) for w in split.blocks)
+        dtypes |= {differences.cell for differences in each if differences is not None}
     return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

@@ -25,12 +25,7 @@ from jaxalign.runtime.pipeline import teller, watcher
 
 
 def plan(task: Task) -> Plan:
-    """The plan of a task; it says which implementation will run, and why.
-
-    Raises
-    ------
-    MemoryPlanError, UsageError, DeviceError
-    """
+    """The plan of a task; it says which implementation will run, and why."""
     by_rows = None
     if task.implementation in (None, "rows"):
         by_rows = plan_by_rows(task)
@@ -111,13 +106,15 @@ def compute(
 ) -> Iterator[Run]:
     """Run a task on its devices, ``runs_ahead`` runs at a time; yield each run when all
     its pieces are done."""
-    ending, runs, report = threading.Event(), iter(runs), teller(progress, cells)
+    ending, runs = threading.Event(), iter(runs)
+    report = teller(progress, cells) if progress else None
 
     def report_progress(cells: int) -> None:
         """Report a finished launch or window; after Ctrl-C no other one is issued."""
         if ending.is_set():
             raise pipeline.Stopped
-        report(cells)
+        if report:
+            report(cells)
 
     first = list(islice(runs, 1))
     if all(run.plan.by_rows for run in first):
@@ -125,7 +122,7 @@ def compute(
         devices, runs_ahead = [None], 0
     else:
         devices = _compiled().places(task)
-    report_busy = watcher(busy, len(task.devices) or 1)
+    report_busy = watcher(busy, len(task.devices) or 1) if busy else None
     workers = _workers(devices, report_progress, report_busy)
     works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))
     for work in pipeline.run(works, workers, runs_ahead, ending):
@@ -134,13 +131,13 @@ def compute(
             if run.device_jobs:  # what devices hold of them is not to be their row
                 _compiled().collect(run)
             overflow = pipeline.Work(run, _compiled().pieces_beyond(run))
-            workers_beyond = _workers(devices, teller(None, 0), report_busy)
+            workers_beyond = _workers(devices, lambda _cells: None, report_busy)
             list(pipeline.run([overflow], workers_beyond))
         yield run
 
 
 def _workers(
-    devices: list, report_progress: Callable, report_busy: Callable
+    devices: list, report_progress: Callable, report_busy: Callable | None
 ) -> list[Callable]:
     """A thread's function (work, piece) for each place in a list of devices."""
     only = len(devices) == len(set(devices))
@@ -149,10 +146,12 @@ def _workers(
         worker = Worker(device, report_progress, only)
 
         def compute_one(work: pipeline.Work, piece: Piece) -> None:
-            report_busy(device, 1)
+            if report_busy:
+                report_busy(device, 1)
             with _compiled().on_device(device) if device else nullcontext():
                 piece.compute(work.content, worker, piece)
-            report_busy(device, -1)
+            if report_busy:
+                report_busy(device, -1)
 
         return compute_one
 

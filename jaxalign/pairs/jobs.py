@@ -7,7 +7,7 @@ are one job, and the rows of the better ones another.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -35,14 +35,10 @@ from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import ambient_mesh, first_device
 from jaxalign.signatures import with_options
 
-RunPlan = Callable[[Plan, PairOptions, SavedState | None], Table]
-
 
 def plan_strands(plan: Plan, strands: QueryStrands) -> Plan:
     """Plan the alignment of some strands of the queries.
 
-    Parameters
-    ----------
     plan : of the rows of one strand, that which is aligned or the plus strand of both
     """
     plan = replace(plan, strands=strands)
@@ -73,31 +69,10 @@ def _of_both(
     return figures
 
 
-def run_strands(
-    plan: Plan,
-    strands: QueryStrands,
-    options: PairOptions,
-    run_one: RunPlan,
-    saved: SavedState | None = None,
-) -> Table:
-    """Align the strand asked for, or of both the one that scores more (on ties, plus).
-
-    run_one : runs the plan of one strand, or of scores
-    """
-    if plan.scores is None:
-        table = run_one(replace(plan, strands=None), options, saved)
-        signs = np.full(len(table), strands.signs[0], np.int8)
-    else:
-        table, signs = _better_strands(plan.task, plan.scores, options, run_one, saved)
-    table = replace(table, info=table.info | {"strands": strands.signs})
-    return along_plus(table, strands.queries, signs)
-
-
 def _better_strands(
     task: Task,
     scores_plan: Plan,
     options: PairOptions,
-    run_one: RunPlan,
     saved: SavedState | None,
 ) -> tuple[Table, np.ndarray]:
     """Align the better strand of each query: (rows, strands).
@@ -108,7 +83,7 @@ def _better_strands(
     paths, cells = task.output != "score", scores_plan["cells"]
     total = cells + paths * task.job.cells
     first, second = (saved and saved.part(name) for name in ("scores", "rows"))
-    scores = run_one(scores_plan, _told_after(options, 0, total), first)
+    scores = _run(scores_plan, _told_after(options, 0, total), first)
     plus, minus = scores["score"].reshape(2, -1)
     pair, is_minus = np.arange(len(plus)), minus > plus
     signs = np.where(is_minus, MINUS, PLUS).astype(np.int8)
@@ -126,7 +101,7 @@ def _better_strands(
     query = pair + is_minus * len(pair) if zipped else is_minus.astype(int)
     queries = views(scores_plan.task.queries, query)
     plan = engine.plan(replace(task, kind="zip", queries=queries))
-    table = run_one(plan, _told_after(options, cells, total), second)
+    table = _run(plan, _told_after(options, cells, total), second)
     info = _of_both(scores.info, table.info, task)
     pair = table["query"]
     columns = table.columns | {"query": pair if zipped else 0 * pair}
@@ -213,8 +188,15 @@ def run_plan(
     options : those of the plan; of them the cluster, and who is told of progress
     saved : the state of its very large pairs, of a run that was interrupted or may be
     """
-    if plan.strands is not None:
-        return run_strands(plan, plan.strands, options, _run, saved)
+    if (strands := plan.strands) is not None:
+        # The strand asked for, or of both the one that scores more (on ties, plus)
+        if plan.scores is None:
+            table = _run(replace(plan, strands=None), options, saved)
+            signs = np.full(len(table), strands.signs[0], np.int8)
+        else:
+            table, signs = _better_strands(plan.task, plan.scores, options, saved)
+        table = replace(table, info=table.info | {"strands": strands.signs})
+        return along_plus(table, strands.queries, signs)
     if plan.parts:
         return _joined(plan.task, list(plan.parts), options)
     if options.cluster is not None:

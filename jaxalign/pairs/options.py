@@ -31,12 +31,7 @@ def make_task(
     scoring: Scoring,
     options: PairOptions = PairOptions(),  # noqa: B008
 ) -> Task:
-    """The task of some options.
-
-    Raises
-    ------
-    UsageError, DeviceError
-    """
+    """The task of some options."""
     free, positions = check(options), len(scoring.scores)
     if scoring.by_position and (kind == "all" or set(queries.lengths) - {positions}):
         raise UsageError(f"{scoring.matrix_name} is aligned as a query, of {positions}")
@@ -91,14 +86,7 @@ def filters_of(options: PairOptions, free: frozenset[str] | None = None) -> Filt
 def check(options: PairOptions) -> frozenset[str]:
     """Refuse values that are none, and options that mean nothing beside the others.
 
-    Returns
-    -------
-    frozenset of str
-        The free ends.
-
-    Raises
-    ------
-    UsageError
+    Returns frozenset of str, the free ends.
     """
     if options.output not in OUTPUTS:
         names = ", ".join(OUTPUTS)
@@ -118,9 +106,13 @@ def check(options: PairOptions) -> frozenset[str]:
     if options.mesh is not None:
         if options.devices is not None:
             raise UsageError("devices and mesh: either says which devices compute")
-        from jaxalign.pairs.cpu import execute
-
-        execute.check_mesh(options.mesh, options.implementation)
+        name = options.implementation
+        if name not in (None, "sweep"):
+            raise UsageError(f"a mesh runs implementation 'sweep', not {name!r}")
+        if not hasattr(options.mesh, "is_multi_process"):
+            raise UsageError(f"mesh = {options.mesh!r}: a jax.sharding.Mesh is needed")
+        if options.mesh.is_multi_process:
+            raise UsageError("all devices of a mesh must belong to this process")
     if options.cluster is not None:
         for name in ("devices", "mesh", "threads"):
             if getattr(options, name) is not None:

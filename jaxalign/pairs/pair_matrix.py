@@ -198,8 +198,10 @@ class PairMatrix:
                 query[rows], target[rows] = i, columns[first[i] :]
 
         # Long slices are assigned without Python's lock: launches go on meanwhile.
-        threads = INDEX_THREADS if n > INDEX_QUERIES else 1
-        in_threads(fill, range(0, n, INDEX_QUERIES), threads)
+        if n > INDEX_QUERIES:
+            in_threads(fill, range(0, n, INDEX_QUERIES), INDEX_THREADS)
+        else:
+            fill(0)
         return query, target
 
     def meets(self, window: PairBlock) -> WindowPairs:

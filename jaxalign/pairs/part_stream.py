@@ -97,17 +97,12 @@ def cut(
 ) -> list[Part]:
     """The parts of all pairs i < j (i <= j with ``include_self``) of some sequences.
 
-    Parameters
-    ----------
     lengths : int64 (n,)
-    rows, cells : int, optional
-        Of a part at most, unless a single query has more; of the last half as many
-        more. By default ``PART_ROWS`` and ``PART_CELLS``, or a share of a smaller job.
+    rows, cells : int, optional, of a part at most, unless a single query has more; of
+        the last half as many more. By default ``PART_ROWS`` and ``PART_CELLS``, or a
+        share of a smaller job.
 
-    Returns
-    -------
-    list of Part
-        One at least; where there is no pair, it has no rows.
+    Returns list of Part, one at least; where there is no pair, it has no rows.
     """
     n, follow = len(lengths), 0 if include_self else 1
     lengths = np.asarray(lengths, np.int64)
@@ -131,15 +126,10 @@ def cut_search(
 ) -> list[Part]:
     """The parts of a search: some queries against the whole database.
 
-    Parameters
-    ----------
     lengths : int64 (n,), of the queries
-    top : int
-        Rows of a query at most; ``start`` and ``stop`` count so many of each.
-    residues : int
-        Of the database, about; the same whenever the run goes on.
-    rows, cells : int
-        Of a part at most, unless a single query has more.
+    top : int, rows of a query at most; ``start`` and ``stop`` count so many of each
+    residues : int, of the database, about; the same whenever the run goes on
+    rows, cells : int, of a part at most, unless a single query has more
     """
     lengths = np.asarray(lengths, np.int64)
     row = np.arange(len(lengths) + 1, dtype=np.int64) * top
@@ -175,10 +165,7 @@ def _bands(
 def cut_of(task: Task, rows: int | None = None) -> list[Part]:
     """The parts of a task of all pairs of a set.
 
-    Raises
-    ------
-    UsageError
-        ``rows`` below 1.
+    Raises UsageError: ``rows`` below 1.
     """
     return cut(task.queries.lengths, task.include_self, rows)
 
@@ -186,10 +173,7 @@ def cut_of(task: Task, rows: int | None = None) -> list[Part]:
 def checked(rows: int | None) -> int | None:
     """Rows of a part, None where none are asked for.
 
-    Raises
-    ------
-    UsageError
-        Below 1.
+    Raises UsageError: below 1.
     """
     check_whole("part_rows", rows)
     return rows and min(rows, MOST_ROWS)
@@ -199,10 +183,7 @@ def shard(parts: list[Part], k: int, n: int) -> list[Part]:
     """The k-th of n shares, from 1: parts by LPT on n machines that are alike; no
     machine beyond the number of parts has one.
 
-    Raises
-    ------
-    UsageError
-        There is no such share.
+    Raises UsageError: there is no such share.
     """
     if not 1 <= k <= n:
         raise UsageError(f"shard {k} of {n}: from 1 to the number of shards")
@@ -300,11 +281,8 @@ def stream(
     """Run parts of a task of all pairs of a set, or of two; the next ones are planned
     and computed while the caller has one.
 
-    Yields
-    ------
-    part, columns, paths, info
-        As of ``run``, part by part, in order; indices are those of the whole set.
-        ``seconds`` is the time since the part before.
+    Yields part, columns, paths, info, as of ``run``, part by part, in order; indices
+    are those of the whole set. ``seconds`` is the time since the part before.
     """
     task = replace(task, whole_codes=_whole_codes(task))
     runs_ahead, reserved = _room(task, parts)
@@ -464,17 +442,11 @@ def stream_on_cluster(
 ):
     """As ``stream``, on the machines of a Ray cluster.
 
-    Parameters
-    ----------
-    address : str
-        "auto" for the cluster this machine belongs to, or "HOST:PORT".
+    address : str, "auto" for the cluster this machine belongs to, or "HOST:PORT"
 
-    Raises
-    ------
-    UsageError
-        Ray is not installed, or devices are named: Ray gives each part its device.
-    DeviceError
-        No cluster answers, or its machines have another version of jaxalign.
+    Raises UsageError: Ray is not installed, or devices are named: Ray gives each part
+    its device; DeviceError: no cluster answers, or its machines have another version of
+    jaxalign.
     """
     if task.devices:
         raise UsageError("a cluster chooses devices by itself: leave out devices")

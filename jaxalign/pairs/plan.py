@@ -42,12 +42,8 @@ class NearestOnly:
     """Limit of the rows of a query to its nearest targets: a device may leave out
     others that pass the filters.
 
-    Attributes
-    ----------
-    top : int
-        Rows of each query; of equal ones those whose targets begin first.
-    bars : float64 (queries,)
-        Identities below which no row of a query is wanted.
+    top : int, rows of each query; of equal ones those whose targets begin first
+    bars : float64 (queries,), identities below which no row of a query is wanted
     """
 
     top: int

@@ -98,8 +98,8 @@ def score_dtype(task: Task):
     if task.scoring.scale > 1:
         return np.float64
     m, n = task.job.most
-    limit = bounds.score_range(m, n, task.scoring, task.mode)
-    return np.int32 if bounds.fits(limit, "int32") else np.int64
+    dtype = bounds.score_dtype(m, n, task.scoring, task.mode, widest=True)
+    return np.int32 if dtype == "int32" else np.int64
 
 
 def dtypes(task: Task) -> dict:
@@ -181,7 +181,11 @@ class Output:
             runs, counts = self.whole
             return self._columns(), (runs, np.concatenate([[0], np.cumsum(counts)]))
         if self.whole is not None:
-            pieces = [self._but(pieces, *self.whole), *pieces]
+            # Whole paths without the rows of pieces, which they lack
+            runs, counts = self.whole
+            put = np.concatenate([x.at for x in pieces])
+            at = np.delete(np.arange(len(counts)), put)
+            pieces = [Rows(at, {}, (runs, counts[at]), 0), *pieces]
         at = np.concatenate([np.zeros(0, np.int64), *(x.at for x in pieces)])
         order = np.argsort(at, kind="stable")
         columns = self._joined(order) if self.task.filtered else self._columns()
@@ -201,11 +205,6 @@ class Output:
     def _wait_for_memory(self) -> None:
         if self._touched is not None:
             self._touched.result()
-
-    def _but(self, pieces: list[Rows], runs: np.ndarray, counts: np.ndarray) -> Rows:
-        """Whole paths without the rows of pieces, which they lack."""
-        at = np.delete(np.arange(len(counts)), np.concatenate([x.at for x in pieces]))
-        return Rows(at, {}, (runs, counts[at]), 0)
 
     def _joined(self, order: np.ndarray):
         def whole(name: str, dtype: Any):

@@ -16,10 +16,6 @@ if TYPE_CHECKING:  # a job by rows imports no JAX
 Arrays = dict[str, np.ndarray]
 
 
-def _nowhere(_arrays: Callable[[], Arrays]) -> None:
-    """Nobody goes on with the run."""
-
-
 @dataclass(eq=False)
 class SavedState:
     """Arrays from which an interrupted run resumes; each part has its own.
@@ -29,7 +25,7 @@ class SavedState:
     """
 
     arrays: Arrays = field(default_factory=dict)
-    save: Callable[[Callable[[], Arrays]], object] = _nowhere
+    save: Callable[[Callable[[], Arrays]], object] = lambda _arrays: None
     prefix: str = ""
     _lock: Any = field(default_factory=threading.Lock)
 

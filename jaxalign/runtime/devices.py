@@ -136,6 +136,11 @@ def default_device() -> Device | str | None:
     return _jax().config.jax_default_device if "jax" in sys.modules else None
 
 
+def is_placed() -> bool:
+    """Whether JAX was told where to compute: by a default device, or by a mesh."""
+    return default_device() is not None or ambient_mesh() is not None
+
+
 def ambient_mesh() -> Any:
     """Mesh of ``with jax.set_mesh(mesh):``; None outside of one, and while JAX traces
     another function, when it reports none."""

@@ -23,19 +23,14 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxalign.affine import Gaps
-from jaxalign.errors import UsageError
 from jaxalign.model import bounds
+from jaxalign.model.alphabet import stacked
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.cpu import long_pair, partition
-from jaxalign.pairs.cpu.partition import (
-    SHORT_PAIRS,
-    STRIP_ROWS,
-    block_of,
-    queries_of,
-    reused,
-)
+from jaxalign.pairs.cpu.partition import SHORT_PAIRS, STRIP_ROWS
 from jaxalign.pairs.dp import directions, wavefront, window_program
+from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.lane_cells import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.dp.window_program import WindowProblem
@@ -51,6 +46,7 @@ from jaxalign.runtime.devices import (
 )
 from jaxalign.runtime.programs import program, stored
 
+CACHE_LINE = 64  # bytes
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
@@ -58,10 +54,6 @@ WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 
 def _on_cpu(task: Task) -> bool:
     return first_device(task.devices).platform == "cpu"
-
-
-def _large_on_cpu(task: Task) -> bool:
-    return task.large and _on_cpu(task)
 
 
 def eight_bit_limit(task: Task) -> int:
@@ -72,20 +64,10 @@ def eight_bit_limit(task: Task) -> int:
     tried = task.kind != "zip" and task.output != "identity" and task.mesh is None
     if task.top is None:
         tried &= not task.scoring.by_position
-    if not (tried and _large_on_cpu(task)):
+    if not (tried and task.large and _on_cpu(task)):
         return 0
     zero = 0 if task.paths else bounds.least_zero(task.scoring, "int8")
     return bounds.narrow_high(task.scoring, task.mode, "int8", zero)
-
-
-def eight_bit_costs(task: Task, window: Window, dtype: str) -> Constants | None:
-    """Gap costs as constants of the program: local scores are then a third faster on a
-    CPU (``pairs/dp/sweep/lane_cells.py``), and other costs take another program."""
-    scores = task.local and task.output == "score" and not window.zipped
-    if not (scores and _large_on_cpu(task)):
-        return None
-    zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
-    return Constants(task.scoring.open, task.scoring.extend, zero)
 
 
 class Differences(NamedTuple):
@@ -107,7 +89,7 @@ def eight_bit_differences(task: Task, window: Window) -> Differences | None:
     excluded |= window.zipped and (task.paths or window.lanes == SHORT_PAIRS)
     if task.mode == "local" or ends or excluded:
         return None
-    if not (_large_on_cpu(task) or (identity and _on_cpu(task))):
+    if not ((task.large or identity) and _on_cpu(task)):
         return None
     scoring, cell, base = task.scoring, "uint8", 1
     if identity:
@@ -120,13 +102,6 @@ def eight_bit_differences(task: Task, window: Window) -> Differences | None:
         fits &= bounds.fits_bytes(scoring, base)
     opening = base * (scoring.open - scoring.extend)
     return Differences(cell, base, opening) if fits else None
-
-
-def dtypes_of(task: Task, blocks: list[Window]) -> set[str]:
-    """Narrow dtypes in which some windows are filled."""
-    tried = {"int8"} if blocks and eight_bit_limit(task) else set()
-    each = (eight_bit_differences(task, window) for window in blocks)
-    return tried | {differences.cell for differences in each if differences is not None}
 
 
 def to_be_tried(worker: Worker) -> bool:
@@ -227,6 +202,12 @@ def compute_pair(run: Run, worker: Worker, piece: Piece) -> None:
     _put(run, worker, run_pair(piece.task, piece.content))
 
 
+def run_pair(task: Task, pair: tuple[int, int]) -> Rows:
+    """One pair by anti-diagonals, in checkpointed strips where it is long."""
+    result, dtype = _alone(task, *pair)
+    return of_pair(task, pair, result, np.dtype(dtype))
+
+
 def _put(run: Run, worker: Worker, rows: Rows) -> None:
     run.output.put(rows)
     worker.report_progress(rows.cells)
@@ -242,7 +223,10 @@ def scores_of_window(_run: Run, worker: Worker, piece: Piece) -> Iterator[PieceS
 def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceScores]:
     """The score of a pair of a search."""
     i, j = (np.array([side]) for side in piece.content)
-    yield PieceScores(i, j, pair_score(piece.task, piece.content))
+    result, dtype = _alone(piece.task, *piece.content)
+    with precision(dtype):
+        score = jnp.full((1, 1), result.score, dtype)
+    yield PieceScores(i, j, score)
 
 
 def problem_of(
@@ -298,11 +282,9 @@ def window_scores(task: Task, w: Window, worker: Worker):
     """Score a window of a ``cross`` job, in 8 bits first where ``worker.byte_limit`` is
     not 0.
 
-    Returns
-    -------
-    scores : integers (slots, places), left on the device
-    beyond : (queries, targets) or None
-        Indices of the pairs whose score 8 bits do not hold; it is -1 there.
+    Returns scores : integers (slots, places), left on the device; beyond : (queries,
+    targets) or None, indices of the pairs whose score 8 bits do not hold; it is -1
+    there.
     """
     if worker.byte_limit and to_be_tried(worker):
         narrow = _scores(task, w, worker, "int8")
@@ -337,15 +319,64 @@ class WindowInputs(NamedTuple):
     tie: np.ndarray
 
 
+def block_of(task: Task, w: Window) -> Block:
+    """The targets in their lanes, without their scores."""
+    pad = task.scoring.alphabet.size
+    # An odd number of cache lines a lane: of a power of two, the lines of a column all
+    # fall into the same few sets of the cache, and turning it takes five times as long.
+    stride = (-(-w.columns // CACHE_LINE) | 1) * CACHE_LINE
+    codes = np.full((w.lanes, stride), pad, np.uint8)
+    target = np.zeros((w.lanes, w.columns // TILE), np.int32)
+    begins = np.zeros(target.shape, bool)
+    lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
+    count = len(w.targets)
+    source = task.targets.starts[w.targets]
+    lane[:count], length[:count] = w.lane, task.job.target_lengths[w.targets]
+    first[:] = TILE  # places that stay empty: a target of no residues in tile 0
+    first[:count] = w.last - length[:count]
+    first_tile = np.minimum(first[:count], w.last - 1) // TILE
+    begins[w.lane, first_tile] = True
+    tiles = w.last // TILE - first_tile
+    at = w.lane * target.shape[1] + first_tile - (np.cumsum(tiles) - tiles)
+    at = np.repeat(at, tiles) + np.arange(tiles.sum())
+    target.reshape(-1)[at] = np.repeat(np.arange(count), tiles)
+    letters, flat = task.targets.codes, codes.reshape(-1)
+    to = first[:count] + w.lane * stride
+    places = zip(to.tolist(), source.tolist(), length[:count].tolist(), strict=True)
+    for i, j, n in places:
+        flat[i : i + n] = letters[j : j + n]
+    origin = first[target]
+    tiles = np.int32(w.last.max(initial=TILE) // TILE)
+    codes = codes[:, : w.columns]
+    by_row = [np.ascontiguousarray(x.T) for x in (codes, target, origin, begins)]
+    places = lane, first, length
+    return Block._make([*by_row, *places, tiles, np.int32(count), None])
+
+
 def window_inputs(task: Task, w: Window, met: WindowPairs) -> WindowInputs:
     """Host inputs of the program of a window with pairs ``met``."""
-    queries, m = queries_of(task, w)
+    # Codes (Q, M, W) and lengths (Q, W) of the rows of queries
+    wide = w.lanes if w.zipped else 1
+    codes = stacked(task.queries, w.queries, shape=(w.slots * wide, w.rows))
+    m = np.zeros(len(codes), np.int32)
+    m[: len(w.queries)] = task.queries.lengths[w.queries]
+    codes = codes.reshape(w.slots, wide, w.rows).transpose(0, 2, 1)
+    queries, m = np.ascontiguousarray(codes), m.reshape(w.slots, wide)
     start = np.zeros(w.slots, np.int32)
     start[: len(met.mask)] = met.mask.argmax(axis=1)
     tie = np.zeros((w.slots, w.places), bool)
     tie[: len(met.swapped), : met.swapped.shape[1]] = met.swapped
     count = np.int32(len(met.mask))
     return WindowInputs(block_of(task, w), queries, m, start, count, tie)
+
+
+def reused(
+    array: jax.Array | None, shape: tuple[int, ...], dtype: jax.typing.DTypeLike
+) -> jax.Array:
+    """The last array of a thread, to be written over, where it has the right shape."""
+    if array is None or (array.shape, array.dtype) != (shape, dtype):
+        return jnp.zeros(shape, dtype)
+    return jnp.zeros(shape, dtype) if array.is_deleted() else array
 
 
 def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
@@ -356,7 +387,13 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
     met = task.job.meets(w)
     block, *inputs = window_inputs(task, w, met)
     shared = not w.zipped and not task.scoring.by_position
-    cpu = first_device(task.devices).platform == "cpu"
+    cpu, costs = _on_cpu(task), None
+    # Gap costs as constants of the program: local scores are then a third faster on a
+    # CPU (``pairs/dp/sweep/lane_cells.py``), and other costs take another program.
+    scores_alone = task.local and task.output == "score" and not w.zipped
+    if scores_alone and task.large and cpu:
+        zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
+        costs = Constants(task.scoring.open, task.scoring.extend, zero)
     differences = None if cells is None else cells.cell
     room = None
     if shared and cpu:
@@ -378,7 +415,7 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
         paths=task.paths,
         steps=task.output == "alignment",
         fused=cpu,
-        costs=eight_bit_costs(task, w, dtype) if task.large else None,
+        costs=costs,
         opening=None if cells is None else cells.opening,
         base=1 if cells is None else cells.base,
     )
@@ -390,26 +427,13 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
     return result, met
 
 
-def run_pair(task: Task, pair: tuple[int, int]) -> Rows:
-    """One pair by anti-diagonals, in checkpointed strips where it is long."""
-    result, dtype = _alone(task, *pair)
-    return of_pair(task, pair, result, np.dtype(dtype))
-
-
-def pair_score(task: Task, pair: tuple[int, int]) -> jax.Array:
-    """The score of one pair, (1, 1)."""
-    result, dtype = _alone(task, *pair)
-    with precision(dtype):
-        return jnp.full((1, 1), result.score, dtype)
-
-
 def _alone(task: Task, i: int, j: int):
     """(long_pair.PairResult, dtype) of one pair."""
     query, target = task.queries[i], task.targets[j]
     dtype = task.dtype(len(query), len(target))
     result_dtype = "int32" if dtype == "int16" else dtype  # what its indices are anyway
     rows = long_pair.strip_rows(len(query), len(target), task.window_budget)
-    fused = first_device(task.devices).platform == "cpu"
+    fused = _on_cpu(task)
 
     def aligned(tried: str, high: int | None) -> Any:
         with precision(tried):
@@ -426,22 +450,6 @@ def _alone(task: Task, i: int, j: int):
     if dtype == "int32" and high and task.output != "identity":
         pair = aligned("int16", high)
     return aligned(dtype, None) if pair is None else pair, result_dtype
-
-
-def check_mesh(mesh: Any, implementation: str | None) -> None:
-    """Refuse options that a mesh does not support.
-
-    Raises
-    ------
-    UsageError
-        Another implementation than ``sweep``; devices of other processes.
-    """
-    if implementation not in (None, "sweep"):
-        raise UsageError(f"a mesh runs implementation 'sweep', not {implementation!r}")
-    if not hasattr(mesh, "is_multi_process"):
-        raise UsageError(f"mesh = {mesh!r}: a jax.sharding.Mesh is needed")
-    if mesh.is_multi_process:
-        raise UsageError("all devices of a mesh must belong to this process")
 
 
 def run_mesh(run: Run, worker: Worker) -> None:

@@ -113,11 +113,9 @@ def align_long(
 ):
     """Align one pair strip by strip.
 
-    Parameters
-    ----------
     query, target : uint8 codes (m,), (n,)
-    problem : pairs.dp.window_program.WindowProblem
-        The dtype of its gaps is proven for the whole pair.
+    problem : pairs.dp.window_program.WindowProblem, the dtype of its gaps is proven for
+        the whole pair
     rows : rows of a strip; the smaller, the less memory
     fused : as in ``wavefront.strip``; ``MAX_CPU_STRIP_ROWS`` at most
     high : None is returned where the score is above it

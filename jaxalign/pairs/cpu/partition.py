@@ -3,31 +3,19 @@
 Sequences are sorted longest first, and the targets of a block packed into its lanes one
 after the other, so little of it is padding; results go back to input order.
 
-Lanes hold targets of any lengths one after the other, or a pair each. The arrays of a
-window are made in NumPy, targets in their lanes and queries in their slots; those on a
-device are written over by the next window of a thread.
+Lanes hold targets of any lengths one after the other, or a pair each.
 """
 
 from dataclasses import replace
 from heapq import heapreplace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.model.alphabet import stacked
 from jaxalign.pairs.dp.sweep import TILE
-from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.pair_matrix import PairMatrix, Partition, Window, pairs
 from jaxalign.runtime.devices import bucket, by_length
 
-if TYPE_CHECKING:
-    from jaxalign.pairs.plan import Task
-
-
-CACHE_LINE = 64  # bytes
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
 MAX_KNOWN_BLOCKS = 8
 SHORT = 32  # letters of short sequences
@@ -48,10 +36,8 @@ def pack(lengths: np.ndarray, lanes: int, limit: int | None = None):
     Starts never decrease along the order. With a ``limit`` of columns, as many targets
     as fill the lanes best.
 
-    Returns
-    -------
-    lane, last : int32 (T,), not to be written to
-        The lane of each, and the column after its last.
+    Returns lane, last : int32 (T,), not to be written to, the lane of each, and the
+    column after its last.
     """
     lengths = np.asarray(lengths, np.int64)
     packed = _known.get((lengths.tobytes(), lanes)) if limit is None else None
@@ -110,59 +96,6 @@ def alike(m: np.ndarray, n: np.ndarray, lanes: int) -> np.ndarray:
         return int(np.prod([*largest], axis=0).sum()) if len(order) else 0
 
     return min(orders, key=filled)
-
-
-def block_of(task: "Task", w: "Window") -> Block:
-    """The targets in their lanes, without their scores."""
-    pad = task.scoring.alphabet.size
-    # An odd number of cache lines a lane: of a power of two, the lines of a column all
-    # fall into the same few sets of the cache, and turning it takes five times as long.
-    stride = (-(-w.columns // CACHE_LINE) | 1) * CACHE_LINE
-    codes = np.full((w.lanes, stride), pad, np.uint8)
-    target = np.zeros((w.lanes, w.columns // TILE), np.int32)
-    begins = np.zeros(target.shape, bool)
-    lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
-    count = len(w.targets)
-    source = task.targets.starts[w.targets]
-    lane[:count], length[:count] = w.lane, task.job.target_lengths[w.targets]
-    first[:] = TILE  # places that stay empty: a target of no residues in tile 0
-    first[:count] = w.last - length[:count]
-    first_tile = np.minimum(first[:count], w.last - 1) // TILE
-    begins[w.lane, first_tile] = True
-    tiles = w.last // TILE - first_tile
-    at = w.lane * target.shape[1] + first_tile - (np.cumsum(tiles) - tiles)
-    at = np.repeat(at, tiles) + np.arange(tiles.sum())
-    target.reshape(-1)[at] = np.repeat(np.arange(count), tiles)
-    letters, flat = task.targets.codes, codes.reshape(-1)
-    to = first[:count] + w.lane * stride
-    places = zip(to.tolist(), source.tolist(), length[:count].tolist(), strict=True)
-    for i, j, n in places:
-        flat[i : i + n] = letters[j : j + n]
-    origin = first[target]
-    tiles = np.int32(w.last.max(initial=TILE) // TILE)
-    codes = codes[:, : w.columns]
-    by_row = [np.ascontiguousarray(x.T) for x in (codes, target, origin, begins)]
-    places = lane, first, length
-    return Block._make([*by_row, *places, tiles, np.int32(count), None])
-
-
-def queries_of(task: "Task", w: "Window"):
-    """Codes (Q, M, W) and lengths (Q, W) of the rows of queries."""
-    wide = w.lanes if w.zipped else 1
-    codes = stacked(task.queries, w.queries, shape=(w.slots * wide, w.rows))
-    m = np.zeros(len(codes), np.int32)
-    m[: len(w.queries)] = task.queries.lengths[w.queries]
-    codes = codes.reshape(w.slots, wide, w.rows).transpose(0, 2, 1)
-    return np.ascontiguousarray(codes), m.reshape(w.slots, wide)
-
-
-def reused(
-    array: jax.Array | None, shape: tuple[int, ...], dtype: jax.typing.DTypeLike
-) -> jax.Array:
-    """The last array of a thread, to be written over, where it has the right shape."""
-    if array is None or (array.shape, array.dtype) != (shape, dtype):
-        return jnp.zeros(shape, dtype)
-    return jnp.zeros(shape, dtype) if array.is_deleted() else array
 
 
 STRIP_ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
@@ -240,15 +173,25 @@ def cut(job: PairMatrix, budget: int, few_programs: bool = False) -> Partition:
     """
     split = Partition([], [])
     if job.kind == "zip":
-        _cut_zip(job, split, budget, few_programs)
+        # Pairs of similar sizes, one query a lane
+        lanes = LANES[1] if job.pairs > LANES[-1] else LANES[-1]
+        if max(job.most) <= SHORT and not job.paths and job.pairs > LANES[0]:
+            lanes = SHORT_PAIRS
+        lanes = job.window or lanes
+        order = alike(job.query_lengths, job.target_lengths, lanes)
+        for start in range(0, len(order), lanes):
+            part = order[start : start + lanes]
+            _narrow_zip(job, split, part, lanes, budget, few_programs)
         return _same_backtrack(job, split, budget) if few_programs else split
-    order, queries = by_length(job.target_lengths), by_length(job.query_lengths)
+    order = queries = by_length(job.target_lengths)
+    if job.query_lengths is not job.target_lengths:
+        queries = by_length(job.query_lengths)
     # The number of lanes that needs the least time, were all rows alike. In a
     # triangle the fewer lanes, the less in vain.
-    lengths = job.target_lengths[order]
+    lengths, triangle = job.target_lengths[order], job.triangle
 
     def cost(lanes: int):
-        if job.triangle:
+        if triangle:
             swept = spans(lengths, lanes).sum()
         else:  # about what they take packed: all queries sweep to the end
             columns = tiled(lengths)
@@ -259,7 +202,7 @@ def cut(job: PairMatrix, budget: int, few_programs: bool = False) -> Partition:
     while start < len(order):
         block = order[start : start + _next_block(job, order[start:], lanes)]
         start += len(block)
-        below = queries[:start] if job.triangle else queries
+        below = queries[:start] if triangle else queries
         # One block of targets against all its queries, in windows of similar rows.
         at = 0
         while at < len(below):
@@ -395,37 +338,8 @@ def _shape(
         slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
         slots = 2 ** int(np.log2(slots))
     capacity = _capacity(job, m, used, rows, columns, lanes)
-    return Window(
-        queries,
-        block,
-        lane,
-        last,
-        lanes,
-        rows,
-        columns,
-        longest,
-        slots,
-        places,
-        capacity,
-        False,
-        m,
-        n,
-    )
-
-
-def _cut_zip(
-    job: PairMatrix, split: Partition, budget: int, few_programs: bool
-) -> None:
-    """Cut zipped pairs of similar sizes into windows, one query a lane."""
-    lanes = LANES[1] if job.pairs > LANES[-1] else LANES[-1]
-    if max(job.most) <= SHORT and not job.paths and job.pairs > LANES[0]:
-        lanes = SHORT_PAIRS
-    lanes = job.window or lanes
-    order = alike(job.query_lengths, job.target_lengths, lanes)
-    for start in range(0, len(order), lanes):
-        _narrow_zip(
-            job, split, order[start : start + lanes], lanes, budget, few_programs
-        )
+    sizes = lanes, rows, columns, longest, slots, places, capacity
+    return Window(queries, block, lane, last, *sizes, False, m, n)
 
 
 def _zip_shape(
@@ -440,22 +354,8 @@ def _zip_shape(
     capacity = _capacity(job, m, used, size, size, lanes)
     lane = np.arange(len(part), dtype=np.int32)
     last = tiled(job.target_lengths[part]).astype(np.int32)
-    return Window(
-        part,
-        part,
-        lane,
-        last,
-        lanes,
-        size,
-        size,
-        size,
-        1,
-        lanes,
-        capacity,
-        True,
-        m,
-        n,
-    )
+    sizes = lanes, size, size, size, 1, lanes, capacity
+    return Window(part, part, lane, last, *sizes, True, m, n)
 
 
 def _narrow_zip(

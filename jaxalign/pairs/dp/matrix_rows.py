@@ -35,8 +35,6 @@ def put_row(array: jax.Array, row: jax.Array, t: jax.Array | int):
 def by_code(entries: list[jax.Array], codes: jax.Array):
     """``entries[c]`` wherever ``codes`` is c: one bit of the code halves the choice.
 
-    Parameters
-    ----------
     entries : list of at most ``MAX_SELECT_CODES`` arrays of the shape of ``codes``
     codes : integers below ``len(entries)``
     """
@@ -77,18 +75,13 @@ def padded_scores(scores: jax.Array, pad_column: jax.Array, pad_row: jax.Array):
 def database_profile(scores: jax.Array, targets: jax.Array):
     """Scores of every letter against every column of a block of targets.
 
-    Parameters
-    ----------
     scores : (A, A), row = query letter
     targets : uint8 (columns, lanes)
 
-    Returns
-    -------
-    (A, columns + 2, lanes), the dtype of ``scores``
-        Rows of it are picked by the query's letter: no gather in the fill. Those of a
-        letter lie one after the other, so that they are fetched ahead; with two columns
-        more, since rows of all letters a power of two apart would share few places of
-        the cache.
+    Returns (A, columns + 2, lanes), the dtype of ``scores``, rows of it are picked by
+    the query's letter: no gather in the fill. Those of a letter lie one after the
+    other, so that they are fetched ahead; with two columns more, since rows of all
+    letters a power of two apart would share few places of the cache.
     """
     return _profile(scores, jnp.pad(targets, ((0, 2), (0, 0))))
 

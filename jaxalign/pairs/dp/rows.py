@@ -165,21 +165,14 @@ def fill(
 ):
     """Fill the tables of some pairs.
 
-    Parameters
-    ----------
-    queries : uint8 codes (P, M)
-        What lies beyond m does not matter.
+    queries : uint8 codes (P, M), what lies beyond m does not matter
     m : int64 (P,), falling
     targets : uint8 codes (P, N)
     n : int64 (P,)
     problem : RowsProblem
-    dtype : of NumPy
-        Proven to hold all scores, and ``(m + n + 2 + STRIPES) * extend`` above them.
+    dtype : of NumPy, proven to hold all scores, and ``(m + n + 2 + STRIPES) * extend``
+        above them
     paths : whether end cells and directions are wanted
-
-    Returns
-    -------
-    RowsFilled
     """
     rows = _RowBuffers(m, targets, n, problem, np.dtype(dtype))
     # How many pairs each row is laid out for: those that it has, or up to an eighth
@@ -416,13 +409,9 @@ def walk(
 ) -> RowsPaths:
     """Walk every pair to its start cell.
 
-    Parameters
-    ----------
-    filled : RowsFilled
-        With its codes.
+    filled : RowsFilled, with its codes
     queries, targets : uint8 codes (P, M), (P, N)
-    wildcard : int
-        A letter whose pairs are not identical; 255 for none.
+    wildcard : int, a letter whose pairs are not identical; 255 for none
     """
     steps = _steps(filled)
     going = steps != DONE

@@ -44,11 +44,8 @@ def border_end(
 ):
     """Global and free-end modes.
 
-    Parameters
-    ----------
-    corner, column, row : End
-        (m, n), the best of column n (smallest i) and the best of row m (smallest j);
-        both bests include the corner.
+    corner, column, row : End, (m, n), the best of column n (smallest i) and the best of
+        row m (smallest j); both bests include the corner
     free : dict of bool scalars
     tie : 1 where the smallest column goes before the smallest row
     """
@@ -197,15 +194,10 @@ def walk(
 ) -> PathCounts:
     """Walk every pair to its start cell.
 
-    Parameters
-    ----------
-    initial : Walked
-        ``start(...)``, or where a walk was left at a ``floor``.
-    nibble_at : (i, j) -> uint8 (B,)
-        Direction nibble of cell (i, j), asked for i, j >= 1 only; elsewhere its
-        value does not matter.
-    same_at : (i, j) -> bool (B,)
-        Whether residues i - 1 and j - 1 are identical.
+    initial : Walked, ``start(...)``, or where a walk was left at a ``floor``
+    nibble_at : (i, j) -> uint8 (B,), direction nibble of cell (i, j), asked for i, j >=
+        1 only; elsewhere its value does not matter
+    same_at : (i, j) -> bool (B,), whether residues i - 1 and j - 1 are identical
     """
 
     def unfinished(state: tuple[PathCounts, jax.Array, jax.Array]):

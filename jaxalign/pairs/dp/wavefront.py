@@ -62,8 +62,6 @@ def fill(
 ):  # fmt: skip
     """The whole table of one pair.
 
-    Parameters
-    ----------
     query, target : integer codes (M,), (N,); what lies beyond m, n does not matter
     m, n : int32 scalars, the lengths
     scores : (A, A), row = query letter; or (M or more, A), row = query position
@@ -71,11 +69,8 @@ def fill(
     free : dict of four bool scalars, ``query_start`` ... ``target_end``
     local, words : static; M is a multiple of 8 where words are wanted
 
-    Returns
-    -------
-    ends.EndCell
-        Score and end cell, int32 scalars.
-    words : uint32 (M / 8, N) or None
+    Returns ends.EndCell, score and end cell, int32 scalars; words : uint32 (M / 8, N)
+    or None.
     """
     top = top_border(target.shape[0], free["target_start"] | local, gaps)
     codes = empty_codes(query.shape[0], target.shape[0]) if words else None
@@ -85,7 +80,20 @@ def fill(
     packed = None
     if filled.codes is not None:
         packed = words_of(filled.codes, target.shape[0])
-    return strip_end(filled, m, n, free, local), packed
+    if local:
+        i = jnp.argmax(filled.row_best).astype(jnp.int32)
+        j = jnp.where(filled.row_best[i] > 0, filled.row_column[i], 0)
+        end = walk.EndCell(filled.row_best[i], jnp.where(j > 0, i, 0), j)
+        return end, packed
+    lowest = jnp.iinfo(filled.bottom.h.dtype).min
+    along = jnp.arange(filled.bottom.h.shape[0], dtype=jnp.int32)
+    row = jnp.where(along <= n, filled.bottom.h, lowest)
+    down = jnp.arange(filled.last_column.shape[0], dtype=jnp.int32)
+    column = jnp.where(down <= m, filled.last_column, lowest)
+    i, j = jnp.argmax(column).astype(jnp.int32), jnp.argmax(row).astype(jnp.int32)
+    corner = walk.EndCell(filled.last_column[m], m, n)
+    by_column, by_row = walk.EndCell(column[i], i, n), walk.EndCell(row[j], m, j)
+    return walk.border_end(corner, by_column, by_row, free, 0), packed
 
 
 def empty_codes(rows: int, columns: int):
@@ -96,36 +104,6 @@ def empty_codes(rows: int, columns: int):
 def words_of(codes: jax.Array, columns: int):
     """The codes of a ``Strip`` as words: uint32 (M / 8, N)."""
     return directions.pack(_unskew(codes, columns)[1:])
-
-
-def strip_end(
-    filled: Strip,
-    m: jax.Array | int,
-    n: jax.Array | int,
-    free: Mapping[str, Any],
-    local: bool,
-) -> walk.EndCell:
-    """The end cell of a table filled in one strip."""
-    if local:
-        i = jnp.argmax(filled.row_best).astype(jnp.int32)
-        j = jnp.where(filled.row_best[i] > 0, filled.row_column[i], 0)
-        return walk.EndCell(filled.row_best[i], jnp.where(j > 0, i, 0), j)
-    lowest = jnp.iinfo(filled.bottom.h.dtype).min
-    row = jnp.where(
-        jnp.arange(filled.bottom.h.shape[0], dtype=jnp.int32) <= n,
-        filled.bottom.h,
-        lowest,
-    )
-    inside = jnp.arange(filled.last_column.shape[0], dtype=jnp.int32) <= m
-    column = jnp.where(inside, filled.last_column, lowest)
-    i, j = jnp.argmax(column).astype(jnp.int32), jnp.argmax(row).astype(jnp.int32)
-    return walk.border_end(
-        walk.EndCell(filled.last_column[m], m, n),
-        walk.EndCell(column[i], i, n),
-        walk.EndCell(row[j], m, j),
-        free,
-        0,
-    )
 
 
 def strip(
@@ -164,12 +142,15 @@ def strip(
     i = i.astype(index)
     query = matrix_rows.score_rows(scores, query, above)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
+    if fused:
+        padded = jnp.zeros(columns + 2 * rows + 2, jnp.uint8)
+        target = padded.at[rows + 2 : -rows].set(target[::-1].astype(jnp.uint8))
     inputs = _StripInputs(
         i, column, edge_gap, minus, top, gaps,
         jnp.asarray(m, index), jnp.asarray(n, index),
         scores[letters].T if fused else scores,
         None if fused else letters,
-        _reversed(target, rows) if fused else target,
+        target,
     )  # fmt: skip
     empty = jnp.full(columns + 2, neg_inf(column.dtype), column.dtype)
     last = minus, minus if sided else None
@@ -203,11 +184,6 @@ class _StripInputs(NamedTuple):
     scores: jax.Array  # (A, A); fused: (A, M + 1), those of each row
     letters: jax.Array | None
     target: jax.Array  # fused: reversed and padded, so that a diagonal is a slice
-
-
-def _reversed(target: jax.Array, rows: int):
-    padded = jnp.zeros(target.shape[0] + 2 * rows + 2, jnp.uint8)
-    return padded.at[rows + 2 : -rows].set(target[::-1].astype(jnp.uint8))
 
 
 def _diagonals(

@@ -59,12 +59,10 @@ def load_block(
 ):
     """Lay out the scores of packed targets: the block with its ``scores``.
 
-    Parameters
-    ----------
     block : Block without scores
     local : bool scalar
-    shared : whether all lanes meet the same letters of a query, so that a profile
-        pays; not those of positions
+    shared : whether all lanes meet the same letters of a query, so that a profile pays;
+        not those of positions
     room : (A + 1, L + 2, B), dtype of the scores, or None; a profile is written over
         it, of the tiles in use alone
     differences : dtype of the cells of ``difference_fill``, whose profile it is; None
@@ -103,19 +101,16 @@ def run_window(
 ) -> tuple[WindowResult, jax.Array | None]:  # fmt: skip
     """Align the first ``count`` queries against targets of a block.
 
-    Parameters
-    ----------
     block : Block
-    queries : uint8 (Q, M, W), anything after the end; W = 1, or a query a lane
-        (W = B)
+    queries : uint8 (Q, M, W), anything after the end; W = 1, or a query a lane (W = B)
     lengths : int32 (Q, W)
     start : int32 (Q,), targets before it are not computed for that query
     count : int32 (), rows beyond it are not computed
     tie : bool (Q, T), pairs whose two sides are swapped
-    backtrack : uint8 (capacity,) scratch, given back; needed for paths, holds at
-        least ceil(m / rows) * (rows / 2) * TILE * tiles * B
-    local, rows, longest, paths, steps, fused, costs : static; ``longest`` target
-        there can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
+    backtrack : uint8 (capacity,) scratch, given back; needed for paths, holds at least
+        ceil(m / rows) * (rows / 2) * TILE * tiles * B
+    local, rows, longest, paths, steps, fused, costs : static; ``longest`` target there
+        can be, ``paths`` walks and counts, ``steps`` keeps the operations too,
         ``costs`` as in ``lane_fill.fill``
     opening : static, gap_open - gap_extend where a global table is filled by
         differences (``difference_fill``), else None

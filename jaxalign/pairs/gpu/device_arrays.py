@@ -11,7 +11,7 @@ exactly (``pairs.result``). Where only the nearest of each query are wanted
 exactly, as quotients of integers.
 """
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,7 +126,30 @@ def launched(arrays: LaunchArrays, *, form: Form) -> LaunchResult:
     result = _aligned(arrays, sides, form)
     if form.proven:
         result = result._replace(overflow=None)
-    return launch_result(result, pairs, split=form.split, capacity=form.capacity)
+    row, mask, swapped = pairs
+    if form.split is not None:
+        score, matches = form.split(result.score)
+        columns = {"score": score, "max_identities": matches}
+    else:
+        columns = {"score": result.score}
+        if result.columns is not None:
+            spans = result.start_i, result.end_i, result.start_j, result.end_j
+            turned = spans[2:] + spans[:2]
+            for name, span, swapped_span in zip(SPANS, spans, turned, strict=True):
+                columns[name] = jnp.where(swapped, swapped_span, span)
+            columns |= {name: getattr(result, name) for name in PATH_COUNTS}
+    overflow = None if result.overflow is None else result.overflow & mask
+    zero = jnp.int32(0)
+    repeat = zero if overflow is None else overflow.sum(dtype=jnp.int32)
+    right = mask if overflow is None else mask & ~overflow
+    if not form.capacity:
+        totals = jnp.stack([repeat, zero, zero])
+        return LaunchResult(columns, row, right, overflow, None, totals)
+    count = jnp.where(right, result.count, 0)
+    runs, starts = _join(result.runs, count, swapped, form.capacity)
+    columns |= {"count": count, "first": starts}
+    totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
+    return LaunchResult(columns, row, right, overflow, runs, totals)
 
 
 @program(("form",))
@@ -177,36 +200,6 @@ def _padded(side: Any, ids: jax.Array, size: int):
 
 def _lengths(side: Any, ids: jax.Array):
     return jnp.where(ids >= 0, side.length[jnp.maximum(ids, 0)], 0)
-
-
-def launch_result(
-    result: Any, pairs: RequestedPairs, *, split: Callable | None, capacity: int
-) -> LaunchResult:
-    """``kernels.Result`` of a launch -> ``LaunchResult``."""
-    row, mask, swapped = pairs
-    if split is not None:
-        score, matches = split(result.score)
-        columns = {"score": score, "max_identities": matches}
-    else:
-        columns = {"score": result.score}
-        if result.columns is not None:
-            spans = result.start_i, result.end_i, result.start_j, result.end_j
-            turned = spans[2:] + spans[:2]
-            for name, span, swapped_span in zip(SPANS, spans, turned, strict=True):
-                columns[name] = jnp.where(swapped, swapped_span, span)
-            columns |= {name: getattr(result, name) for name in PATH_COUNTS}
-    overflow = None if result.overflow is None else result.overflow & mask
-    zero = jnp.int32(0)
-    repeat = zero if overflow is None else overflow.sum(dtype=jnp.int32)
-    right = mask if overflow is None else mask & ~overflow
-    if not capacity:
-        totals = jnp.stack([repeat, zero, zero])
-        return LaunchResult(columns, row, right, overflow, None, totals)
-    count = jnp.where(right, result.count, 0)
-    runs, starts = _join(result.runs, count, swapped, capacity)
-    columns |= {"count": count, "first": starts}
-    totals = jnp.stack([repeat, count.max(), count.sum(dtype=jnp.int32)])
-    return LaunchResult(columns, row, right, overflow, runs, totals)
 
 
 def _join(runs: jax.Array, count: jax.Array, swapped: jax.Array, capacity: int):
@@ -453,14 +446,11 @@ def _passing(
     """Find all pairs that pass, and a few that miss by float32 slack; with ``nearest``,
     only the nearest of each query and a few others.
 
-    Parameters
-    ----------
     columns, requested : grids of a launch
     lengths : of all sequences of both sides
     thresholds, filters : of ``Filters``, and their form
-    nearest : (bars, start, top), optional
-        (slots,) the least identity of a query, in place of ``min_identity``; where each
-        target begins; pairs of a query
+    nearest : (bars, start, top), optional, (slots,) the least identity of a query, in
+        place of ``min_identity``; where each target begins; pairs of a query
     """
     i, j = ids
     filters = filters.with_thresholds(thresholds)

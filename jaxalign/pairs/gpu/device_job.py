@@ -366,12 +366,7 @@ def names_of(task: Task) -> list[str]:
 
 
 def empty_result(task: Task) -> DeviceResult:
-    """Columns of the result on the device; runs of a path begin at ``first``.
-
-    Raises
-    ------
-    Lost
-    """
+    """Columns of the result on the device; runs of a path begin at ``first``."""
     with _lost():
         columns = device_arrays.columns(names_of(task), task.job.pairs)
         runs, end = jax.device_put((np.zeros(LEAST_RUNS, np.uint32), np.int32(0)))
@@ -383,10 +378,6 @@ def put_launch(whole: DeviceResult, result: LaunchResult, total: int) -> None:
     """Put the rows of a launch, which are there, into the whole result.
 
     total : runs of all its paths
-
-    Raises
-    ------
-    Lost
     """
     with _lost():
         if result.runs is not None:
@@ -401,12 +392,7 @@ def put_launch(whole: DeviceResult, result: LaunchResult, total: int) -> None:
 
 
 def wait_for(whole: DeviceResult) -> None:
-    """Wait until all launches are put into a result.
-
-    Raises
-    ------
-    Lost
-    """
+    """Wait until all launches are put into a result."""
     with _lost():
         jax.block_until_ready((whole.columns, whole.runs, whole.end))
 

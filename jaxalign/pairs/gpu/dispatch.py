@@ -368,17 +368,10 @@ def run(
     whole : no other thread has launches on this device for ``output``, so that rows may
         stay there until ``pairs.gpu.device_job.collect``
 
-    Returns
-    -------
-    list of (query, target)
-        Pairs without a row: their scores need int32, for which no launch is small
-        enough.
+    Returns list of (query, target), pairs without a row: their scores need int32, for
+    which no launch is small enough.
 
-    Raises
-    ------
-    MemoryPlanError
-        Not even the least launch of some pairs fits.
-    DeviceFailure
+    Raises MemoryPlanError: not even the least launch of some pairs fits.
     """
     shared, result = job, None
     if whole and holds(job.task) and not job.spilled:
@@ -414,10 +407,8 @@ def _both(
     """Run launches, and repeat in int32 the pairs that may have overflowed int16.
     Returns the pairs that fit no launch.
 
-    Raises
-    ------
-    MemoryPlanError
-        There are some, and the kernels are named: nothing else may compute them.
+    Raises MemoryPlanError: there are some, and the kernels are named: nothing else may
+    compute them.
     """
     repeats = _all(job, launches, counted)
     if not repeats:
@@ -444,10 +435,6 @@ def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
 def scores(job: DeviceJob, launch: Launch) -> Iterator[tuple]:
     """Yield (launch, scores) of a launch, whole or in halves: int32 (slots, places),
     complete on the device.
-
-    Raises
-    ------
-    MemoryPlanError, DeviceFailure
     """
 
     def run_one(launch: Launch) -> jax.Array:

@@ -77,8 +77,6 @@ def align(
 ) -> PairResult:
     """Align one pair.
 
-    Parameters
-    ----------
     fill : ``fill_by_tiles``, or ``fill_on_gpu``, with its options bound
     paths : whether the path is wanted, too
     pruned : whether blocks that no best path enters are left out
@@ -122,8 +120,6 @@ def fill_slabs(
 ) -> list[LineGrid]:
     """The grids of the slabs of the first columns of a table, from the left.
 
-    Parameters
-    ----------
     bound : the score of a path, so that no path of the best score is left out
     keep : whether lines inside of the slabs are kept, and not the last column alone
     """
@@ -262,8 +258,6 @@ def turned(pair: LongPair) -> LongPair:
 class Halves:
     """Both halves of the table of a pair, and their state.
 
-    Parameters
-    ----------
     pair : of two columns or more
     pruned : whether blocks that no best path enters are left out
     slabs : in which each half is filled, by default as one
@@ -281,10 +275,8 @@ class Halves:
     ) -> int | None:
         """Fill a half, 0 or 1; either has a thread of its own.
 
-        Returns
-        -------
-        int or None
-            The score of the pair, where the other half is filled already.
+        Returns int or None, the score of the pair, where the other half is filled
+        already.
         """
         (pair, columns), slabs = self._sides[number], self._slabs
         if slabs.saved is not None:

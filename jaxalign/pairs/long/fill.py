@@ -62,14 +62,10 @@ def fill_by_tiles(
 ) -> LineGrid:
     """Fill a block.
 
-    Parameters
-    ----------
-    bound : int, optional
-        Tiles that no path to this score enters are not computed.
-    until : (i, j), optional
-        The cell in which these paths end; by default any end of the pair.
-    keep : bool
-        Whether lines inside of the block are kept.
+    bound : int, optional, tiles that no path to this score enters are not computed
+    until : (i, j), optional, the cell in which these paths end; by default any end of
+        the pair
+    keep : bool, whether lines inside of the block are kept
     lines : of the grid in either direction at most, ``LINES`` by default
     tile : (rows, columns), optional
     share : of so many blocks side by side, which have the columns of one together
@@ -317,8 +313,6 @@ def fill_on_gpu(
 ) -> LineGrid:
     """As ``fill_by_tiles``.
 
-    Parameters
-    ----------
     kernels : the package ``kernels_pallas``
     rows, steps : of a lane, and of a chunk
     packed : whether registers have values of 16 bits, by default where those hold the
@@ -491,26 +485,15 @@ def _grid(
     rows[block.i + block.rows] = Line(row, np.full_like(row, MINUS_INFINITY))
     chunks = int(np.asarray(lines.computed, np.int64)[: sizes.bands].sum())
     cells = min(chunks * s.band * s.steps * 4, block.rows * block.columns)
-    spots = _spots(block, np.asarray(lines.best), sizes, segment) if pair.local else ()
-    return LineGrid(block, rows, columns, spots, cells)
-
-
-def _spots(block: TableBlock, best: np.ndarray, sizes: _Sizes, segment: int):
-    """Where the best of the block may lie: the last lane is behind."""
-    s, best = sizes.shape, best[: sizes.bands]
-    spots: list[Spot] = []
-    for band, number in zip(*np.nonzero(best == best.max()), strict=True):
+    # Where the best of the block may lie: the last lane is behind.
+    best, spots = np.asarray(lines.best)[: sizes.bands], []
+    places = zip(*np.nonzero(best == best.max()), strict=True) if pair.local else ()
+    for band, number in places:
         wide = segment * s.steps * 4
-        rows = band * s.band + 1, min((band + 1) * s.band, block.rows)
-        columns = (
-            max(int(number) * wide - (s.lanes - 1) * 4, 0) + 1,
-            min((int(number) + 1) * wide, block.columns),
-        )
-        spots.append(
-            Spot(
-                int(best.max()),
-                (block.i + int(rows[0]), block.i + int(rows[1])),
-                (block.j + columns[0], block.j + columns[1]),
-            )
-        )
-    return tuple(spots)
+        first, last = band * s.band + 1, min((band + 1) * s.band, block.rows)
+        before = max(int(number) * wide - (s.lanes - 1) * 4, 0)
+        end = min((int(number) + 1) * wide, block.columns)
+        across = block.j + before + 1, block.j + end
+        down = block.i + int(first), block.i + int(last)
+        spots.append(Spot(int(best.max()), down, across))
+    return LineGrid(block, rows, columns, tuple(spots), cells)

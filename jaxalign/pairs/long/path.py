@@ -34,7 +34,6 @@ from jaxalign.pairs.long.blocks import (
     Fill,
     LineGrid,
     LongPair,
-    TableBlock,
     ToCell,
     block_of,
     narrow,
@@ -99,8 +98,6 @@ def fill_lanes(
     """Fill a band down to row ``count``: codes of its directions, uint8 (M + W / 2 + 1,
     W), and the best H - i * match of lane 1 and of lane W.
 
-    Parameters
-    ----------
     query : uint8 (M,), with count <= M
     target : uint8 (M + W,)
     top : (H, E) of row 0, int32 (W,), of columns 1 ... W
@@ -480,34 +477,29 @@ def _through(
                 place = above
                 continue
             block = block_of(grid, place.i, place.j)
-            if block.rows <= LEAF_ROWS and block.columns <= LEAF_COLUMNS:
-                with on_cpu():
-                    place = _walk_leaf(pair, block, place, pieces)
-            else:
+            if block.rows > LEAF_ROWS or block.columns > LEAF_COLUMNS:
                 # No other path to this cell is asked for.
                 end = place.i, place.j
                 inner = fill(pair, block, place.score, until=end)
                 place = _through(pair, inner, place, fill, threads, pieces)
+                continue
+            # A small block is filled with directions, and walked from its last cell.
+            rows, columns = (bucket(x, size=64) for x in (block.rows, block.columns))
+            query, target = np.zeros(rows, np.int32), np.zeros(columns, np.int32)
+            query[: block.rows] = pair.query[block.i : place.i]
+            target[: block.columns] = pair.target[block.j : place.j]
+            size = np.int32(block.rows), np.int32(block.columns)
+            with on_cpu():
+                codes = empty_codes(rows=rows, columns=columns)
+                inputs = narrow(pair, block)
+                leaf = fill_block(pair, inputs, query, target, *size, codes)
+                walked = _walk(leaf.codes, *size, np.int32(place.move), columns=columns)
+                i, j, move, ended, count, steps = map(np.asarray, walked)
+            pieces.append(steps[: int(count)])
+            cell = block.i + int(i), block.j + int(j)
+            place = place.after(pair, pieces[-1], cell, int(move))
+            place = place._replace(ended=bool(ended))
     return place
-
-
-def _walk_leaf(
-    pair: LongPair, block: TableBlock, place: WalkPlace, pieces: list
-) -> WalkPlace:
-    """Fill a small block with directions, and walk from its last cell."""
-    rows, columns = bucket(block.rows, size=64), bucket(block.columns, size=64)
-    query, target = np.zeros(rows, np.int32), np.zeros(columns, np.int32)
-    query[: block.rows] = pair.query[block.i : place.i]
-    target[: block.columns] = pair.target[block.j : place.j]
-    size = np.int32(block.rows), np.int32(block.columns)
-    codes = empty_codes(rows=rows, columns=columns)
-    codes = fill_block(pair, narrow(pair, block), query, target, *size, codes).codes
-    walked = _walk(codes, *size, np.int32(place.move), columns=columns)
-    i, j, move, ended, count, steps = map(np.asarray, walked)
-    steps = steps[: int(count)]
-    pieces.append(steps)
-    cell = block.i + int(i), block.j + int(j)
-    return place.after(pair, steps, cell, int(move))._replace(ended=bool(ended))
 
 
 @program(("columns",))

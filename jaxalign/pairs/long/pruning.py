@@ -12,7 +12,6 @@ import numpy as np
 
 from jaxalign.pairs.long.blocks import (
     NO_BOUND,
-    Line,
     LongPair,
     TableBlock,
 )
@@ -266,19 +265,15 @@ def reaches(
         return True
     i, j = block.i, block.j
     along = np.arange(len(block.top.h)) + j, np.arange(len(block.left.h)) + i
-    ends = _high(pair, block.top) + rest(pair, i, along[0], until)
+    # H is at least E and F, but for cells of minus infinity.
+    ends = block.top.h.astype(np.int64) + rest(pair, i, along[0], until)
     best = max(
         int(ends.max()),
-        int((_high(pair, block.left) + rest(pair, along[1], j, until)).max()),
+        int((block.left.h.astype(np.int64) + rest(pair, along[1], j, until)).max()),
     )
     if pair.local:
         best = max(best, int(rest(pair, i, j, until)))
     return best >= bound
-
-
-def _high(pair: LongPair, line: Line) -> np.ndarray:
-    """H is at least E and F, but for cells of minus infinity."""
-    return line.h.astype(np.int64)
 
 
 def first_bound(pair: LongPair) -> int:

@@ -31,18 +31,12 @@ ALIGNED = -1  # in place of the count of a pair that has been aligned
 class BoundTable:
     """Most identical pairs that each query can have with each target of a block.
 
-    Attributes
-    ----------
-    task : Task
-        Of kind ``cross``; its targets are the block.
-    order : int64 (targets,)
-        The targets, longest first: the columns of ``counts``.
-    counts : int16 or int32 (queries, targets)
-        ``ALIGNED`` once a pair has been.
-    least : float64 (queries, classes)
-        Denominators, of each length of a target one; 0 where a pair is no candidate.
-    repeats : int64 (classes,)
-        How many targets there are of each length.
+    task : Task, of kind ``cross``; its targets are the block
+    order : int64 (targets,), the targets, longest first: the columns of ``counts``
+    counts : int16 or int32 (queries, targets), ``ALIGNED`` once a pair has been
+    least : float64 (queries, classes), denominators, of each length of a target one; 0
+        where a pair is no candidate
+    repeats : int64 (classes,), how many targets there are of each length
     """
 
     task: Task
@@ -56,12 +50,9 @@ class BoundTable:
 class Candidates:
     """Pairs to be aligned next, and how many others may pass.
 
-    Attributes
-    ----------
-    query, column : int64 (pairs,)
-        Column of ``BoundTable.counts``.
-    remaining : int64 (queries,)
-        Other pairs of each query whose bound is not below its bar.
+    query, column : int64 (pairs,), column of ``BoundTable.counts``
+    remaining : int64 (queries,), other pairs of each query whose bound is not below its
+        bar
     """
 
     query: np.ndarray
@@ -72,12 +63,8 @@ class Candidates:
 def bound_table(task: Task, kind: str) -> BoundTable:
     """The bounds of all pairs of a task.
 
-    Parameters
-    ----------
-    task : Task
-        Of kind ``cross``. Its filters may have a ``min_length_ratio``.
-    kind : {"longer", "shorter", "mean"}
-        What identical pairs are divided by.
+    task : Task, of kind ``cross``. Its filters may have a ``min_length_ratio``.
+    kind : {"longer", "shorter", "mean"}, what identical pairs are divided by
     """
     m, n = task.queries.lengths, task.targets.lengths
     order = by_length(n)
@@ -86,33 +73,24 @@ def bound_table(task: Task, kind: str) -> BoundTable:
     i, j = np.broadcast_arrays(m[:, None], distinct[None])
     least = np.array(IdentityBound(kind, 0.0).least(i, j), np.float64)
     least[~task.filters.length_mask(i, j)] = 0
-    return BoundTable(task, order, _counts(task, order), least, repeats)
-
-
-def _counts(task: Task, order: np.ndarray) -> np.ndarray:
-    """Bounds by LCS, or by lengths where the job is small or nobody counts."""
-    m, n = task.queries.lengths, task.targets.lengths[order]
+    # Bounds by lengths, and by LCS where that pays: all queries with blocks of targets
+    falling = n[order]
     longest = min(int(m.max(initial=0)), int(n.max(initial=0)))
     dtype = np.int16 if longest < np.iinfo(np.int16).max else np.int32
-    counts = np.minimum(m[:, None], n[None]).astype(dtype)
+    counts = np.minimum(m[:, None], falling[None]).astype(dtype)
     if task.job.total >= proof.LEAST_CELLS_BY_ROWS:
-        _count_on_cpu(task, order, counts)
-    return counts
+        starts = [0]
+        while starts[-1] < len(order):
+            starts.append(starts[-1] + block_size(falling, starts[-1]))
+        by_rows = seems_small(task) or task.job.total < proof.LEAST_CELLS
+        lcs = _by_rows(task) if by_rows else _compiled(task)
 
+        def fill(block: int) -> None:
+            columns = slice(starts[block], starts[block + 1])
+            lcs(order[columns], counts[:, columns])
 
-def _count_on_cpu(task: Task, order: np.ndarray, counts: np.ndarray) -> None:
-    """LCS of all queries with blocks of targets, in threads."""
-    falling, starts = task.targets.lengths[order], [0]
-    while starts[-1] < len(order):
-        starts.append(starts[-1] + block_size(falling, starts[-1]))
-    by_rows = seems_small(task) or task.job.total < proof.LEAST_CELLS
-    lcs = _by_rows(task) if by_rows else _compiled(task)
-
-    def fill(block: int) -> None:
-        columns = slice(starts[block], starts[block + 1])
-        lcs(order[columns], counts[:, columns])
-
-    in_threads(fill, range(len(starts) - 1), 1 if by_rows else task.threads)
+        in_threads(fill, range(len(starts) - 1), 1 if by_rows else task.threads)
+    return BoundTable(task, order, counts, least, repeats)
 
 
 def _by_rows(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
@@ -148,17 +126,22 @@ def candidates(
 ) -> Candidates:
     """Select the best candidates of each query, at most ``limit``.
 
-    Parameters
-    ----------
-    bars : float64 (queries,)
-        The best identities known, ``NO_BAR`` for none.
-    places : int64 (queries,)
-        Targets of the block before this one may have the same identity and be nearer,
-        because they come first; 0 where none of the block is.
+    bars : float64 (queries,), the best identities known, ``NO_BAR`` for none
+    places : int64 (queries,), targets of the block before this one may have the same
+        identity and be nearer, because they come first; 0 where none of the block is
     limit : int
     """
     count = len(bars)
-    higher, equal = _least_counts(table.least, bars)
+    # The fewest identical pairs above a bar, and at it; the same where no number is at
+    # it, ``NEVER`` where a pair is no candidate. The product is rounded, and so is the
+    # quotient: either way by one at most.
+    bar, least = bars[:, None], table.least
+    equal = np.ceil(bar * least).astype(np.int64)
+    equal -= share(equal - 1, least, np) >= bar
+    equal += share(equal, least, np) < bar
+    equal = np.where(bar < 0, 0, equal)
+    higher = equal + (share(equal, least, np) == bar)
+    higher, equal = (np.where(least <= 0, proof.NEVER, x) for x in (higher, equal))
     candidates_of = partial(_some, table, higher, equal, places, limit)
     results = in_threads(
         candidates_of, range(0, count, ROWS_AT_ONCE), table.task.threads
@@ -212,18 +195,3 @@ def _largest(table: BoundTable, query: int, columns: np.ndarray, limit: int):
     # Among about equal ones the first of the block, since it would win a tie.
     rank = TIE_BREAK * table.order[columns] / len(table.order) - bounds
     return np.sort(columns[np.argpartition(rank, limit - 1)[:limit]])
-
-
-def _least_counts(least: np.ndarray, bars: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the fewest identical pairs above a bar, at it) by denominators, int64; the same
-    where no number is at it, ``NEVER`` where a pair is no candidate."""
-    bar = bars[:, None]
-    count = np.ceil(bar * least).astype(np.int64)
-    # The product is rounded, and so is the quotient: either way by one at most.
-    count -= share(count - 1, least, np) >= bar
-    count += share(count, least, np) < bar
-    count = np.where(bar < 0, 0, count)
-    higher = count + (share(count, least, np) == bar)
-    never = least <= 0
-    higher, equal = (np.where(never, proof.NEVER, x) for x in (higher, count))
-    return higher, equal

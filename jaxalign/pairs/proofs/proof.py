@@ -77,7 +77,10 @@ class Proofs:
             ratio = filters.min_length_ratio
             tests[f"lengths: min(m, n) / max(m, n) < {ratio}"] = filters.length_mask
         if bound is not None:
-            tests[f"lengths: min(m, n) / {self.cut}"] = partial(_by_shorter, bound)
+            # No more is identical than the shorter sequence has.
+            tests[f"lengths: min(m, n) / {self.cut}"] = lambda m, n: bound.possible(
+                np.minimum(m, n), m, n
+            )
         return tests
 
     @property
@@ -133,11 +136,6 @@ class Proofs:
         return by_length(self.task.job.query_lengths)
 
 
-def _by_shorter(bound: IdentityBound, m: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Which pairs may pass, as no more is identical than the shorter sequence has."""
-    return bound.possible(np.minimum(m, n), m, n)
-
-
 def proofs_of(task: Task) -> Proofs | None:
     """The proofs of the pairs of a task; None if nothing can be proved."""
     if not task.filtered or task.mesh is not None:
@@ -175,8 +173,6 @@ def excluded_pairs(
 ) -> dict[str, int]:
     """Count the pairs of a job that each proof is the first to exclude.
 
-    Parameters
-    ----------
     tests : proofs by lengths, function (m, n) -> bool array: which pairs may pass
     last : the proof that excludes all others that are not kept; None: there is none
     survivors : pairs that no proof excludes
@@ -245,13 +241,9 @@ def near(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Places (P,) of the queries and the targets whose count is not too low.
 
-    Parameters
-    ----------
     counts : int16, int32 (queries, targets)
-    least : integers (classes, classes)
-        The least count of two lengths, or ``NEVER``.
-    queries, targets : integers (queries,), (targets,)
-        The class of each.
+    least : integers (classes, classes), the least count of two lengths, or ``NEVER``
+    queries, targets : integers (queries,), (targets,), the class of each
     """
     highest = np.iinfo(counts.dtype).max
     least = np.minimum(least, highest).astype(counts.dtype)

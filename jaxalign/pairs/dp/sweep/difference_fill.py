@@ -74,8 +74,6 @@ def column_of(
 ):
     """The step over a column of all lanes: a function (j, (v, x, u, y, backtrack)).
 
-    Parameters
-    ----------
     scores, letters : as in ``difference_fill``
     opening : gap_open - gap_extend
     tie : uint8 (B,), 1 where left goes before up
@@ -166,11 +164,9 @@ def fill(
 ):  # fmt: skip
     """H of row m in the last column of every tile, of use where a target ends there.
 
-    Parameters
-    ----------
     block : Block, whose profile has ``shifted`` scores, uint8 or uint16
-    query : Query; where each lane has its own, the block has ``shifted`` scores of
-        two letters (A + 1, A + 1), no profile
+    query : Query; where each lane has its own, the block has ``shifted`` scores of two
+        letters (A + 1, A + 1), no profile
     gaps : Gaps, scalars of a dtype that holds all scores
     free : dict of bool scalars, of which the two free starts count
     backtrack : as in ``lane_fill.fill``; None where each lane has its own query
@@ -178,10 +174,7 @@ def fill(
         beside a match
     rows, fused : static; ``rows`` divides M
 
-    Returns
-    -------
-    cells : (L / TILE, B), dtype of the gaps
-    backtrack : written, or None
+    Returns cells : (L / TILE, B), dtype of the gaps; backtrack : written, or None.
     """
     lanes, (count, wide) = block.codes.shape[1], query.codes.shape
     cell = block.scores.dtype

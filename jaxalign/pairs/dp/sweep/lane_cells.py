@@ -303,8 +303,6 @@ def columns_of(
 ):
     """The step over two columns of all lanes: a function (p, carry).
 
-    Parameters
-    ----------
     rows : of the strip
     scores : (A + 1, L / 2, 2 * B), the database profile, two columns a row
     letters : int32 (1,) for each row
@@ -386,8 +384,6 @@ def path_step(
 ):  # fmt: skip
     """The step over one column of all lanes: a function (j, carry).
 
-    Parameters
-    ----------
     block : Block
     read : (j) -> the scores of each row, or where they stand in the profile
     vertical : costs down the column, by row: (open, extend)

@@ -64,19 +64,14 @@ def fill(
 ):  # fmt: skip
     """Fill all tables of a block.
 
-    Parameters
-    ----------
     free : dict of bool scalars, the four free ends of the rows/columns orientation
     backtrack : uint8 (capacity,) to be overwritten, or None
     local, rows, fused : static; ``rows`` divides M; it is even
     costs : static, ``blocks.Constants``: ``gaps`` as constants of the program, for
         local scores (W = 1), which are then a third faster
 
-    Returns
-    -------
-    Filled
-        With ``costs.zero`` added to all scores. Right as long as no value leaves the
-        range of ``gaps.open.dtype``: the caller proves that (``model.bounds``).
+    Returns Filled, with ``costs.zero`` added to all scores. Right as long as no value
+    leaves the range of ``gaps.open.dtype``: the caller proves that (``model.bounds``).
     """
     # Row 0: H[0, :] and E = -inf in the boundary row, and column n's candidate
     top = free["target_start"] | local
@@ -132,10 +127,8 @@ def by_chunks(
 ) -> Any:  # fmt: skip
     """The loops of a fill: over chunks of tiles, and in each over strips of rows.
 
-    Parameters
-    ----------
-    strip : function (tiles, s, state)
-        Fills strip s in the tiles (first, end) of a chunk.
+    strip : function (tiles, s, state), fills strip s in the tiles (first, end) of a
+        chunk
     first, last, strips : int32 (), tiles, the last not included, and strips
     """
     size = jnp.int32(max(1, CHUNK_CELLS // (TILE * lanes)))  # tiles of a chunk
