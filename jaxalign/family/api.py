@@ -17,7 +17,7 @@ from jaxalign.family.result import FamilyAlignment, format_of
 from jaxalign.inputs import SetLike
 from jaxalign.keywords import FamilyKeywords
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.options import FamilyOptions
 from jaxalign.signatures import with_options
 
@@ -100,12 +100,7 @@ def families_of(
     if scoring.alphabet.kind != "protein" or scoring.scale != 1:
         raise UsageError(f"{scoring}: a family is of proteins, its scores are whole")
     encoded = inputs.sets(scoring, queries, unknown=options.unknown)[0]
-    source = source_of(database, scoring, options)
-    return engine.run(encoded, source, scoring, options)
-
-
-def source_of(database: SetLike, scoring: Scoring, options: FamilyOptions) -> Source:
-    """Make the source of the database, which every pass reads."""
+    # The source of the database, which every pass reads.
     sequences = in_memory(database, scoring)
     if sequences is None and database == "-" and options.iterations > 1:
         raise UsageError("a database of several passes is no standard input")
@@ -117,7 +112,8 @@ def source_of(database: SetLike, scoring: Scoring, options: FamilyOptions) -> So
         about = scoring.alphabet, options.unknown, substituted
         return read_blocks(database, *about)
 
-    return Source(sequences, read, substituted)
+    source = Source(sequences, read, substituted)
+    return engine.run(encoded, source, scoring, options)
 
 
 __all__ = [

@@ -47,11 +47,7 @@ STEPS = 60  # of bisection
 def lost_score(hits: Columns, scores: np.ndarray, unit: float) -> np.ndarray:
     """Compute the score that each hit loses to its composition, float64 (hits,).
 
-    Parameters
-    ----------
-    hits : Columns
-    scores : (m, letters)
-        Of every position of the query; 1 is ``unit`` nats.
+    scores : (m, letters). Of every position of the query; 1 is ``unit`` nats.
     """
     odds = np.exp(unit * scores[:, :RESIDUES])
     aligned = hits.codes != GAP
@@ -68,10 +64,8 @@ def unit_of(matrix: np.ndarray) -> float:
     """Find the nats of a score of 1: lambda with sum over a, b of P_a P_b exp(lambda s)
     = 1.
 
-    Parameters
-    ----------
-    matrix : (letters, letters)
-        Of proteins, with a negative mean (Karlin and Altschul 1990).
+    matrix : (letters, letters). Of proteins, with a negative mean (Karlin and Altschul
+        1990).
     """
     scores = matrix[:RESIDUES, :RESIDUES].astype(float)
     pairs = np.outer(FREQUENCIES, FREQUENCIES)
@@ -104,19 +98,14 @@ def filtered(
 ) -> np.ndarray:
     """Select rows by coverage and identity: their numbers, int64, in their order.
 
-    Parameters
-    ----------
     query : uint8 (m,)
-    codes : int8 (rows, m)
-        Of the residues at its positions.
-    min_coverage : float
-        ``-cov``: residues of a row over m.
-    min_query_identity : float
-        ``-qid``: residues that are the query's over residues of the row.
-    max_identity : float
-        ``-id``: of two rows, equal residues over positions at which both have one. The
-        row with fewer residues goes, of rows with as many the later one; a row is
-        compared with those that stay, the query is the first of them.
+    codes : int8 (rows, m). Of the residues at its positions.
+    min_coverage : ``-cov``: residues of a row over m.
+    min_query_identity : ``-qid``: residues that are the query's over residues of the
+        row.
+    max_identity : ``-id``: of two rows, equal residues over positions at which both
+        have one. The row with fewer residues goes, of rows with as many the later one;
+        a row is compared with those that stay, the query is the first of them.
     """
     residues = (codes >= 0) & (codes < RESIDUES)
     count = residues.sum(1)
@@ -160,14 +149,10 @@ def profile_of(
 ) -> Profile:
     """Compute the log-odds of the positions of a query.
 
-    Parameters
-    ----------
-    query : uint8 (m,)
-        Its codes.
-    hits : int8 (hits, m)
-        Codes of the residues at its positions, ``GAP`` where there is none.
-    unit : float
-        Nats of a score of 1.
+    query : uint8 (m,). Its codes.
+    hits : int8 (hits, m). Codes of the residues at its positions, ``GAP`` where there
+        is none.
+    unit : nats of a score of 1.
     """
     rows = np.vstack([query.astype(np.int8)[None], hits])
     letters = np.where(rows < RESIDUES, rows, profile.OTHER_CODE).astype(np.int8)

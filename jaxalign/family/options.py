@@ -17,12 +17,7 @@ FRACTIONS = (
 
 
 def check(options: FamilyOptions) -> None:
-    """Refuse values that are none.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse values that are none."""
     for name, text in (("iterations", "passes"), ("max_sequences", "sequences")):
         why = f"1 or more {text} are needed"
         check_whole(name, getattr(options, name), why, optional=False)

@@ -157,10 +157,7 @@ def by_entropy(rows: np.ndarray) -> float:
     As HH-suite's Neff (Söding 2005), with one position-based weight a row in place of
     one a row and column. Frequencies are those of the residues, gaps left out.
 
-    Parameters
-    ----------
-    rows : int8 (rows, m)
-        Codes; the first row is the query.
+    rows : int8 (rows, m). Codes; the first row is the query.
     """
     letters = np.where(rows < COUNTED_RESIDUES, rows, profile.OTHER_CODE).astype(
         np.int8
@@ -185,8 +182,6 @@ def by_clusters(rows: np.ndarray, identity: float = CLUSTER_IDENTITY) -> float:
     of Wu et al. 2020). Two rows are alike where equal residues are ``identity`` or more
     of the positions at which either has one.
 
-    Parameters
-    ----------
     rows : int8 (rows, m)
     """
     codes = np.where((rows >= 0) & (rows < COUNTED_RESIDUES), rows, -1).astype(np.int8)
@@ -248,19 +243,15 @@ def a3m(text: AlignedText) -> Iterator[str]:
 
 def stockholm(text: AlignedText) -> Iterator[str]:
     """Write all columns, insertions padded with points; names end in their span."""
-    return _alignment_columns(_different_names(text), text.rows)
-
-
-def _different_names(text: AlignedText) -> list[str]:
-    """Make names of one word; a repeated name, as the query's in the database, is
-    numbered, since readers join rows of one name."""
+    # Make names of one word; a repeated name, as the query's in the database, is
+    # numbered, since readers join rows of one name.
     times, names = Counter(), []
     for name, (first, last) in zip(text.names, text.spans, strict=True):
         word = "_".join(written(name).split()) or "_"
         times[word] += 1
         number = f"_{times[word]}" if times[word] > 1 else ""
         names.append(f"{word}{number}/{first}-{last}")
-    return names
+    return _alignment_columns(names, text.rows)
 
 
 def hmm(text: AlignedText) -> Iterator[str]:
@@ -325,8 +316,13 @@ def _model(
     yield f"HMM     {_words(sorted(RESIDUES))}\n        {_words(HEADING)}\n"
     moves = transitions(gap_open * profile.unit, gap_extend * profile.unit)
     background = _numbers(FREQUENCIES[ORDER])
-    yield f"        {background}\n        {_numbers(_first(moves))}\n"
-    for k, row in enumerate(_emissions(profile), 1):
+    # Before the first position there is no deletion to come from.
+    yield f"        {background}\n        {_numbers([*moves[:5], 1.0, 0.0])}\n"
+    # Emissions (m, 20), in HMMER's order of letters.
+    odds = np.exp(profile.unit * profile.scores[:, : len(RESIDUES)])
+    emitted = odds * FREQUENCIES
+    emissions = (emitted / emitted.sum(1, keepdims=True))[:, ORDER]
+    for k, row in enumerate(emissions, 1):
         letter = profile.consensus[k - 1].lower()
         yield f"{k:7d} {_numbers(row)} - {letter} - - -\n        {background}\n"
         last = k == len(profile)
@@ -343,23 +339,11 @@ def transitions(opening: float, extending: float) -> list[float]:
     return [1 / whole, x / whole, x / whole, 1 - d, d, 1 - d, d]
 
 
-def _first(moves: list[float]) -> list[float]:
-    """Before the first position there is no deletion to come from."""
-    return [*moves[:5], 1.0, 0.0]
-
-
 def _last(moves: list[float]) -> list[float]:
     """Behind the last position no deletion begins."""
     match, insert = moves[:2]
     total = match + insert
     return [match / total, insert / total, 0.0, *moves[3:5], 1.0, 0.0]
-
-
-def _emissions(profile: Profile) -> np.ndarray:
-    """(m, 20), in HMMER's order of letters."""
-    odds = np.exp(profile.unit * profile.scores[:, : len(RESIDUES)])
-    emitted = odds * FREQUENCIES
-    return (emitted / emitted.sum(1, keepdims=True))[:, ORDER]
 
 
 def _words(words: Iterable[str]) -> str:
@@ -382,12 +366,7 @@ WRITERS: dict[str, Callable[[AlignedText], Iterator[str]]] = {
 
 def format_of(path: str, format: str | None) -> str:
     """Return the format of a file: the named one, or by its suffix; a3m for standard
-    output.
-
-    Raises
-    ------
-    UsageError
-    """
+    output."""
     named = format or next((x for end, x in SUFFIXES.items() if path.endswith(end)), "")
     if not named and path == output.STDOUT:
         return "a3m"

@@ -181,13 +181,7 @@ def write_columns(path: str, columns: dict[str, np.ndarray]) -> None:
 
 
 def read_rows(path: str) -> list[list[str]]:
-    """Read a Parquet file as rows of text, a heading first; null becomes empty.
-
-    Raises
-    ------
-    InputError
-        It cannot be read.
-    """
+    """Read a Parquet file as rows of text, a heading first; null becomes empty."""
     pa, pq = pyarrow()
     if not os.path.isfile(path):  # of a folder all files would be read
         raise InputError(f"{path}: no Parquet can be read (no such file)")

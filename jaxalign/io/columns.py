@@ -44,11 +44,6 @@ def resolve(
 
     Names are the table's own, or those of BLAST and MMseqs2. ``identity`` is the
     definition behind the default columns and ``fident``.
-
-    Raises
-    ------
-    UsageError
-        A name is unknown or the table was computed without that column.
     """
     if identity not in IDENTITIES:
         raise UsageError(_choices("identity", identity, IDENTITIES))

@@ -36,13 +36,7 @@ class CorpusBlock(NamedTuple):
 
 
 def files_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """List the files of a corpus.
-
-    Raises
-    ------
-    InputError
-        There is none, or a file stands beside its own index.
-    """
+    """List the files of a corpus."""
     path = os.fspath(path)
     if path != STDIN and not os.path.exists(path):
         raise InputError(f"{label(path)}: no such file")
@@ -78,14 +72,7 @@ def blocks(
     records: int = BLOCK_RECORDS,
 ) -> Iterator[CorpusBlock]:
     """Yield a corpus in blocks, in order; a block ends with the record that reaches
-    ``residues`` or ``records``, or with its file.
-
-    Raises
-    ------
-    InputError
-        As ``fasta.read`` and ``encoded_database.mapped``; or a name comes again in
-        another file.
-    """
+    ``residues`` or ``records``, or with its file."""
     first, hashes = 0, NameHashes()
     for path in files:
         if is_database(path):
@@ -113,12 +100,8 @@ WIDTH = 60
 def pieces(path: str, sequences: Sequences, selected: np.ndarray) -> Iterator[str]:
     """Yield the text of some records, in their order.
 
-    Parameters
-    ----------
-    path : str
-        Where the sequences were read. What can be read only once, and an index, is
+    path : where the sequences were read. What can be read only once, and an index, is
         written from the sequences instead: names and letters.
-    sequences : Sequences
     selected : bool (n,)
     """
     if os.path.isfile(path) and not is_database(path):
@@ -135,12 +118,9 @@ def corpus_pieces(
 ) -> Iterator[str]:
     """Yield the text of some records of a corpus, in their order.
 
-    Parameters
-    ----------
     files : paths of FASTA and of indices, one after the other
     alphabet : of the indices
-    selected : bool (n,)
-        None of those beyond.
+    selected : bool (n,). None of those beyond.
     """
     first = 0
     for path in files:

@@ -54,10 +54,6 @@ def rows_of(path: str) -> Rows:
 
     A heading whose fields are all quoted, as R writes it, has quoted text below it; a
     first column without a name, the index that pandas writes, is left out.
-
-    Raises
-    ------
-    InputError
     """
     if path.lower().endswith(PARQUET):
         return list(enumerate(arrow.read_rows(path), 1))
@@ -90,13 +86,8 @@ def _rows_below_heading(
     path: str, buffer: bytes | None = None, in_line_1: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of the heading of tab-separated text, then of
-    every line that is not blank. ``in_line_1`` : the heading is line 1, even if blank.
-
-    Raises
-    ------
-    InputError
-        There is no heading, or a line has more or fewer fields.
-    """
+    every line that is not blank. ``in_line_1`` : the heading is line 1, even if
+    blank."""
     heading: list[str] = []
     with open_text(path, buffer) as handle:
         for number, line in enumerate(handle, 1):
@@ -160,22 +151,11 @@ def read_names(
 ) -> dict[str, str]:
     """Read a two-column mapping: first column to the selected one.
 
-    Parameters
-    ----------
-    path : path or "-"
-    names : collection of str, or KnownNames
-        Of the sequences that the table is about: the row of one of them is no heading.
-    columns : tuple of str
-        What the heading may call the column that is meant, the first that is there;
-        else it is the second.
-    column : str, optional
-        What the heading has to call it.
-
-    Raises
-    ------
-    InputError
-        A line has one column, a name comes twice, there is no line, the first one may
-        be a heading or a sequence, or there is no such column.
+    names : collection of str, or KnownNames. Of the sequences that the table is about:
+        the row of one of them is no heading.
+    columns : what the heading may call the column that is meant, the first that is
+        there; else it is the second.
+    column : what the heading has to call it.
     """
     sequence_names = names if isinstance(names, KnownNames) else KnownNames(names)
     rows, place = rows_of(path), 1
@@ -211,14 +191,7 @@ def read_names(
 def _is_heading(
     path: str, rows: Rows, sequence_names: KnownNames, columns: tuple[str, ...]
 ) -> bool:
-    """Whether the first row is a heading.
-
-    Raises
-    ------
-    InputError
-        It begins with the name of a sequence that has no other row, and goes on like a
-        heading.
-    """
+    """Whether the first row is a heading."""
     (number, (first, *fields)), *data_rows = rows
     named = first.lower() in HEADINGS
     tells = {field.lower() for field in fields} & {name.lower() for name in columns}
@@ -267,16 +240,8 @@ def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> Pa
     The first line is a heading where neither of its names is a sequence and its words
     mean something.
 
-    Parameters
-    ----------
-    parts : bool
-        Whether a column of parts is needed: one that the heading calls so, else the
+    parts : whether a column of parts is needed: one that the heading calls so, else the
         third.
-
-    Raises
-    ------
-    InputError
-        A line has too few columns, or there is none.
     """
 
     def is_sequence(text: str) -> bool:
@@ -318,12 +283,6 @@ def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
     """Read the columns of a table of rearrangements, by their names, as text.
 
     ``buffer`` : what ``io.source.keep`` returned.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, its first line is empty, a column comes twice or
-        ``junction_aa`` is missing, or a line has more or fewer fields than the heading.
     """
     rows = _rows_below_heading(path, buffer, in_line_1=True)
     number, names = next(rows)
@@ -342,17 +301,7 @@ def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
 def read_genes(path: str) -> tuple[list[str], dict[str, list[str]]]:
     """Read a table of V genes, whose first column has their names.
 
-    Returns
-    -------
-    columns : list of str
-        The other names of the heading.
-    genes : dict
-        The other fields of each gene.
-
-    Raises
-    ------
-    InputError
-        A line has more or fewer fields than the heading, or a gene comes twice.
+    Returns the other names of the heading, and the other fields of each gene.
     """
     rows = _rows_below_heading(path)
     _, heading = next(rows)
@@ -365,13 +314,7 @@ def read_genes(path: str) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def gene_distances(path: str) -> dict[tuple[str, str], float]:
-    """Read the distance of each pair of genes from a square table.
-
-    Raises
-    ------
-    InputError
-        Rows and columns differ, or a distance is no number.
-    """
+    """Read the distance of each pair of genes from a square table."""
     names, rows = read_genes(path)
     if sorted(names) != sorted(rows):
         raise InputError(f"{label(path)}: rows and columns need the same genes")
@@ -388,12 +331,7 @@ def gene_distances(path: str) -> dict[tuple[str, str], float]:
 
 
 def check_list_format(path: str | None) -> None:
-    """Refuse a list whose suffix names no format of lists.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a list whose suffix names no format of lists."""
     if path in (None, output.STDOUT) or not os.path.basename(path):
         return
     suffix = os.path.splitext(path)[1].lower()
@@ -409,13 +347,9 @@ def check_list_format(path: str | None) -> None:
 def write_list(path: str, columns: dict, field: Callable[[object], str]) -> None:
     """Write columns in the format that the suffix of the path names.
 
-    Parameters
-    ----------
-    path : str
-        A file name or "-".
+    path : a file name or "-".
     columns : dict of arrays of equal lengths
-    field : function
-        Makes a value one field of text.
+    field : makes a value one field of text.
     """
     suffix = os.path.splitext(path)[1].lower()
     if suffix == PARQUET:
@@ -429,13 +363,7 @@ def write_list(path: str, columns: dict, field: Callable[[object], str]) -> None
 
 
 def write_columns(path: str, columns: dict, force: bool) -> None:
-    """Write the columns of a result, numbers of six digits.
-
-    Raises
-    ------
-    UsageError
-        The suffix names no format of lists, or the file exists.
-    """
+    """Write the columns of a result, numbers of six digits."""
     check_list_format(path)
     output.check(path, force)
     write_list(path, columns, text_field)
@@ -486,13 +414,7 @@ def write_edges_parquet(
     columns: Sequence[str],
 ) -> None:
     """Write zstd Parquet with the same columns, a row group a block; names are
-    dictionary-encoded.
-
-    Raises
-    ------
-    UsageError
-        pyarrow is not installed.
-    """
+    dictionary-encoded."""
     pa, pq = arrow.pyarrow()
     names = [pa.array(list(side), pa.string()) for side in (rows, columns)]
     text = pa.dictionary(pa.int32(), pa.string())

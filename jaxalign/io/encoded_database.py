@@ -74,11 +74,6 @@ def create(
     the file appears under its name when it is complete.
 
     Returns its ``records``, ``residues``, ``longest`` and ``bytes``.
-
-    Raises
-    ------
-    UsageError
-        The file exists and ``force`` is false, or cannot be written.
     """
     output.check(path, force)
     sizes = {}
@@ -162,13 +157,7 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
 
 
 def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
-    """Map an index and check its alphabet.
-
-    Raises
-    ------
-    InputError
-        See ``open_database``; or its letters are others.
-    """
+    """Map an index and check its alphabet."""
     sequences = open_database(path)
     if sequences.alphabet.letters != alphabet.letters:
         raise InputError(

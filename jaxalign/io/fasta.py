@@ -210,21 +210,7 @@ def encode_counted(
 ) -> tuple[Sequences, int]:
     """Encode records as `encode` does, and count letters read as the wildcard.
 
-    Parameters
-    ----------
-    raw, alphabet, unknown
-        As for `encode`.
-
-    Returns
-    -------
-    sequences : Sequences
-    substituted : int
-        Number of residues read as the wildcard because of `unknown`.
-
-    Raises
-    ------
-    InputError
-        As for `encode`.
+    raw, alphabet, unknown : as for `encode`.
     """
     if unknown not in UNKNOWN_POLICIES:
         choices = ", ".join(UNKNOWN_POLICIES)

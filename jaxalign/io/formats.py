@@ -81,13 +81,7 @@ def write_while(
 
 
 def resolve_format(path: str, format: str | None = None) -> str:
-    """Check ``format`` against ``FORMATS``, or infer it from the path's suffix.
-
-    Raises
-    ------
-    UsageError
-        The format or the suffix is unknown, or parquet is to go to "-".
-    """
+    """Check ``format`` against ``FORMATS``, or infer it from the path's suffix."""
     if format is None:
         suffix = os.path.splitext(path)[1].lower()
         format = "tsv" if path == output.STDOUT else SUFFIXES.get(suffix)

@@ -18,14 +18,7 @@ TEMPORARIES: set[str] = set()  # files that are being written; who ends the proc
 
 
 def check(path: str, force: bool) -> None:
-    """Refuse an output path, a file name or "-", before any work is done for it.
-
-    Raises
-    ------
-    UsageError
-        The folder is missing, the path is a folder, or the file exists and ``force`` is
-        false.
-    """
+    """Refuse an output path, a file name or "-", before any work is done for it."""
     if path == STDOUT:
         return
     if not is_name(path):
@@ -51,26 +44,14 @@ def is_name(path: str) -> bool:
 
 
 def file_in(folder: str, name: str, suffix: str) -> str:
-    """Name a file of a folder after something in the data.
-
-    Raises
-    ------
-    UsageError
-        The file would be in another folder, or hidden.
-    """
+    """Name a file of a folder after something in the data."""
     if name != os.path.basename(name) or not is_name(name) or name[:1] in ("", "."):
         raise UsageError(f"{name!r} cannot name a file in {folder}: rename it")
     return os.path.join(folder, name + suffix)
 
 
 def check_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
-    """Refuse an output that is the same file as an input.
-
-    Raises
-    ------
-    UsageError
-        They are one file; nobody means to replace an input by its result.
-    """
+    """Refuse an output that is the same file as an input."""
     if path in (None, STDOUT) or not os.path.isfile(path):
         return
     for source in filter(None, inputs):
@@ -81,15 +62,7 @@ def check_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
 
 @contextmanager
 def naming(path: str, hint: str = "") -> Iterator[None]:
-    """Re-raise system errors with the name of the file that cannot be written.
-
-    Raises
-    ------
-    UsageError
-        It may not be written.
-    JaxalignError
-        Anything else, as a full disk.
-    """
+    """Re-raise system errors with the name of the file that cannot be written."""
     try:
         yield
     except BrokenPipeError:  # the reader has enough
@@ -118,13 +91,7 @@ def write_text(path: str, pieces: Iterable[str]) -> None:
 
 
 def standard_output() -> TextIO:
-    """Standard output.
-
-    Raises
-    ------
-    JaxalignError
-        It was closed before the process began.
-    """
+    """Standard output."""
     if sys.stdout is None:
         raise JaxalignError(f"{STANDARD_OUTPUT}: cannot be written (closed)")
     return sys.stdout
@@ -132,15 +99,7 @@ def standard_output() -> TextIO:
 
 def write_file(path: str, fill: Callable[[str], None]) -> None:
     """Let ``fill`` write a temporary file in the same folder, then rename it; a
-    symbolic link is followed.
-
-    Raises
-    ------
-    UsageError
-        The file may not be written there.
-    JaxalignError
-        The disk is full, or fails.
-    """
+    symbolic link is followed."""
     with naming(path):
         if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
             # A pipe or /dev/null must be written to, never replaced.
@@ -152,7 +111,16 @@ def write_file(path: str, fill: Callable[[str], None]) -> None:
 def replace_file(path: str, fill: Callable[[str], None]) -> None:
     """Write a file as ``write_file`` does, but replace a symbolic link and raise system
     errors unchanged."""
-    _remove_abandoned(path)
+    # Remove unlocked temporaries of this machine, whose process was killed. Locks of
+    # another machine may be invisible here; its temporaries have its name.
+    for name in glob.glob(f"{glob.escape(_prefix(path))}*.tmp"):
+        with suppress(OSError, AttributeError):  # Windows has no such flags
+            handle = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if _lock(handle, wait=False):
+                    os.remove(name)
+            finally:
+                os.close(handle)
     mode = None
     with suppress(OSError):  # the file that is replaced keeps its mode
         state = os.lstat(path)
@@ -209,18 +177,3 @@ def _lock(handle: int, wait: bool) -> bool:
     except (ImportError, OSError):
         return False
     return True
-
-
-def _remove_abandoned(path: str) -> None:
-    """Remove unlocked temporaries of this machine, whose process was killed.
-
-    Locks of another machine may be invisible here; its temporaries have its name.
-    """
-    for name in glob.glob(f"{glob.escape(_prefix(path))}*.tmp"):
-        with suppress(OSError, AttributeError):  # Windows has no such flags
-            handle = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                if _lock(handle, wait=False):
-                    os.remove(name)
-            finally:
-                os.close(handle)

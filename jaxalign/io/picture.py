@@ -28,13 +28,7 @@ STYLE: dict[Any, Any] = {
 
 
 def check(path: str) -> None:
-    """Refuse a picture before any work is done for it.
-
-    Raises
-    ------
-    UsageError
-        matplotlib is not installed, or the suffix is not png, svg or pdf.
-    """
+    """Refuse a picture before any work is done for it."""
     if _suffix(path) not in FORMATS:
         raise UsageError(f"{path}: no picture format; .png, .svg and .pdf are")
     _matplotlib()
@@ -63,12 +57,9 @@ def histogram(
 ) -> None:
     """Counts as bars on a logarithmic scale, with a dashed line at the cut.
 
-    Parameters
-    ----------
     counts : int (n,)
     edges : float (n + 1,)
     axis, title : what is measured, and what the reader should know of it
-    cut : float, optional
     unit : what is counted
     """
 
@@ -115,14 +106,10 @@ def dot_plot(
 ) -> None:
     """Dot plot of the similarity around every pair of residues, with a path.
 
-    Parameters
-    ----------
-    dots : float (rows, columns)
-        From 0 to 1; a row is one residue of the query or several.
-    size : (m, n)
-        Residues of the query and the target.
-    line : (rows, columns)
-        Corners of the path, in residues.
+    dots : float (rows, columns). From 0 to 1; a row is one residue of the query or
+        several.
+    size : (m, n). Residues of the query and the target.
+    line : (rows, columns). Corners of the path, in residues.
     names : (query, target)
     """
 

@@ -78,14 +78,7 @@ class SavedRun:
         return json.dumps(self.description, sort_keys=True)
 
     def load(self, resume: bool, force: bool = False) -> Arrays | None:
-        """Read the arrays of an interrupted run; None where there is none.
-
-        Raises
-        ------
-        UsageError
-            There is one and it is not to be resumed, or it is of another run or
-            damaged.
-        """
+        """Read the arrays of an interrupted run; None where there is none."""
         path = self.state_path
         if not os.path.exists(path):
             return None
@@ -137,14 +130,6 @@ class SavedRun:
         With ``resume`` there may be parts already, and with ``join`` others (shards)
         write parts of the same run. ``force`` removes the parts and the description
         that are there.
-
-        Raises
-        ------
-        UsageError
-            There are parts and neither ``resume``, ``force`` nor ``join`` is asked for;
-            the description is another one; the folder holds other things, or is none.
-        InputError
-            The description is damaged.
         """
         path = self.path
         with output.naming(path):
@@ -173,16 +158,8 @@ class SavedRun:
     def finished(self, parts: Iterable[Any]) -> tuple[list[int], list[str]]:
         """Find the parts that are there as they were written, by their SHA-256.
 
-        Returns
-        -------
-        (list of int, list of str)
-            Their indices, and lines for a user about parts that are there and have to
-            be computed again.
-
-        Raises
-        ------
-        UsageError
-            A part is of another run.
+        Returns (list of int, list of str). Their indices, and lines for a user about
+        parts that are there and have to be computed again.
         """
         parts = list(parts)
         with ThreadPoolExecutor() as pool:
@@ -225,13 +202,7 @@ class SavedRun:
         self, table: Table, part: Any, columns: Sequence[str] | None, identity: str
     ) -> None:
         """Write one part, a ``pairs.part_stream.Part``, and its entry; it has its name
-        when it is whole and on the disk.
-
-        Raises
-        ------
-        JaxalignError
-            It cannot be written, or the disk is full; parts that are finished stay.
-        """
+        when it is whole and on the disk."""
         name, entry = part_path(self.path, part.index), self._entry(part)
         about = {"jaxalign.run": entry["run"]}
         about |= {"jaxalign.rows": f"{part.start}:{part.stop}"}
@@ -252,13 +223,7 @@ class SavedRun:
         self, writers: int, columns: Sequence[str] | None, identity: str
     ) -> Iterator[Callable[[Table, Any], None]]:
         """Yield a function (table, part) that lets threads write parts, so many at a
-        time.
-
-        Raises
-        ------
-        JaxalignError
-            A part cannot be written: at one of the next calls, or at the end.
-        """
+        time."""
         waiting: deque = deque()
         with ThreadPoolExecutor(writers) as pool:
 
@@ -328,13 +293,7 @@ def _check_names(path: str, names: list[str], count: int) -> None:
 
 
 def read_manifest(path: str) -> dict:
-    """Read the manifest of a dataset.
-
-    Raises
-    ------
-    InputError
-        There is none, or it is damaged.
-    """
+    """Read the manifest of a dataset."""
     try:
         return read_json(os.path.join(path, DATASET_MANIFEST))
     except UNREADABLE_JSON as error:
@@ -377,12 +336,7 @@ def entry_path(path: str, index: int) -> str:
 
 
 def read_json(path: str) -> dict:
-    """Read a JSON object.
-
-    Raises
-    ------
-    OSError, ValueError, RecursionError
-    """
+    """Read a JSON object."""
     if is_endless(path):
         raise ValueError("a device that has no end")
     with open(path, encoding="utf-8") as handle:

@@ -58,12 +58,7 @@ def keep(source: str) -> bytes | None:
 
 
 def refuse_endless(source: str, file: str) -> None:
-    """Refuse a device that has no end.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a device that has no end."""
     if is_endless(file):
         raise InputError(f"{label(source)}: is a device that has no end")
 
@@ -83,12 +78,7 @@ def _whole(source: str, handle: BinaryIO) -> bytes:
 
 @contextmanager
 def in_memory(source: str) -> Iterator[None]:
-    """Name the input in memory errors: no other option would need less memory.
-
-    Raises
-    ------
-    MemoryPlanError
-    """
+    """Name the input in memory errors: no other option would need less memory."""
     try:
         yield
     except MemoryPlanError:
@@ -107,13 +97,6 @@ def open_text(source: str, buffer: bytes | None = None) -> Iterator[TextIO]:
     The text is UTF-8; any line end counts as a newline, and a byte that is no UTF-8
     becomes U+FFFD. What ``keep`` returned is read in place of the path, and must be
     where the input is read twice.
-
-    Raises
-    ------
-    InputError
-        The file is missing, unreadable, cut short or damaged.
-    MemoryPlanError
-        What it holds does not fit into memory.
     """
     with open_bytes(source, buffer) as stream:
         yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
@@ -121,12 +104,7 @@ def open_text(source: str, buffer: bytes | None = None) -> Iterator[TextIO]:
 
 @contextmanager
 def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
-    """Open an input as bytes, decompressed; see ``open_text``.
-
-    Raises
-    ------
-    InputError, MemoryPlanError
-    """
+    """Open an input as bytes, decompressed; see ``open_text``."""
     with in_memory(source):
         buffer = keep(source) if buffer is None else buffer
         try:

@@ -61,7 +61,15 @@ def sam(table: Table) -> Iterator[str]:
     program = f"@PG\tID:jaxalign\tPN:jaxalign\tVN:{program_version()}"
     what = f"\tDS:{table.mode}, {table.scoring}\n"
     yield "@HD\tVN:1.6\tSO:unknown\n" + references + program + what
-    flags = _flags(table)
+    unmapped = table["target_end"] == table["target_start"]
+    order = np.lexsort((-table["score"].astype(float), unmapped, table["query"]))
+    query = table["query"][order]
+    best = np.ones(len(table), bool)
+    best[1:] = query[1:] != query[:-1]
+    flags = np.full(len(table), SECONDARY)
+    flags[order[best]] = 0
+    flags[unmapped] = UNMAPPED
+    flags[~unmapped & (_strands(table) < 0)] += REVERSE
     sequence = lru_cache(maxsize=1024)(table.queries.text)
     start = 0
     for part in chunks(table):
@@ -78,19 +86,6 @@ def paf(table: Table) -> Iterator[str]:
     require(table, "stats", "format 'paf'")
     for part in chunks(table):
         yield "".join(_paf_lines(part))
-
-
-def _flags(table: Table) -> np.ndarray:
-    unmapped = table["target_end"] == table["target_start"]
-    order = np.lexsort((-table["score"].astype(float), unmapped, table["query"]))
-    query = table["query"][order]
-    best = np.ones(len(table), bool)
-    best[1:] = query[1:] != query[:-1]
-    flags = np.full(len(table), SECONDARY)
-    flags[order[best]] = 0
-    flags[unmapped] = UNMAPPED
-    flags[~unmapped & (_strands(table) < 0)] += REVERSE
-    return flags
 
 
 def _strands(table: Table) -> np.ndarray:
@@ -336,13 +331,7 @@ def hestia(table: Table, identity: str) -> Iterator[str]:
 
 
 def datasail(table: Table, identity: str) -> Iterator[str]:
-    """Yield the square of identities, 1 on the diagonal; pairs without a row are 0.
-
-    Raises
-    ------
-    UsageError
-        The table is not of one set against itself.
-    """
+    """Yield the square of identities, 1 on the diagonal; pairs without a row are 0."""
     require(table, "identity", "format 'datasail'")
     if table.queries is not table.targets:
         raise UsageError("format 'datasail' is a square: of one set against itself")
@@ -369,13 +358,7 @@ def _identities(table: Table, identity: str) -> np.ndarray:
 
 
 def _ids(names: Sequence[str], separator: str, format: str, end: str | None = None):
-    """Return names as the target tool reads them.
-
-    Raises
-    ------
-    UsageError
-        A name holds the separator or a control character, or two are the same.
-    """
+    """Return names as the target tool reads them."""
     ids = [name.split(end, 1)[0] if end else name for name in names]
     for name in ids:
         fits = separator not in name and not CONTROL.search(name)

@@ -265,16 +265,10 @@ def most_accurate(posterior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
 
     The recurrence of a longest common subsequence with weights: gaps cost nothing.
 
-    Parameters
-    ----------
     posterior : (m, n) probabilities
-    threshold : float
-        Pairs below it never pay; 0.5 keeps only pairs that are likelier than not.
-
-    Returns
-    -------
-    int32 (m,)
-        Partners.
+    threshold : pairs below it never pay; 0.5 keeps only pairs that are likelier than
+        not.
+    Returns int32 (m,). Partners.
     """
     gain = np.asarray(posterior, np.float64) - threshold
     m, n = gain.shape
@@ -312,9 +306,7 @@ def packed_path(partners: np.ndarray, m: int, n: int, mode: str, free: frozenset
     Between two pairs the query's residues come first. Where both sequences hang over
     at one end and both may, the longer piece is the one left outside.
 
-    Returns
-    -------
-    (query_start, query_end, target_start, target_end), uint32 operations
+    Returns (query_start, query_end, target_start, target_end), uint32 operations.
     """
     i = np.flatnonzero(partners >= 0)
     j = partners[i].astype(np.int64)

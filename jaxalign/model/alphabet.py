@@ -53,16 +53,8 @@ class Item(NamedTuple):
 def item_of(value: Any, number: int) -> Item:
     """Convert any supported form to an ``Item``.
 
-    Parameters
-    ----------
     value : object
-    number : int
-        Its place in the set, from 0, for messages.
-
-    Raises
-    ------
-    InputError
-        It is no sequence.
+    number : its place in the set, from 0, for messages.
     """
     if isinstance(value, tuple) and len(value) == 2:
         inner = item_of(value[1], number)
@@ -85,13 +77,7 @@ def item_of(value: Any, number: int) -> Item:
 
 
 def items_of(data: Any) -> list:
-    """List the sequences of a set; of a mapping, (name, sequence) pairs.
-
-    Raises
-    ------
-    InputError
-        It is no set, or a single sequence.
-    """
+    """List the sequences of a set; of a mapping, (name, sequence) pairs."""
     if isinstance(data, Mapping):
         return list(data.items())
     single = isinstance(data, (str, bytes, bytearray)) or _of_library(data) is not None
@@ -195,14 +181,7 @@ class Alphabet:
 
 
 def check_letters(letters: str) -> None:
-    """Check the letters of an alphabet.
-
-    Raises
-    ------
-    UsageError
-        None at all, one that comes twice, or one that is no visible ASCII letter or
-        means something else in a file.
-    """
+    """Check the letters of an alphabet."""
     if not isinstance(letters, str) or not letters:
         raise UsageError(f"the letters of an alphabet are a str, not {letters!r}")
     for index, letter in enumerate(letters):
@@ -247,11 +226,7 @@ def substitute_unknown(text: Any, alphabet: Alphabet, unknown: str = "error"):
     have no row in the matrix, into the wildcard; ``mask`` turns any letter A-Z into
     it. Digits, gaps and punctuation are always ``BAD``.
 
-    Returns
-    -------
-    codes : uint8 array
-    count : int
-        How many letters were replaced.
+    Returns codes, uint8, and how many letters were replaced.
     """
     ascii_codes = as_ascii(text)
     # Ten times as fast as an index of NumPy, and nothing as large as one.
@@ -340,13 +315,6 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
     Accepts ``Sequences``; ``(codes, offsets)`` flat arrays in this alphabet's codes; a
     mapping of names to sequences; or an iterable of sequences in any of the forms of
     ``jaxalign.model.alphabet``. A single sequence is a mistake and is refused.
-
-    Raises
-    ------
-    InputError
-        A letter is not in the alphabet; the message names record and column.
-    UsageError
-        A sequence of a nucleotides' type, and an alphabet of proteins.
     """
     if isinstance(data, Sequences):
         if data.alphabet.letters == alphabet.letters:
@@ -392,13 +360,7 @@ def is_flat(data: Any) -> bool:
 
 
 def checked_offsets(offsets: np.ndarray, length: int) -> np.ndarray:
-    """Offsets of sequences in flat codes of a length, as int64.
-
-    Raises
-    ------
-    InputError
-        They are no integers in one dimension, or do not rise from 0 to the length.
-    """
+    """Offsets of sequences in flat codes of a length, as int64."""
     if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
         raise InputError(
             f"offsets are integers in one dimension, not {offsets.dtype} of shape "
@@ -452,13 +414,7 @@ def _name_and_codes(value: Any, index: int, alphabet: Alphabet):
 
 
 def row_numbers(which: ArrayLike, count: int) -> np.ndarray:
-    """A mask of ``count`` truth values, or numbers of rows -> numbers from 0.
-
-    Raises
-    ------
-    UsageError
-        See ``Table.filter``.
-    """
+    """A mask of ``count`` truth values, or numbers of rows -> numbers from 0."""
     which = np.asarray(which)
     if which.ndim != 1:
         raise UsageError(f"rows of shape {which.shape}: one mask or list is needed")
@@ -503,19 +459,11 @@ def best_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the best ``count`` rows of each group.
 
-    Parameters
-    ----------
     groups : integers (rows,)
-    keys : arrays (rows,)
-        The smallest comes first; each key decides where those before it are equal.
-    count : int
-    distinct : bool
-        Whether rows of a group that are equal in all keys are one row.
-
-    Returns
-    -------
-    rows, ranks : int64
-        By group and rank, which counts from 0.
+    keys : arrays (rows,). The smallest comes first; each key decides where those before
+        it are equal.
+    distinct : whether rows of a group that are equal in all keys are one row.
+    Returns rows and ranks, int64, by group and rank, which counts from 0.
     """
     order = np.lexsort((*keys[::-1], groups))
     if distinct:
@@ -535,17 +483,11 @@ def join_best(
 ) -> None:
     """Join rows with the best of each group so far; a row may come twice.
 
-    Parameters
-    ----------
-    tables : arrays (groups, k)
-        A row a group, the best first: they are changed.
-    filled : bool (groups, k)
-        Which of their entries are used.
+    tables : arrays (groups, k). A row a group, the best first: they are changed.
+    filled : bool (groups, k). Which of their entries are used.
     groups : integers (rows,)
-    columns : arrays (rows,)
-        What goes into each table.
-    keys_of : function
-        Columns -> keys of ``best_rows``.
+    columns : arrays (rows,). What goes into each table.
+    keys_of : columns -> keys of ``best_rows``.
     """
     changed = np.unique(groups)
     row, place = np.nonzero(filled[changed])
@@ -624,18 +566,10 @@ def stacked(
 ) -> np.ndarray:
     """Gather the codes of some sequences into the rows of one array.
 
-    Parameters
-    ----------
-    sequences : Sequences or SequenceViews
     index : integers (P,)
-    beyond : int
-        The code that fills a row beyond the end of its sequence, and further rows.
-    shape : (rows, columns), optional
-        At least (P, longest), which is the default.
-
-    Returns
-    -------
-    uint8 (rows, columns)
+    beyond : the code that fills a row beyond the end of its sequence, and further rows.
+    shape : (rows, columns). At least (P, longest), which is the default.
+    Returns uint8 (rows, columns)
     """
     starts, lengths = sequences.starts[index], sequences.lengths[index]
     codes = np.full(shape or (len(index), lengths.max(initial=0)), beyond, np.uint8)
@@ -721,16 +655,9 @@ class LetterCodes:
 def encode_letters(*sets: Any) -> tuple[LetterCodes, list[int]]:
     """Encode sets of sequences end to end; also return the size of each set.
 
-    Parameters
-    ----------
-    *sets : Sequences, mapping or iterable of sequences, or flat ``(codes, offsets)``
+    *sets : Sequences, mapping or iterable of sequences, or flat ``(codes, offsets)``.
         Sequences in the forms of ``jaxalign.model.alphabet``. Numbers of an array are
         letters.
-
-    Raises
-    ------
-    InputError
-        It is no set, or some sequences are text and others numbers.
     """
     parts = [_any_letters(sequences) for sequences in sets]
     lengths = np.concatenate([part.lengths for part in parts])

@@ -64,13 +64,7 @@ def usual_identity(mode: str, free: frozenset) -> Literal["shorter", "longer"]:
 
 def denominator(kind: str, columns: dict, m: Any, n: Any, xp: Any = np):
     """The denominator of ``kind``; ``columns`` are a table's, m and n the lengths;
-    ``xp`` is numpy, or jax.numpy on a device.
-
-    Raises
-    ------
-    UsageError
-        Unknown kind, or one that needs a path where none was computed.
-    """
+    ``xp`` is numpy, or jax.numpy on a device."""
     by_length = {
         "shorter": lambda: xp.minimum(m, n),
         "longer": lambda: xp.maximum(m, n),
@@ -158,19 +152,11 @@ class Filters:
     def mask(self, columns: dict, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
         """Which rows are kept.
 
-        Parameters
-        ----------
-        columns : dict of arrays
-            Of a table; scores as a user sees them.
-        m, n : arrays
-            Lengths of the query and of the target of every row.
+        columns : dict of arrays. Of a table; scores as a user sees them.
+        m, n : arrays. Lengths of the query and of the target of every row.
         xp : numpy or jax.numpy
-        slack : float
-            A value that misses its threshold by so little still passes.
-
-        Returns
-        -------
-        bool array
+        slack : a value that misses its threshold by so little still passes.
+        Returns bool array.
         """
         passing = self.length_mask(m, n, xp, slack)
         if self.min_score is not None:
@@ -206,12 +192,7 @@ def ratio(count: ArrayLike, below: ArrayLike):
 
 
 def check_filters(filters: Filters, output: str) -> None:
-    """Refuse thresholds that are meaningless or need columns that are not computed.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse thresholds that are meaningless or need columns that are not computed."""
     for name in ("min_identity", "min_cov", "min_length_ratio"):
         value = getattr(filters, name)
         if value is not None and not (is_number(value) and 0 <= value <= 1):
@@ -241,12 +222,7 @@ def check_filters(filters: Filters, output: str) -> None:
 
 def check_coverage(min_cov: float | None, mode: str, free: frozenset) -> None:
     """Refuse a coverage that is always 1: spans are whole sequences where no end is
-    free.
-
-    Raises
-    ------
-    UsageError
-    """
+    free."""
     if min_cov is not None and mode != "local" and not free:
         raise UsageError(
             f"min_cov = {min_cov!r}: mode global spans both sequences from end to end, "

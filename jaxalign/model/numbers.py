@@ -16,12 +16,7 @@ def is_number(value: Any) -> bool:
 def check_whole(
     name: str, value: Any, needed: str = "1 or more are needed", optional: bool = True
 ) -> None:
-    """Refuse an option that is no whole number from 1 on, nor None where it may be.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse an option that is no whole number from 1 on, nor None where it may be."""
     if value is None and optional:
         return
     if not (isinstance(value, (int, np.integer)) and is_number(value) and value >= 1):
@@ -29,12 +24,7 @@ def check_whole(
 
 
 def check_between(name: str, value: Any, least: int, largest: int) -> None:
-    """Refuse an option that is no whole number in a range, both ends included.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse an option that is no whole number in a range, both ends included."""
     whole = isinstance(value, (int, np.integer)) and is_number(value)
     if not (whole and least <= value <= largest):
         raise UsageError(

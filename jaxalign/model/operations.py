@@ -14,18 +14,9 @@ LETTERS = "MIDNSHP=X"
 def run_lengths(steps: np.ndarray, counts: np.ndarray):
     """Single steps -> run-length operations.
 
-    Parameters
-    ----------
-    steps : uint8 (total,)
-        One operation a step, all paths one after another.
-    counts : int64 (n,)
-        Steps of each path.
-
-    Returns
-    -------
-    operations : uint32 (runs,)
-    offsets : int64 (n + 1,)
-        Where the runs of each path begin.
+    steps : uint8 (total,). One operation a step, all paths one after another.
+    counts : int64 (n,). Steps of each path.
+    Returns operations, uint32 (runs,), and offsets, int64 (n + 1,), of each path.
     """
     ends = np.cumsum(counts)
     first = np.zeros(len(steps) + 1, bool)

@@ -31,13 +31,7 @@ from jaxalign.model.system import is_endless
 
 
 def lines_of(source: Any) -> list[str]:
-    """Read an ASCII file as lines, numbered as an editor does.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, or has another letter.
-    """
+    """Read an ASCII file as lines, numbered as an editor does."""
     if is_endless(source):
         raise InputError(f"{source}: is a device that has no end")
     try:
@@ -164,13 +158,7 @@ class ModelLine(NamedTuple):
 
 def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     """(name, -ln of match emissions (m, 20), -ln of transitions behind each position
-    (m, 7)).
-
-    Raises
-    ------
-    InputError
-        No file, or no whole model of proteins; the message names the line.
-    """
+    (m, 7))."""
     lines = lines_of(source)
     if not lines[0].startswith("HMMER3"):
         raise wrong(source, 1, "no HMMER3 text file")
@@ -301,14 +289,7 @@ class AlignedRow(NamedTuple):
 
 
 def read_alignment(source: Any) -> tuple[str, list[str], bool]:
-    """(name, aligned rows, whether columns are told by case).
-
-    Raises
-    ------
-    InputError
-        No file or rows, a letter that is none, or rows of different lengths; the
-        message names the line.
-    """
+    """(name, aligned rows, whether columns are told by case)."""
     if not isinstance(source, (str, os.PathLike)):
         texts = list(source) if isinstance(source, Iterable) else [source]
         if not all(isinstance(text, str) for text in texts):
@@ -457,12 +438,6 @@ def log_odds_of(
     alpha = np.mean([len(set(x[x >= 0])) for x in letters.T]) - 1
     mixed = (alpha * f + pseudocounts * (f @ conditional)) / (alpha + pseudocounts)
     return np.log(mixed / FREQUENCIES)
-
-
-def odds_of_emissions(emissions: np.ndarray) -> np.ndarray:
-    """-ln p by position in HMMER's order of letters -> ln(p / P) in ours."""
-    order = [sorted(RESIDUES).index(residue) for residue in RESIDUES]
-    return -emissions[:, order] - np.log(FREQUENCIES)
 
 
 def gap_costs_of(transitions: np.ndarray):
@@ -659,7 +634,9 @@ class Profile:
             The file cannot be read or is no such model.
         """
         name, emissions, transitions = read_hmm(source)
-        odds = odds_of_emissions(emissions)
+        # -ln p by position in HMMER's order of letters -> ln(p / P) in ours
+        order = [sorted(RESIDUES).index(residue) for residue in RESIDUES]
+        odds = -emissions[:, order] - np.log(FREQUENCIES)
         opening, extending = gap_costs_of(transitions)
         alphabet = named_alphabet("protein")
         scores = _whole_scores(odds)

@@ -67,11 +67,6 @@ def load_matrix(name: str) -> tuple[str, np.ndarray]:
 
     A file is read anew at every call: it may have changed, and so may the folder that
     its name is relative to.
-
-    Raises
-    ------
-    UsageError
-        Neither a bundled name nor a readable matrix file.
     """
     if (plain := plain_name(name)) in matrix_names():
         return _from_biotite(plain)
@@ -126,14 +121,7 @@ def canonical(letters: str, scores: dict):
 
 
 def parse_matrix(text: str, name: str):
-    """NCBI/EMBOSS matrix text -> (letters, array).
-
-    Raises
-    ------
-    UsageError
-        The text is no square matrix of finite numbers with the same letters, each once,
-        on both sides. The message names file and line.
-    """
+    """NCBI/EMBOSS matrix text -> (letters, array)."""
     # Not splitlines, which ends lines at signs that no editor counts.
     lines = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
     rows = [(line, words) for line, row in lines if (words := row.split())]
@@ -207,12 +195,7 @@ def match_matrix(match: float, mismatch: float, alphabet_name: str | None):
 
 
 def check_scoring(scoring: Any) -> None:
-    """Check the fields of a ``Scoring``, whose docstring says what they may be.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Check the fields of a ``Scoring``, whose docstring says what they may be."""
     if (scoring.match is None) != (scoring.mismatch is None):
         raise UsageError("match and mismatch go together")
     for name in ("gap_open", "gap_extend"):
@@ -535,13 +518,7 @@ PRESET_NAMES = ("blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail")
 
 
 def resolve_ends(mode: str, free_ends: Any = None) -> frozenset[FreeEnd]:
-    """Mode and free ends -> the set of free ends; local has none of its own.
-
-    Raises
-    ------
-    UsageError
-        Unknown mode or end, or free ends beside a mode that fixes them.
-    """
+    """Mode and free ends -> the set of free ends; local has none of its own."""
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}: one of {', '.join(MODES)}")
     if free_ends is None:

@@ -56,19 +56,10 @@ def blocks(
 ) -> Iterator[str]:
     """Gapped rows in blocks of ``WIDTH`` columns, numbered from 1, with their signs.
 
-    Parameters
-    ----------
-    names, rows, starts : sequences of equal length
-        Starts count from 0, as spans do.
-    signs : str
-        One a column.
-    under : bool
-        Below the last row, else below the first.
-
-    Yields
-    ------
-    str
-        A line, without its end.
+    names, rows, starts : sequences of equal length. Starts count from 0, as spans do.
+    signs : one a column.
+    under : below the last row, else below the first.
+    Yields str. A line, without its end.
     """
     names, at = [written(name) for name in names], list(starts)
     width = max(map(len, names))
@@ -174,15 +165,11 @@ def log_bars(
 ) -> str:
     """Counts as bars whose heights are logarithms.
 
-    Parameters
-    ----------
     labels, counts, colours : one a bar
-    line : float, optional
-        A dashed line at so many bars from the left.
-    marks : texts, one a bar, optional
-        Written below the left side of the bar; by default the label, below its middle.
-    unit : str
-        What is counted.
+    line : a dashed line at so many bars from the left.
+    marks : texts, one a bar. Written below the left side of the bar; by default the
+        label, below its middle.
+    unit : what is counted.
     """
     top = max(1.0, log10(max([*counts, 1])) * 1.05)
     step, floor = (CHART_WIDTH - LEFT - 10) / max(len(counts), 1), HEIGHT - BOTTOM
@@ -270,19 +257,13 @@ def dot_plot(
 ):
     """Scores summed along diagonals, as shades.
 
-    Parameters
-    ----------
     query, target : codes (m,), (n,)
     scores : (letters, letters)
-    window : int
-        An odd number of residues; beyond the ends of a sequence nothing is added.
-    pixels : int
-        Rows and columns at most. A pixel of several pairs has the greatest of them.
-
-    Returns
-    -------
-    float32 (rows, columns)
-        0 where the sum is 0 or less, 1 where it is greatest.
+    window : an odd number of residues; beyond the ends of a sequence nothing is added.
+    pixels : rows and columns at most. A pixel of several pairs has the greatest of
+        them.
+    Returns float32 (rows, columns). 0 where the sum is 0 or less, 1 where it is
+    greatest.
     """
     half, (m, n) = window // 2, (len(query), len(target))
     around = np.asarray(scores, np.float32)[:, target]

@@ -256,18 +256,10 @@ NO_FIT = Fit(float("nan"), float("nan"))
 def fit(scores: "ArrayLike", query_length: int, lengths: "ArrayLike") -> Fit:
     """Lambda and K of the local scores of one query.
 
-    Parameters
-    ----------
     scores : (N,)
-    query_length : int
-    lengths : int (N,)
-        Of the sequences.
-
-    Returns
-    -------
-    Fit
-        ``NO_FIT`` of fewer than ``LEAST_SCORES`` positive scores, of equal ones, or
-        where K would be no number.
+    lengths : int (N,). Of the sequences.
+    Returns Fit. ``NO_FIT`` of fewer than ``LEAST_SCORES`` positive scores, of equal
+    ones, or where K would be no number.
     """
     scores, lengths = np.asarray(scores, np.float64), np.asarray(lengths, np.float64)
     positive = scores > 0
@@ -303,12 +295,7 @@ def is_trustworthy(
 
     They do not if the fit was made from scores of related sequences.
 
-    Parameters
-    ----------
-    estimate : Fit
-    scores, lengths : (N,)
-        Of random sequences of the same composition.
-    query_length : int
+    scores, lengths : (N,). Of random sequences of the same composition.
     """
     reference = fit(scores, query_length, lengths)
     if not (reference.lambda_ > 0 and estimate.lambda_ > 0):

@@ -30,11 +30,6 @@ def strands_of(
 
     None where nothing is asked for, which means plus, except where the scoring and the
     mode are those of ``blastn``: there it means both.
-
-    Raises
-    ------
-    UsageError
-        An unknown word, or letters without complements, such as proteins'.
     """
     if strand is None:
         usual = preset("blastn")
@@ -53,13 +48,7 @@ def strands_of(
 
 
 def complement_codes(alphabet: Alphabet) -> np.ndarray:
-    """uint8 (letters,): the code of the complement of each letter.
-
-    Raises
-    ------
-    UsageError
-        A letter has none.
-    """
+    """uint8 (letters,): the code of the complement of each letter."""
     codes = []
     for letter in alphabet.letters:
         complement = COMPLEMENT.get(letter, "")

@@ -378,11 +378,8 @@ def lettered(
 ) -> Table:
     """Build a table of alignments with any scores and the letters of two sets.
 
-    Parameters
-    ----------
-    alignments : of sequences with the names of ``queries`` and ``targets``
-        Their own letters do not count.
-    queries, targets : Sequences
+    alignments : of sequences with the names of ``queries`` and ``targets``. Their own
+        letters do not count.
     scoring : of letters and identities
     mode : of all alignments
     """
@@ -435,8 +432,6 @@ def along_plus(table: Table, queries: Sequences, strand: np.ndarray) -> Table:
     Spans of a query count along its plus strand; operations stay those of the strand
     that is aligned, along the target.
 
-    Parameters
-    ----------
     table : of either strand of each query, ``query`` an index into ``queries``
     strand : int8 (rows,), 1 or -1
     """

@@ -181,12 +181,7 @@ def plan_of(
     options: RepertoireOptions,
     block_rows: int | None = None,
 ) -> RepertoirePlan:
-    """Check the arguments of a call and plan its job.
-
-    Raises
-    ------
-    InputError, UsageError
-    """
+    """Check the arguments of a call and plan its job."""
     definition, gene_distances = define(options), _gene_distances(options)
     data = _unique(read_rows(receptors, options.chains), options, gene_distances)
     reference_receptors = None
@@ -242,12 +237,7 @@ def _unique(
 
 
 def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
-    """Read receptor rows from any input of a caller.
-
-    Raises
-    ------
-    InputError, UsageError
-    """
+    """Read receptor rows from any input of a caller."""
     if isinstance(data, ReceptorRows):
         return data
     if isinstance(data, (str, os.PathLike)):

@@ -64,11 +64,8 @@ def linked_groups(links: np.ndarray) -> np.ndarray:
 def letter_bits(table: np.ndarray, bits: int) -> tuple[np.ndarray, Fraction]:
     """Embed a distance table in bits: (codes uint32 (letters,), scale).
 
-    Parameters
-    ----------
-    table : int (letters, letters)
-        Distances, symmetric, 0 on the diagonal and nowhere negative.
-    bits : int
+    table : int (letters, letters). Distances, symmetric, 0 on the diagonal and nowhere
+        negative.
     """
     scale = Fraction(APART, max(int(table.max()), 1))
     room = table * scale.numerator // scale.denominator

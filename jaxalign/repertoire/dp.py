@@ -9,18 +9,12 @@ LANES = 32  # pairs of a word of the result
 def near_words(queries: jax.Array, targets: jax.Array, limits: jax.Array) -> jax.Array:
     """Bits of pairs whose words differ in at most ``limits`` bits.
 
-    Parameters
-    ----------
     queries : uint32 (words, q)
-    targets : uint32 (words, 32, groups)
-        Target k of a set stands at (k // groups, k % groups).
-    limits : int32 (32, groups)
-        Of each target; -1 for none.
-
-    Returns
-    -------
-    uint32 (q, groups)
-        Bit b of [i, g] is for query i and target b * groups + g.
+    targets : uint32 (words, 32, groups). Target k of a set stands at (k // groups, k %
+        groups).
+    limits : int32 (32, groups). Of each target; -1 for none.
+    Returns uint32 (q, groups). Bit b of [i, g] is for query i and target b * groups +
+    g.
     """
     mask = jnp.zeros((queries.shape[1], targets.shape[2]), jnp.uint32)
     for lane in range(LANES):

@@ -92,11 +92,6 @@ def near_pairs(
     """Find all pairs within the cutoff, sorted by i and j.
 
     In one set of unique sequences i < j; with ``b``, i counts in a and j in b.
-
-    Raises
-    ------
-    MemoryPlanError
-        They exceed the budget.
     """
     if not len(a) or (b is not None and not len(b)):
         return no_edges()
@@ -257,10 +252,7 @@ def expanded(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield pairs of things with linked values as (i, j, distance) arrays.
 
-    Parameters
-    ----------
-    a, b : int64 (things,)
-        The value of each thing of either side; -1 for none.
+    a, b : int64 (things,). The value of each thing of either side; -1 for none.
     """
     order = np.argsort(b, kind="stable")
     first = np.searchsorted(b[order], np.arange(graph.width))
@@ -370,13 +362,7 @@ class _Receptors:
 
 def blocks(plan: RepertoirePlan, machine: Machine) -> Iterator[EdgeBlock]:
     """Yield the edges of all receptors, block by block: i < j of one set, (i of the
-    receptors, j of the reference) of two.
-
-    Raises
-    ------
-    MemoryPlanError
-        Those of a block exceed the budget.
-    """
+    receptors, j of the reference) of two."""
     for rows in plan.blocks:
         yield EdgeBlock(rows, _edges(plan, rows, machine))
 

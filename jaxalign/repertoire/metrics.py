@@ -103,13 +103,7 @@ def hamming() -> PositionMetric:
 
 
 def tcrdist_table(scoring: Scoring, offset: int, cap: int, weight: int) -> np.ndarray:
-    """``weight * min(cap, offset - S)`` of two different letters, int32 (20, 20).
-
-    Raises
-    ------
-    UsageError
-        A distance is below 0, or depends on the order of the letters.
-    """
+    """``weight * min(cap, offset - S)`` of two different letters, int32 (20, 20)."""
     scores = letter_scores(scoring)
     table = np.minimum(cap, offset - scores) * weight
     np.fill_diagonal(table, 0)
@@ -122,13 +116,7 @@ def tcrdist_table(scoring: Scoring, offset: int, cap: int, weight: int) -> np.nd
 
 
 def letter_scores(scoring: Scoring) -> np.ndarray:
-    """Scores of the twenty letters with each other, in the order of ``LETTERS``.
-
-    Raises
-    ------
-    UsageError
-        The matrix lacks some of them, or has fractions.
-    """
+    """Scores of the twenty letters with each other, in the order of ``LETTERS``."""
     if scoring.scale != 1:
         raise UsageError(f"{scoring}: distances need whole numbers")
     letters = scoring.alphabet.letters
@@ -143,8 +131,6 @@ def pair_sums(
 ) -> np.ndarray:
     """Sum table entries over the positions of row pairs (i, j), int32 (P,).
 
-    Parameters
-    ----------
     table : int (letters, letters)
     x, y : uint8 (rows, positions)
     i, j : int (P,)
@@ -171,14 +157,10 @@ def banded_scores(
     (Needleman and Wunsch 1970, with linear costs), where j - i is in the band and
     H is lower than any score elsewhere. All pairs are computed side by side.
 
-    Parameters
-    ----------
     scores : int (letters, letters)
     x, y : uint8 (P, m), uint8 (P, n)
-    gap : int
-        Cost of each letter beside a gap.
-    band : range
-        Values of j - i; 0 and n - m are among them.
+    gap : cost of each letter beside a gap.
+    band : range. Values of j - i; 0 and n - m are among them.
     """
     (count, m), n = x.shape, y.shape[1]
     letters = len(scores)
@@ -186,7 +168,9 @@ def banded_scores(
     rows = np.ascontiguousarray(x.T).astype(np.uint16) * np.uint16(letters)
     columns = np.ascontiguousarray(y.T)
     # One value a diagonal: that of the row above until it is replaced.
-    values = [_border(d, gap, n, count) for d in band]
+    values = [
+        np.full(count, -d * gap if 0 <= d <= n else LOWEST, np.int32) for d in band
+    ]
     for i in range(m):
         for k, d in enumerate(band):
             j = i + d
@@ -201,8 +185,3 @@ def banded_scores(
                 np.maximum(best, values[k - 1] - gap, out=best)
             values[k] = best
     return values[band.index(n - m)]
-
-
-def _border(j: int, gap: int, n: int, count: int) -> np.ndarray:
-    """H(0, j)."""
-    return np.full(count, -j * gap if 0 <= j <= n else LOWEST, np.int32)

@@ -72,14 +72,7 @@ class GraphDefinition:
 
 
 def define(options: RepertoireOptions) -> GraphDefinition:
-    """A checked definition.
-
-    Raises
-    ------
-    UsageError
-        An unknown word, a number out of range, or an option that means nothing for the
-        metric.
-    """
+    """A checked definition."""
     for name, choices in (("metric", METRICS), ("bad", BAD), ("chains", CHAINS)):
         value = getattr(options, name)
         if value not in choices and not (name == "chains" and value is None):
@@ -146,18 +139,7 @@ def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
         check_between("gap_penalty", gap, 0, MAX_NUMBER)
         matrix = "BLOSUM62" if scoring is None else as_scoring(scoring).matrix
         scoring = Scoring(matrix, gap, gap)
-    check_alignment(scoring)
-    numbers = {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
-    return GraphDefinition("alignment", cutoff, None, scoring, numbers)
-
-
-def check_alignment(scoring: Scoring) -> None:
-    """Refuse a scoring by which a sequence is not nearest to itself.
-
-    Raises
-    ------
-    UsageError
-    """
+    # Refuse a scoring by which a sequence is not nearest to itself.
     scores = letter_scores(scoring)
     best = np.diag(scores)
     if (scores > np.minimum(best[:, None], best[None, :])).any() or best.min() < 0:
@@ -167,3 +149,5 @@ def check_alignment(scoring: Scoring) -> None:
         )
     if (scores != scores.T).any():
         raise UsageError(f"{scoring.matrix_name}: distances need a symmetric matrix")
+    numbers = {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    return GraphDefinition("alignment", cutoff, None, scoring, numbers)

@@ -153,19 +153,10 @@ def unique_receptors(
 ) -> Receptors:
     """Collapse equal rows, and find rows without a distance.
 
-    Parameters
-    ----------
-    bad : {"error", "keep", "drop"}
-        ``keep`` makes each such row a receptor without edges.
-    gene_known : function, optional
-        Whether a V gene has distances; None where genes do not count.
-    all_chains : bool
-        Whether a row without one of several chains has no distance.
-
-    Raises
-    ------
-    InputError
-        There are such rows, and ``bad`` is "error".
+    bad : {"error", "keep", "drop"}. ``keep`` makes each such row a receptor without
+        edges.
+    gene_known : whether a V gene has distances; None where genes do not count.
+    all_chains : whether a row without one of several chains has no distance.
     """
     reasons = _reasons(rows, gene_known, all_chains)
     # The rows of each reason.
@@ -344,15 +335,8 @@ class GeneDistances:
 def genes_from_table(table: Any) -> GeneDistances:
     """Distances of genes from a mapping of pairs, or a square table with names.
 
-    Parameters
-    ----------
-    table : mapping of (gene, gene) to int, or pandas.DataFrame
-        A pair in one order is enough; of a gene with itself the distance is 0.
-
-    Raises
-    ------
-    InputError
-        A distance is missing, no whole number from 0 on, or differs in both orders.
+    table : mapping of (gene, gene) to int, or pandas.DataFrame. A pair in one order is
+        enough; of a gene with itself the distance is 0.
     """
     if hasattr(table, "columns") and hasattr(table, "index"):
         names = [str(x) for x in table.index]
@@ -402,18 +386,9 @@ def genes_from_loops(
 ) -> GeneDistances:
     """TCRdist of genes: the sum of the distances of their loops.
 
-    Parameters
-    ----------
-    loops : mapping of gene to its loops
-        A text, or as many of each gene: CDR1, CDR2 and CDR2.5, say. Gaps of an
-        alignment (``.`` and ``-``) are taken out.
-    table : int32 (20, 20)
-        Distances of letters, before they are weighted.
-
-    Raises
-    ------
-    InputError
-        Genes have different numbers of loops, or letters outside the twenty.
+    loops : mapping of gene to its loops. A text, or as many of each gene: CDR1, CDR2
+        and CDR2.5, say. Gaps of an alignment (``.`` and ``-``) are taken out.
+    table : int32 (20, 20). Distances of letters, before they are weighted.
     """
     names, sequences = [str(gene) for gene in loops], []
     for gene, texts in loops.items():
@@ -461,20 +436,11 @@ def rows_of_table(
 ) -> ReceptorRows:
     """The rows of a table of rearrangements.
 
-    Parameters
-    ----------
-    columns : mapping of names of columns to their values
-        ``junction_aa``; ``v_call``, ``locus``, ``cell_id``, ``sequence_id`` and counts
-        are read where they are needed.
-    chains : {"VJ", "VDJ", "sum", "all", "any"} or None
-        One arm alone, or both arms of each cell; None is for tables of one arm.
-
-    Raises
-    ------
-    InputError
-        A column is missing, or a locus is unknown.
-    UsageError
-        There are chains of both arms, and ``chains`` does not say what is meant.
+    columns : mapping of names of columns to their values. ``junction_aa``; ``v_call``,
+        ``locus``, ``cell_id``, ``sequence_id`` and counts are read where they are
+        needed.
+    chains : {"VJ", "VDJ", "sum", "all", "any"} or None. One arm alone, or both arms of
+        each cell; None is for tables of one arm.
     """
     table = {name: [_text(x) for x in values] for name, values in columns.items()}
     if JUNCTION not in table:

@@ -52,13 +52,7 @@ _calls = count(1)
 
 
 def select_device(platform: str) -> list[Device]:
-    """Make JAX use a platform (auto, cpu, gpu); returns its devices.
-
-    Raises
-    ------
-    DeviceError
-        There is no such device, or its plugin does not start.
-    """
+    """Make JAX use a platform (auto, cpu, gpu); returns its devices."""
     if platform == "cpu":
         _jax().config.update("jax_platforms", "cpu")
     try:
@@ -82,18 +76,9 @@ def describe_device(devices: Sequence[Device]) -> dict[str, str | int]:
 def resolve_devices(devices: Any = None) -> tuple[Device, ...]:
     """Resolve the devices of a run.
 
-    Parameters
-    ----------
-    devices : "all", int or str of ints ("0,1"), sequence of ints or of jax devices
+    devices : "all", int or str of ints ("0,1"), sequence of ints or of jax devices.
         Numbers count this process's devices of JAX's platform. None: the one of
         ``jax.default_device``, which threads do not inherit, or none in particular.
-
-    Raises
-    ------
-    DeviceError
-        There is no device of that number.
-    UsageError
-        No number, or one twice.
     """
     if devices is None:
         return () if default_device() is None else (first_device(),)
@@ -110,13 +95,7 @@ def resolve_devices(devices: Any = None) -> tuple[Device, ...]:
 
 
 def first_device(devices: Iterable[Device | str] = ()) -> Device:
-    """Resolve the first device or platform name, or JAX's default device.
-
-    Raises
-    ------
-    DeviceError
-        JAX cannot compute in this process (``fork``). All that compute pass here.
-    """
+    """Resolve the first device or platform name, or JAX's default device."""
     refuse_without_threads()
     first = next(iter(devices), default_device())
     return (
@@ -194,13 +173,7 @@ def _device(name: Any, local: Sequence[Device]) -> Device:
 
 
 def refuse_without_threads() -> None:
-    """Refuse to compute in a process that has lost JAX's threads.
-
-    Raises
-    ------
-    DeviceError
-        The process was forked after JAX had started.
-    """
+    """Refuse to compute in a process that has lost JAX's threads."""
     if forks.threads_lost:
         raise DeviceError(
             "this process was forked after JAX had started, and JAX's threads do not "
@@ -211,13 +184,7 @@ def refuse_without_threads() -> None:
 
 
 def parse_bytes(size: Any) -> int:
-    """``"2GiB"``, ``"500MB"`` or a number of bytes -> bytes.
-
-    Raises
-    ------
-    UsageError
-        Not a size of a byte or more.
-    """
+    """``"2GiB"``, ``"500MB"`` or a number of bytes -> bytes."""
     count: Any = size
     if isinstance(size, str):
         match = SIZE.fullmatch(size.lower())

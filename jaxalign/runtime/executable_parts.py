@@ -56,13 +56,7 @@ class CallArrays:
 def parts_of(
     compiled: Any, call: CallArrays, device: Any
 ) -> tuple[dict[str, Any], bytes]:
-    """(what JSON holds of a compiled program, the bytes of its executable).
-
-    Raises
-    ------
-    Unstorable
-        It calls Python, say, or returns trees of classes of its own.
-    """
+    """(what JSON holds of a compiled program, the bytes of its executable)."""
     unloaded: Any = getattr(compiled._executable, "_unloaded_executable", None)
     expected = {*EMPTY, *LAYOUTS, *OTHERS}
     if unloaded is None or {field.name for field in fields(unloaded)} != expected:

@@ -50,8 +50,6 @@ ROOT = 0  # a package may be of the administrator of a machine
 def pack(name: str, about: dict[str, Any], executable: bytes) -> bytes:
     """Make the content of the file of a program.
 
-    Parameters
-    ----------
     name : that of the file, without its suffix
     about : what is known of the program, as JSON can hold it
     executable : what XLA has serialised
@@ -281,13 +279,7 @@ def _owners() -> tuple[int, ...]:
 
 
 def begin_pack(folder: Path) -> None:
-    """Make the folder of a pack, or empty it: it may be one that was not finished.
-
-    Raises
-    ------
-    UsageError
-        There is something else.
-    """
+    """Make the folder of a pack, or empty it: it may be one that was not finished."""
     if folder.exists():
         is_pack = folder.is_dir() and all(
             file.is_file() and (file.name == MANIFEST or file.suffix == SUFFIX)

@@ -41,16 +41,10 @@ class Unnamed(Exception):
 def name_of(function: Any, static: dict[str, Any], tree: Any, types: Any, device: Any):
     """The name of a program's file.
 
-    Parameters
-    ----------
     function : the function that is compiled
     static : its static arguments
     tree, types : structure of the others; shape, dtype and weak type of each leaf
     device : jax.Device
-
-    Raises
-    ------
-    Unnamed
     """
     # JAX's settings, with this thread's overrides.
     values: dict[str, Any] = jax.config.values
@@ -70,20 +64,12 @@ def pack_name_of(
     change no program of this project have no part in it.
 
     architecture : of the GPU, such as sm_90
-
-    Raises
-    ------
-    Unnamed
     """
     settings = [repr(getattr(jax.config, name)) for name in PACK_SETTINGS]
     text = "\n".join([_call_text(function, static, tree, types), *settings])
-    home = pack_environment(architecture)
+    # All programs of a pack for a kind of GPU depend on this.
+    home = f"{architecture}-{_short(repr(pack_makers()), 6)}"
     return f"{home}-{function.__name__.strip('_')}-{_short(text, 16)}"
-
-
-def pack_environment(architecture: str) -> str:
-    """A short name of what all programs of a pack for a kind of GPU depend on."""
-    return f"{architecture}-{_short(repr(pack_makers()), 6)}"
 
 
 @cache
@@ -137,12 +123,7 @@ def made_for(device: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Describe a static argument by text that is the same in every process.
-
-    Raises
-    ------
-    Unnamed
-    """
+    """Describe a static argument by text that is the same in every process."""
     kind: Any = type(value)
     home = f"{kind.__module__}.{kind.__qualname__}"
     if value is None or isinstance(value, (bool, int, float, str, bytes, np.dtype)):

@@ -337,13 +337,7 @@ def _compiled(trace: Callable[[], Any]) -> Any:
 
 
 def topology_device(configuration: str) -> Any:
-    """A GPU that need not be there, by its target configuration.
-
-    Raises
-    ------
-    DeviceError
-        JAX's plugin for CUDA is not installed.
-    """
+    """A GPU that need not be there, by its target configuration."""
     from jax.experimental import topologies
 
     # What JAX has in a folder of its own cannot be loaded without a GPU.

@@ -142,10 +142,6 @@ def _checked(options: EditOptions) -> tuple[int, int]:
     return threads, budget_of(options.memory_budget)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and is_number(value)
-
-
 @with_options(EditOptions)
 def edit_distance_graph(
     sequences: SetLike, *, max_distance: int, **options: Unpack[EditKeywords]
@@ -182,7 +178,9 @@ def edit_distance_graph(
     >>> jaxalign.edit_distance_graph(cdr3s, max_distance=2).toarray().tolist()
     [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
     """
-    if not _is_whole(max_distance) or max_distance < 0:
+    value: Any = max_distance
+    is_whole = isinstance(value, int | np.integer) and is_number(value)
+    if not is_whole or max_distance < 0:
         raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
     threads, budget = _checked(EditOptions(**options))
     encoded, _ = inputs.letters(sequences)

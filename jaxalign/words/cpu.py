@@ -58,9 +58,7 @@ def lcs_block(
 ) -> np.ndarray:
     """LCS of a run of queries with a block of targets.
 
-    Returns
-    -------
-    int16 (queries, targets), int32 of targets of many words
+    Returns int16 (queries, targets), int32 of targets of many words.
     """
     vectors = lcs_vectors(targets, which, alphabet)
     rows = _rows_of(vectors, queries.length[run], 4)
@@ -80,10 +78,7 @@ def edits_block(
     """Distances of a run of queries to a block of targets; the letter that pads the
     queries is the number of letters.
 
-    Yields
-    ------
-    unsigned (queries, lanes)
-        Of up to ``EDIT_SLOTS`` queries at a time.
+    Yields unsigned (queries, lanes). Of up to ``EDIT_SLOTS`` queries at a time.
     """
     rows = _rows_of(vectors, queries.length[run], 2)
     for start, length, count in _slots(queries, run, EDIT_SLOTS, 16):

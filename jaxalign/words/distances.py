@@ -69,12 +69,8 @@ def distance(query: Letters, target: Letters) -> int:
 def path(query: Letters, target: Letters) -> tuple[int, bytes]:
     """Edit distance and the operations of an alignment that has it.
 
-    Returns
-    -------
-    int
-    bytes
-        One letter of ``=XID`` a column. Of several alignments it is the one by the
-        usual rule of ties from the end: diagonal, up (I), left (D).
+    Returns bytes. One letter of ``=XID`` a column. Of several alignments it is the one
+    by the usual rule of ties from the end: diagonal, up (I), left (D).
     """
     rows = [(d, up) for d, up, _ in _rows(query, target)]
     i, j, steps = len(query), len(target), bytearray()
@@ -181,13 +177,7 @@ def _by_lanes(
 def paths(
     sequences: LetterCodes, i: np.ndarray, j: np.ndarray, budget: int
 ) -> tuple[np.ndarray, list]:
-    """Distances int32 (P,), and the operations of an alignment of each pair.
-
-    Raises
-    ------
-    MemoryPlanError
-        The rows of a pair exceed a budget of bytes.
-    """
+    """Distances int32 (P,), and the operations of an alignment of each pair."""
     cells = (sequences.lengths[i] * sequences.lengths[j]).max(initial=0)
     refuse_over(int(cells) // CELLS_OF_BYTE, budget, "rows of a path")
     edits = np.zeros(len(i), np.int32)

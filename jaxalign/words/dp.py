@@ -219,25 +219,16 @@ def lcs_of_queries(
 ):
     """LCS of some queries with each of some targets in lanes.
 
-    Parameters
-    ----------
-    match : uint64 or uint32 (room for groups, letters + 1, words, lanes)
-        A group has ``words`` of all targets; the last letter matches nothing.
-    groups : int32
-        As many as the longest target needs.
-    letters : uint8 (F,)
-        Queries one after the other, ``PADDING`` times the last letter before, between
-        and after them.
-    start, length : int32 (slots,)
-        Where the letters of each query begin, and how many they are.
-    count : int32
-        The number of queries.
-    rows : static
-        0 where there is one group; else no query is longer.
-
-    Returns
-    -------
-    int16 (slots, lanes), int32 where there are several groups
+    match : uint64 or uint32 (room for groups, letters + 1, words, lanes). A group has
+        ``words`` of all targets; the last letter matches nothing.
+    groups : int32. As many as the longest target needs.
+    letters : uint8 (F,). Queries one after the other, ``PADDING`` times the last letter
+        before, between and after them.
+    start, length : int32 (slots,). Where the letters of each query begin, and how many
+        they are.
+    count : int32. The number of queries.
+    rows : static. 0 where there is one group; else no query is longer.
+    Returns int16 (slots, lanes), int32 where there are several groups.
     """
     _, _, words, lanes = match.shape
 
@@ -261,18 +252,11 @@ def lcs_of_pairs(
 ):
     """LCS of pairs in lanes, each query with its own target.
 
-    Parameters
-    ----------
     match, groups, rows : as of ``lcs_of_queries``
-    letters : uint8 (letters, lanes)
-        A query a lane, ``PADDING`` times the last letter before it and as many at least
-        after it.
-    length : int32
-        The longest of them.
-
-    Returns
-    -------
-    int32 (lanes,)
+    letters : uint8 (letters, lanes). A query a lane, ``PADDING`` times the last letter
+        before it and as many at least after it.
+    length : int32. The longest of them.
+    Returns int32 (lanes,)
     """
     _, _, words, lanes = match.shape
 
@@ -439,17 +423,10 @@ def edits_of_queries(
 ):
     """Distances of some queries to each of some targets in lanes.
 
-    Parameters
-    ----------
-    match : uint16, uint32 or uint64 (groups, letters + 1, words, lanes)
-        The last letter matches the columns before each target, and no others.
-    groups, letters, start, length, count, rows
-        As of ``lcs_of_queries``.
-
-    Returns
-    -------
-    match.dtype (slots, lanes)
-        Distances modulo its range.
+    match : uint16, uint32 or uint64 (groups, letters + 1, words, lanes). The last
+        letter matches the columns before each target, and no others.
+    groups, letters, start, length, count, rows : as of ``lcs_of_queries``.
+    Returns match.dtype (slots, lanes). Distances modulo its range.
     """
     _, _, words, lanes = match.shape
     one_bit = match.dtype.type(1)
@@ -535,24 +512,16 @@ def edits_of_pairs(
     lays them out: of the targets one *plane* for each bit of a letter, a bit of a word
     for each column. A column matches a letter of the query where all bits do.
 
-    Parameters
-    ----------
-    targets, queries : uint16, uint32 or uint64 (pairs, words of letters)
-        Letters of ``bits`` bits, the first in the lowest. A row ends with a sequence;
-        what comes before it is not read.
+    targets, queries : uint16, uint32 or uint64 (pairs, words of letters). Letters of
+        ``bits`` bits, the first in the lowest. A row ends with a sequence; what comes
+        before it is not read.
     target_length, query_length : int32 (pairs,)
-    tiles : int32
-        Only the first ``tiles * lanes`` pairs are computed.
-    group : int32
-        The first group of ``words`` words of a target that holds a letter.
+    tiles : int32. Only the first ``tiles * lanes`` pairs are computed.
+    group : int32. The first group of ``words`` words of a target that holds a letter.
     words, lanes : static; of a group, and pairs that are swept at once
     planes : static; letters are less than ``2**planes - 1``, the padding letter
     rows : static; 0 where there is one group, else no query is longer
-
-    Returns
-    -------
-    targets.dtype (pairs,)
-        Distances modulo its range.
+    Returns targets.dtype (pairs,). Distances modulo its range.
     """
     form, padding = LetterWords(targets.dtype, bits), 2**planes - 1
     places = queries.shape[1] * form.count

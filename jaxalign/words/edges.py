@@ -42,11 +42,8 @@ def in_order(parts: list[np.ndarray], unit: int, threads: int) -> list[np.ndarra
 
     The arrays are sorted in place.
 
-    Parameters
-    ----------
     parts : list of uint64 (n,)
-    unit : int
-        Numbers that differ in so many of their last bits alone are in one array.
+    unit : numbers that differ in so many of their last bits alone are in one array.
     """
     in_threads(np.ndarray.sort, parts, threads)
     if threads == 1 and len(parts) == 1:
@@ -164,13 +161,7 @@ class EdgeList:
     lock: Any = field(default_factory=Lock)
 
     def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
-        """Add edges.
-
-        Raises
-        ------
-        MemoryPlanError
-            They exceed the budget.
-        """
+        """Add edges."""
         with self.lock:
             self.parts.append(Edges(*(x.astype(np.int32) for x in (i, j, distance))))
             self.count += len(i)

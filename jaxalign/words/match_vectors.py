@@ -65,14 +65,10 @@ def match_table(
     """Match vectors (room, rows, words, lanes) of ``letters`` letters; other rows are
     empty.
 
-    Parameters
-    ----------
-    codes : unsigned (lanes, columns)
-        As many columns as some groups of ``words`` words have bits.
-    rows, room : int
-        At least the letters, and the groups.
-    wildcard : int or None
-        A letter that nothing matches.
+    codes : unsigned (lanes, columns). As many columns as some groups of ``words`` words
+        have bits.
+    rows, room : at least the letters, and the groups.
+    wildcard : a letter that nothing matches.
     """
     groups = codes.shape[1] // (words * word.itemsize * 8)
     shape = max(room, groups), max(rows, letters), words, len(codes)

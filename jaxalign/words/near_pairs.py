@@ -67,13 +67,7 @@ class ManyPairs(Exception):
 
 
 def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges:
-    """All pairs of a set whose distance is at most ``cut``, by i and j.
-
-    Raises
-    ------
-    MemoryPlanError
-        They exceed a budget of bytes.
-    """
+    """All pairs of a set whose distance is at most ``cut``, by i and j."""
     order = by_length(sequences.lengths)
     falling = sequences.lengths[order]
     # A sequence meets those after it that are at most ``cut`` letters shorter.
@@ -313,12 +307,7 @@ class VariantJoin:
         return draw.integers(0, 2**64, shape, np.uint64)
 
     def count(self, pairs: int) -> None:
-        """Count pairs that share a variant.
-
-        Raises
-        ------
-        ManyPairs
-        """
+        """Count pairs that share a variant."""
         with self.lock:
             self.pairs += pairs
             if self.pairs > self.max_pairs:
@@ -329,12 +318,7 @@ def add_by_variants(
     join: VariantJoin, edges: EdgeList, threads: int, budget: int
 ) -> None:
     """Add the pairs within the cutoff; those of a second set are numbered from 0. Pairs
-    may come more than once.
-
-    Raises
-    ------
-    ManyPairs
-    """
+    may come more than once."""
     members = join.classes.members
     if not members:
         return
@@ -387,17 +371,10 @@ def deletion_hashes(
 ) -> Iterator[np.ndarray]:
     """Hashes of sequences of one length, for each choice of letters to delete.
 
-    Parameters
-    ----------
     letters : uint8 (n, length)
-    deleted : int
-        How many letters, at most ``length``.
-    numbers : uint64 (positions, letters)
-        Random numbers.
-
-    Yields
-    ------
-    uint64 (n,), length over deleted times
+    deleted : how many letters, at most ``length``.
+    numbers : uint64 (positions, letters). Random numbers.
+    Yields uint64 (n,), length over deleted times.
     """
     count, length = letters.shape
     running = np.zeros((deleted + 1, length + 1, count), np.uint64)
@@ -417,16 +394,8 @@ def deletion_hashes(
 def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, ...]]:
     """Pairs of numbers whose keys agree above them.
 
-    Parameters
-    ----------
-    keys : uint64 (n,), sorted
-        A hash above a number of ``bits`` bits; none twice.
-    bits : int
-
-    Yields
-    ------
-    (uint64 (p,), uint64 (p,))
-        The smaller number first, some pairs at a time.
+    keys : uint64 (n,), sorted. A hash above a number of ``bits`` bits; none twice.
+    Yields (uint64 (p,), uint64 (p,)). The smaller number first, some pairs at a time.
     """
     hashes = keys >> np.uint64(bits)
     first = np.flatnonzero(begins(hashes))

@@ -31,19 +31,11 @@ EDIT_CALLS, EDIT_WORD = 1e-5, 5e-9  # the first two, of edit distances
 def match_words(codes: np.ndarray, letters: int, wildcard: int | None) -> np.ndarray:
     """For each letter the columns of each target that hold it.
 
-    Parameters
-    ----------
-    codes : uint8 (targets, columns)
-        ``letters`` beyond the end of a target.
-    letters : int
-        Of the alphabet.
-    wildcard : int or None
-        A letter that nothing matches.
-
-    Returns
-    -------
-    uint64 (words, letters, targets)
-        The first column is the lowest bit of the first word.
+    codes : uint8 (targets, columns). ``letters`` beyond the end of a target.
+    letters : of the alphabet.
+    wildcard : a letter that nothing matches.
+    Returns uint64 (words, letters, targets). The first column is the lowest bit of the
+    first word.
     """
     targets, columns = codes.shape
     words = max(-(-columns // WORD_BITS), 1)
@@ -56,17 +48,11 @@ def match_words(codes: np.ndarray, letters: int, wildcard: int | None) -> np.nda
 def lcs(codes: np.ndarray, lengths: np.ndarray, match: np.ndarray) -> np.ndarray:
     """LCS of some queries with each of some targets.
 
-    Parameters
-    ----------
     codes : uint8 (queries, letters)
-    lengths : integers (queries,)
-        Falling; what lies beyond the end of a query is not read.
-    match : uint64 (words, letters, targets)
-        See ``match_words``.
-
-    Returns
-    -------
-    int32 (queries, targets)
+    lengths : integers (queries,). Falling; what lies beyond the end of a query is not
+        read.
+    match : uint64 (words, letters, targets). See ``match_words``.
+    Returns int32 (queries, targets)
     """
     words, _, targets = match.shape
     v = np.full((words, len(codes), targets), 2**64 - 1, np.uint64)
@@ -113,9 +99,7 @@ def lcs_block(
 ) -> np.ndarray:
     """LCS of some queries, the longest first, with a block of targets, both by index.
 
-    Returns
-    -------
-    int32 (queries, targets)
+    Returns int32 (queries, targets)
     """
     rows, columns = np.asarray(rows), np.asarray(columns)
     counts = np.zeros((len(rows), len(columns)), np.int32)
@@ -165,9 +149,7 @@ def lcs_of_long(
     """LCS of pairs (i[k], j[k]), one after the other: V of the longer sequence is one
     integer of Python, of as many bits, and the letters are those of the shorter one.
 
-    Returns
-    -------
-    int32 (pairs,)
+    Returns int32 (pairs,)
     """
     wildcard, tables = alphabet.wildcard_code, {}
 
