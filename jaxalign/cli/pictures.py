@@ -11,6 +11,7 @@ from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import output, picture
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.numbers import exact
 from jaxalign.model.operations import corners
 from jaxalign.model.show import counted, dot_plot
 from jaxalign.model.strands import MINUS
@@ -145,6 +146,6 @@ def clusters(path: str, result: api.Clusters) -> None:
     powers = np.ceil(np.log2(result.sizes)).astype(int)
     counts = np.bincount(powers, minlength=1)
     names = ["1", "2", *(f"{2 ** (k - 1) + 1}–{2**k}" for k in range(2, len(counts)))]
-    title = f"{result.heading()} ({result.method}, cut {result.definition.cut:g})"
+    title = f"{result.heading()} ({result.method}, cut {exact(result.definition.cut)})"
     axis = "sequences of a cluster"
     picture.bars(path, names[: len(counts)], counts, axis, title, "clusters")

@@ -13,6 +13,7 @@ from jaxalign.cli.terminal import Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import corpus_files, delimited, output
+from jaxalign.model.numbers import exact
 from jaxalign.model.show import counted
 from jaxalign.options import HomologyOptions
 
@@ -171,14 +172,14 @@ def _summary(result: api.Split, of_series: bool) -> str:
     """Components, parts and nearness of a split."""
     components = counted(int(result.groups.max(initial=-1)) + 1, "component")
     text = f"{components}; {result.heading()}; {result.nearness()}"
-    cut = f"cut {result.definition.cut:g}: " if of_series else ""
+    cut = f"cut {exact(result.definition.cut)}: " if of_series else ""
     return "\n".join((cut + text, *result.notes()))
 
 
 def _columns(series: list[api.Split]) -> dict:
     """A row a sequence: its name, and its part at each cut."""
     columns = {"name": series[0].columns()["name"]}
-    parts = {f"part_{x.definition.cut:.15g}": x.columns()["part"] for x in series}
+    parts = {f"part_{exact(x.definition.cut)}": x.columns()["part"] for x in series}
     return columns | parts
 
 
@@ -201,7 +202,7 @@ def _about(series: list[api.Split], of_series: bool) -> dict:
     ]
     if not of_series:
         return rows[0]
-    cuts = (f"{result.definition.cut:.15g}" for result in series)
+    cuts = (f"{exact(result.definition.cut)}" for result in series)
     return {"cuts": dict(zip(cuts, rows, strict=True))}
 
 

@@ -23,6 +23,7 @@ from jaxalign.model import frames, show, statistics
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.names import written
+from jaxalign.model.numbers import exact, rounded
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted, page
 from jaxalign.model.system import package_versions
@@ -96,8 +97,13 @@ class Nearest:
     def band_names(self) -> tuple[str, ...]:
         """Names of the bands, from the lowest identities to the highest, and
         ``none``."""
-        inner = (f"{a:g}-{b:g}" for a, b in pairwise(self.bands))
-        return (f"<{self.bands[0]:g}", *inner, f">={self.bands[-1]:g}", NO_BAND)
+        inner = (f"{exact(a)}-{exact(b)}" for a, b in pairwise(self.bands))
+        return (
+            f"<{exact(self.bands[0])}",
+            *inner,
+            f">={exact(self.bands[-1])}",
+            NO_BAND,
+        )
 
     @property
     def band(self) -> np.ndarray:
@@ -181,10 +187,11 @@ class Nearest:
         """The tests with the nearest sequences, one a line."""
         first = np.flatnonzero((self.rank == 1) & (self.nearest >= 0))
         first = first[np.argsort(-self.identity[first], kind="stable")][:count]
+        shown = rounded(self.identity[first], 4).tolist()
         return [
-            f"{self.identity[k]:.4f} {written(self.tests.names[self.test[k]])}, "
+            f"{identity:.4f} {written(self.tests.names[self.test[k]])}, "
             f"{written(self.corpus.names[self.nearest[k]])}"
-            for k in first.tolist()
+            for identity, k in zip(shown, first.tolist(), strict=True)
         ]
 
 

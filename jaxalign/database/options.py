@@ -13,7 +13,7 @@ from jaxalign.model.choices import (
     Output,
 )
 from jaxalign.model.identity import Filters
-from jaxalign.model.numbers import check_whole, is_number
+from jaxalign.model.numbers import check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.statistics import parameters
 from jaxalign.options import (
@@ -82,7 +82,7 @@ def nearest_definition(options: NearestOptions, scoring: Scoring) -> str:
     """The identity that is meant, for a methods section."""
     ratio, free = "", options.free_ends
     if options.min_length_ratio is not None:
-        least = f"{options.min_length_ratio:.15g}"
+        least = f"{exact(options.min_length_ratio)}"
         ratio = f", length ratio (shorter / longer) >= {least}"
     ends = f"{options.mode} alignment"
     if free:

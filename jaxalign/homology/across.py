@@ -23,6 +23,7 @@ from jaxalign.model.alphabet import (
     join_best,
 )
 from jaxalign.model.names import written
+from jaxalign.model.numbers import rounded
 from jaxalign.model.table import Table
 from jaxalign.options import PairOptions
 from jaxalign.pairs import by_rows, jobs
@@ -370,7 +371,7 @@ class OtherMeasure:
         a, b = map(written, self.worst)
         return (
             f"{self.mode}, over the {self.identity}: {self.linked:,} of {self.pairs:,} "
-            f"at the cut, the worst {self.largest:.4f} ({a}, {b})"
+            f"at the cut, the worst {rounded(self.largest, 4):.4f} ({a}, {b})"
         )
 
 

@@ -17,6 +17,7 @@ from jaxalign.homology.result import Split
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.names import written
+from jaxalign.model.numbers import exact, rounded
 from jaxalign.model.show import page
 from jaxalign.model.system import package_versions
 from jaxalign.model.table import Table
@@ -143,7 +144,7 @@ def _histogram(
     above = int(histogram[EDGES[:-1] >= cut - 1e-12].sum())
     caption = (
         f"Identities of {pairs:,} pairs {name}, on a logarithmic scale. The grey bar "
-        f"is {below:,} pairs {remainder}; the dashed line is the cut, {cut:g}"
+        f"is {below:,} pairs {remainder}; the dashed line is the cut, {exact(cut)}"
     )
     return show.figure(bars, f"{caption}; {above:,} pairs are in bars above it.")
 
@@ -379,7 +380,7 @@ class Audit:
         *names, identities, _ = self.worst.values()
         rows = zip(*(map(written, column) for column in names), identities, strict=True)
         return [
-            f"{identity:.4f} {query} ({a}), {target} ({b})"
+            f"{rounded(identity, 4):.4f} {query} ({a}), {target} ({b})"
             for query, target, a, b, identity in rows
         ]
 

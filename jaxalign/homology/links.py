@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from jaxalign.errors import MemoryPlanError
 from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences, renumbered
+from jaxalign.model.numbers import exact
 from jaxalign.model.table import Table
 from jaxalign.options import PairOptions
 from jaxalign.pairs import by_rows, engine, part_stream
@@ -178,7 +179,7 @@ def all_links(
         if link_count * LINK_BYTES * WORK_COPIES > budget:
             raise MemoryPlanError(
                 f"{link_count:,} pairs, and more to come, are at or above the cut of "
-                f"{definition.cut:g}: they exceed the memory budget of {budget:,} "
+                f"{exact(definition.cut)}: they exceed the memory budget of {budget:,} "
                 "bytes; a higher cut has fewer"
             )
     empty = Links(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))

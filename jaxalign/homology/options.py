@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.identity import denominator, ratio
-from jaxalign.model.numbers import check_whole, is_number
+from jaxalign.model.numbers import check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table
@@ -57,10 +57,10 @@ class Definition:
         """The sentence for a methods section, without its subject."""
         ratio_text = ""
         if self.options.min_length_ratio is not None:
-            least = f"{self.options.min_length_ratio:.15g}"
+            least = f"{exact(self.options.min_length_ratio)}"
             ratio_text = f", length ratio (shorter / longer) >= {least}"
         return (
-            f"identity_{self.options.identity} >= {self.cut:.15g}{ratio_text}; "
+            f"identity_{self.options.identity} >= {exact(self.cut)}{ratio_text}; "
             f"{self.ends()}, {self.scoring}"
         )
 
@@ -215,13 +215,13 @@ class PurgeCut:
         """The sentence for a methods section."""
         options, cov = self.options, ""
         if options.min_cov is not None:
-            cov = f", of both at least {options.min_cov:.15g} in the alignment"
+            cov = f", of both at least {exact(options.min_cov)} in the alignment"
         if self.definition is not None:
             return f"{self.definition}{cov}"
         if options.score is not None:
-            cut = f"score >= {options.score:.15g}"
+            cut = f"score >= {exact(options.score)}"
         else:
-            cut = f"E-value <= {options.max_evalue:.15g}"
+            cut = f"E-value <= {exact(options.max_evalue)}"
         return f"{cut}{cov}; local alignment, {self.scoring}"
 
     def pair_options(self) -> PairOptions:

@@ -12,6 +12,7 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.identity import BY_PATH, IDENTITIES
 from jaxalign.model.names import all_written
+from jaxalign.model.numbers import rounded
 from jaxalign.model.table import Table
 
 CHUNK = 100_000
@@ -128,7 +129,10 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
         "stats" if kind in BY_PATH else "identity",
         f"column {name!r} (identity {kind!r})",
     )
-    return Column(name, template, lambda t: factor * t.identity(kind))
+    decimals = 4 if factor == 1 else 5
+    return Column(
+        name, template, lambda t: factor * rounded(t.identity(kind), decimals)
+    )
 
 
 def _names(side: str, table: Table) -> list[str]:
@@ -162,7 +166,8 @@ def _covered(side: str) -> Callable[[Table], np.ndarray]:
     def values(table: Table) -> np.ndarray:
         span = table.columns[f"{side}_end"] - table.columns[f"{side}_start"]
         length = _lengths(side)(table)
-        return np.where(length > 0, span / np.maximum(length, 1), np.nan)
+        shares = np.where(length > 0, span / np.maximum(length, 1), np.nan)
+        return rounded(shares, 3)
 
     return values
 
@@ -195,6 +200,12 @@ def _optional(name: str) -> Callable[[Table], np.ndarray]:
     return values
 
 
+def _bits(table: Table) -> list[str]:
+    # Without an exponent: programs that sort lines take 1.24e+04 for 1.24.
+    bits = _optional("bits")(table).tolist()
+    return [f"{x:.0f}" if x >= 9999.5 else f"{x:.4g}" for x in bits]
+
+
 def _choices(what: str, value: str, choices: Sequence[str]) -> str:
     return f"{what} {value!r} is unknown; choose from {', '.join(choices)}"
 
@@ -220,5 +231,5 @@ _DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "qcov": ("stats", "%.3f", _covered("query")),
     "tcov": ("stats", "%.3f", _covered("target")),
     "evalue": (None, "%.3g", _optional("evalue")),
-    "bits": (None, "%.4g", _optional("bits")),
+    "bits": (None, "%s", _bits),
 }

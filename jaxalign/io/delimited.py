@@ -27,6 +27,7 @@ from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
 from jaxalign.io.source import label, open_text
 from jaxalign.model.names import read_back, written
+from jaxalign.model.numbers import rounded
 
 HEADINGS = (
     "name", "ac", "id", "accession", "entry", "identifier", "sequence", "seqid",
@@ -377,8 +378,13 @@ def text_field(value: object) -> str:
 def list_lines(
     columns: dict, field: Callable[[object], str], separator: str = "\t"
 ) -> list[str]:
-    """Format columns as lines, a heading first; ``field`` formats one value."""
-    rows = zip(*columns.values(), strict=True)
+    """Format columns as lines, a heading first; ``field`` formats one value.
+    Identities below 1 are never rounded to 1."""
+    values = (
+        rounded(x, 6).tolist() if name.startswith("identity") else x
+        for name, x in columns.items()
+    )
+    rows = zip(*values, strict=True)
     texts = [list(columns), *(list(map(field, row)) for row in rows)]
     if separator == "\t":
         return ["\t".join(fields) + "\n" for fields in texts]

@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import Coverage, Identity
-from jaxalign.model.numbers import is_number
+from jaxalign.model.numbers import exact, is_number
 
 IDENTITIES: tuple[str, ...] = get_args(Identity)
 BY_PATH = ("alignment", "full", "aligned")
@@ -116,15 +116,15 @@ class Filters:
         """The columns and their thresholds: ``identity_shorter >= 0.4``."""
         said = []
         if self.min_score is not None:
-            said.append(f"score >= {self.min_score:.15g}")
+            said.append(f"score >= {exact(self.min_score)}")
         if self.min_identity is not None:
-            said.append(f"identity_{self.identity} >= {self.min_identity:.15g}")
+            said.append(f"identity_{self.identity} >= {exact(self.min_identity)}")
         if self.min_cov is not None:
             columns = {"query": "qcov", "target": "tcov"}
             column = columns.get(self.coverage, "qcov and tcov")
-            said.append(f"{column} >= {self.min_cov:.15g}")
+            said.append(f"{column} >= {exact(self.min_cov)}")
         if self.min_length_ratio is not None:
-            said.append(f"shorter / longer length >= {self.min_length_ratio:.15g}")
+            said.append(f"shorter / longer length >= {exact(self.min_length_ratio)}")
         return ", ".join(said)
 
     @property
@@ -307,7 +307,7 @@ class IdentityBound:
         if self.kind != "alignment":
             return WORDS[self.kind]
         said = [LETTERS[side] for side in self.whole]
-        said += [f"{self.min_cov:.15g} {LETTERS[side]}" for side in self.covered]
+        said += [f"{exact(self.min_cov)} {LETTERS[side]}" for side in self.covered]
         return said[0] if len(said) == 1 else f"max({', '.join(said)})"
 
 

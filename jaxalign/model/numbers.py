@@ -30,3 +30,15 @@ def check_between(name: str, value: Any, least: int, largest: int) -> None:
         raise UsageError(
             f"{name} = {value!r}: a whole number from {least} to {largest} is needed"
         )
+
+
+def exact(value: float) -> str:
+    """Write a number with as few digits as read back to it: 0.4, 1, 1e-10."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def rounded(fractions: Any, decimals: int) -> Any:
+    """Round fractions, and none below 1 to 1: 29,899 of 29,900 are 0.9999."""
+    nearest = np.round(fractions, decimals)
+    below = np.round(1 - 10.0**-decimals, decimals)
+    return np.where((nearest == 1) & (np.asarray(fractions) < 1), below, nearest)

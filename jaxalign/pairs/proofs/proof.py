@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxalign.model.identity import IdentityBound, identity_bound, why_none
+from jaxalign.model.numbers import exact
 from jaxalign.pairs import by_rows, engine
 from jaxalign.pairs.pair_matrix import PairMatrix
 from jaxalign.pairs.plan import Piece, Plan, Task, zipped
@@ -88,7 +89,7 @@ class Proofs:
         """Denominator and cut of the bound."""
         if self.bound is None:
             return ""
-        least = self.task.filters.cut_name or f"{self.bound.cut:.15g}"
+        least = self.task.filters.cut_name or f"{exact(self.bound.cut)}"
         return f"{self.bound} < {least}"
 
     def may_pass(self, m: np.ndarray, n: np.ndarray) -> np.ndarray:

@@ -1,0 +1,62 @@
+"""A number that is printed decides as its value does: near 1, and above 10,000; and the
+digits of a cut are those that were given."""
+
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.cli.main import main
+from jaxalign.io.columns import texts
+from jaxalign.io.delimited import list_lines, text_field
+from jaxalign.model.numbers import exact, rounded
+
+
+@pytest.mark.parametrize("decimals", [3, 4, 6])
+def test_no_fraction_is_rounded_to_one(decimals):
+    lengths = np.array([1, 9, 299, 5_000, 29_900, 10**9])
+    for count in (lengths - 1, lengths):
+        values = count / lengths
+        printed = [float(f"{x:.{decimals}f}") for x in rounded(values, decimals)]
+        assert ([x == 1 for x in printed] == (values == 1)).all()
+        assert (np.abs(values - printed) < 10.0**-decimals).all()
+
+
+def test_columns_of_tables_and_lists():
+    letters = "ARNDCQEGHILKMFPSTWYV" * 1_500
+    other = letters[:15_000] + "W" + letters[15_001:]
+    table = jaxalign.align_pairs([letters], [other], output="stats")
+    columns = ("fident", "pident", "identity_longer", "qcov")
+    selection = jaxalign.io.columns.resolve(table, columns, "longer")
+    values = texts(selection, table)
+    shown = [x.template % value[0] for x, value in zip(selection, values, strict=True)]
+    assert shown == ["0.9999", "99.997", "0.9999", "1.000"]
+    lines = list_lines({"identity": [0.9999999, 0.4, 1.0], "e": [1e-9] * 3}, text_field)
+    assert [x.split()[0] for x in lines[1:]] == ["0.999999", "0.4", "1"]
+
+
+@pytest.mark.parametrize("bits", [0.5, 99.96, 9_999.4, 9_999.6, 12_403.4, 1.5e7])
+def test_bit_scores_sort_as_numbers(bits):
+    table = jaxalign.search(["MKTAYIAKQR"], ["MKTAYIAKQR"])
+    table.columns["bits"] = np.array([bits])
+    (column,) = jaxalign.io.columns.resolve(table, ("bits",), "longer")
+    (text,) = column.values(table)
+    assert "e" not in text and float(text) == pytest.approx(bits, rel=6e-4)
+
+
+@pytest.mark.parametrize("cut", [0.4, 0.4000000000000001, 0.30000000000000004, 1])
+def test_a_cut_has_the_digits_that_were_given(cut):
+    assert float(exact(cut)) == cut and len(exact(0.4)) == 3
+    pair, parts = ["MKTAYIAKQR", "HEAGAWGHEE"], {"x": 0.5, "y": 0.5}
+    certificate = jaxalign.audit([pair[:1], pair[1:]], max_identity=cut).certificate()
+    assert f">= {exact(cut)};" in certificate["claim"]
+    divided = jaxalign.split(pair, max_identity=cut, parts=parts)
+    assert f">= {exact(cut)};" in str(divided.definition)
+
+
+def test_cuts_that_differ_have_columns_that_differ(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.fa").write_text(">a\nMKTAYIAKQR\n>b\nHEAGAWGHEE\n")
+    cuts = ["--cuts", "0.30000000000000004,0.3", "--parts", "x=0.5,y=0.5"]
+    assert main(["split", "a.fa", *cuts, "-o", "s.tsv", "-q"]) == 0
+    heading = (tmp_path / "s.tsv").read_text().splitlines()[0].split("\t")
+    assert len({*heading}) == len(heading)
