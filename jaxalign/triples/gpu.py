@@ -152,7 +152,15 @@ def scores_of(
     if not ((last == 0) | (last == steps[ends - 1])).all():
         return None
     gaps = (moves * _gap_costs(*triples[0].cost)).sum(axis=(1, 2))
-    pairs = _pair_scores(triples[0].matrices, letters, steps)
+    # Sum of residue-pair scores of every column, int32
+    matrices = triples[0].matrices
+    size = len(matrices[0]) + 1
+    rows = gapped_rows(size - 1, letters, steps)
+    pairs = np.zeros(len(steps), np.int32)
+    for (x, y), matrix in zip(SEQUENCE_PAIRS, matrices, strict=True):
+        scores = np.zeros((size, size), np.int32)  # no score for a gap
+        scores[:-1, :-1] = matrix
+        pairs += scores.ravel().take(rows[x] * np.uint16(size) + rows[y])
     return (np.add.reduceat(pairs, starts, dtype=np.int64) - gaps).tolist()
 
 
@@ -166,20 +174,6 @@ def _gap_costs(gap_open: int, gap_extend: int) -> np.ndarray:
         goes_on = (pair[:, None] == pair[None]).all(axis=2)
         costs += gap * np.where(goes_on, gap_extend, gap_open)
     return costs
-
-
-def _pair_scores(
-    matrices: Sequence[np.ndarray], letters: Sequence[np.ndarray], steps: np.ndarray
-):
-    """Sum of residue-pair scores of every column, int32."""
-    size = len(matrices[0]) + 1
-    rows = gapped_rows(size - 1, letters, steps)
-    total = np.zeros(len(steps), np.int32)
-    for (x, y), matrix in zip(SEQUENCE_PAIRS, matrices, strict=True):
-        scores = np.zeros((size, size), np.int32)  # no score for a gap
-        scores[:-1, :-1] = matrix
-        total += scores.ravel().take(rows[x] * np.uint16(size) + rows[y])
-    return total
 
 
 def bytes_of(triple: Triple, region: Region, paths: bool, triples: int = 1) -> int:

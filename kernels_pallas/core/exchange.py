@@ -22,12 +22,11 @@ from kernels_pallas.core.mosaic import (
     WORD_TYPE,
     Threads,
     address,
-    as_word,
     bits_of,
     check_access,
     dialects,
+    emitted,
     inline,
-    register,
     word_of,
 )
 from kernels_pallas.core.target import Target
@@ -41,9 +40,7 @@ def uniform(th: Threads, value: jax.Array):
 
     @inline(arg_types=(WORD_LAYOUT,), return_type=out)
     def read(_, x):
-        mgpu, utils, ir, *_ = dialects()
-        bits = utils.bitcast(register(x), ir.IntegerType.get_signless(32))
-        return mgpu.FragmentedArray.splat(bits, (), is_signed=True)
+        return dialects()[0].FragmentedArray.splat(bits_of(x), (), is_signed=True)
 
     return read(value)
 
@@ -103,21 +100,10 @@ def _access(
 
     @inline(arg_types=types, return_type=(WORD_TYPE,) * len(outputs))
     def run(_, ref: Any, at, *arrays):
-        mgpu, utils, ir, _, llvm, _ = dialects()
-        i32 = ir.IntegerType.get_signless(32)
         pointer = address(ref, bits_of(at), arrays[len(words) :], stride)
-        bits = map(bits_of, arrays[: len(words)])
-        operands = [pointer, *bits]
+        operands = [pointer, *map(bits_of, arrays[: len(words)])]
         kinds = ",".join([*outputs, "l", *["r"] * len(words)])
-        kind = f"!llvm.struct<({', '.join(['i32'] * len(outputs))})>"
-        kind = ir.Type.parse(kind if len(outputs) > 1 else "!llvm.void")
-        kind = i32 if len(outputs) == 1 else kind
-        out = llvm.inline_asm(kind, operands, asm, kinds, has_side_effects=True)
-        if len(outputs) > 1:
-            values = [llvm.extractvalue(i32, out, [k]) for k in range(len(outputs))]
-        else:
-            values = [out] * len(outputs)
-        return tuple(as_word(mgpu, utils, ir, x) for x in values)
+        return emitted(asm, kinds, len(outputs), operands)
 
     return run(ref, index, *words, *scalars)
 
@@ -130,15 +116,12 @@ def ticket(th: Threads, ref: Any, shared: Any, program: Any):
 
     @inline(arg_types=(plgpu.RefType(), WORD_LAYOUT), return_type=WORD_TYPE)
     def take(_, ref: Any, first):
-        mgpu, utils, ir, _, llvm, _ = dialects()
-        i32 = ir.IntegerType.get_signless(32)
+        _, utils, ir, _, llvm, _ = dialects()
         pointer = ir.Type.parse("!llvm.ptr<1>")
         zero = llvm.addrspacecast(pointer, utils.memref_ptr(ref))
         asm = "{ .reg .pred p; setp.ne.b32 p, $2, 0; mov.b32 $0, 0;"
         asm += " @p atom.relaxed.gpu.global.add.u32 $0, [$1], 1; }"
-        operands = [zero, utils.bitcast(register(first), i32)]
-        out = llvm.inline_asm(i32, operands, asm, "=&r,l,r", has_side_effects=True)
-        return as_word(mgpu, utils, ir, out)
+        return emitted(asm, "=&r,l,r", 1, [zero, bits_of(first)])[0]
 
     first = (th.index() == 0).astype(jnp.int32)
     number = take(ref, first)

@@ -7,8 +7,9 @@ Every helper that has to be written in MLIR or PTX has a twin in plain ``jnp``: 
 ``plain=True`` a kernel runs in the GPU interpreter (JAX 0.11 or newer), values and all.
 """
 
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -49,7 +50,13 @@ def check_access(
     wrong = (first < 0) | (first > size - count) | (first % count != 0)
     if where is not None:
         wrong = wrong & (where != 0)
-    report = partial(jax.debug.callback, partial(_list, _caller(), size, count))
+    # File, line and function of the kernel that loads or stores
+    frame = sys._getframe(1)
+    while frame.f_back and Path(frame.f_code.co_filename).name in _TWIN_FILES:
+        frame = frame.f_back
+    code = frame.f_code
+    caller = f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_name}"
+    report = partial(jax.debug.callback, partial(_list, caller, size, count))
     lax.cond(jnp.any(wrong), report, lambda *_: None, first, wrong)
 
 
@@ -60,15 +67,6 @@ def _list(place: str, size: int, count: int, first: jax.Array, wrong: Any):
         f"{place}: words {start} to {start + count - 1} of {size}, "
         f"thread {threads[0]} and {len(threads) - 1} others"
     )
-
-
-def _caller() -> str:
-    """File, line and function of the kernel that loads or stores."""
-    frame = sys._getframe(1)
-    while frame.f_back and Path(frame.f_code.co_filename).name in _TWIN_FILES:
-        frame = frame.f_back
-    code = frame.f_code
-    return f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_name}"
 
 
 # ------------------------------------------------------------------------------
@@ -159,17 +157,23 @@ HALVES_TYPE = plgpu.ShapeDtypeStruct((2 * THREADS,), jnp.int16, layout=HALVES_LA
 
 def kernel(
     body: Callable,
-    out_type: Any,
+    shapes: Sequence[tuple[int, ...]],
     scratch_types: Any,
     grid: tuple[int, ...],
     names: tuple[str, ...],
     interpret: Any,
     warpgroups: int = 1,
+    dtypes: Any = jnp.int32,
+    refs: Sequence[Any] = (),
 ):
-    """``plgpu.kernel`` without automatic barriers.
+    """``plgpu.kernel`` without automatic barriers; a function of arrays, which the body
+    gets flat, that returns a list of arrays of these shapes and dtypes.
 
     With one or two warpgroups a thread may have 255 registers; with four it has 128,
     and twice the warps hide latency.
+
+    dtypes : one for all results, or one each
+    refs : passed on after the arrays
     """
 
     def named(*refs):
@@ -180,9 +184,13 @@ def kernel(
     keywords = {} if interpret is None else {"interpret": interpret}
     if warpgroups > 1:
         keywords |= {"num_threads": warpgroups, "thread_name": WARPGROUP}
-    return plgpu.kernel(
+    dtypes = dtypes if isinstance(dtypes, list) else [dtypes] * len(shapes)
+    run = plgpu.kernel(
         named,
-        out_type=out_type,
+        out_type=[
+            jax.ShapeDtypeStruct((math.prod(shape),), dtype)
+            for shape, dtype in zip(shapes, dtypes, strict=True)
+        ],
         scratch_types=scratch_types,
         grid=grid,
         grid_names=names,
@@ -192,6 +200,14 @@ def kernel(
         ),
         **keywords,
     )
+    # The wrapper that gives ``vmap`` a rule does not take references on JAX 0.10.
+    run = getattr(run, "fun", run) if refs else run
+
+    def launch(*arrays):
+        out = run(*arrays, *refs)
+        return [x.reshape(shape) for x, shape in zip(out, shapes, strict=True)]
+
+    return launch
 
 
 def interpreter():
@@ -250,12 +266,11 @@ class Threads:
 
         @inline(arg_types=(WORD_LAYOUT,), return_type=out)
         def vote(_, x):
-            mgpu, utils, ir, _, llvm, _ = dialects()
-            i32 = ir.IntegerType.get_signless(32)
+            mgpu, _, ir, _, llvm, _ = dialects()
             asm = "{ .reg .pred p, q; setp.ne.b32 p, $1, 0;"
             asm += " vote.sync.any.pred q, p, -1; selp.b32 $0, 1, 0, q; }"
-            bits = utils.bitcast(register(x), i32)
-            answer = llvm.inline_asm(i32, [bits], asm, "=r,r", has_side_effects=True)
+            i32, bits = ir.IntegerType.get_signless(32), [bits_of(x)]
+            answer = llvm.inline_asm(i32, bits, asm, "=r,r", has_side_effects=True)
             return mgpu.FragmentedArray.splat(answer, (), is_signed=True)
 
         return vote(flags)
@@ -295,7 +310,15 @@ class Threads:
         if self.integer_halves or a.dtype != jnp.int16:
             return jnp.maximum(a, b)
         if self.plain:
-            return _larger_float16(a, b)
+            # The bits of the larger of two float16; a number wins over NaN
+            def rank(bits):
+                size = bits.astype(jnp.int32) & 0x7FFF
+                order = jnp.where(bits < 0, -1 - size, size)
+                return jnp.where(size > FLOAT16_LIMIT, -(2**20), order)
+
+            both_nan = (rank(a) == -(2**20)) & (rank(b) == -(2**20))
+            larger = jnp.where(rank(a) >= rank(b), a, b)
+            return jnp.where(both_nan, jnp.int16(0x7FFF), larger)
         pair = self.words(a), self.words(b)
         return self.halves(word_of("max.f16x2 $0, $1, $2;", *pair, pure=True))
 
@@ -381,10 +404,7 @@ class Threads:
 
         @inline(arg_types=types)
         def stores(_, ref: Any, at, *arrays):
-            mgpu, utils, ir, arith, llvm, _ = dialects()
-            i32 = ir.IntegerType.get_signless(32)
-            data = [utils.bitcast(register(v), i32) for v in arrays[:count]]
-            tail = list(arrays[count:])
+            data, tail = list(map(bits_of, arrays[:count])), list(arrays[count:])
             mask = None if where is None else tail.pop(0)
             pointer = address(ref, bits_of(at), tail, stride, offset)
             vector = f".v{count}" if count > 1 else ""
@@ -393,11 +413,10 @@ class Threads:
             body += f"{{{names}}};" if count > 1 else f"{names};"
             operands, kinds = [pointer, *data], "l" if space(ref) != ".shared" else "r"
             if mask is not None:
-                operands.append(utils.bitcast(register(mask), i32))
+                operands.append(bits_of(mask))
                 body = f"{{ .reg .pred p; setp.ne.b32 p, ${count + 1}, 0; @p {body} }}"
             kinds = ",".join([kinds] + ["r"] * (len(operands) - 1))
-            void = ir.Type.parse("!llvm.void")
-            llvm.inline_asm(void, operands, body, kinds, has_side_effects=True)
+            emitted(body, kinds, 0, operands)
 
         scalars = [] if where is None else [where]
         scalars += [] if base is None else [self._each(base)]
@@ -411,24 +430,9 @@ class Threads:
 
         @inline()
         def barrier(_):
-            _, _, ir, _, llvm, _ = dialects()
-            void = ir.Type.parse("!llvm.void")
-            llvm.inline_asm(void, [], "bar.sync 0;", "", has_side_effects=True)
+            emitted("bar.sync 0;", "", 0, ())
 
         barrier()
-
-
-def _larger_float16(a: jax.Array, b: jax.Array):
-    """The bits of the larger of two float16; a number wins over NaN."""
-
-    def rank(bits):
-        size = bits.astype(jnp.int32) & 0x7FFF
-        order = jnp.where(bits < 0, -1 - size, size)
-        return jnp.where(size > FLOAT16_LIMIT, -(2**20), order)
-
-    both_nan = (rank(a) == -(2**20)) & (rank(b) == -(2**20))
-    larger = jnp.where(rank(a) >= rank(b), a, b)
-    return jnp.where(both_nan, jnp.int16(0x7FFF), larger)
 
 
 def word_of(asm: str, *words: jax.Array, pure: bool = False):
@@ -436,17 +440,8 @@ def word_of(asm: str, *words: jax.Array, pure: bool = False):
 
     pure : whether it depends on nothing but the thread's words
     """
-
-    @inline(arg_types=(WORD_LAYOUT,) * len(words), return_type=WORD_TYPE)
-    def ask(_, *words: jax.Array):
-        mgpu, utils, ir, _, llvm, _ = dialects()
-        i32 = ir.IntegerType.get_signless(32)
-        bits = [utils.bitcast(register(x), i32) for x in words]
-        kinds = ",".join(["=r"] + ["r"] * len(bits))
-        out = llvm.inline_asm(i32, bits, asm, kinds, has_side_effects=not pure)
-        return as_word(mgpu, utils, ir, out)
-
-    return ask(*words)
+    kinds = ",".join(["=r"] + ["r"] * len(words))
+    return words_of(asm, kinds, 1, words, pure)[0]
 
 
 def one_bits(th: Threads, word: jax.Array):
@@ -456,18 +451,29 @@ def one_bits(th: Threads, word: jax.Array):
     return word_of("popc.b32 $0, $1;", word, pure=True)
 
 
-def words_of(asm: str, kinds: str, count: int, inputs: Any):
-    """``count`` words a thread by PTX, at least one, inside ``inline_mgpu``. Operands
-    are the outputs $0, $1 ..., then ``inputs``.
+def words_of(asm: str, kinds: str, count: int, words: Any, pure: bool = True):
+    """``count`` words a thread by PTX: the outputs $0, $1 ..., from ``words``, the
+    operands after them; ``pure`` as in ``word_of``.
 
     kinds : LLVM's constraints of all operands
     """
+
+    @inline(arg_types=(WORD_LAYOUT,) * len(words), return_type=(WORD_TYPE,) * count)
+    def ask(_, *arrays: Any):
+        return emitted(asm, kinds, count, map(bits_of, arrays), not pure)
+
+    return ask(*words)
+
+
+def emitted(asm: str, kinds: str, count: int, operands: Any, effects: bool = True):
+    """``words_of`` inside ``inline_mgpu``, of registers and pointers; ``count`` may be
+    0."""
     mgpu, utils, ir, _, llvm, _ = dialects()
     i32 = ir.IntegerType.get_signless(32)
-    bits = [utils.bitcast(register(x), i32) for x in inputs]
-    if count == 1:
-        return (as_word(mgpu, utils, ir, llvm.inline_asm(i32, bits, asm, kinds)),)
-    kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
-    struct = llvm.inline_asm(kind, bits, asm, kinds)
-    each = (llvm.extractvalue(i32, struct, [k]) for k in range(count))
-    return tuple(as_word(mgpu, utils, ir, word) for word in each)
+    kind = f"!llvm.struct<({', '.join(['i32'] * count)})>" if count else "!llvm.void"
+    kind = i32 if count == 1 else ir.Type.parse(kind)
+    out = llvm.inline_asm(kind, list(operands), asm, kinds, has_side_effects=effects)
+    words = [out] * count
+    if count > 1:
+        words = (llvm.extractvalue(i32, out, [k]) for k in range(count))
+    return tuple(as_word(mgpu, utils, ir, word) for word in words)

@@ -231,7 +231,7 @@ def end_tiles(
     assert peaks is not None  # a local fill with tiles
     run = kernel(
         partial(_end_program, s=s, blocks=blocks),
-        [jax.ShapeDtypeStruct((items * s.tables * 3 * THREADS,), jnp.int32)],
+        [(items, s.tables, 3, s.groups, s.lanes)],
         [],
         (items,),
         ("item",),
@@ -243,7 +243,6 @@ def end_tiles(
     (places,) = run(inputs.strips, inputs.steps, inputs.first_record,
                     inputs.strip_records, goals.reshape(-1), ties.reshape(-1),
                     peaks.reshape(-1))  # fmt: skip
-    places = places.reshape(items, s.tables, 3, s.groups, s.lanes)
     key, first, last = (x.swapaxes(1, 2) for x in jnp.moveaxis(places, 2, 0))
     lane = lax.broadcasted_iota(jnp.int32, key.shape, key.ndim - 1)
     tie = tie[..., None].astype(bool)

@@ -16,7 +16,6 @@ Values of a fill, and those on the borders of a table.
 A value is int32 (128,), or int16 (256,) where two tables share a register.
 """
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -390,16 +389,13 @@ def fill(inputs: FillInputs, s: Fill, strips: int, records: int = 0,
     shapes = output_shapes(s, queries, blocks, strips, rows, records or all_records)
     run = kernel(
         partial(_fill_program, s=s, names=tuple(shapes), sizes=(blocks, strips, rows)),
-        [jax.ShapeDtypeStruct((math.prod(x),), jnp.int32) for x in shapes.values()],
+        list(shapes.values()),
         [plgpu.SMEM(inputs.scores.shape[1:], jnp.int32), *copy_scratch(s.target)],
         (queries, blocks),
         ("query", "block"),
         interpret,
     )
-    out = {
-        name: array.reshape(shape)
-        for (name, shape), array in zip(shapes.items(), run(*inputs), strict=True)
-    }
+    out = dict(zip(shapes, run(*inputs), strict=True))
     out.pop("boundary", None)
     return FillOutput(**out)
 

@@ -71,9 +71,11 @@ def fill(inputs: LongInputs, top, s: LongFill, segments: int = 1, interpret=None
     -------
     LongOutput
     """
+    memory = _memory(top, s, segments if s.local else 1)
+    refs = [jax.new_ref(x.reshape(-1)) for x in memory]
     run = kernel(
         partial(_long_program, s=s, segments=segments if s.local else 1),
-        [jax.ShapeDtypeStruct((s.bands,), jnp.int32)] * 2,
+        [(s.bands,)] * 2,
         [
             plgpu.SMEM((WARPS * s.letters * s.letter_words,), jnp.int32),
             plgpu.SMEM((4,), jnp.int32),
@@ -81,11 +83,9 @@ def fill(inputs: LongInputs, top, s: LongFill, segments: int = 1, interpret=None
         (s.programs,),
         ("program",),
         interpret,
+        refs=refs,
     )
-    run = getattr(run, "fun", run)  # its rule for ``vmap`` takes no references
-    memory = _memory(top, s, segments if s.local else 1)
-    refs = [jax.new_ref(x.reshape(-1)) for x in memory]
-    computed, lost = run(*inputs, *refs)
+    computed, lost = run(*inputs)
     lines = s.slots * s.width * BLOCK_WORDS
     rows = refs[0][...][:lines].reshape(s.slots, s.width, COLUMNS, 2)
     columns, best, last_row = (
@@ -284,7 +284,19 @@ def _chunk(view: LongView, segments: int, x, carry):
         first = _load_above(view, above, c * s.steps)
         step = partial(_step, view, above, careful, going)
         state, _ = lax.fori_loop(jnp.int32(0), steps, step, (state, first))
-    state = _pruned(view, state, inside * (1 - alive))
+    # Set a band that skips its chunk to minus infinity
+    pruned = inside * (1 - alive)
+    minus = view.form.minus_infinity
+
+    def low(word):
+        return jnp.where(pruned != 0, minus, word)
+
+    state = state._replace(
+        u=tuple(map(low, state.u)),
+        f=tuple(map(low, state.f)),
+        corner=low(state.corner),
+        out=tuple(map(low, state.out)),
+    )
     if s.packed:
         state = _checked(view, above, state, rest_bound, alive)
     announcing = inside * view.last
@@ -417,21 +429,6 @@ def _is_special(view: LongView, c):
     if s.last_row:
         special = special | (view.band == n.bands - 1)
     return special.astype(jnp.int32)
-
-
-def _pruned(view: LongView, state: LongState, pruned) -> LongState:
-    """Set a band that skips its chunk to minus infinity."""
-    minus = view.form.minus_infinity
-
-    def low(word):
-        return jnp.where(pruned != 0, minus, word)
-
-    return state._replace(
-        u=tuple(map(low, state.u)),
-        f=tuple(map(low, state.f)),
-        corner=low(state.corner),
-        out=tuple(map(low, state.out)),
-    )
 
 
 def _store_best(view: LongView, segments: int, c, inside, state: LongState):

@@ -12,7 +12,6 @@ Values are scaled by 32 here: the low bits of a candidate name its direction, an
 maximum carries the name along.
 """
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -471,7 +470,7 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
             warpgroups=warpgroups,
             **options,
         ),
-        [jax.ShapeDtypeStruct((math.prod(x),), jnp.int32) for x in shapes],
+        shapes,
         [
             plgpu.SMEM(pairs.table.shape[1:], jnp.int32),
             plgpu.SMEM((warpgroups * scratch,), jnp.int32),
@@ -482,9 +481,7 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
         interpret,
         warpgroups,
     )
-    arrays = {k: v.reshape(-1) if k != "table" else v for k, v in arrays.items()}
-    out = run(*arrays.values())
-    return [x.reshape(y) for x, y in zip(out, shapes, strict=True)]
+    return run(*(v if k == "table" else v.reshape(-1) for k, v in arrays.items()))
 
 
 def _begin(refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):

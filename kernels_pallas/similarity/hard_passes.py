@@ -10,7 +10,6 @@ a table of 400 columns has 25 lanes, and five of them have 125, which are four p
 Where a table goes on in the next pass, its column between the two is in memory.
 """
 
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -50,19 +49,12 @@ def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
     """
     shapes = shapes_of(s, z)
     floats = {"rows", "best", "column", "between"}
-    types = [
-        jax.ShapeDtypeStruct(
-            (math.prod(shape),), jnp.float32 if name in floats else jnp.int32
-        )
-        for name, shape in shapes.items()
-    ]
     run = kernel(
-        partial(_fill_program, s=s, z=z, names=tuple(shapes)), types, [],
-        (z.warps // WARPS,), ("program",), interpret,
+        partial(_fill_program, s=s, z=z, names=tuple(shapes)), list(shapes.values()),
+        [], (z.warps // WARPS,), ("program",), interpret,
+        dtypes=[jnp.float32 if name in floats else jnp.int32 for name in shapes],
     )  # fmt: skip
-    arrays = run(*inputs)
-    out = zip(shapes.items(), arrays, strict=True)
-    out = {name: x.reshape(shape) for (name, shape), x in out}
+    out = dict(zip(shapes, run(*inputs), strict=True))
     out.pop("between", None)
     return out
 
@@ -321,14 +313,12 @@ def walk(decisions, i, j, s: Hard, z: HardSizes, interpret=None):
     table = jnp.arange(count, dtype=jnp.int32)
     warp, place = table // s.tables, table % s.tables
     ends = jnp.stack([i, j, warp * z.passes, place * z.lanes], 1).reshape(-1)
-    types = [jax.ShapeDtypeStruct((count * z.rows,), jnp.int32)]
-    types += [jax.ShapeDtypeStruct((count * 2,), jnp.int32)]
     run = kernel(
-        partial(_walk_tables, s=s, z=z), types, [], (count // WARPS,), ("program",),
-        interpret,
+        partial(_walk_tables, s=s, z=z), [(count, z.rows), (count, 2)], [],
+        (count // WARPS,), ("program",), interpret,
     )  # fmt: skip
     partners, starts = run(decisions.reshape(-1), ends)
-    return partners.reshape(count, z.rows), *starts.reshape(count, 2).T
+    return partners, *starts.T
 
 
 def _walk_tables(decisions, ends, partners, starts, *, s: Hard, z: HardSizes):

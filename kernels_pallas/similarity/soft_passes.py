@@ -14,10 +14,8 @@ state of column 0 as it is. With ``dual`` every number is a pair, itself and its
 tangent; without, a tuple of one.
 """
 
-import math
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
@@ -61,14 +59,12 @@ def forward(inputs: SoftInputs, s: Soft, sizes: SoftSizes, keep: bool, interpret
     if keep:
         shapes += [(programs, steps, s.quads, s.threads, 4)]
         shapes += [(programs, steps, s.threads)]
-    flat = [jax.ShapeDtypeStruct((math.prod(x),), jnp.float32) for x in shapes]
     run = kernel(
-        partial(_forward_program, s=s, sizes=sizes), flat,
+        partial(_forward_program, s=s, sizes=sizes), shapes,
         [plgpu.SMEM((scratch(s),), jnp.float32)], (programs,), ("program",), interpret,
-        s.warpgroups,
+        s.warpgroups, jnp.float32,
     )  # fmt: skip
-    outputs = run(*inputs[:4], *inputs.changes)
-    return [x.reshape(shape) for x, shape in zip(outputs, shapes, strict=True)]
+    return run(*inputs[:4], *inputs.changes)
 
 
 def _forward_program(scores, numbers, blocks, steps, *refs, s, sizes):
@@ -254,19 +250,16 @@ def reverse(inputs: SoftInputs, values, log_z, shape, s: Soft, sizes: SoftSizes,
     """
     pairs = sizes.programs * s.groups
     wide = sizes.width - s.columns
-    shapes = [(pairs, shape[0], wide), (sizes.programs, 4, s.threads)]
-    flat = [jax.ShapeDtypeStruct((math.prod(x),), jnp.float32) for x in shapes]
+    shapes = [(pairs, shape[0], wide), (sizes.programs, 4, s.groups, s.lanes)]
     run = kernel(
-        partial(_reverse_program, s=s, sizes=sizes, height=shape[0]), flat,
+        partial(_reverse_program, s=s, sizes=sizes, height=shape[0]), shapes,
         [plgpu.SMEM((scratch(s),), jnp.float32)], (sizes.programs,), ("program",),
-        interpret, s.warpgroups,
+        interpret, s.warpgroups, jnp.float32,
     )  # fmt: skip
     values = [x.reshape(-1) for x in values]
     arrays = inputs.numbers, inputs.blocks, inputs.steps, log_z, *values
     posterior, sums = run(*arrays, *inputs.changes[1:])
-    sums = sums.reshape(sizes.programs, 4, s.groups, s.lanes)
-    sums = jnp.moveaxis(sums, 1, 2).reshape(pairs, 4, s.lanes)
-    return posterior.reshape(shapes[0]), sums
+    return posterior, jnp.moveaxis(sums, 1, 2).reshape(pairs, 4, s.lanes)
 
 
 def _reverse_program(numbers, blocks, steps, log_z, values, bases, *refs, s, sizes,

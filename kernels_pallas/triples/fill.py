@@ -65,9 +65,13 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
     ``score_bytes`` int32 (triples, J, strips, steps, states, R C / 16, 32, 4): the
     lowest bytes of all H.
     """
+    refs = [
+        jax.new_ref(jnp.full(size, MINUS_INFINITY, jnp.int32)) for size in face_sizes(s)
+    ]
+    refs.append(jax.new_ref(jnp.zeros(1 + s.programs, jnp.int32)))
     run = kernel(
         partial(_program, s=s),
-        [jax.ShapeDtypeStruct((bytes_size(s),), jnp.int32)],
+        [(bytes_size(s),)],
         [
             plgpu.SMEM((MAX_CODES * 32 * s.columns,), jnp.int32),
             plgpu.SMEM((MAX_CODES * (s.sides[0] + PAD_WORDS),), jnp.int32),
@@ -76,15 +80,9 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
         (s.programs,),
         ("program",),
         interpret,
+        refs=refs,
     )
-    # The wrapper that gives ``vmap`` a rule does not take references on JAX 0.10.
-    run = getattr(run, "fun", run)
-    refs = [
-        jax.new_ref(jnp.full(size, MINUS_INFINITY, jnp.int32)) for size in face_sizes(s)
-    ]
-    refs.append(jax.new_ref(jnp.zeros(1 + s.programs, jnp.int32)))
-    flat = [x.reshape(-1) for x in arrays]
-    (score_bytes,) = run(*flat, *refs)
+    (score_bytes,) = run(*(x.reshape(-1) for x in arrays))
     layer = refs[2][...]
     return layer.reshape(s.triples, -1, *s.face) if s.layer else layer, score_bytes
 

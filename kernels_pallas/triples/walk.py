@@ -27,11 +27,12 @@ from kernels_pallas.core.mosaic import (
     WORD_TYPE,
     Threads,
     as_word,
+    bits_of,
     check_access,
     dialects,
+    emitted,
     inline,
     kernel,
-    register,
     where,
 )
 from kernels_pallas.triples.shapes import COLUMNS, MAX_CODES, Arrays, Shape, opened
@@ -87,7 +88,7 @@ def load_byte(view, where, offset=0):
     def load(_, ref, at):
         mgpu, utils, ir, arith, llvm, _ = dialects()
         i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
-        index = utils.bitcast(register(at), i32)
+        index = bits_of(at)
         pointer = utils.getelementptr(utils.memref_ptr(ref), [index], i8)
         pointer = utils.getelementptr(pointer, [offset], i8) if offset else pointer
         value = llvm.load(i8, pointer, alignment=1)
@@ -108,13 +109,10 @@ def _store_byte(view, where, value):
 
     @inline(arg_types=(plgpu.RefType(), WORD_LAYOUT, WORD_LAYOUT))
     def store(_, ref, at, value):
-        _, utils, ir, _, llvm, _ = dialects()
-        i8, i32 = (ir.IntegerType.get_signless(n) for n in (8, 32))
-        index, bits = (utils.bitcast(register(x), i32) for x in (at, value))
+        _, utils, ir, *_ = dialects()
+        i8, (index, bits) = ir.IntegerType.get_signless(8), map(bits_of, (at, value))
         pointer = utils.getelementptr(utils.memref_ptr(ref), [index], i8)
-        void = ir.Type.parse("!llvm.void")
-        asm = "st.shared.b8 [$0], $1;"
-        llvm.inline_asm(void, [pointer, bits], asm, "r,r", has_side_effects=True)
+        emitted("st.shared.b8 [$0], $1;", "r,r", 0, [pointer, bits])
 
     store(ref, where, value)
 
@@ -235,17 +233,14 @@ def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
     window_words = (GUARD + CUBE * (s.rule.states + 1)) // 4
     run = kernel(
         partial(_program, s=s),
-        [
-            jax.ShapeDtypeStruct((s.triples * room,), jnp.int32),
-            jax.ShapeDtypeStruct((s.triples * 4,), jnp.int32),
-        ],
+        [(s.triples, room), (s.triples, 4)],
         [plgpu.SMEM((window_words,), jnp.int32)],
         (s.triples,),
         ("triple",),
         interpret,
     )
     columns, count = run(*(x.reshape(-1) for x in arrays), score_bytes, state)
-    return columns.reshape(s.triples, room), count.reshape(s.triples, 4)[:, 0]
+    return columns, count[:, 0]
 
 
 def longest(s: Shape) -> int:

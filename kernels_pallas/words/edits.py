@@ -40,7 +40,8 @@ of the differences leaves them out. Padding letters come before the first letter
 other sequence. They match no column and have h = 0, so that they change nothing.
 """
 
-from functools import partial
+import operator
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -50,10 +51,7 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import (
     THREADS,
-    WORD_LAYOUT,
-    WORD_TYPE,
     Threads,
-    inline,
     kernel,
     one_bits,
     words_of,
@@ -153,8 +151,9 @@ def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) ->
     operands = [f"${outs + k}" for k in range(len(inputs))]
     p, n, m, s = (operands[side * count :][:count] for side in range(4))
     before, first = operands[3 * count + len(cuts) :], len(edge) == 1
-    lines = [f".reg .b32 c, h, v, {_names('d', count)};"]
-    lines += [f".reg .b32 {_names('u', count)}, {_names('w', count)};"]
+    names = [", ".join(f"{letter}{k}" for k in range(count)) for letter in "duw"]
+    lines = [f".reg .b32 c, h, v, {names[0]};"]
+    lines += [f".reg .b32 {names[1]}, {names[2]};"]
     lines += [f"and.b32 d{k}, {m[k]}, {p[k]};" for k in range(count)]
     if not first:  # 0 or 1 + (2^32 - 1): the carry
         lines.append(f"add.cc.u32 c, {before[0]}, 0xffffffff;")
@@ -187,16 +186,7 @@ def _row(rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array) ->
     lines.append(f"mov.b32 ${2 * count + 1}, u{count - 1};")
     lines.append(f"mov.b32 ${2 * count + 2}, w{count - 1};")
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
-
-    @inline(arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs)
-    def row(_, *registers):
-        return words_of("{ " + " ".join(lines) + " }", kinds, outs, registers)
-
-    return list(row(*inputs))
-
-
-def _names(letter: str, count: int) -> str:
-    return ", ".join(f"{letter}{k}" for k in range(count))
+    return list(words_of("{ " + " ".join(lines) + " }", kinds, outs, inputs))
 
 
 def edit_stack(longest: int) -> tuple[int, int]:
@@ -402,13 +392,11 @@ def pair_edits(
     count = columns.starts.shape[0]
     program = _groups_program if several else _columns_program
     rows = sum(field.rows for field in code_fields(padding))
-    results = [jax.ShapeDtypeStruct((count * THREADS,), jnp.int32)]
-    if several:
-        results.append(jax.ShapeDtypeStruct(letters.letters.shape, jnp.int32))
+    edges = [letters.letters.shape] if several else []
     about = {"words": words, "padding": padding, "plain": interpret is not None}
     run = kernel(
         partial(program, **about),
-        results,
+        [(count * THREADS,), *edges],
         [plgpu.SMEM((rows * words * THREADS,), jnp.int32)],
         (count,),
         ("block",),
@@ -429,61 +417,33 @@ class _Block(NamedTuple):
     width: jax.Array  # columns of each thread
 
 
-class _PairRefs(NamedTuple):
-    """Inputs of a launch, as in ``pair_edits``."""
-
-    columns: TargetBlocks
-    width: jax.Array
-    letters: TargetBlocks
-    height: jax.Array
-
-
-def _given(refs: tuple) -> tuple[_PairRefs, tuple]:
-    """Split the refs of a program into its inputs and the refs after them."""
-    fields = len(TargetBlocks._fields)
-    columns, letters = refs[:fields], refs[fields + 1 : 2 * fields + 1]
-    width, height = refs[fields], refs[2 * fields + 1]
-    sides = TargetBlocks(*columns), width, TargetBlocks(*letters), height
-    return _PairRefs(*sides), refs[2 * fields + 2 :]
-
-
-def _block_of(th: Threads, inputs: _PairRefs, words, padding, table):
-    """The pairs of this program, and the height of each table."""
-    block, (columns, width, letters, height) = lax.axis_index("block"), inputs
+def _columns_program(*refs, words, padding, plain, several=False):
+    """Compute 128 pairs whose columns fit one group of words; of ``several`` groups
+    one after the other, whose edges are in the second result."""
+    th, block = Threads(plain), lax.axis_index("block")
+    (starts, steps, columns, width), (first, rows, letters, height) = (
+        refs[:4],
+        refs[4:8],
+    )
+    out, *edges, table = refs[8:]
     (w,) = th.load(width, th.index(), base=block, stride=THREADS)
-    (rows,) = th.load(height, th.index(), base=block, stride=THREADS)
-    about = _Block(
-        th=th, words=words, padding=padding,
-        columns=(columns.starts[block], columns.letters),
-        letters=(letters.starts[block], letters.steps[block], letters.letters),
-        table=table, width=w,
-    )  # fmt: skip
-    return about, rows
-
-
-def _columns_program(*refs, words, padding, plain):
-    """Compute 128 pairs whose columns fit one group of words."""
-    th, block = Threads(plain), lax.axis_index("block")
-    inputs, (out, table) = _given(refs)
-    about, total = _block_of(th, inputs, words, padding, table)
-    total = _group(about, jnp.int32(0), total, None)
+    (total,) = th.load(height, th.index(), base=block, stride=THREADS)
+    sides = (starts[block], columns), (first[block], rows[block], letters)
+    about = _Block(th, words, padding, *sides, table, w)
+    if several:
+        _begin_edges(about, *edges)
+        size = words * ROWS_OF_WORD
+        groups = lax.div(steps[block] + jnp.int32(size - 1), jnp.int32(size))
+        group = partial(_group, about, edges=edges[0])
+        total = lax.fori_loop(jnp.int32(0), groups, group, total)
+    else:
+        total = _group(about, jnp.int32(0), total, None)
     th.store(out, th.index(), (total,), base=block, stride=THREADS)
 
 
-def _groups_program(*refs, words, padding, plain):
+def _groups_program(*refs, **options: Any):
     """Compute 128 pairs of any lengths."""
-    th, block = Threads(plain), lax.axis_index("block")
-    inputs, (out, edges, table) = _given(refs)
-    about, total = _block_of(th, inputs, words, padding, table)
-    _begin_edges(about, edges)
-    rows = words * ROWS_OF_WORD
-    groups = lax.div(inputs.columns.steps[block] + jnp.int32(rows - 1), jnp.int32(rows))
-
-    def group(g, total):
-        return _group(about, g, total, edges)
-
-    total = lax.fori_loop(jnp.int32(0), groups, group, total)
-    th.store(out, th.index(), (total,), base=block, stride=THREADS)
+    _columns_program(*refs, **options, several=True)
 
 
 def _group(about: _Block, group, total, edges):
@@ -505,12 +465,18 @@ def _group(about: _Block, group, total, edges):
             (left_edges,) = th.load(edges, thread, base=start + t, stride=THREADS)
             right = th.splat(0)
         for k in range(LETTERS_OF_WORD):
-            code = _letter(th, four, k)
-            edge = (_real(about, code),) if edges is None else _edge(th, left_edges, k)
+            code = _down(th, four, 8 * k) & 255
+            edge = (_real(about, code),)
+            if edges is not None:  # carry, U and V of the letter
+                carry = _down(th, left_edges, k) & 1
+                edge = carry, *(_up(th, left_edges, x - k) for x in (27, 23))
             masks = _masks(about, rows, code)
             rises, falls, edge = next_row(th, rises, falls, masks, edge)
             if edges is not None:
-                right = right | _edge_bits(th, edge, k)
+                carry, up, down = edge
+                up = _down(th, up, 27 - k) & (1 << LETTERS_OF_WORD + k)
+                down = _down(th, down, 23 - k) & (1 << 2 * LETTERS_OF_WORD + k)
+                right = right | (_up(th, carry, k) | up | down)
         if edges is not None:
             th.store(edges, thread, (right,), base=start + t, stride=THREADS)
         return rises, falls
@@ -522,10 +488,6 @@ def _group(about: _Block, group, total, edges):
         inside = _first_bits(th, remaining - WORD_BITS * k)
         total = total + one_bits(th, rise & inside) - one_bits(th, fall & inside)
     return total
-
-
-def _letter(th: Threads, four, k: int):
-    return _down(th, four, 8 * k) & 255
 
 
 def _real(about: _Block, code):
@@ -543,11 +505,9 @@ def _masks(about: _Block, rows, code) -> list:
         places.append((place, field.first * words * THREADS))
 
     def mask(word: int):
-        common = [
-            th.load(rows, place, offset=first + word * THREADS)[0]
-            for place, first in places
-        ]
-        return _and(common)
+        at = word * THREADS
+        loads = (th.load(rows, x, offset=first + at)[0] for x, first in places)
+        return reduce(operator.and_, loads)
 
     return [partial(mask, word) for word in range(words)]
 
@@ -577,7 +537,8 @@ def _match_words(about: _Block, group):
                     x if value >> k & 1 else ~x for k, x in enumerate(field_planes)
                 ]
                 offset = (field.first + value) * words * THREADS
-                th.store(table, place, (_and(sides),), offset=offset)
+                common = reduce(operator.and_, sides)
+                th.store(table, place, (common,), offset=offset)
         return jnp.int32(0)
 
     lax.fori_loop(jnp.int32(0), jnp.int32(words), fill, jnp.int32(0))
@@ -600,7 +561,7 @@ def _begin_edges(about: _Block, edges) -> None:
         (four,) = th.load(letters, thread, base=start + t, stride=THREADS)
         word = th.splat(0)
         for k in range(LETTERS_OF_WORD):
-            real = _real(about, _letter(th, four, k))
+            real = _real(about, _down(th, four, 8 * k) & 255)
             word = word | _up(th, real, LETTERS_OF_WORD + k)
         th.store(edges, thread, (word,), base=start + t, stride=THREADS)
         return jnp.int32(0)
@@ -608,31 +569,11 @@ def _begin_edges(about: _Block, edges) -> None:
     lax.fori_loop(jnp.int32(0), steps, step, jnp.int32(0))
 
 
-def _edge(th: Threads, word, k: int) -> tuple:
-    """Unpack carry, U and V of letter k of four, for ``next_row``."""
-    return _down(th, word, k) & 1, _up(th, word, 27 - k), _up(th, word, 23 - k)
-
-
-def _edge_bits(th: Threads, edge, k: int):
-    """Pack the edge of letter k as bits k, 4 + k and 8 + k of a word."""
-    carry, up, down = edge
-    up = _down(th, up, 27 - k) & (1 << LETTERS_OF_WORD + k)
-    down = _down(th, down, 23 - k) & (1 << 2 * LETTERS_OF_WORD + k)
-    return _up(th, carry, k) | up | down
-
-
 def _first_bits(th: Threads, count):
     """A word with the lowest ``count`` bits set; ``count`` is clipped to 0 to 32."""
     count = jnp.minimum(jnp.maximum(count, th.splat(0)), th.splat(WORD_BITS))
     half = lax.shift_right_logical(count, th.splat(1))  # no shift by all bits at once
     return ~lax.shift_left(lax.shift_left(th.splat(-1), half), count - half)
-
-
-def _and(words):
-    common = words[0]
-    for word in words[1:]:
-        common = common & word
-    return common
 
 
 def _down(th: Threads, words, count: int):

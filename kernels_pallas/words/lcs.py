@@ -27,10 +27,7 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from kernels_pallas.core.mosaic import (
     THREADS,
-    WORD_LAYOUT,
-    WORD_TYPE,
     Threads,
-    inline,
     kernel,
     word_of,
     words_of,
@@ -133,18 +130,17 @@ def every_pair(
     int32 (rows, N)
     """
     queries, size = table.shape
-    count, rows = arrays[0].shape[0], rows or queries
+    count, rows = arrays[0].shape[0], queries if rows is None else rows
     about = {"size": size, "blocks": count, "plain": interpret is not None}
     run = kernel(
         partial(program, **about),
-        [jax.ShapeDtypeStruct((rows * count * THREADS,), jnp.int32)],
+        [(rows, count * THREADS)],
         [plgpu.SMEM((size,), jnp.int32)],
         (queries, count),
         ("query", "block"),
         interpret,
     )
-    (values,) = run(table.reshape(-1), *arrays)
-    return values.reshape(rows, count * THREADS)
+    return run(table.reshape(-1), *arrays)[0]
 
 
 def match_words(th: Threads, table: Any, match: Any, query: Any, size: int):
@@ -302,10 +298,5 @@ def _row(
     lines += [f"lop3.b32 ${k}, u{k}, {v[k]}, {m[k]}, 0xf4;" for k in range(count)]
     inputs = [*words, *match, *([] if carry is None else [carry])]
     kinds = ",".join(["=&r"] * outs + ["r"] * len(inputs))
-
-    @inline(arg_types=(WORD_LAYOUT,) * len(inputs), return_type=(WORD_TYPE,) * outs)
-    def row(_, *registers):
-        return words_of("{ " + " ".join(lines) + " }", kinds, outs, registers)
-
-    new_words = row(*inputs)
+    new_words = words_of("{ " + " ".join(lines) + " }", kinds, outs, inputs)
     return [*new_words, *([] if has_next else [None])]

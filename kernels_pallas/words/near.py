@@ -90,10 +90,9 @@ def near_ends(
 
     edits : static, whether distances are edit distances
     """
-    shape = jax.ShapeDtypeStruct((threads_of(targets),), jnp.int32)
     numbers = jnp.stack([*sizes, jnp.int32(0)])
     arrays = numbers, *queries, *targets, *limits
-    (counts,) = _run(arrays, [shape], targets, False, edits, interpret)
+    (counts,) = _run(arrays, [(threads_of(targets),)], targets, False, edits, interpret)
     return jnp.cumsum(counts), counts.astype(jnp.float32).sum()
 
 
@@ -117,7 +116,7 @@ def near_list(
     room, edits : static
     """
     numbers = jnp.stack([*sizes, jnp.asarray(first, jnp.int32)])
-    shapes = [jax.ShapeDtypeStruct((room,), jnp.int32)] * PAIR_WORDS
+    shapes = [(room,)] * PAIR_WORDS
     starts = jnp.pad(ends[:-1], (1, 0))
     arrays = numbers, *queries, *targets, *limits, starts
     return jnp.stack(_run(arrays, shapes, targets, True, edits, interpret))

@@ -39,7 +39,7 @@ def touched(index, *, store=False, where=None, count=1):
 
     run = mosaic.kernel(
         body,
-        [jax.ShapeDtypeStruct((mosaic.THREADS,), jnp.int32)],
+        [(mosaic.THREADS,)],
         [plgpu.SMEM((8,), jnp.int32)],
         (1,),
         ("program",),
