@@ -5,10 +5,10 @@ the query's residues, of the target's) of numbers, vectors (..., m) and (..., n)
 (..., m, n).
 """
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import prod
+from operator import index, itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +19,6 @@ from jax.core import Tracer
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring, resolve_ends
 from jaxalign.similarity.arrays import (
-    CorridorRules,
     Factors,
     Gap,
     ModeRules,
@@ -98,70 +97,56 @@ def as_similarity(
 
 def _looked_up(query: Any, target: Any, matrix: Any, lengths: Any):
     """S[a[i], b[j]]; nan for a code beyond the matrix, which only ``jit`` hides."""
+    sides = [query, target]
     if isinstance(matrix, (Scoring, str)):
         scoring = as_scoring(matrix)
-        query, target = (_encoded(x, scoring) for x in (query, target))
+        for k, text in enumerate(sides):
+            text = text.decode("latin-1") if isinstance(text, bytes) else text
+            if not isinstance(text, str):
+                continue
+            sides[k] = codes = np.asarray(scoring.alphabet.encode(text))
+            wrong = np.flatnonzero(codes >= scoring.alphabet.size)
+            if wrong.size:
+                where = f"letter {text[wrong[0]]!r} at {wrong[0] + 1}"
+                raise UsageError(f"{where}: not in the alphabet")
         matrix = scoring.scores / scoring.scale
-    if any(isinstance(x, (str, bytes)) for x in (query, target)):
+    if any(isinstance(x, (str, bytes)) for x in sides):
         raise UsageError("strings need a Scoring, or its name, in place of a matrix")
     matrix = floating(real_numbers("a matrix", matrix))
     if matrix.ndim != 2:
         raise UsageError(f"a matrix of shape {matrix.shape}: (A, A) is needed")
-    sides = zip((query, target), ("query", "target"), matrix.shape, strict=True)
-    for k, (codes, side, size) in enumerate(sides):
-        _check_codes(codes, side, size, lengths, k)
-    a, b = (
-        _marked(jnp.asarray(x), size)
-        for x, size in zip((query, target), matrix.shape, strict=True)
-    )
+    for k, (codes, size) in enumerate(zip(sides, matrix.shape, strict=True)):
+        # Codes within the lengths need a row, or column.
+        pair = isinstance(lengths, (tuple, list))
+        ends = None if lengths is None else lengths[k] if pair else lengths[..., k]
+        if isinstance(codes, Tracer) or isinstance(ends, Tracer):
+            continue
+        codes = np.asarray(codes)
+        inside = np.ones(codes.shape, bool)
+        if ends is not None:
+            inside = np.arange(codes.shape[-1]) < np.asarray(ends)[..., None]
+            codes = np.broadcast_to(codes, inside.shape)
+        wrong = codes[inside & ((codes < 0) | (codes >= size))]
+        if wrong.size:
+            side = ("query", "target")[k]
+            raise UsageError(f"{side} code {wrong[0]}: the matrix has {size} of them")
+    for k, size in enumerate(matrix.shape):
+        codes = jnp.asarray(sides[k])
+        if not jnp.issubdtype(codes.dtype, jnp.integer):
+            raise UsageError(f"codes of {codes.dtype}: integers are needed")
+        # ``size`` is beyond the matrix.
+        sides[k] = jnp.where(codes < 0, size, codes.astype(jnp.int32))
+    a, b = sides
+
+    def gathered(matrix: jax.Array, a: jax.Array, b: jax.Array):
+        at = matrix.at[a[..., :, None], b[..., None, :]]
+        return at.get(mode="fill", fill_value=jnp.nan)
+
     if a.ndim == b.ndim == 2 and divided(a, b):
         axes = {"matrix": None, "a": 0, "b": 0}
         arrays = {"matrix": matrix, "a": a, "b": b}
-        return map_batch(lambda x: _gathered(**x), arrays, axes)
-    return _gathered(matrix, a, b)
-
-
-def _gathered(matrix: jax.Array, a: jax.Array, b: jax.Array):
-    at = matrix.at[a[..., :, None], b[..., None, :]]
-    return at.get(mode="fill", fill_value=jnp.nan)
-
-
-def _marked(codes: jax.Array, size: int):
-    """Codes in int32; ``size``, which is beyond the matrix, for negative ones."""
-    if not jnp.issubdtype(codes.dtype, jnp.integer):
-        raise UsageError(f"codes of {codes.dtype}: integers are needed")
-    return jnp.where(codes < 0, size, codes.astype(jnp.int32))
-
-
-def _encoded(sequence: Any, scoring: Scoring):
-    if isinstance(sequence, bytes):
-        sequence = sequence.decode("latin-1")
-    if not isinstance(sequence, str):
-        return sequence
-    codes = np.asarray(scoring.alphabet.encode(sequence))
-    wrong = np.flatnonzero(codes >= scoring.alphabet.size)
-    if wrong.size:
-        letter = sequence[wrong[0]]
-        raise UsageError(f"letter {letter!r} at {wrong[0] + 1}: not in the alphabet")
-    return codes
-
-
-def _check_codes(codes: Any, side: str, size: int, lengths: Any, k: int) -> None:
-    """Refuse codes within the lengths that have no row (or column)."""
-    if isinstance(codes, Tracer):
-        return
-    codes = np.asarray(codes)
-    inside = np.ones(codes.shape, bool)
-    if lengths is not None:
-        ends = lengths[k] if isinstance(lengths, (tuple, list)) else lengths[..., k]
-        if isinstance(ends, Tracer):
-            return
-        ends = np.asarray(ends)[..., None]
-        inside = np.arange(codes.shape[-1]) < ends
-        codes = np.broadcast_to(codes, inside.shape)
-    wrong = codes[inside & ((codes < 0) | (codes >= size))]
-    if wrong.size:
-        raise UsageError(f"{side} code {wrong[0]}: the matrix has {size} of them")
+        return map_batch(lambda x: gathered(**x), arrays, axes)
+    return gathered(matrix, a, b)
 
 
 # A gap cost: one, or a pair (of the query's residues, of the target's).
@@ -341,7 +326,7 @@ def checked_band(
     if is_corridor(band):
         return _lanes(band, shape) - 1
     try:
-        width = operator.index(band)  # pyright: ignore[reportArgumentType]
+        width = index(band)  # pyright: ignore[reportArgumentType]
     except TypeError:
         raise UsageError(f"band={band!r}: a whole number is needed") from None
     if width < 1:
@@ -430,20 +415,24 @@ def read(
         gap(name, cost, fit, batch, m, n)
         for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
     ]
-    kind: Any = ModeRules
-    rows = []
+    rows: Any = ()
     if band is not None and is_corridor(band):
         rows = [_fitted(x, batch=batch, dtype=jnp.int32, rank=1) for x in band]
-        kind = CorridorRules
-    arrays = (
-        Factors._make(_fitted(x, batch=batch, dtype=s.dtype, rank=2) for x in s)
-        if isinstance(s, Factors)
-        else _fitted(s, batch=batch, dtype=s.dtype, rank=2),
-        *costs,
-        kind(*_lengths(lengths, batch, m, n), *_flags(free, mode, adjacent), *rows),
-    )
+    table = partial(_fitted, batch=batch, dtype=s.dtype, rank=2)
+    scored: Any = Factors._make(map(table, s)) if isinstance(s, Factors) else table(s)
+    # Run-time values, so that one compiled program serves every set of free ends.
+    flags = *(end in free for end in FREE_ENDS), mode == "local", bool(adjacent)
+    words: Any = ((np.bool_(flag), None) for flag in flags)
+    words = *_lengths(lengths, batch, m, n), *words, *rows
+    rules = ModeRules(*words)
     check_costs(gap_open, gap_extend, lengths, batch)
-    pair, axes = (ScoredPair._make(_pick(x, k) for x in arrays) for k in (0, 1))
+    # Of the pairs (array, axis) the arrays, and the axes.
+    opening, extending = costs
+    pairs = ScoredPair(scored, opening, extending, rules)
+    pair, axes = (
+        jax.tree.map(itemgetter(k), pairs, is_leaf=lambda x: type(x) is tuple)
+        for k in (0, 1)
+    )
     return Arguments(pair, axes, batch, fit)
 
 
@@ -452,21 +441,6 @@ def cost_shapes(pair: ScoredPair, axes: ScoredPair):
     costs = (*pair.gap_open, *pair.gap_extend), (*axes.gap_open, *axes.gap_extend)
     for x, axis in zip(*costs, strict=True):
         yield x.shape if axis is None else x.shape[1:]
-
-
-def _pick(x: Any, k: int) -> Any:
-    """The arrays (k = 0) or the axes (k = 1) of the pairs that ``_fitted`` gives."""
-    return (
-        type(x)(*(y[k] for y in x))
-        if isinstance(x, (Factors, Gap, ModeRules, CorridorRules))
-        else x[k]
-    )
-
-
-def _flags(free: Collection[str], mode: str, adjacent: bool):
-    """Run-time values, so that one compiled program serves every set of free ends."""
-    flags = *(end in free for end in FREE_ENDS), mode == "local", bool(adjacent)
-    return [(np.bool_(flag), None) for flag in flags]
 
 
 def _fitted(x: jax.typing.ArrayLike, *, batch: tuple[int, ...], dtype: Any, rank: int):

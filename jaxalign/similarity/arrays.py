@@ -31,7 +31,9 @@ COSTLY = 1e29
 class ModeRules(NamedTuple):
     """Run-time mode: scalars, so that one program serves every mode.
 
-    ``m``, ``n`` int32 lengths; the others bool.
+    ``m``, ``n`` int32 lengths; the others bool. ``first``, ``last`` int32 (M,), neither
+    of which falls, are a band by rows: residue i of the query may meet those of the
+    target from ``first[i]`` to ``last[i]``.
     """
 
     m: jax.Array
@@ -42,22 +44,8 @@ class ModeRules(NamedTuple):
     target_end: jax.Array
     local: jax.Array
     adjacent: jax.Array
-
-
-class CorridorRules(NamedTuple):
-    """``ModeRules`` of a band by rows: residue i of the query may meet those of the
-    target from ``first[i]`` to ``last[i]``, int32 (M,), neither of which falls."""
-
-    m: jax.Array
-    n: jax.Array
-    query_start: jax.Array
-    query_end: jax.Array
-    target_start: jax.Array
-    target_end: jax.Array
-    local: jax.Array
-    adjacent: jax.Array
-    first: jax.Array
-    last: jax.Array
+    first: Any = None
+    last: Any = None
 
 
 class Gap(NamedTuple):
@@ -155,13 +143,9 @@ def up(x: jax.Array):
     return jnp.concatenate([x[1:], jnp.zeros(1, x.dtype)])
 
 
-def reversed_columns(x: jax.Array, rows: int):
-    """Prepare a vector over columns (C,) for ``columns_at``, zeros outside it."""
-    return jnp.pad(x, (rows, rows + 2))[::-1]
-
-
 def columns_at(prepared: jax.Array, rows: int, d: jax.Array):
-    """x[d - i] at lane i, from ``reversed_columns(x, rows)``; 0 outside."""
+    """x[d - i] at lane i, 0 outside; ``prepared`` is x (C,) backwards, with ``rows``
+    zeros behind it and two more before it."""
     start = prepared.shape[0] - 1 - rows - d
     return lax.dynamic_slice(prepared, (start,), (rows,))
 
@@ -221,13 +205,15 @@ def map_batch(function: Any, arrays: Any, axes: Any) -> Any:
     arrays = alike(arrays)
     mapped = jax.vmap(function, (axes,))
     leaves, tree = jax.tree.flatten(arrays)
-    flat = jax.tree.leaves(axes, is_leaf=lambda x: x is None)
-    pairs = [*zip(leaves, flat, strict=True)]
+    every, flat = (
+        jax.tree.leaves(x, is_leaf=lambda y: y is None) for x in (arrays, axes)
+    )
+    pairs = [(x, axis) for x, axis in zip(every, flat, strict=True) if x is not None]
     shards = [shard for x, axis in pairs if axis == 0 and (shard := _explicit(x))]
     if not shards:
         return mapped(arrays)
     mesh, names = shards[0]
-    specs = [PartitionSpec() if axis is None else PartitionSpec(names) for axis in flat]
+    specs = [PartitionSpec() if k is None else PartitionSpec(names) for _, k in pairs]
     leaves = [
         jax.sharding.reshard(x, jax.sharding.NamedSharding(mesh, spec))
         for x, spec in zip(leaves, specs, strict=True)

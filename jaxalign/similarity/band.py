@@ -9,8 +9,9 @@ For equal lengths that is |i - j| <= w. Every anti-diagonal has at most w + 1 su
 cells, whatever the lengths are. The result is that of a similarity of minus infinity
 and of infinite gap costs at all other cells; free overhangs may pass them.
 
-A band by rows (``CorridorRules``) is any region whose edges do not fall, such as blocks
-between anchors. Its residues i on an anti-diagonal, i + j = c, are those with
+A band by rows (``first`` and ``last`` of ``ModeRules``) is any region whose edges do
+not fall, such as blocks between anchors. Its residues i on an anti-diagonal, i + j = c,
+are those with
 
     i + first[i] <= c <= i + last[i]
 
@@ -24,7 +25,6 @@ from jax import lax
 from jaxalign.similarity.arrays import (
     COSTLY,
     FORBIDDEN,
-    CorridorRules,
     Gap,
     ModeRules,
     loop_state,
@@ -36,7 +36,6 @@ from jaxalign.similarity.costs import (
     Weights,
     by_cell,
     cost_at,
-    free_overhangs,
     weight,
 )
 
@@ -49,7 +48,7 @@ def allows(band: int, rules: ModeRules, i: jax.Array | int, j: jax.Array | int):
     """Whether the cell of residues i and j (from 0) lies in the band; before the first
     residue the cell of that one counts."""
     i, j = jnp.maximum(i, 0), jnp.maximum(j, 0)
-    if isinstance(rules, CorridorRules):
+    if rules.first is not None:
         first, last = (
             x.at[_clipped(i, rules)].get() for x in (rules.first, rules.last)
         )
@@ -58,11 +57,12 @@ def allows(band: int, rules: ModeRules, i: jax.Array | int, j: jax.Array | int):
     return jnp.abs(apart) <= band * (rules.m + rules.n)
 
 
-def _clipped(i: jax.Array | int, rules: CorridorRules):
+def _clipped(i: jax.Array | int, rules: ModeRules):
     return jnp.clip(i, 0, jnp.maximum(rules.m, 1) - 1)
 
 
-def start_costs(
+def limited_costs(
+    side: str,
     band: int,
     rules: ModeRules,
     query: jax.Array,
@@ -70,24 +70,15 @@ def start_costs(
     k: jax.Array,
     l: jax.Array,
 ):
-    """Costs of overhangs before cell (k, l); infinite where they leave the band."""
-    column = jnp.where(rules.target_start, l - 1, 0)
-    first = allows(band, rules, 0, column) & allows(band, rules, k - 1, column)
-    query = jnp.where(first | (k <= 0), query, COSTLY)
-    then = allows(band, rules, k - 1, 0) & allows(band, rules, k - 1, l - 1)
-    return query, jnp.where(then | (l <= 0), target, COSTLY)
-
-
-def end_costs(
-    band: int,
-    rules: ModeRules,
-    query: jax.Array,
-    target: jax.Array,
-    k: jax.Array,
-    l: jax.Array,
-):
-    """Costs of overhangs after cell (k, l); infinite where they leave the band."""
+    """Costs of overhangs before cell (k, l), for ``side`` "start", or after it;
+    infinite where they leave the band."""
     m, n = rules.m, rules.n
+    if side == "start":
+        column = jnp.where(rules.target_start, l - 1, 0)
+        first = allows(band, rules, 0, column) & allows(band, rules, k - 1, column)
+        query = jnp.where(first | (k <= 0), query, COSTLY)
+        then = allows(band, rules, k - 1, 0) & allows(band, rules, k - 1, l - 1)
+        return query, jnp.where(then | (l <= 0), target, COSTLY)
     first = allows(band, rules, k, l - 1) & allows(band, rules, m - 1, l - 1)
     query = jnp.where(first | (k >= m), query, COSTLY)
     row = jnp.where(rules.query_end, k, m) - 1
@@ -104,13 +95,26 @@ def overhang_costs(
     j: jax.Array,
 ):
     """Costs of the overhangs of both sequences before cell (i, j), for ``side``
-    "start", or after it; in a band those of ``start_costs`` and ``end_costs``."""
+    "start", or after it."""
     query = cost_at(getattr(hang, f"{side}_query"), i, j, 0)
     target = cost_at(getattr(hang, f"{side}_target"), i, j, 1)
     if band is None:
         return query, target
-    limited = start_costs if side == "start" else end_costs
-    return limited(band, rules, query, target, i, j)
+    return limited_costs(side, band, rules, query, target, i, j)
+
+
+def overhang_weight(
+    hang: Overhang,
+    side: str,
+    rules: ModeRules,
+    band: int | None,
+    i: jax.Array,
+    j: jax.Array,
+):
+    """Log weight of these overhangs."""
+    costs = overhang_costs(hang, side, rules, band, i, j)
+    k, l = (i, j) if side == "start" else (rules.m - i, rules.n - j)
+    return weight(side, *costs, k, l, rules)[0]
 
 
 def empty_fits(band: int, rules: ModeRules):
@@ -144,7 +148,10 @@ def without_band(weights: Weights, rules: ModeRules, band: int) -> Weights:
     grid = (k[:, None], l[None, :])
     start = (hang.start_query[:, None], hang.start_target[None, :])
     end = (hang.end_query[:, None], hang.end_target[None, :])
-    sides = start_costs(band, rules, *start, *grid), end_costs(band, rules, *end, *grid)
+    sides = (
+        limited_costs("start", band, rules, *start, *grid),
+        limited_costs("end", band, rules, *end, *grid),
+    )
     (a, b), (c, d) = jax.tree.map(
         lambda x: jnp.broadcast_to(x, (k.size, l.size)), sides
     )
@@ -169,7 +176,7 @@ class BandTable(CostTable):
         self.band = band
         super().__init__(weights, rules)
         self.first_rows = None
-        if isinstance(rules, CorridorRules):
+        if rules.first is not None:
             # The row of lane 0 on each diagonal: one before the first residue that may
             # meet another one there.
             i = jnp.arange(rules.last.shape[0], dtype=jnp.int32)
@@ -238,16 +245,9 @@ class BandTable(CostTable):
         inside = allows(self.band, self.rules, i, d - 1 - i)
         return jnp.where(inside, self._vector(name, d, 0), COSTLY)
 
-    def _hang(self, side: str, rows: Costs, d: jax.Array, k: jax.Array, l: jax.Array):
-        a, b = (
-            jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
-            for name in ("query", "target")
-        )
-        rules, i = self.rules, self.row(d)
-        limited = start_costs if side == "start" else end_costs
-        a, b = limited(self.band, rules, a, b, i, d - i)
-        free = free_overhangs(rules, side)
-        return weight(a, b, k, l, free, rules, FORBIDDEN)
+    def limited(self, side: str, query: jax.Array, target: jax.Array, d: jax.Array):
+        i = self.row(d)
+        return limited_costs(side, self.band, self.rules, query, target, i, d - i)
 
     def core(self, d: jax.Array):
         i = self.row(d) - 1

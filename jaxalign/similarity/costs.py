@@ -31,7 +31,6 @@ from jaxalign.similarity.arrays import (
     Gap,
     ModeRules,
     columns_at,
-    reversed_columns,
     skew,
     up,
 )
@@ -83,7 +82,27 @@ def overhang(
         end_target = jnp.where(rules.query_end, f.tail, f.tail[rules.m][None])
     else:
         end_target = f.tail
-    empty = _empty(e, f, rules, forbidden, empty_fits)
+
+    # The alignment without pairs. The query's residues come first, which may hang over
+    # at the start, as those of the target at the end. The target's may come first where
+    # they hang over at the start, or the query's at the end; then the better order
+    # counts. No such path without adjacent gaps.
+    def whole(runs: _Runs, free: jax.Array, at: jax.Array | int, axis: int):
+        if runs.tail.ndim == 1:
+            cost = runs.tail[0]
+        else:
+            cost = runs.tail[0, at] if axis == 0 else runs.tail[at, 0]
+        return jnp.where(free, 0, cost)
+
+    e_first = whole(e, rules.query_start, 0, 0) + whole(f, rules.target_end, rules.m, 1)
+    f_first = whole(f, rules.target_start, 0, 1) + whole(e, rules.query_end, rules.n, 0)
+    hangs = rules.target_start | rules.query_end
+    e_fits, f_fits = (True, True) if empty_fits is None else empty_fits
+    e_first = jnp.where(e_fits, e_first, -forbidden)
+    f_first = jnp.where(f_fits & hangs, f_first, -forbidden)
+    score = jnp.where(rules.local, 0, -jnp.minimum(e_first, f_first))
+    exists = rules.adjacent | rules.local | (rules.m == 0) | (rules.n == 0)
+    empty = jnp.where(exists, score, forbidden)
     return Overhang(start_query, f.head, e.tail, end_target, empty)
 
 
@@ -169,60 +188,18 @@ def by_cell(hang: Overhang, rules: ModeRules) -> Overhang:
     return Overhang(start_query, start_target, end_query, end_target, hang.empty)
 
 
-def _empty(
-    e: _Runs,
-    f: _Runs,
-    rules: ModeRules,
-    forbidden: float,
-    fits: tuple[jax.Array, jax.Array] | None,
-):
-    """The query's residues come first, which may hang over at the start, as those of
-    the target at the end. The target's may come first where they hang over at the
-    start, or the query's at the end; then the better order counts. No such path without
-    adjacent gaps."""
-
-    def whole(runs: _Runs, free: jax.Array, at: jax.Array | int, axis: int):
-        if runs.tail.ndim == 1:
-            cost = runs.tail[0]
-        else:
-            cost = runs.tail[0, at] if axis == 0 else runs.tail[at, 0]
-        return jnp.where(free, 0, cost)
-
-    e_first = whole(e, rules.query_start, 0, 0) + whole(f, rules.target_end, rules.m, 1)
-    f_first = whole(f, rules.target_start, 0, 1) + whole(e, rules.query_end, rules.n, 0)
-    hangs = rules.target_start | rules.query_end
-    e_fits, f_fits = (True, True) if fits is None else fits
-    e_first = jnp.where(e_fits, e_first, -forbidden)
-    f_first = jnp.where(f_fits & hangs, f_first, -forbidden)
-    score = jnp.where(rules.local, 0, -jnp.minimum(e_first, f_first))
-    exists = rules.adjacent | rules.local | (rules.m == 0) | (rules.n == 0)
-    return jnp.where(exists, score, forbidden)
-
-
-def free_overhangs(rules: ModeRules, side: str) -> tuple[jax.Array, jax.Array]:
-    """Whether overhangs of the query and of the target are free, bools; ``side`` is
-    "start" or "end"."""
-    if side == "start":
-        return rules.query_start, rules.target_start
-    return rules.query_end, rules.target_end
-
-
 def weight(
+    side: str,
     query: jax.Array,
     target: jax.Array,
     k: jax.Array,
     l: jax.Array,
-    free: tuple[jax.Array, jax.Array],
     rules: ModeRules,
-    forbidden: float,
 ):
-    """Log weight of an overhang of k and l residues, vectors over lanes.
-
-    ``free``: as of ``free_overhangs``.
-
-    Returns the weight and the shares of the costs ``query`` and ``target`` in it.
-    """
-    free_query, free_target = free
+    """Log weight of an overhang of k and l residues, vectors over lanes, for ``side``
+    "start" or "end"; and the shares of the costs ``query`` and ``target`` in it."""
+    ends = "query_" + side, "target_" + side
+    free_query, free_target = (getattr(rules, name) for name in ends)
     free_choice = free_query & free_target & rules.adjacent
     cheaper = jnp.where(query < target, 1.0, jnp.where(query == target, 0.5, 0.0))
     cheaper = cheaper.astype(query.dtype)
@@ -232,7 +209,7 @@ def weight(
     )
     a, b = jnp.where(rules.local, 0, a), jnp.where(rules.local, 0, b)
     ok = rules.adjacent | rules.local | (k <= 0) | (l <= 0)
-    return jnp.where(ok, -(a * query + b * target), forbidden), a, b
+    return jnp.where(ok, -(a * query + b * target), FORBIDDEN), a, b
 
 
 class Weights(NamedTuple):
@@ -284,7 +261,7 @@ class CostTable:
         if x.ndim == 2:
             self.scanned[name] = skew(x, 0)
         elif axis == 1:
-            self.constant[name] = reversed_columns(x, self.rows)
+            self.constant[name] = jnp.pad(x, (self.rows, self.rows + 2))[::-1]
         else:
             self.constant[name] = x
 
@@ -330,14 +307,16 @@ class CostTable:
         return jnp.where(self.core(d), value, FORBIDDEN), a, b
 
     def _hang(self, side: str, rows: Costs, d: jax.Array, k: jax.Array, l: jax.Array):
-        """``overhang.weight`` of overhangs of k and l residues on one side."""
+        """``weight`` of overhangs of k and l residues on one side."""
         a, b = (
             jnp.broadcast_to(self.at(f"{side}_{name}", rows, d), (self.rows,))
             for name in ("query", "target")
         )
-        rules = self.rules
-        free = free_overhangs(rules, side)
-        return weight(a, b, k, l, free, rules, FORBIDDEN)
+        return weight(side, *self.limited(side, a, b, d), k, l, self.rules)
+
+    def limited(self, side: str, query: jax.Array, target: jax.Array, d: jax.Array):  # noqa: ARG002
+        """Costs of overhangs, infinite where a band does not let them pass."""
+        return query, target
 
     def core(self, d: jax.Array):
         """Lanes whose cell is a pair of residues that exist."""

@@ -17,7 +17,7 @@ from jaxalign.runtime import backend
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
 from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import Arguments, Lengths, Similarity, checked_band
+from jaxalign.similarity.arguments import Lengths, Similarity, checked_band
 from jaxalign.similarity.hard import engine
 from jaxalign.similarity.hard.engine import ScoredForm
 from jaxalign.similarity.options import HardKeywords, HitKeywords, SimilarityOptions
@@ -90,9 +90,9 @@ def hard_alignment(
     >>> best.alignment("MK", "MAAK").rows()
     ('M--K', 'MAAK')
     """
-    read = _read(similarity, lengths, settings := SimilarityOptions(**options))
-    form = _form(read, settings)
-    return _result(engine.alignments(*read[:3], form), form, settings)
+    settings = SimilarityOptions(**options)
+    *read, form = _prepared(similarity, lengths, settings)
+    return _result(engine.alignments(*read, form), form, settings)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -133,9 +133,8 @@ def local_hits(
     """
     _check_count(k)
     settings = SimilarityOptions(**options, mode="local")
-    read = _read(similarity, lengths, settings)
-    form = _form(read, settings)
-    return _result(engine.hits(*read[:3], form, k), form, settings)
+    *read, form = _prepared(similarity, lengths, settings)
+    return _result(engine.several(*read, form, k, disjoint=True), form, settings)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -177,12 +176,9 @@ def k_best(
     ([5.0, 3.0], [[0, 1], [0, -1]])
     """
     _check_count(k)
-    read = _read(similarity, lengths, settings := SimilarityOptions(**options))
-    pair, axes, batch, _ = read
-    ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
-    band = checked_band(settings.band, pair.similarity.shape, ranks)
-    form = ScoredForm(settings.mode == "local", ordered=True, band=band)
-    return _result(engine.several(pair, axes, batch, form, k), form, settings)
+    settings = SimilarityOptions(**options)
+    *read, form = _prepared(similarity, lengths, settings, several=True)
+    return _result(engine.several(*read, form, k, disjoint=False), form, settings)
 
 
 def _check_count(k: int) -> None:
@@ -191,29 +187,35 @@ def _check_count(k: int) -> None:
         raise UsageError(f"k = {k}: 1 to {MAX_K}")
 
 
-def _form(read: Arguments, settings: SimilarityOptions) -> ScoredForm:
-    """The form of one best alignment, and whether kernels compute it."""
-    pair, axes, batch, _ = read
+def _prepared(
+    similarity: Similarity,
+    lengths: Lengths,
+    settings: SimilarityOptions,
+    several: bool = False,
+) -> tuple[Any, ...]:
+    """(pair, axes, batch, form) of the best alignment, or of several."""
+    refuse_without_threads()
+    ends = settings.mode, settings.free_ends, settings.adjacent_gaps
+    costs = settings.gap_open, settings.gap_extend
+
+    def narrow(x: jax.Array) -> jax.Array:
+        """Numbers of 8 and 16 bits as they are: a fill reads them so."""
+        return x if x.dtype.name in engine.DTYPES else arguments.floating(x)
+
+    pair, axes, batch, _ = arguments.read(
+        similarity, lengths, *costs, *ends, scores=narrow, band=settings.band
+    )
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     band = checked_band(settings.band, pair.similarity.shape, ranks)
     ordered = 2 in ranks or not settings.adjacent_gaps or band is not None
     local, kernels = settings.mode == "local", False
+    if several:
+        return pair, axes, batch, ScoredForm(local, ordered=True, band=band)
     if not ordered and engine.takes(pair, batch, ranks):
         kernels = backend.kernels()[0] is not None
     free = resolve_ends(settings.mode, settings.free_ends)
     last_column = kernels and not local and "query_end" in free
-    return ScoredForm(local, ordered, band, kernels, last_column)
-
-
-def _read(
-    similarity: Similarity, lengths: Lengths, settings: SimilarityOptions
-) -> Arguments:
-    refuse_without_threads()
-    ends = settings.mode, settings.free_ends, settings.adjacent_gaps
-    costs = settings.gap_open, settings.gap_extend
-    return arguments.read(
-        similarity, lengths, *costs, *ends, scores=_narrow, band=settings.band
-    )
+    return pair, axes, batch, ScoredForm(local, ordered, band, kernels, last_column)
 
 
 def _result(
@@ -224,11 +226,6 @@ def _result(
     return HardAlignments(
         score, partners, spans, sizes, form.ordered, settings.mode, free
     )
-
-
-def _narrow(x: jax.Array) -> jax.Array:
-    """Numbers of 8 and 16 bits as they are: a fill reads them so."""
-    return x if x.dtype.name in engine.DTYPES else arguments.floating(x)
 
 
 ProfileMethod = Literal["average", "log_average"]

@@ -18,13 +18,7 @@ from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays
 from jaxalign.similarity.arguments import ScoredPair
-from jaxalign.similarity.arrays import (
-    COSTLY,
-    FORBIDDEN,
-    Gap,
-    ModeRules,
-    loop_state,
-)
+from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Gap, ModeRules, loop_state
 from jaxalign.similarity.band import empty_fits, overhang_costs, without_band
 from jaxalign.similarity.costs import Overhang, Weights, cost_at, no_overhang, overhang
 from jaxalign.similarity.hard.dp import fill, several_best
@@ -50,7 +44,6 @@ def takes(pair: ScoredPair, batch: tuple[int, ...], ranks: list[int]) -> bool:
 def best_path(run: Any, tables: Sequence[jax.Array], local: bool, last_column: bool):
     """Score, end cell, first cell and partners of one pair; what is not on the path is
     not defined. The score is nan where one within the lengths is nan or infinite.
-
     ``run`` is the package's ``hard_paths``, ``tables`` are those of ``arrays_of``."""
     form = {"run": run, "local": local, "last_column": last_column}
     return [x[0] for x in _paths.bind(*(x[None] for x in tables), **form)]
@@ -139,39 +132,31 @@ def alignments(
 
 
 def _one(pair: ScoredPair, form: ScoredForm):
-    if form.kernels:
-        return _by_kernel(pair, form)
-    weights, rules = _weights(pair, form), pair.rules
+    rules = pair.rules
+    if form.kernels:  # the plain form; they read the scores as they are, once
+        scores, costs = arrays.multiplied(pair.similarity), _costs(pair)
+        hang = _overhang(scores.shape, costs, rules, form)
+        tables = arrays_of(scores, costs, hang, rules)
+        run = backend.kernels()[0].hard_paths
+        best = best_path(run, tables, form.local, form.last_column)
+        score, end_i, end_j, i, j, partners = best
+        row = jnp.arange(len(partners), dtype=jnp.int32)
+        partners = jnp.where((row >= i) & (row < end_i), partners, -1)
+        spans = _plain_spans(rules, end_i, end_j, i, j, form.local)
+        valid = arrays.is_valid(pair, product=scores) & ~jnp.isnan(score)
+        return _checked(rules, valid, score, partners, spans)
+    weights = _weights(pair, form)
     kind = {"local": form.local, "ordered": form.ordered}
     filled = fill.fill(weights, rules, **kind, band=form.band)
     path = fill.walk(filled, ordered=form.ordered)
+    ends = filled.i, filled.j, path.i, path.j
     if form.ordered:
-        ends = filled.i, filled.j, path.i, path.j, path.partners
-        whole = several_best.SeveralPaths(filled.score, *ends)
+        whole = several_best.SeveralPaths(filled.score, *ends, path.partners)
         spans = _ordered_spans(weights, rules, whole, form)
     else:
-        spans = _plain_spans(rules, filled, path, form.local)
-    lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
+        spans = _plain_spans(rules, *ends, form.local)
     valid = arrays.is_valid(pair)
-    return *_checked(valid, filled.score, path.partners, spans), lengths
-
-
-def _by_kernel(pair: ScoredPair, form: ScoredForm):
-    """The plain form by the kernels, which read the scores as they are, once."""
-    rules, scores = pair.rules, arrays.multiplied(pair.similarity)
-    costs = _costs(pair)
-    hang = _overhang(scores.shape, costs, rules, form)
-    tables = arrays_of(scores, costs, hang, rules)
-    run = backend.kernels()[0].hard_paths
-    forms = form.local, form.last_column
-    best = best_path(run, tables, *forms)
-    score, end_i, end_j, i, j, partners = best
-    row = jnp.arange(len(partners), dtype=jnp.int32)
-    partners = jnp.where((row >= i) & (row < end_i), partners, -1)
-    spans = _plain_spans(rules, PathEnd(end_i, end_j), PathEnd(i, j), form.local)
-    valid = arrays.is_valid(pair, product=scores) & ~jnp.isnan(score)
-    lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
-    return *_checked(valid, score, partners, spans), lengths
+    return _checked(rules, valid, filled.score, path.partners, spans)
 
 
 def scores_by_kernel(
@@ -181,15 +166,10 @@ def scores_by_kernel(
     local: bool,
     free: Collection[str],
 ):
-    """Scores (Q, T) of the best alignments of all queries with all targets.
-
-    scores : float32 (Q, M, T, N), of the residues
-    lengths : int32 (Q, T) each
-    costs : of opening and of extending, the query's and the target's
-    free : the free ends
-    """
+    """Scores (Q, T) of the best alignments of all queries with all targets, from those
+    of residues, float32 (Q, M, T, N), of ``lengths`` (Q, T), by costs of opening and of
+    extending a gap, the query's and the target's."""
     queries, rows, targets, columns = scores.shape
-    batch = queries, targets
     flags = {name: jnp.bool_(name in free) for name in FLAGS}
     flags |= {"local": jnp.bool_(local), "adjacent": jnp.bool_(True)}
     form = ScoredForm(local, ordered=False)
@@ -206,23 +186,23 @@ def scores_by_kernel(
     run = backend.kernels()[0].hard_scores
     best = run((scores, *tables), local=local, last_column=last_column)
     score = jnp.where(best > -COSTLY / 2, best, -jnp.inf)
-    return jnp.where(jnp.isnan(best), jnp.nan, score).reshape(batch)
+    return jnp.where(jnp.isnan(best), jnp.nan, score).reshape(queries, targets)
 
 
-class PathEnd(NamedTuple):
-    """The cell at one end of a path."""
-
-    i: jax.Array
-    j: jax.Array
-
-
-@program(("axes", "batch", "form", "k"))
+@program(("axes", "batch", "form", "k", "disjoint"))
 def several(
-    pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
+    pair: ScoredPair,
+    axes: ScoredPair,
+    batch: tuple[int, ...],
+    form: ScoredForm,
+    k: int,
+    disjoint: bool,
 ):
-    """Results of the ``k`` best alignments, with ranks as the first axis."""
+    """Results of the ``k`` best alignments, or of ``k`` local hits, none of which
+    shares a pair with an earlier one, with ranks as the first axis."""
+    function = _hits if disjoint else _several
     values = arrays.map_pairs(
-        lambda single: _several(single, form, k), pair, axes, batch
+        lambda single: function(single, form, k), pair, axes, batch
     )
     return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
@@ -233,23 +213,13 @@ def _several(pair: ScoredPair, form: ScoredForm, k: int):
     if form.band is not None:
         whole = without_band(weights, rules, form.band)
     paths = several_best.several_best(whole, rules, k)
-    lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
     valid = arrays.is_valid(pair)
 
     def checked_path(path: SeveralPaths):
         spans = _ordered_spans(weights, rules, path, form)
-        return *_checked(valid, path.score, path.partners, spans), lengths
+        return _checked(rules, valid, path.score, path.partners, spans)
 
     return jax.vmap(checked_path)(paths)
-
-
-@program(("axes", "batch", "form", "k"))
-def hits(
-    pair: ScoredPair, axes: ScoredPair, batch: tuple[int, ...], form: ScoredForm, k: int
-):
-    """Results of ``k`` local hits, none of which shares a pair with an earlier one."""
-    values = arrays.map_pairs(lambda single: _hits(single, form, k), pair, axes, batch)
-    return jax.tree.map(lambda x: jnp.moveaxis(x, len(batch), 0), values)
 
 
 def _hits(pair: ScoredPair, form: ScoredForm, k: int):
@@ -296,22 +266,25 @@ def _overhang(
 
 def _plain_spans(
     rules: ModeRules,
-    filled: fill.ScoredFill | fill.PartnerPath | PathEnd,
-    path: fill.ScoredFill | fill.PartnerPath | PathEnd,
+    end_i: jax.Array,
+    end_j: jax.Array,
+    i: jax.Array,
+    j: jax.Array,
     local: bool,
 ):
-    """On a border a free end hangs over, and the rest is a gap."""
+    """Spans of a path between two cells: on a border a free end hangs over, and the
+    rest is a gap."""
     open_left, open_top = rules.query_start | local, rules.target_start | local
-    i = jnp.where((path.j > 0) | open_left, path.i, 0)
-    j = jnp.where((path.i > 0) | open_top, path.j, 0)
-    return i, filled.i, j, filled.j
+    first_i = jnp.where((j > 0) | open_left, i, 0)
+    return first_i, end_i, jnp.where((i > 0) | open_top, j, 0), end_j
 
 
 def _ordered_spans(
     weights: Weights, rules: ModeRules, path: SeveralPaths, form: ScoredForm
 ):
-    """Where both sequences hang over freely, the one that would cost more does."""
-    hang, local = weights.overhang, form.local
+    """Spans of a path: where both sequences hang over freely, the one that would cost
+    more does."""
+    hang, local, (m, n) = weights.overhang, form.local, (rules.m, rules.n)
     before = path.i, path.j
     after = path.end_i, path.end_j
     costs = overhang_costs(hang, "start", rules, form.band, *before)
@@ -319,11 +292,23 @@ def _ordered_spans(
     i, j = _outside(*before, *costs, *free, rules, local)
     costs = overhang_costs(hang, "end", rules, form.band, *after)
     free = rules.query_end | local, rules.target_end | local
-    remaining = rules.m - path.end_i, rules.n - path.end_j
+    remaining = m - path.end_i, n - path.end_j
     k, l = _outside(*remaining, *costs, *free, rules, local)
     nonempty = jnp.any(path.partners >= 0)
-    spans = i, rules.m - k, j, rules.n - l
-    empty = (jnp.int32(0),) * 4 if local else _empty_spans(weights, rules)
+    spans, zero = (i, m - k, j, n - l), jnp.int32(0)
+    if local:
+        return tuple(jnp.where(nonempty, x, zero) for x in spans)
+
+    # The alignment without pairs: query residues first, or target residues.
+    def cost(x: jax.Array, free: jax.Array, i: jax.Array, j: jax.Array, axis: int):
+        return jnp.where(free, 0, cost_at(x, i, j, axis))
+
+    query_first = cost(hang.end_query, rules.query_start, zero, zero, 0)
+    query_first += cost(hang.end_target, rules.target_end, m, zero, 1)
+    paid = query_first <= -hang.empty
+    a = jnp.where(rules.query_start, m, 0), m, zero, jnp.where(rules.target_end, 0, n)
+    b = zero, jnp.where(rules.query_end, 0, m), jnp.where(rules.target_start, n, 0), n
+    empty = [jnp.where(paid, x, y) for x, y in zip(a, b, strict=True)]
     return tuple(jnp.where(nonempty, x, y) for x, y in zip(spans, empty, strict=True))
 
 
@@ -345,30 +330,19 @@ def _outside(
     return jnp.where(free_query, k, 0), jnp.where(free_target, l, 0)
 
 
-def _empty_spans(weights: Weights, rules: ModeRules):
-    """Spans of the empty alignment: query residues first, or target residues."""
-    hang, (m, n) = weights.overhang, (rules.m, rules.n)
-    zero = jnp.int32(0)
-
-    def cost(x: jax.Array, free: jax.Array, i: jax.Array, j: jax.Array, axis: int):
-        return jnp.where(free, 0, cost_at(x, i, j, axis))
-
-    query_first = cost(hang.end_query, rules.query_start, zero, zero, 0)
-    query_first += cost(hang.end_target, rules.target_end, m, zero, 1)
-    paid = query_first <= -hang.empty
-    a = jnp.where(rules.query_start, m, 0), m, zero, jnp.where(rules.target_end, 0, n)
-    b = zero, jnp.where(rules.query_end, 0, m), jnp.where(rules.target_start, n, 0), n
-    return tuple(jnp.where(paid, x, y) for x, y in zip(a, b, strict=True))
-
-
 def _checked(
-    valid: jax.Array, score: jax.Array, partners: jax.Array, spans: Sequence[jax.Array]
+    rules: ModeRules,
+    valid: jax.Array,
+    score: jax.Array,
+    partners: jax.Array,
+    spans: Sequence[jax.Array],
 ):
-    """nan where the input is not ``valid`` to mean something, -inf where no alignment
-    is legal."""
+    """(score, partners, spans, lengths): nan where the input is not ``valid`` to mean
+    something, -inf where no alignment is legal."""
+    lengths = jnp.stack([rules.m, rules.n]).astype(jnp.int32)
     ranges = jnp.stack([jnp.asarray(x, jnp.int32) for x in spans])
     legal = score > -COSTLY / 2
     score = jnp.where(legal, score, -jnp.inf)
     score = jnp.where(valid, score, jnp.nan)
     sure = legal & valid
-    return score, jnp.where(sure, partners, -1), jnp.where(sure, ranges, 0)
+    return score, jnp.where(sure, partners, -1), jnp.where(sure, ranges, 0), lengths

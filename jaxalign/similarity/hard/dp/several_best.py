@@ -16,15 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, ModeRules, loop_state
-from jaxalign.similarity.band import overhang_costs
-from jaxalign.similarity.costs import (
-    Costs,
-    CostTable,
-    Weights,
-    cost_at,
-    free_overhangs,
-    weight,
-)
+from jaxalign.similarity.band import overhang_weight
+from jaxalign.similarity.costs import Costs, CostTable, Weights, cost_at
 from jaxalign.similarity.hard.dp.fill import diagonals_of, ordered_cells
 
 IN_PAIR, IN_UP, IN_LEFT, START = 0, 1, 2, 3  # states; E is UP, F is LEFT
@@ -178,18 +171,11 @@ def _choices(
     open_f, more_f = (cost_at(x.f, *after, 1) for x in (opening, extending))
     turn = jnp.where(rules.adjacent, e - open_f, FORBIDDEN)
     none = jnp.full_like(p, FORBIDDEN)
-    pair = jnp.stack([p, e, f, _start(before, weights, rules)])
+    start = overhang_weight(weights.overhang, "start", rules, None, *before)
+    pair = jnp.stack([p, e, f, start])
     up = jnp.stack([p - open_e, e - more_e, none, none])
     left = jnp.stack([p - open_f, turn, f - more_f, none])
     return jnp.where(kind == IN_PAIR, pair, jnp.where(kind == IN_UP, up, left))
-
-
-def _start(cell: tuple[jax.Array, jax.Array], weights: Weights, rules: ModeRules):
-    """Log weight of starting behind a cell, as in ``CostTable.start``."""
-    hang = weights.overhang
-    query, target = overhang_costs(hang, "start", rules, None, *cell)
-    free = free_overhangs(rules, "start")
-    return weight(query, target, cell[0], cell[1], free, rules, FORBIDDEN)[0]
 
 
 def _best_of(branches: Branches, trail: Trail, path: Branches, rank: jax.Array, k: int):

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules, loop_state
-from jaxalign.similarity.band import allows, overhang_costs
-from jaxalign.similarity.costs import CostTable, Weights, cost_at, weight
+from jaxalign.similarity.band import allows, overhang_weight
+from jaxalign.similarity.costs import CostTable, Weights, cost_at
 from jaxalign.similarity.soft.dp import free_energy, scan
 from jaxalign.similarity.soft.dp.scan import Banded, diagonals
 
@@ -39,7 +39,12 @@ def path_score(
     if rows == 0 or columns == 0:
         return jnp.where(sound, weights.overhang.empty, -jnp.inf)
     to = jnp.where(paired, partners, 0)
-    s = jnp.where(paired, _pairs(weights.similarity, i, to), 0)
+    s = weights.similarity
+    if isinstance(s, Factors):
+        s = jnp.sum(s.query[i] * s.target[to], axis=-1)
+    else:
+        s = s[i, to]
+    s = jnp.where(paired, s, 0)
     back = jnp.full(columns, -1, jnp.int32)
     back = back.at[jnp.where(paired, to, columns)].set(i, mode="drop")
     first, last = jnp.argmax(paired), rows - 1 - jnp.argmax(paired[::-1])
@@ -58,7 +63,9 @@ def path_score(
     cost_e += jnp.where(inside_e & ~new_e, cost_at(extending.e, i, column, 0), 0)
     cost_f = jnp.where(new_f, cost_at(opening.f, row, j, 1), 0)
     cost_f += jnp.where(inside_f & ~new_f, cost_at(extending.f, row, j, 1), 0)
-    ends = _ends(weights, rules, first, last, to, band)
+    hang = weights.overhang
+    ends = overhang_weight(hang, "start", rules, band, first, to[first])
+    ends += overhang_weight(hang, "end", rules, band, last + 1, to[last] + 1)
     total = jnp.sum(s) - jnp.sum(cost_e) - jnp.sum(cost_f) + ends
     right_unpaired = back[jnp.minimum(column + 1, columns - 1)] < 0
     illegal = ~rules.adjacent & jnp.any(new_e & right_unpaired)
@@ -70,34 +77,6 @@ def path_score(
         total = jnp.where(jnp.any(outside) | jnp.any(crossed), FORBIDDEN, total)
     total = jnp.where(jnp.any(paired), total, weights.overhang.empty)
     return jnp.where(sound & (total > FORBIDDEN / 10), total, -jnp.inf)
-
-
-def _pairs(similarity: jax.Array | Factors, i: jax.Array, j: jax.Array):
-    """Scores of pairs of residues, from an array or from vectors."""
-    if isinstance(similarity, Factors):
-        return jnp.sum(similarity.query[i] * similarity.target[j], axis=-1)
-    return similarity[i, j]
-
-
-def _ends(
-    weights: Weights,
-    rules: ModeRules,
-    first: jax.Array,
-    last: jax.Array,
-    to: jax.Array,
-    band: int | None,
-):
-    """Log weight of what hangs over before the first pair and after the last."""
-    hang = weights.overhang
-    k, l = first, to[first]
-    query, target = overhang_costs(hang, "start", rules, band, k, l)
-    free = rules.query_start, rules.target_start
-    start = weight(query, target, k, l, free, rules, FORBIDDEN)[0]
-    k, l = last + 1, to[last] + 1
-    query, target = overhang_costs(hang, "end", rules, band, k, l)
-    free = rules.query_end, rules.target_end
-    remaining = rules.m - k, rules.n - l
-    return start + weight(query, target, *remaining, free, rules, FORBIDDEN)[0]
 
 
 def sample(
@@ -152,8 +131,8 @@ def _walk(
     start: tuple[jax.Array, jax.Array, jax.Array],
     band: int | None,
 ):
-    """From the cell (i, j) of the last pair back to the start; Gumbel ``noise`` (steps,
-    4) chooses."""
+    """Walk from the cell (i, j) of the last pair back to the start; Gumbel ``noise``
+    (steps, 4) chooses."""
     rows = table.shape[0]
     steps = len(noise)
     turn = jnp.where(table.rules.adjacent, 0, FORBIDDEN)
@@ -169,9 +148,7 @@ def _walk(
         inside = (lane >= 0) & (lane < table.rows)
         lane = jnp.clip(lane, 0, table.rows - 1)
         m, e, f = (jnp.where(inside, x[d, lane], forbidden) for x in values[:3])
-        query, target = overhang_costs(hang, "start", table.rules, band, k, l)
-        free = table.rules.query_start, table.rules.target_start
-        starting = weight(query, target, k, l, free, table.rules, FORBIDDEN)[0]
+        starting = overhang_weight(hang, "start", table.rules, band, k, l)
         starting = starting - values.high[d] - values.low[d]
         a, b = jnp.maximum(i - 1, 0), jnp.maximum(j - 1, 0)
         open_e, more_e = (
@@ -232,10 +209,8 @@ def most_accurate(gain: jax.Array, m: jax.Array, n: jax.Array):
 def spans_of(
     partners: jax.Array, m: jax.Array, n: jax.Array, free: Sequence[bool], local: bool
 ):
-    """Spans int32 (4,) of an alignment: ``model.alignment.packed_path`` as a program.
-
-    ``free`` : bools of query_start, query_end, target_start, target_end (static).
-    """
+    """Spans int32 (4,) of an alignment: ``model.alignment.packed_path`` as a program;
+    ``free`` are static, in the order of ``FREE_ENDS``."""
     rows = partners.shape[0]
     if rows == 0:
         paired, first, last = jnp.bool_(False), jnp.int32(0), jnp.int32(0)
@@ -246,22 +221,22 @@ def spans_of(
         first = jnp.argmax(there).astype(jnp.int32)
         last = (rows - 1 - jnp.argmax(there[::-1])).astype(jnp.int32)
         heads, tails = partners[first], partners[last]
-    q0, t0 = _outside(first, heads, free[0], free[2], local)
-    q1, t1 = _outside(m - 1 - last, n - 1 - tails, free[1], free[3], local)
+
+    def outside(k: jax.Array, l: jax.Array, query: bool, target: bool):
+        if local:
+            return k, l
+        if query and target:
+            return jnp.where(k >= l, k, 0), jnp.where(k >= l, 0, l)
+        zero = jnp.zeros_like(k)
+        return (k if query else zero), (l if target else zero)
+
+    q0, t0 = outside(first, heads, free[0], free[2])
+    q1, t1 = outside(m - 1 - last, n - 1 - tails, free[1], free[3])
     spans = jnp.stack([q0, m - q1, t0, n - t1])
     zero = jnp.zeros_like(m)
     nothing = local or all(free)
     empty = (zero,) * 4 if nothing else (zero, m, zero, n)
     return jnp.where(paired, spans, jnp.stack(empty))
-
-
-def _outside(k: jax.Array, l: jax.Array, query: bool, target: bool, local: bool):
-    if local:
-        return k, l
-    if query and target:
-        return jnp.where(k >= l, k, 0), jnp.where(k >= l, 0, l)
-    zero = jnp.zeros_like(k)
-    return (k if query else zero), (l if target else zero)
 
 
 def accurate(posterior: jax.Array, threshold: jax.Array, m: jax.Array, n: jax.Array):
