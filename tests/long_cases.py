@@ -10,6 +10,7 @@ from jaxalign.pairs.cpu.execute import problem_of
 from jaxalign.pairs.long import align, path, pruning
 from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import fill as tile_fill
+from jaxalign.pairs.long.align import Halves
 from jaxalign.pairs.long.blocks import LongPair
 from jaxalign.pairs.long.fill import fill_by_tiles
 
@@ -91,8 +92,17 @@ def wanted(pair, mode, free):
     return score, tuple(start), tuple(end), steps
 
 
-def answer(pair, pruned, **options):
-    fill = partial(fill_by_tiles, tile=TILE, **options)
-    result = long_align.align(pair, fill, True, pruned)
+def answer(pair, pruned=True, fill=None, **options):
+    """(score, start, end, operations) by blocks, which has to be those ``wanted``."""
+    fill = fill or partial(fill_by_tiles, tile=TILE)
+    result = long_align.align(pair, fill, True, pruned, **options)
+    assert result.columns == len(result.steps)
     start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
-    return result, (result.score, start, end, ["MID"[x] for x in result.steps])
+    return result.score, start, end, ["MID"[x] for x in result.steps]
+
+
+def score_by_halves(pair, pruned):
+    both, fill = Halves(pair, pruned), partial(fill_by_tiles, tile=TILE)
+    first, score = (both.fill(number, fill) for number in (1, 0))
+    assert first is None
+    return score

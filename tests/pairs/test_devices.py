@@ -300,20 +300,6 @@ def test_a_failure_reaches_the_caller(where):
 
 
 @pytest.mark.slow
-def test_filters_drop_rows_and_nothing_else(whole):
-    filters = {"min_score": 10, "min_identity": 0.3, "min_cov": 0.1}
-    table = jaxalign.align_all(TEXTS, **filters, **OPTIONS)
-    m, n = whole.lengths()
-    kept = (whole["score"] >= 10) & (whole.identity("alignment") >= 0.3)
-    for side, length in (("query", m), ("target", n)):
-        span = whole[f"{side}_end"] - whole[f"{side}_start"]
-        kept &= span >= 0.1 * length
-    assert 0 < kept.sum() < len(whole)
-    same_tables(table, whole.filter(kept))
-    assert table.info["pairs"] == len(whole)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("output", ["score", "alignment"])
 def test_a_ratio_of_lengths_is_exact_for_every_output(output):
     table = jaxalign.align_all(TEXTS, output=output)

@@ -379,21 +379,6 @@ def test_wavefront(dtype, local):
             same_words(inside, packed(nibbles), len(x))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["dna", "custom"])
-def test_wavefront_without_jit(name):
-    """Any alphabet size; score only; op by op."""
-    letters, S = matrices()[name]
-    rng = np.random.default_rng(letters)
-    a, b = (jnp.asarray(rng.integers(0, letters, n), "int32") for n in (9, 14))
-    ends = frozenset({"target_start"})
-    problem = problem_of(S, (6, 2), ends, "int32")
-    args = (problem.scores, problem.gaps, problem.free)
-    end, words = wavefront.fill(a, b, jnp.int32(9), jnp.int32(14), *args)
-    assert words is None
-    assert unscaled(end.score) == oracle.score(a, b, S, 6, 2, "global", ends)
-
-
 # ------------------------------------------------------------------------- directions
 
 

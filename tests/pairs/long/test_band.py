@@ -17,7 +17,6 @@ from long_cases import (
 
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs.dp import walk
-from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import path
 from jaxalign.pairs.long.blocks import MINUS_INFINITY, Line, LineGrid, whole
 from jaxalign.pairs.long.fill import fill_by_tiles
@@ -57,7 +56,7 @@ def test_ties_are_those_of_the_whole_table(counts, seed):
     free = frozenset(end for end in FREE_ENDS if rng.random() < 0.5)
     mode, ends = [("global", free), ("local", frozenset())][seed % 2]
     pair = pair_of(query, target, scoring, mode, ends or None)
-    assert answer(pair, True)[1] == wanted(pair, mode, ends)
+    assert answer(pair) == wanted(pair, mode, ends)
     assert counts[True] > 0
 
 
@@ -70,7 +69,7 @@ def test_a_path_that_leaves_the_band_is_found_otherwise(counts, size):
     target = np.concatenate([query[:180], query[180 + size :]])
     for texts in ((query, target), (target, query)):
         pair = pair_of(*texts, DNA, "global")
-        assert answer(pair, True)[1] == wanted(pair, "global", frozenset())
+        assert answer(pair) == wanted(pair, "global", frozenset())
     assert counts[True] and counts[False]
 
 
@@ -92,13 +91,6 @@ def ahead(monkeypatch):
     monkeypatch.setattr(Bands, "_next", next_band)
     monkeypatch.setattr(Bands, "_walk", counted)
     return counts
-
-
-def by_threads(pair, threads):
-    fill = partial(fill_by_tiles, tile=(64, 64))
-    result = long_align.align(pair, fill, True, threads=threads)
-    start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
-    return result.score, start, end, ["MID"[x] for x in result.steps]
 
 
 def changed(kind, seed):
@@ -130,10 +122,10 @@ def changed(kind, seed):
 def test_threads_that_fill_ahead_change_nothing(ahead, mode, kind):
     pair = pair_of(*changed(kind, 4), DNA, mode)
     right = wanted(pair, mode, frozenset())
-    assert by_threads(pair, 1) == right
+    assert answer(pair, threads=1) == right
     assert not any(ahead.values())
     for threads in (2, 5):
-        assert by_threads(pair, threads) == right
+        assert answer(pair, threads=threads) == right
     assert ahead[True] > 0 or kind == "repeats"
 
 
@@ -145,7 +137,7 @@ def test_bands_in_the_wrong_place_are_filled_again(ahead, counts, monkeypatch, s
     guess = Bands._best_near
     monkeypatch.setattr(Bands, "_best_near", lambda *args: guess(*args) + shift)
     pair = pair_of(*changed("deletion", 5), DNA, "global")
-    assert by_threads(pair, 3) == wanted(pair, "global", frozenset())
+    assert answer(pair, threads=3) == wanted(pair, "global", frozenset())
     assert counts[True] > 0
     assert ahead[False] > 0 or abs(shift) != 31
 

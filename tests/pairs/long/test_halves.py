@@ -6,9 +6,15 @@ from types import SimpleNamespace
 
 import jax
 import numpy as np
-import oracle
 import pytest
-from long_cases import TILE, have_long_pairs, pair_of, sequences, texts
+from long_cases import (
+    have_long_pairs,
+    pair_of,
+    score_by_halves,
+    sequences,
+    texts,
+    wanted,
+)
 
 import jaxalign
 from jaxalign.errors import JaxalignError
@@ -25,16 +31,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
 
 
-def score_of(pair, pruned):
-    both, fill = Halves(pair, pruned), partial(fill_by_tiles, tile=TILE)
-    scores = [both.fill(number, fill) for number in (1, 0)]
-    assert scores[0] is None
-    return scores[1]
-
-
-def wanted(pair, mode, free=()):
-    costs = pair.scores, pair.open, pair.extend, mode, frozenset(free)
-    return oracle.score(pair.query, pair.target, *costs)
+def score_of(pair, mode, free=()):
+    return wanted(pair, mode, frozenset(free))[0]
 
 
 @pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
@@ -48,8 +46,8 @@ def test_a_gap_that_crosses_the_middle_opens_once(where, mode):
     target = np.concatenate([query[:at], gap, query[at:]])
     for sides in ((query, target), (target, query)):
         pair = pair_of(*sides, as_scoring(Scoring(gap_open=40, gap_extend=1)), mode)
-        assert score_of(pair, True) == wanted(pair, mode)
-        assert score_of(pair, False) == wanted(pair, mode)
+        assert score_by_halves(pair, True) == score_of(pair, mode)
+        assert score_by_halves(pair, False) == score_of(pair, mode)
 
 
 @pytest.mark.parametrize("free", [(), *((end,) for end in FREE_ENDS)])
@@ -59,7 +57,7 @@ def test_paths_along_a_border(free):
     for sides in ((query, target), (target, query), (query[:1], target)):
         scoring = as_scoring(Scoring(gap_open=3, gap_extend=0))
         pair = pair_of(*sides, scoring, "global", free)
-        assert score_of(pair, False) == wanted(pair, "global", free)
+        assert score_by_halves(pair, False) == score_of(pair, "global", free)
 
 
 def test_pairs_turned_round_have_their_scores():
@@ -68,7 +66,7 @@ def test_pairs_turned_round_have_their_scores():
     other = turned(pair)
     assert other.free == {"query_end", "target_start"}
     assert {end for end, x in other.problem.free.items() if x} == other.free
-    assert wanted(other, "global", other.free) == wanted(pair, "global", free)
+    assert score_of(other, "global", other.free) == score_of(pair, "global", free)
     again = turned(other)
     assert (again.query == pair.query).all() and again.free == pair.free
 
@@ -76,7 +74,7 @@ def test_pairs_turned_round_have_their_scores():
 def test_a_half_that_is_pruned_leaves_the_other_alone():
     """With the best score as a bound, most of either half is not computed."""
     pair = pair_of(*sequences("near", 5), as_scoring(Scoring()), "global")
-    best = wanted(pair, "global")
+    best = score_of(pair, "global")
     both = Halves(pair, False)
     both._bound = best
     fill = partial(fill_by_tiles, tile=(16, 16))

@@ -14,14 +14,14 @@ from long_cases import (
     answer,
     have_small_blocks,
     pair_of,
+    score_by_halves,
     sequences,
     wanted,
 )
 
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
-from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import pruning
-from jaxalign.pairs.long.align import Halves, Slabs
+from jaxalign.pairs.long.align import Slabs
 from jaxalign.pairs.long.blocks import NO_BOUND, whole
 from jaxalign.pairs.long.fill import fill_by_tiles
 
@@ -37,23 +37,15 @@ CASES = pairwise(KINDS, MODES, (True, False), corners=[("near", "global", True)]
 
 def by_halves(pair, pruned):
     """The score alone."""
-    both, fill = Halves(pair, pruned), partial(fill_by_tiles, tile=TILE)
-    first, score = (both.fill(number, fill) for number in (1, 0))
-    assert first is None
-    return (score,)
+    return (score_by_halves(pair, pruned),)
 
 
 def by_slabs(pair, pruned):
-    fill = partial(fill_by_tiles, tile=TILE)
-    result = long_align.align(pair, fill, True, pruned, slabs=Slabs(9000, 8))
-    start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
-    return result.score, start, end, ["MID"[x] for x in result.steps]
+    return answer(pair, pruned, slabs=Slabs(9000, 8))
 
 
 def by_blocks(pair, pruned):
-    result, path = answer(pair, pruned, threads=2)
-    assert result.columns == len(result.steps)
-    return path
+    return answer(pair, pruned, partial(fill_by_tiles, tile=TILE, threads=2))
 
 
 @pytest.fixture(params=[by_blocks, by_slabs, by_halves])
@@ -106,7 +98,7 @@ def test_sides_of_any_length(computed, sizes):
 def test_tiles_that_no_best_path_enters_are_not_computed(mode):
     query, target = sequences("near", 5)
     pair = pair_of(query, target, as_scoring(Scoring()), mode)
-    best = answer(pair, False)[0].score
+    best, *_ = answer(pair, False)
     fill = partial(fill_by_tiles, tile=(16, 16))
     grid = fill(pair, whole(pair), best, keep=False)
     assert 0 < grid.cells < pair.m * pair.n // 2

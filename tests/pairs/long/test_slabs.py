@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from long_cases import (
     TILE,
+    answer,
     have_long_pairs,
     have_small_blocks,
     pair_of,
@@ -37,13 +38,6 @@ class Killed(Exception):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     have_small_blocks(monkeypatch)
-
-
-def answer(pair, pruned, slabs, fill=None):
-    fill = fill or partial(fill_by_tiles, tile=TILE)
-    result = long_align.align(pair, fill, True, pruned, slabs=slabs)
-    start, end = (result.start_i, result.start_j), (result.end_i, result.end_j)
-    return result.score, start, end, ["MID"[x] for x in result.steps]
 
 
 class Counted:
@@ -82,7 +76,7 @@ def test_the_first_of_equal_local_ends_in_any_slab():
 
     for fill in (partial(fill_by_tiles, tile=TILE), vague):
         for cells in (3000, 4000, 10**9):
-            found = answer(pair, False, Slabs(cells, 9), fill)
+            found = answer(pair, False, fill, slabs=Slabs(cells, 9))
             assert found == wanted(pair, "local", frozenset())
 
 
