@@ -33,6 +33,24 @@ def task_of(kind, output, mode="semiglobal", count=9, seed=0):
     return Task(kind, *sets, scoring, mode, free, output, budget=2**30)
 
 
+def lognormal_task(kind, output, mode="global", count=300):
+    """Sequences of as different lengths as proteins, whose letters do not matter."""
+    rng, scoring = np.random.default_rng(1), jaxalign.Scoring()
+    lengths = np.round(np.exp(rng.normal(5.6, 0.7, count))).astype(int)
+    sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], scoring.alphabet)
+    return Task(kind, sets, sets, scoring, mode, resolve_ends(mode, None), output)
+
+
+def times_computed(task, launches):
+    """How often each row is computed."""
+    seen = np.zeros(task.job.pairs, int)
+    for piece in launches:
+        i, j, wanted, swapped = task.job.meets(piece)
+        first, last = np.where(swapped, j, i), np.where(swapped, i, j)
+        np.add.at(seen, task.job.position(first[wanted], last[wanted]), 1)
+    return seen
+
+
 def beyond_int16():
     """(scoring, texts): matches of 1,000, and pairs of over 32 of them."""
     scoring = jaxalign.Scoring(match=1000, mismatch=-900, gap_open=1100, gap_extend=9)

@@ -101,8 +101,8 @@ def answer(pair, pruned=True, fill=None, **options):
     return result.score, start, end, ["MID"[x] for x in result.steps]
 
 
-def score_by_halves(pair, pruned):
-    both, fill = Halves(pair, pruned), partial(fill_by_tiles, tile=TILE)
+def score_by_halves(pair, pruned, fill=None):
+    both, fill = Halves(pair, pruned), fill or partial(fill_by_tiles, tile=TILE)
     first, score = (both.fill(number, fill) for number in (1, 0))
     assert first is None
     return score

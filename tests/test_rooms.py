@@ -41,13 +41,7 @@ PUBLIC = (
     "purge",
 )
 COMMON = {"keywords", "model", "options", "runtime"}
-PAIRS = {
-    "pairs",
-    "pairs.api",
-    "pairs.cpu",
-    "pairs.gpu",
-    "pairs.proofs",
-}
+PAIRS = {"pairs", "pairs.api", "pairs.cpu", "pairs.gpu", "pairs.proofs"}
 # Place -> places it may import; a place may always import itself, and ``errors``.
 # An operation without a floor is what lies between its floors: options, plan, result …
 ARROWS = {
@@ -99,13 +93,7 @@ ARROWS = {
     "kernels_pallas.triples": {"kernels_pallas.core"},
     "model": set(),
     "pairs": COMMON
-    | {
-        "pairs.cpu",
-        "pairs.dp",
-        "pairs.gpu",
-        "pairs.long",
-        "pairs.proofs",
-    },
+    | {"pairs.cpu", "pairs.dp", "pairs.gpu", "pairs.long", "pairs.proofs"},
     "pairs.api": COMMON
     | {
         "inputs",

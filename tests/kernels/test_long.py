@@ -6,17 +6,16 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
 from kernel_cases import lowered, values
+from long_cases import answer, score_by_halves, wanted
 
 import kernels_pallas
 from jaxalign.affine import Gaps
 from jaxalign.pairs.dp.window_program import WindowProblem
-from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import fill as gpu_fill
 from jaxalign.pairs.long import path, pruning
-from jaxalign.pairs.long.align import Halves
+from jaxalign.pairs.long.align import Slabs
 from jaxalign.pairs.long.blocks import Line, LongPair, TableBlock, whole
 from jaxalign.pairs.long.fill import (
     HOST_CELLS,
@@ -89,28 +88,25 @@ CASES = [
 ]
 
 
-@values
-@pytest.mark.parametrize("form", FORMS, ids=form_name)
-@pytest.mark.parametrize("mode, free, m, n, near", CASES)
-def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near, form):
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Lines and bands as close as the kernel has them; all prune."""
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
     monkeypatch.setattr(path, "ROWS", 256)
     monkeypatch.setattr(path, "LANES", 32)
     monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
     monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
+
+
+@values
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("form", FORMS, ids=form_name)
+@pytest.mark.parametrize("mode, free, m, n, near", CASES)
+def test_a_pair_by_blocks(mode, free, m, n, near, form):
     pair = pair_of(*sequences(m, n, near), mode, free)
-    score, start, end, operations = oracle.align(
-        pair.query, pair.target, pair.scores, OPEN, EXTEND, mode, frozenset(free)
-    )
-    for pruned in (True, False):
-        threads = 3 if pruned else 1  # of the path
-        result = long_align.align(
-            pair, partial(fill, form=form), True, pruned, threads=threads
-        )
-        assert (result.score, (result.end_i, result.end_j)) == (score, tuple(end))
-        assert (result.start_i, result.start_j) == tuple(start)
-        steps = "".join("MID"[x] for x in result.steps)
-        assert steps == "".join(op * length for op, length in operations)
+    want, run = wanted(pair, mode, frozenset(free)), partial(fill, form=form)
+    for pruned, threads in ((True, 3), (False, 1)):  # of the path
+        assert answer(pair, pruned, run, threads=threads) == want
 
 
 @values
@@ -127,11 +123,9 @@ def test_a_pair_by_blocks(monkeypatch, mode, free, m, n, near, form):
 def test_scores_by_halves(monkeypatch, mode, free, m, n, near):
     monkeypatch.setattr(pruning, "MIN_CELLS", 0)
     pair = pair_of(*sequences(m, n, near), mode, free)
-    costs = pair.scores, OPEN, EXTEND, mode, frozenset(free)
+    want, *_ = wanted(pair, mode, frozenset(free))
     for pruned in (True, False):
-        halves = Halves(pair, pruned)
-        scores = [halves.fill(number, fill) for number in (0, 1)]
-        assert scores == [None, oracle.score(pair.query, pair.target, *costs)]
+        assert score_by_halves(pair, pruned, fill) == want
 
 
 @values
@@ -143,23 +137,12 @@ def test_scores_by_halves(monkeypatch, mode, free, m, n, near):
         pytest.param("semiglobal", (), 300, 420, False, marks=slow),
     ],
 )
-def test_a_pair_in_slabs(monkeypatch, mode, free, m, n, near):
+@pytest.mark.usefixtures("small_blocks")
+def test_a_pair_in_slabs(mode, free, m, n, near):
     """Their lines are on the host, and the path goes from one to the next."""
-    monkeypatch.setattr(pruning, "MIN_CELLS", 0)
-    monkeypatch.setattr(path, "ROWS", 256)
-    monkeypatch.setattr(path, "LANES", 32)
-    monkeypatch.setattr(gpu_fill, "LINE_ROWS", 256)
-    monkeypatch.setattr(gpu_fill, "LINE_COLUMNS", 100)
     pair = pair_of(*sequences(m, n, near), mode, free)
-    score, start, end, operations = oracle.align(
-        pair.query, pair.target, pair.scores, OPEN, EXTEND, mode, frozenset(free)
-    )
-    slabs = long_align.Slabs(m * n // 2, 2)
-    result = long_align.align(pair, fill, True, slabs=slabs)
-    assert (result.score, (result.end_i, result.end_j)) == (score, tuple(end))
-    assert (result.start_i, result.start_j) == tuple(start)
-    steps = "".join("MID"[x] for x in result.steps)
-    assert steps == "".join(op * length for op, length in operations)
+    found = answer(pair, fill=fill, slabs=Slabs(m * n // 2, 2))
+    assert found == wanted(pair, mode, frozenset(free))
 
 
 @values

@@ -64,8 +64,7 @@ def test_the_positions_of_a_profile_lower(local):
 
 
 @pytest.mark.parametrize(
-    "length, local",
-    [(10000, True), pytest.param(5000, False, marks=pytest.mark.slow)],
+    "length, local", [(10000, True), pytest.param(5000, False, marks=pytest.mark.slow)]
 )
 def test_the_shape_for_long_queries_lowers(length, local):
     """Mosaic refuses what shared memory cannot hold."""

@@ -9,14 +9,7 @@ import jax
 import numpy as np
 import oracle
 import pytest
-from cases import (
-    SETTINGS,
-    check_rescored,
-    check_rows,
-    codes,
-    same_tables,
-    some_texts,
-)
+from cases import SETTINGS, check_rescored, check_rows, codes, same_tables, some_texts
 
 import jaxalign
 from jaxalign import InputError, Scoring, UsageError

@@ -42,8 +42,7 @@ def nodes():
     from ray.cluster_utils import Cluster
 
     made = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 0, "include_dashboard": False},
+        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
     )
     found = [made.add_node(num_cpus=1) for _ in range(3)]
     made.wait_for_nodes()

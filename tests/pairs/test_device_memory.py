@@ -23,7 +23,9 @@ from gpu_windows_cases import (
     _drive,
     beyond_int16,
     interpreted,
+    lognormal_task,
     task_of,
+    times_computed,
 )
 
 import jaxalign
@@ -32,14 +34,12 @@ from jaxalign.cli import report
 from jaxalign.cli.main import main
 from jaxalign.database import pieces
 from jaxalign.errors import DeviceError, DeviceFailure, MemoryPlanError
-from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.scoring import resolve_ends
 from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.gpu import device_arrays, device_job, dispatch, launches
 from jaxalign.pairs.gpu.device_job import load_block
 from jaxalign.pairs.gpu.launches import cut, launch_bytes, smaller
 from jaxalign.pairs.pair_matrix import Partition
-from jaxalign.pairs.plan import Piece, Plan, Task
+from jaxalign.pairs.plan import Piece, Plan
 from jaxalign.pairs.run_state import Run
 from jaxalign.runtime import programs
 from kernels_pallas.pairs.config import FillOutput, output_shapes
@@ -278,24 +278,6 @@ class Shapes(Interpreted):
     bucket = staticmethod(kernels.bucket)
 
 
-def long_task(kind, output, mode="global", count=300):
-    rng = np.random.default_rng(1)
-    lengths = np.round(np.exp(rng.normal(5.6, 0.7, count))).astype(int)
-    scoring = jaxalign.Scoring()
-    sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], scoring.alphabet)
-    return Task(kind, sets, sets, scoring, mode, resolve_ends(mode, None), output)
-
-
-def pairs_of(task, launches):
-    """How often each row is computed."""
-    seen = np.zeros(task.job.pairs, int)
-    for piece in launches:
-        i, j, wanted, swapped = task.job.meets(piece)
-        first, last = np.where(swapped, j, i), np.where(swapped, i, j)
-        np.add.at(seen, task.job.position(first[wanted], last[wanted]), 1)
-    return seen
-
-
 @pytest.mark.parametrize(
     "output, kind",
     [
@@ -307,9 +289,9 @@ def pairs_of(task, launches):
     ],
 )
 def test_halves_hold_every_pair_once_in_less_memory(output, kind):
-    task = long_task(kind, output)
+    task = lognormal_task(kind, output)
     pieces = cut(task, kernels, 2**34).blocks
-    want, sizes = pairs_of(task, pieces), Counter()
+    want, sizes = times_computed(task, pieces), Counter()
     while pieces:
         taken = [launch_bytes(task, kernels, piece) for piece in pieces]
         halves = [
@@ -322,7 +304,7 @@ def test_halves_hold_every_pair_once_in_less_memory(output, kind):
                 sizes[half.slots, half.places, half.records] += 1
         pieces = [half for some in halves for half in some]
         if all(halves):
-            np.testing.assert_array_equal(pairs_of(task, pieces), want)
+            np.testing.assert_array_equal(times_computed(task, pieces), want)
         else:
             break
     assert len(sizes) > 1
@@ -333,7 +315,7 @@ def test_halves_hold_every_pair_once_in_less_memory(output, kind):
 def test_scores_of_linear_gaps_have_kernels_of_their_own(kind, mode):
     def shapes(output, opening):
         scoring = jaxalign.Scoring(gap_open=opening, gap_extend=4)
-        task = replace(long_task(kind, output, mode, 40), scoring=scoring)
+        task = replace(lognormal_task(kind, output, mode, 40), scoring=scoring)
         return {x.shape.linear for x in cut(task, kernels, 2**34).blocks}
 
     assert shapes("score", 4) == shapes("identity", 4) == {True}
@@ -373,11 +355,11 @@ def queue(monkeypatch, fits, when):
 
 @pytest.mark.parametrize("when", ["issued", "looked at"])
 def test_the_queue_runs_every_pair_once(when, monkeypatch):
-    task = long_task("all", "score", count=700)
+    task = lognormal_task("all", "score", count=700)
     queue(monkeypatch, lambda launch: launch.pairs <= 2**13, when)
     launches, job = cut(task, kernels, 2**34).blocks, job_of(task)
     again = dispatch._all(job, launches)
-    assert (pairs_of(task, job.looked) == 1).all()
+    assert (times_computed(task, job.looked) == 1).all()
     assert len(again) == len(job.looked) > len(launches) > 2
     failed = len(job.halved)
     assert failed and device_job.memory_limit("gpu:0")
@@ -385,7 +367,7 @@ def test_the_queue_runs_every_pair_once(when, monkeypatch):
     limit, job.looked = device_job.memory_limit("gpu:0"), []
     queue(monkeypatch, lambda launch: True, when)
     dispatch._all(job, launches)
-    assert (pairs_of(task, job.looked) == 1).all() and len(job.halved) > failed
+    assert (times_computed(task, job.looked) == 1).all() and len(job.halved) > failed
     for launch in job.looked:  # or nothing as small holds its pairs
         size = launch_bytes(task, kernels, launch)
         least = not smaller(task, kernels, launch, size // 2)
@@ -394,7 +376,7 @@ def test_the_queue_runs_every_pair_once(when, monkeypatch):
 
 
 def test_the_least_launch_is_tried_alone_and_then_refused(monkeypatch):
-    task = replace(long_task("all", "score", "local"), window=2)
+    task = replace(lognormal_task("all", "score", "local"), window=2)
     (first, *_) = launches = cut(task, kernels, 2**34).blocks
     tries = []
 
@@ -413,7 +395,7 @@ def test_the_least_launch_is_tried_alone_and_then_refused(monkeypatch):
 
 
 def test_other_errors_name_the_job_and_the_launch(monkeypatch):
-    task = long_task("all", "score")
+    task = lognormal_task("all", "score")
 
     def issue(*_):
         raise error(DEAD)
@@ -432,7 +414,7 @@ def test_other_errors_name_the_job_and_the_launch(monkeypatch):
 def test_a_limit_holds_for_later_jobs_and_only_falls():
     device_job.lower_limit("gpu:0", 2**34)
     device_job.lower_limit("gpu:0", 2**35)
-    task = long_task("all", "score")
+    task = lognormal_task("all", "score")
     ((piece, *_), _) = cut(task, kernels, 2**34)
     assert (
         device_job.memory_limit("gpu:0") == 2**34
@@ -450,7 +432,7 @@ def test_a_limit_holds_for_later_jobs_and_only_falls():
 def test_a_launch_takes_so_much_at_most(monkeypatch):
     """However much a device has, or does not say that it has."""
     device = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 2**40})
-    task = replace(long_task("all", "score"), devices=(device,))
+    task = replace(lognormal_task("all", "score"), devices=(device,))
     assert device_job.budget(task) == device_job.LAUNCH_BYTES
     device.memory_stats = lambda: None  # the platform allocator
     assert device_job.budget(task) == 2**30
@@ -476,7 +458,7 @@ def test_end_cells_are_read_without_a_copy_of_the_column():
 
 def test_nothing_more_is_issued_after_an_interruption(monkeypatch):
     """All launches of a device are one piece, which may take hours."""
-    task, begun = long_task("all", "score", "local"), threading.Event()
+    task, begun = lognormal_task("all", "score", "local"), threading.Event()
     issued, left = [], 1000
 
     def run(job, launches, out, tell, whole):

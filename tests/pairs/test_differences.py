@@ -162,10 +162,7 @@ def test_scorings_beyond_16_bits():
 
 @pytest.mark.parametrize(
     "free",
-    [
-        STARTS[-1],
-        *(pytest.param(x, marks=pytest.mark.slow) for x in STARTS[1:-1]),
-    ],
+    [STARTS[-1], *(pytest.param(x, marks=pytest.mark.slow) for x in STARTS[1:-1])],
     ids="-".join,
 )
 def test_free_starts(free, monkeypatch):

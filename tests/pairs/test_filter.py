@@ -75,11 +75,7 @@ OUTPUTS = ["alignment", "identity", "stats", "alignment", "stats"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "ends, output",
-    [*zip(MODES, OUTPUTS, strict=True)],
-    ids=str,
-)
+@pytest.mark.parametrize("ends, output", [*zip(MODES, OUTPUTS, strict=True)], ids=str)
 def test_rows_are_the_same_for_every_denominator_and_cut(ends, output):
     whole = jaxalign.align_all(TEXTS, output=output, **ends)
     zipped = jaxalign.align_pairs(TEXTS, TEXTS[::-1], output=output, **ends)
@@ -326,10 +322,7 @@ def test_excluded_pairs_are_counted_as_one_by_one(kind, itself, monkeypatch):
     lengths = np.random.default_rng(5).integers(0, 9, 25)
     queries = lengths if kind == "zip" else lengths[:11]
     job = PairMatrix(kind, queries, lengths[::-1] if kind == "zip" else lengths, itself)
-    tests = {
-        "both ways": lambda m, n: abs(m - n) < 5,
-        "one way": lambda m, n: m <= n,
-    }
+    tests = {"both ways": lambda m, n: abs(m - n) < 5, "one way": lambda m, n: m <= n}
     meets = {"zip": lambda i, j: i == j, "cross": lambda i, j: True}
     meets |= {"all": (lambda i, j: i <= j) if itself else (lambda i, j: i < j)}
     want, kept = dict.fromkeys([*tests, "rest"], 0), 0

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 from cases import codes, same_tables
 from draws import pairwise
-from gpu_windows_cases import Small, _drive, beyond_int16, interpreted, task_of
+from gpu_windows_cases import (
+    Small,
+    _drive,
+    beyond_int16,
+    interpreted,
+    lognormal_task,
+    task_of,
+    times_computed,
+)
 
 import jaxalign
 import kernels_pallas
@@ -342,14 +350,12 @@ def test_an_empty_slot_of_a_search_takes_no_strip():
 )
 def test_every_pair_comes_once(kind, output):
     """Whatever the budget; each launch within it, in few compilations."""
-    rng = np.random.default_rng(1)
-    lengths = np.round(np.exp(rng.normal(5.6, 0.7, 300))).astype(int)
-    scoring = jaxalign.Scoring()
-    sets = as_sequences([np.zeros(n, np.uint8) for n in lengths], scoring.alphabet)
-    task = Task(kind, sets, sets, scoring, "local", resolve_ends("local", None), output)
+    task = lognormal_task(kind, output, "local")
+    lengths = task.queries.lengths
     for budget in (2**22, 2**28, 2**35):
-        seen, sizes, cells = np.zeros(task.job.pairs, int), set(), 0
+        sizes, cells = set(), 0
         launches, beyond = cut(task, kernels, budget)
+        seen = times_computed(task, launches)
         for pair in beyond:
             np.add.at(seen, task.job.position(*pair), 1)
             cells += int(lengths[pair[0]] * lengths[pair[1]])
@@ -362,20 +368,10 @@ def test_every_pair_comes_once(kind, output):
                 rows = kernels.rows_of(lengths[piece.targets], piece.shape)
                 assert rows[-1] <= piece.room
             if output == "alignment":
-                sizes_of = (
-                    piece.places if kind == "zip" else piece.slots,
-                    piece.places,
-                )
-                sides = (
-                    np.pad(lengths[x], (0, size - len(x)))
-                    for x, size in zip(
-                        (piece.queries, piece.targets), sizes_of, strict=True
-                    )
-                )
+                rooms = piece.places if kind == "zip" else piece.slots, piece.places
+                of_sides = zip((piece.queries, piece.targets), rooms, strict=True)
+                sides = (np.pad(lengths[x], (0, n - len(x))) for x, n in of_sides)
                 assert kernels.records_of(*sides, piece.shape)[-1] <= piece.records
-            i, j, wanted, swapped = task.job.meets(piece)
-            first, last = np.where(swapped, j, i), np.where(swapped, i, j)
-            np.add.at(seen, task.job.position(first[wanted], last[wanted]), 1)
             shape = piece.rows, piece.columns, piece.room, piece.slots, piece.places
             sizes.add((*shape, piece.records, piece.shape))
         assert (seen == 1).all() and cells == task.job.cells

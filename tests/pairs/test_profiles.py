@@ -122,14 +122,8 @@ def test_a_family_is_told_from_its_shuffled_rows():
         (lambda: Profile.from_alignment(["--"]), jaxalign.UsageError),
         (lambda: Profile.from_alignment("nowhere"), jaxalign.InputError),
         (lambda: Profile.from_hmm(SEED), jaxalign.InputError),
-        (
-            lambda: Profile.from_alignment(["MK"], pseudocounts=0),
-            jaxalign.UsageError,
-        ),
-        (
-            lambda: Profile.from_alignment(["MK"], weights="none"),
-            jaxalign.UsageError,
-        ),
+        (lambda: Profile.from_alignment(["MK"], pseudocounts=0), jaxalign.UsageError),
+        (lambda: Profile.from_alignment(["MK"], weights="none"), jaxalign.UsageError),
     ],
 )
 def test_what_is_refused(call, error):

@@ -284,8 +284,7 @@ def test_fewer_lanes():
 
 
 @pytest.mark.parametrize(
-    "output",
-    ["score", pytest.param("alignment", marks=pytest.mark.slow)],
+    "output", ["score", pytest.param("alignment", marks=pytest.mark.slow)]
 )
 def test_a_plan_over_the_budget_is_refused(output):
     """Before it starts, with the size that would fit; and that size does."""

@@ -5,15 +5,7 @@ from functools import partial
 import numpy as np
 import oracle
 import pytest
-from long_cases import (
-    DNA,
-    answer,
-    dna,
-    evolved,
-    have_small_blocks,
-    pair_of,
-    wanted,
-)
+from long_cases import DNA, answer, dna, evolved, have_small_blocks, pair_of, wanted
 
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring
 from jaxalign.pairs.dp import walk

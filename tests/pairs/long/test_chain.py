@@ -32,8 +32,7 @@ def test_no_path_has_more(seed):
 
 @pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
 @pytest.mark.parametrize(
-    "divergence, part",
-    [pytest.param(0.02, 0.95, marks=pytest.mark.slow), (0.1, 0.75)],
+    "divergence, part", [pytest.param(0.02, 0.95, marks=pytest.mark.slow), (0.1, 0.75)]
 )
 def test_nearly_equal_sequences_lose_little(mode, divergence, part):
     """Even if few of the words are in the sample."""

@@ -126,8 +126,7 @@ def test_two_devices_have_the_scores_of_one(few_cells, monkeypatch, mode):
 
 def test_gpus_take_halves_of_a_large_pair_by_size_alone(few_cells, monkeypatch):
     kernels = SimpleNamespace(
-        supported=lambda device: (True, "a test"),
-        long_fits=lambda *args: True,
+        supported=lambda device: (True, "a test"), long_fits=lambda *args: True
     )
     monkeypatch.setattr(compiled, "kernels_pallas", kernels)
     monkeypatch.setattr(compiled, "_on_cpu", lambda task: False)

@@ -74,8 +74,7 @@ def test_lines_fit_a_budget():
 def test_a_gpu_takes_few_large_pairs_by_size_alone(monkeypatch, output):
     """Nobody has to name its kernels; the plan says what is taken."""
     kernels = SimpleNamespace(
-        supported=lambda device: (True, "a test"),
-        long_fits=lambda *args: True,
+        supported=lambda device: (True, "a test"), long_fits=lambda *args: True
     )
     monkeypatch.setattr(compiled, "kernels_pallas", kernels)
     monkeypatch.setattr(compiled, "_on_cpu", lambda task: False)
