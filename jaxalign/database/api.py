@@ -363,14 +363,12 @@ def parts_search(
     sequences : the database where it is in memory or mapped, else None
     """
     check_whole("top", top, "1 or more hits are needed", optional=False)
-    residues = _size(database) if sequences is None else int(sequences.lengths.sum())
+    if sequences is not None:
+        residues = int(sequences.lengths.sum())
+    elif not os.path.isfile(database):
+        raise UsageError(f"{database}: parts need a file, which can be read again")
+    else:  # an estimate: the file is not read
+        packed = os.fspath(database).endswith((".gz", ".bz2", ".xz"))
+        residues = os.path.getsize(database) * (PACKED if packed else 1)
     rows = part_stream.checked(part_rows) or part_stream.PART_ROWS
     return part_stream.cut_search(queries.lengths, int(top), residues, rows)
-
-
-def _size(path: Any) -> int:
-    """Estimate the residues of a FASTA file without reading it."""
-    if not os.path.isfile(path):
-        raise UsageError(f"{path}: parts need a file, which can be read again")
-    packed = os.fspath(path).endswith((".gz", ".bz2", ".xz"))
-    return os.path.getsize(path) * (PACKED if packed else 1)

@@ -60,7 +60,12 @@ class Sample:
             yield block
 
     def _add(self, block: Sequences) -> None:
-        hashes = _hashes(self.seen, len(block))
+        # the hashes of consecutive numbers
+        numbers = np.arange(self.seen + 1, self.seen + 1 + len(block), dtype=np.uint64)
+        hashes = numbers * np.uint64(ADDED)
+        for shift, factor in ((30, FIRST), (27, SECOND)):
+            hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+        hashes ^= hashes >> np.uint64(31)
         self.seen += len(block)
         if len(self.hashes) == self.limit:  # ascending
             entering = np.flatnonzero(hashes < self.hashes[-1])
@@ -105,14 +110,6 @@ class Fits(NamedTuple):
     sources: np.ndarray
 
 
-def _hashes(first: int, count: int) -> np.ndarray:
-    """Hash ``count`` consecutive numbers from ``first`` on, uint64."""
-    x = np.arange(first + 1, first + 1 + count, dtype=np.uint64) * np.uint64(ADDED)
-    for shift, factor in ((30, FIRST), (27, SECOND)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return x ^ (x >> np.uint64(31))
-
-
 def fits_scores(
     queries: Sequences,
     sample: Sample,
@@ -132,7 +129,13 @@ def fits_scores(
         options = replace(options, implementation=next(ran, None))
     sampled = sample.sequences(scoring.alphabet)
     decoys = sample.shuffled(scoring.alphabet, DECOYS)
-    targets = _joined(sampled, decoys)
+    offsets = decoys.offsets[1:] + sampled.offsets[-1]
+    targets = Sequences(
+        (*sampled.names, *decoys.names),
+        np.concatenate([sampled.codes, decoys.codes]),
+        np.concatenate([sampled.offsets, offsets]),
+        sampled.alphabet,
+    )
     values, sources = [], []
     for start in range(0, len(queries), QUERIES):
         part = queries.between(start, min(start + QUERIES, len(queries)))
@@ -144,45 +147,21 @@ def fits_scores(
             trusted = is_trustworthy(estimate, decoy_scores, m, decoys.lengths)
             values.append(estimate if trusted else NO_FIT)
             sources.append(DATABASE if trusted else NONE)
-    _fit_to_shuffled(queries, sample, scoring, options, values, sources)
-    columns = np.array(values, np.float64).reshape(-1, 2).T
-    return Fits(Fit(*columns), np.array(sources, object))
-
-
-def _joined(first: Sequences, second: Sequences) -> Sequences:
-    """Concatenate two sets."""
-    codes = np.concatenate([first.codes, second.codes])
-    offsets = np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]])
-    names = (*first.names, *second.names)
-    return Sequences(names, codes, offsets, first.alphabet)
-
-
-def _fit_to_shuffled(
-    queries: Sequences,
-    sample: Sample,
-    scoring: Scoring,
-    options: PairOptions,
-    values: list[Fit],
-    sources: list[str],
-) -> None:
-    """Fit the queries that have no fit yet to shuffled sequences alone, where
-    possible."""
+    # Queries without a fit are fitted to shuffled sequences alone, where possible.
     missing = [k for k, source in enumerate(sources) if source == NONE]
-    if not missing:
-        return
-    shuffled = sample.shuffled(scoring.alphabet, LEAST)
+    shuffled = sample.shuffled(scoring.alphabet, LEAST) if missing else sampled
     for start in range(0, len(missing), QUERIES):
         rows = missing[start : start + QUERIES]
-        part = queries.take(rows)
-        for k, scores in zip(
-            rows, _scores(part, shuffled, scoring, options), strict=True
-        ):
-            m = len(queries[k])
-            estimate = fit(scores, m, shuffled.lengths)
-            if estimate.lambda_ > 0 and (
-                fit_distance(estimate, scores, m, shuffled.lengths) <= MAX_DISTANCE
-            ):
+        of_rows = _scores(queries.take(rows), shuffled, scoring, options)
+        for k, scores in zip(rows, of_rows, strict=True):
+            about = scores, len(queries[k]), shuffled.lengths
+            estimate = fit(*about)
+            if not estimate.lambda_ > 0:  # nan without a fit
+                continue
+            if fit_distance(estimate, *about) <= MAX_DISTANCE:
                 values[k], sources[k] = estimate, SHUFFLED
+    columns = np.array(values, np.float64).reshape(-1, 2).T
+    return Fits(Fit(*columns), np.array(sources, object))
 
 
 def _scores(
@@ -200,10 +179,7 @@ def _scores(
 def sample_of(options: SearchOptions) -> Sample | None:
     """Make an empty sample if statistics are fitted, else None.
 
-    Raises
-    ------
-    UsageError
-        An unknown word, or another mode than local.
+    Raises UsageError: an unknown word, or another mode than local
     """
     if options.statistics not in get_args(Statistics):
         names = ", ".join(get_args(Statistics))

@@ -29,20 +29,13 @@ def small_plan(task: Task, block: Sequences) -> Plan | None:
     """Plan a database of one block by rows; None where ``database.scan`` is to compute
     it.
 
-    Raises
-    ------
-    UsageError, MemoryPlanError
-        Rows are named, and cannot compute it.
+    Raises UsageError, MemoryPlanError: rows are named, and cannot compute it
     """
     at_once = len(block) < pieces.BLOCK_RECORDS
     at_once &= int(block.offsets[-1]) < pieces.BLOCK_RESIDUES
     if not at_once and task.implementation != "rows":
         return None
-    return by_rows.plan_by_rows(_scores_task(task, block))
-
-
-def _scores_task(task: Task, block: Sequences) -> Task:
-    return replace(task, targets=block, top=None)
+    return by_rows.plan_by_rows(replace(task, targets=block, top=None))
 
 
 def _fold_by_rows(
@@ -50,7 +43,8 @@ def _fold_by_rows(
 ) -> None:
     """Join the scores of a block with the best so far."""
     block = piece.targets
-    table = engine.run(engine.plan(_scores_task(task, block)), report_progress)
+    plan = engine.plan(replace(task, targets=block, top=None))
+    table = engine.run(plan, report_progress)
     hits.count(table.info)
     scores = np.rint(table["score"] * task.scoring.scale).astype(np.int64)
     scores = scores.reshape(task.shape[0], len(block))
@@ -86,17 +80,7 @@ def scan(
     The task is of kind ``cross`` and output ``score``, and its targets are not used.
     Blocks come in the order of the database.
 
-    Parameters
-    ----------
-    keep : bool
-        Keep names and codes of the hits, of a database that cannot be read twice.
-    report_progress : takes the cells so far
-    hits : those of the blocks before these
-    on_block : takes all hits after each block
-
-    Raises
-    ------
-    MemoryPlanError, UsageError, DeviceError
+    keep : keep names and codes of the hits, of a database that cannot be read twice
     """
     hits, small = no_hits(task.shape[0]) if hits is None else hits, False
     by_rows = hits.info["implementation"] in ("", "rows")
@@ -165,7 +149,15 @@ def aligned(table: Table, options: SearchOptions) -> Table:
     m, n = table.lengths()
     block = np.cumsum(m + n) // pieces.BLOCK_RESIDUES
     blocks = np.split(np.arange(len(table)), np.flatnonzero(np.diff(block)) + 1)
-    parts = [_paths(table, hits, path_options) for hits in blocks]
+    parts = []
+    for hits in blocks:
+        queries = table.queries.take(table.columns["query"][hits])
+        targets = table.targets.take(table.columns["target"][hits])
+        paths = pairs_table(queries, targets, table.scoring, path_options)
+        if (paths.columns["score"] != table.columns["score"][hits]).any():
+            text = "a hit's path scores other than its scan: this is a bug"
+            raise JaxalignError(text)
+        parts.append(paths)
     paths = join(parts, {})
     seconds = sum(part.info["seconds"] for part in parts)
     info = table.info | {"align_seconds": seconds}
@@ -176,15 +168,6 @@ def aligned(table: Table, options: SearchOptions) -> Table:
     }
     return replace(table, columns=columns, info=info, operations=paths.operations,
                    operation_offsets=paths.operation_offsets)  # fmt: skip
-
-
-def _paths(table: Table, hits: np.ndarray, options: PairOptions) -> Table:
-    queries = table.queries.take(table.columns["query"][hits])
-    targets = table.targets.take(table.columns["target"][hits])
-    paths = pairs_table(queries, targets, table.scoring, options)
-    if (paths.columns["score"] != table.columns["score"][hits]).any():
-        raise JaxalignError("a hit's path scores other than its scan: this is a bug")
-    return paths
 
 
 def best_of_strands(

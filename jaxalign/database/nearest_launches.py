@@ -11,6 +11,7 @@ host many times as long as a launch takes the device.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import jax
@@ -70,15 +71,6 @@ class PieceBounds:
     columns: np.ndarray
     first_bounds: "LaunchBounds | None"
 
-    def each(self) -> Iterator["LaunchBounds"]:
-        """Yield the bounds of each group of queries."""
-        for number, rows in enumerate(self.groups):
-            first_bounds = self.first_bounds if number == 0 else None
-            yield first_bounds or self._of(rows)
-
-    def _of(self, rows: np.ndarray) -> "LaunchBounds":
-        return bounds_of(self.task, self.kind, self.launches, rows, self.columns)
-
 
 def begin(task: Task, kind: str, launches: LcsLaunches) -> PieceBounds:
     """Start to count the common subsequences of the first queries of a piece on
@@ -97,11 +89,25 @@ def begin(task: Task, kind: str, launches: LcsLaunches) -> PieceBounds:
 
 def fold(piece: PieceBounds, state: NearestState) -> None:
     """Join the pairs of a piece of a corpus with the nearest so far."""
-    _fold_long(piece, state)
-    task, columns = piece.task, piece.columns
-    for bounds in piece.each():
+    task, columns, top = piece.task, piece.columns, state.index.shape[1]
+    # Of queries that are too long for the kernel lengths alone bound identities.
+    bound = IdentityBound(piece.kind, 0.0)
+    for row in piece.long:
+        query = np.array([row])
+        m, n = task.queries.lengths[query], task.targets.lengths[columns]
+        shorter, least = np.minimum(m, n), bound.least(m, n)
+        largest = share(shorter, np.maximum(least, 1), np)
+        order = np.argsort(-largest, kind="stable")[:FIRST_PAIRS]
+        align(task, zipped(task, np.full(len(order), row), columns[order]), state)
+        bar = bars_of(state)[0][query]
+        candidates = columns[(largest >= bar) & (least > 0)]
+        align(task, rectangles(task, query, candidates, bar, top), state)
+    for number, rows in enumerate(piece.groups):
+        bounds = piece.first_bounds if number == 0 else None
+        about = task, piece.kind, piece.launches, rows, columns
+        bounds = bounds or bounds_of(*about)
         # The pairs with the largest bounds come first: they raise the bars of the rest.
-        row, column, value = bounds.best(max(FIRST_PAIRS, 2 * state.index.shape[1]))
+        row, column, value = bounds.best(max(FIRST_PAIRS, 2 * top))
         passing = value >= bars_of(state)[0][bounds.rows[row]] - FILTER_SLACK
         first = zipped(task, bounds.rows[row[passing]], columns[column[passing]])
         align(task, first, state)
@@ -246,7 +252,11 @@ def bounds_of(
     rows, columns : indices of queries and targets, longest first
     """
     bound, devices, each = IdentityBound(kind, 0.0), task.devices or (None,), []
-    for number, (first, i, j) in enumerate(_blocks(launches, rows, columns)):
+    width = max(launches.targets // BIN, 1) * BIN  # whole bins
+    starts = range(0, len(rows), launches.query_count), range(0, len(columns), width)
+    for number, first in enumerate(product(*starts)):
+        i = rows[first[0] : first[0] + launches.query_count]
+        j = columns[first[1] : first[1] + width]
         device = devices[number % len(devices)] or jax.devices()[0]
         lcs = launches.counted(i, j, device)
         lengths = task.queries.lengths[i], task.targets.lengths[j]
@@ -255,18 +265,6 @@ def bounds_of(
         shape = len(i), len(j)
         each.append(_CountedLaunch(lcs, (sides[0], sides[1]), first, shape, device))
     return LaunchBounds(task, bound, rows, columns, each, launches.sizes.pairs)
-
-
-def _blocks(
-    launches: LcsLaunches, rows: np.ndarray, columns: np.ndarray
-) -> Iterator[tuple[tuple[int, int], np.ndarray, np.ndarray]]:
-    """Yield ((first row, first column), rows, columns) of each launch; columns are
-    whole bins."""
-    width = max(launches.targets // BIN, 1) * BIN
-    for i in range(0, len(rows), launches.query_count):
-        for j in range(0, len(columns), width):
-            sides = rows[i : i + launches.query_count], columns[j : j + width]
-            yield (i, j), *sides
 
 
 def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:
@@ -278,10 +276,17 @@ def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:
     crowded = np.flatnonzero(counts.sum(axis=1) > MAX_LEFT * len(columns))
     like = task.queries.lengths[rows[crowded]] // LIKE_LENGTHS
     crowded = crowded[np.lexsort((bars[crowded], like))]
+    sizes = np.minimum(len(columns) - BIN * np.arange(counts.shape[1]), BIN)
     for at in range(0, len(crowded), QUERIES_AT_ONCE):
         batch = crowded[at : at + QUERIES_AT_ONCE]
-        ranges[batch] = first, last = _crowded(counts[batch], len(columns))
-        sides = rows[batch], columns[first:last]
+        # The range of columns that holds every crowded bin: lengths of targets fall
+        # from column to column, and those of a query's length reach its bar most often.
+        reaching = counts[batch].sum(axis=0)
+        (bins,) = np.nonzero(reaching >= np.maximum(CROWDED * sizes * len(batch), 1))
+        if len(bins):
+            last = min((int(bins[-1]) + 1) * BIN, len(columns))
+            ranges[batch] = int(bins[0]) * BIN, last
+        sides = rows[batch], columns[slice(*ranges[batch[0]])]
         yield from rectangles(task, *sides, bars[batch], state.index.shape[1])
     row, column, value = bounds.near(bars, ranges)
     query, target = rows[row], columns[column]
@@ -292,40 +297,6 @@ def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:
     nearer = ((identity > bars[row]) | nearer) & (least > 0)
     nearer &= task.filters.length_mask(m, n)
     yield from zipped(task, query[nearer], target[nearer])
-
-
-def _fold_long(piece: PieceBounds, state: NearestState) -> None:
-    """Join the pairs of queries that are too long for the kernel: lengths alone bound
-    their identities."""
-    task, columns, bound = piece.task, piece.columns, IdentityBound(piece.kind, 0.0)
-    for row in piece.long:
-        query = np.array([row])
-        m, n = task.queries.lengths[query], task.targets.lengths[columns]
-        shorter, least = np.minimum(m, n), bound.least(m, n)
-        largest = share(shorter, np.maximum(least, 1), np)
-        order = np.argsort(-largest, kind="stable")[:FIRST_PAIRS]
-        align(task, zipped(task, np.full(len(order), row), columns[order]), state)
-        bar = bars_of(state)[0][query]
-        candidates = columns[(largest >= bar) & (least > 0)]
-        top = state.index.shape[1]
-        align(task, rectangles(task, query, candidates, bar, top), state)
-
-
-def _crowded(counts: np.ndarray, columns: int) -> tuple[int, int]:
-    """Find the range of columns that holds every bin in which at least a share of the
-    pairs reach their bars; an empty one where no bin does.
-
-    Lengths of targets fall from column to column, and those of the lengths of a query
-    reach its bar most often.
-
-    counts : int64 (rows, bins)
-    """
-    sizes = np.minimum(columns - BIN * np.arange(counts.shape[1]), BIN)
-    reaching = counts.sum(axis=0)
-    (bins,) = np.nonzero(reaching >= np.maximum(CROWDED * sizes * len(counts), 1))
-    if not len(bins):
-        return 0, 0
-    return int(bins[0]) * BIN, min((int(bins[-1]) + 1) * BIN, columns)
 
 
 class _Counted(NamedTuple):

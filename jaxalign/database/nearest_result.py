@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.database.nearest_state import NONE, NearestState
-from jaxalign.database.options import (
-    LOCAL,
-    identity_options,
-    local_options,
-    nearest_definition,
-)
+from jaxalign.database.options import LOCAL, identity_options, nearest_definition
 from jaxalign.database.pieces import sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model import frames, show, statistics
@@ -27,7 +22,7 @@ from jaxalign.model.numbers import exact, rounded
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted, page
 from jaxalign.model.system import package_versions
-from jaxalign.options import NearestOptions
+from jaxalign.options import Execution, NearestOptions, PairOptions, shared
 from jaxalign.pairs import jobs
 
 NO_BAND = "none"
@@ -197,8 +192,7 @@ class Nearest:
 
 def nearest_report(nearest: Nearest) -> str:
     """Write the whole page."""
-    sections = (_bands, _identities, _nearest, _computation)
-    return page(nearest.heading(), (section(nearest) for section in sections))
+    return page(nearest.heading(), [_report_lines(nearest)])
 
 
 def histogram(nearest: Nearest) -> tuple[np.ndarray, np.ndarray]:
@@ -209,7 +203,8 @@ def histogram(nearest: Nearest) -> tuple[np.ndarray, np.ndarray]:
     return np.bincount(np.clip(bins, 0, BINS - 1), minlength=BINS), edges
 
 
-def _bands(nearest: Nearest) -> Iterator[str]:
+def _report_lines(nearest: Nearest) -> Iterator[str]:
+    """Yield bands, identities, the tests with the nearest, and how it was computed."""
     heading, definition = escape(nearest.heading()), escape(nearest.definition)
     yield f"<h1>Nearest sequences</h1><p><strong>{heading}.</strong></p>"
     yield f"<p>Identity is <code>{definition}</code>: the largest of the "
@@ -217,15 +212,11 @@ def _bands(nearest: Nearest) -> Iterator[str]:
     yield "</p><h2>Bands</h2><table><tr><th>identity</th><th class=n>tests</th>"
     yield "<th class=n>share</th></tr>"
     total = max(len(nearest.tests), 1)
-    for name, count in zip(
-        nearest.band_names, nearest.band_counts.tolist(), strict=True
-    ):
+    bands = nearest.band_counts.tolist()
+    for name, count in zip(nearest.band_names, bands, strict=True):
         yield f"<tr><td>{escape(name)}</td><td class=n>{count:,}</td>"
         yield f"<td class=n>{count / total:.1%}</td></tr>"
     yield "</table>"
-
-
-def _identities(nearest: Nearest) -> Iterator[str]:
     counts, edges = histogram(nearest)
     tenths = [f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS)]
     bars = show.log_bars(
@@ -238,16 +229,10 @@ def _identities(nearest: Nearest) -> Iterator[str]:
     )
     yield "<h2>Identities</h2>"
     yield show.figure(bars, "Test sequences by the identity of their nearest.")
-
-
-def _nearest(nearest: Nearest) -> Iterator[str]:
     lines = nearest.lines(SHOWN)
     yield f"<h2>The {len(lines)} with the nearest</h2><pre>"
     yield escape("\n".join(lines))
     yield "</pre>"
-
-
-def _computation(nearest: Nearest) -> Iterator[str]:
     yield "<h2>How it was computed</h2>"
     yield f"<p>{nearest.comparisons()}.</p><table>"
     for name, number in package_versions(PACKAGES).items():
@@ -268,7 +253,10 @@ def result(
 ) -> Nearest:
     """Make the rows of a scanned corpus."""
     indices, corpus = sequences_of(state.records, scoring.alphabet)
-    test, rank = _rows_of(state)
+    # A test sequence without a near one has one row.
+    filled = state.index != NONE
+    filled[:, 0] = True
+    test, rank = np.nonzero(filled)
     index = state.index[test, rank]
     nearest = np.where(index == NONE, -1, np.searchsorted(indices, index))
     paired = _aligned(tests, corpus, test, nearest, scoring, options)
@@ -312,15 +300,6 @@ def result(
     )
 
 
-def _rows_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
-    """Return (test, rank from 0 on) of the rows; a test sequence without a near one has
-    one row."""
-    mask = state.index != NONE
-    mask[:, 0] = True
-    tests, ranks = np.nonzero(mask)
-    return tests, ranks
-
-
 def _aligned(
     tests: Sequences,
     corpus: Sequences,
@@ -340,7 +319,8 @@ def _aligned(
     below = denominator(options.identity, table.columns, *table.lengths())
     columns["identities"][rows] = table["max_identities"]
     columns["identity"][rows] = ratio(table["max_identities"], below)
-    table = jobs.run("zip", *sides, scoring, local_options(options))
+    local = PairOptions(mode=LOCAL, output="stats", **shared(options, Execution))
+    table = jobs.run("zip", *sides, scoring, local)
     columns["score"][rows] = table["score"]
     columns["test_span"][rows] = table["query_end"] - table["query_start"]
     columns["nearest_span"][rows] = table["target_end"] - table["target_start"]

@@ -9,6 +9,7 @@ with the largest bounds first (on a CPU ``pairs.proofs.best_first``, on GPUs
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,18 @@ from jaxalign.database.nearest_state import (
     NONE,
     QUERIES_AT_ONCE,
     NearestState,
-    PairJob,
     align,
     bars_of,
     no_state,
     rectangles,
     zipped,
 )
-from jaxalign.database.options import identity_options, nearest_filters, score_options
+from jaxalign.database.options import LOCAL, identity_options
 from jaxalign.database.pieces import BlockPiece, Hits, Records
 from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
-from jaxalign.options import NearestOptions
+from jaxalign.options import Execution, NearestOptions, PairOptions, shared
 from jaxalign.pairs import by_rows
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
@@ -54,23 +55,24 @@ def scan_by_score(
     """Find the best ``options.top`` of each test sequence in all blocks of a corpus.
 
     Where no pair of residues of the two scores above 0, every score is 0, and the first
-    sequence of the corpus is the nearest.
-
-    Parameters
-    ----------
-    blocks : iterable of Sequences
-        Those that follow what is known.
-    saved_hits : (hits so far, the first record of the corpus), optional
-    on_block : callable, optional
-        Takes the same after each block.
+    sequence of the corpus is the nearest. ``blocks`` follow ``saved_hits``, the hits so
+    far and the first record of the corpus, which ``on_block`` takes after each block.
     """
+    pairs = PairOptions(mode=LOCAL, output="score", **shared(options, Execution))
     nothing = from_parts((), [], scoring.alphabet)
-    task = make_task("cross", tests, nothing, scoring, score_options(options))
+    task = make_task("cross", tests, nothing, scoring, pairs)
     task = replace(task, top=options.top)
     hits, first = saved_hits or (None, {})
+
+    def with_first_record() -> Iterator[Sequences]:
+        for block in blocks:
+            if not first and len(block):
+                first[0] = block.names[0], np.array(block[0])
+            yield block
+
     on_hits = None if on_block is None else lambda so_far: on_block(so_far, first)
     hits = hit_tables_scan(
-        task, _noting(blocks, first), True, report_progress, hits, on_hits
+        task, with_first_record(), True, report_progress, hits, on_hits
     )
     state = no_state(len(tests), options.top)
     width = min(hits.index.shape[1], options.top)
@@ -83,14 +85,6 @@ def scan_by_score(
     state.implementation = hits.info["implementation"]
     state.aligned = hits.sequences * len(tests)
     return state
-
-
-def _noting(blocks: Iterable[Sequences], first: Records) -> Iterator[Sequences]:
-    """Pass the blocks through, and store the first record of all in ``first``."""
-    for block in blocks:
-        if not first and len(block):
-            first[0] = block.names[0], np.array(block[0])
-        yield block
 
 
 FIRST_PAIRS = 8  # of a query, aligned before its others are looked at again …
@@ -111,85 +105,37 @@ def scan_by_identity(
     state: NearestState,
     report_progress: Callable[[int], object],
 ) -> Iterator[NearestState]:
-    """Join the blocks of a corpus with the nearest so far; yield the state after each.
+    """Join the blocks of a corpus, which follow what ``state`` has seen, with the
+    nearest so far; yield the state after each."""
+    filters = Filters(
+        identity=options.identity, min_length_ratio=options.min_length_ratio
+    )
+    pairs, letters = identity_options(options), WholeCodes(queries.codes)
+    targets_at_once = max(BOUNDS_AT_ONCE // max(len(queries), 1), 1)
 
-    Parameters
-    ----------
-    blocks : iterable of Sequences
-        Those that follow what ``state`` has seen.
-    report_progress : callable
-        Takes the cells so far.
-    """
-    parts = read_ahead(_pieces(queries, blocks, scoring, options))
+    def parts() -> Iterator[BlockPiece]:
+        """Yield pieces of blocks, each with its task and, on a GPU, its bounds; GPUs
+        start to count at once."""
+        for block in blocks:
+            whole = letters, WholeCodes(block.codes)
+            step = -(-len(block) // max(-(-len(block) // targets_at_once), 1)) or 1
+            for start in range(0, len(block), step):
+                stop = min(start + step, len(block))
+                targets = block.between(start, stop)
+                task = make_task("cross", queries, targets, scoring, pairs)
+                task = replace(task, filters=filters, whole_codes=whole)
+                whole_block = block if stop == len(block) else None
+                compares = options.filter and min(task.shape)
+                bounds = launches = _launches(task) if compares else None
+                if launches is not None:
+                    from jaxalign.database import nearest_launches
+
+                    bounds = nearest_launches.begin(task, options.identity, launches)
+                yield BlockPiece(targets, whole_block, (task, bounds))
+
     fold = partial(_fold, options)
-    return pieces.scan(state, parts, fold, len(queries.codes), report_progress)
-
-
-def _pieces(
-    queries: Sequences,
-    blocks: Iterable[Sequences],
-    scoring: Scoring,
-    options: NearestOptions,
-) -> Iterator[BlockPiece]:
-    """Cut blocks into pieces, each with its task and, on a GPU, its bounds; GPUs start
-    to count at once."""
-    letters = WholeCodes(queries.codes)
-    for block in blocks:
-        whole = letters, WholeCodes(block.codes)
-        targets_at_once = max(BOUNDS_AT_ONCE // max(len(queries), 1), 1)
-        step = -(-len(block) // max(-(-len(block) // targets_at_once), 1)) or 1
-        for start in range(0, len(block), step):
-            stop = min(start + step, len(block))
-            targets = block.between(start, stop)
-            about = scoring, identity_options(options)
-            task = make_task("cross", queries, targets, *about)
-            task = replace(task, filters=nearest_filters(options), whole_codes=whole)
-            whole_block = block if stop == len(block) else None
-            yield BlockPiece(targets, whole_block, (task, _bounds(task, options)))
-
-
-def _bounds(task: Task, options: NearestOptions) -> Any:
-    """Start the bounds of a piece on a GPU; None without a GPU, or where all pairs are
-    aligned."""
-    launches = _launches(task) if options.filter and min(task.shape) else None
-    if launches is None:
-        return None
-    from jaxalign.database import nearest_launches
-
-    return nearest_launches.begin(task, options.identity, launches)
-
-
-def _fold(
-    options: NearestOptions,
-    state: NearestState,
-    piece: BlockPiece,
-    _report_progress: Any,
-) -> None:
-    """Join the pairs of a piece of a block with the nearest so far."""
-    task, bounds = piece.work
-    if not min(task.shape):
-        return
-    if not options.filter:
-        align(task, _every_pair(task, state), state)
-        return
-    if bounds is not None:
-        from jaxalign.database import nearest_launches
-
-        nearest_launches.fold(bounds, state)
-        return
-    table = best_first.bound_table(task, options.identity)
-    limit = max(FIRST_PAIRS, 2 * state.index.shape[1])
-    while True:
-        candidates = best_first.candidates(table, *bars_of(state), limit)
-        if not len(candidates.query):
-            return
-        query, target = candidates.query, table.order[candidates.column]
-        shared = np.bincount(query, minlength=task.shape[0])[query] >= SHARED_QUERY
-        together = _by_query(task, query[shared], target[shared], state)
-        align(task, together, state, RUNS_AHEAD)
-        align(task, zipped(task, query[~shared], target[~shared]), state)
-        table.counts[query, candidates.column] = best_first.ALIGNED
-        limit *= GROWTH
+    read = read_ahead(parts())
+    return pieces.scan(state, read, fold, len(queries.codes), report_progress)
 
 
 def _launches(task: Task) -> Any:
@@ -209,23 +155,43 @@ def _launches(task: Task) -> Any:
     return replace(launches, sizes=WIDE)
 
 
-def _every_pair(task: Task, state: NearestState) -> Iterator[PairJob]:
-    """Yield jobs of all pairs of a piece."""
-    queries, targets = (
-        by_length(side.lengths) for side in (task.queries, task.targets)
-    )
-    bars, top = bars_of(state)[0], state.index.shape[1]
-    for at in range(0, len(queries), QUERIES_AT_ONCE):
-        batch = queries[at : at + QUERIES_AT_ONCE]
-        yield from rectangles(task, batch, targets, bars[batch], top)
+def _fold(
+    options: NearestOptions,
+    state: NearestState,
+    piece: BlockPiece,
+    _report_progress: Any,
+) -> None:
+    """Join the pairs of a piece of a block with the nearest so far."""
+    task, bounds = piece.work
+    if not min(task.shape):
+        return
+    top = state.index.shape[1]
+    if not options.filter:
+        queries, targets = (by_length(x.lengths) for x in (task.queries, task.targets))
+        bars, step = bars_of(state)[0], QUERIES_AT_ONCE
+        batches = (queries[at : at + step] for at in range(0, len(queries), step))
+        of_batches = (rectangles(task, x, targets, bars[x], top) for x in batches)
+        align(task, chain.from_iterable(of_batches), state)
+        return
+    if bounds is not None:
+        from jaxalign.database import nearest_launches
 
-
-def _by_query(
-    task: Task, query: np.ndarray, target: np.ndarray, state: NearestState
-) -> Iterator[PairJob]:
-    """Yield jobs of selected pairs, the pairs of a query in one job; ``query``
-    rises."""
-    bars, top = bars_of(state)[0], state.index.shape[1]
-    for query_row in np.unique(query)[:, None]:
-        first, last = np.searchsorted(query, (query_row[0], query_row[0] + 1))
-        yield from rectangles(task, query_row, target[first:last], bars[query_row], top)
+        nearest_launches.fold(bounds, state)
+        return
+    table = best_first.bound_table(task, options.identity)
+    limit = max(FIRST_PAIRS, 2 * top)
+    while True:
+        candidates = best_first.candidates(table, *bars_of(state), limit)
+        if not len(candidates.query):
+            return
+        query, target = candidates.query, table.order[candidates.column]
+        dense = np.bincount(query, minlength=task.shape[0])[query] >= SHARED_QUERY
+        # the pairs of a query in one job; ``query`` rises
+        rows, first = np.unique(query[dense], return_index=True)
+        columns, bars = np.split(target[dense], first)[1:], bars_of(state)[0]
+        sides = zip(rows[:, None], columns, strict=True)
+        of_rows = (rectangles(task, x, y, bars[x], top) for x, y in sides)
+        align(task, chain.from_iterable(of_rows), state, RUNS_AHEAD)
+        align(task, zipped(task, query[~dense], target[~dense]), state)
+        table.counts[query, candidates.column] = best_first.ALIGNED
+        limit *= GROWTH

@@ -158,27 +158,11 @@ def join_pairs(
     identity = share(count, denominator(task.filters.identity, {}, m, n), np)
     better = identity >= state.identity[i, -1]
     better &= task.filters.length_mask(m, n)
-    i, identity, count = i[better], identity[better], count[better]
-    join(state, i, identity, count, j[better] + state.sequences)
-
-
-def join(
-    state: NearestState,
-    query: np.ndarray,
-    identity: np.ndarray,
-    count: np.ndarray,
-    index: np.ndarray,
-) -> None:
-    """Join pairs with the nearest so far; a pair may come twice."""
-    tables, columns = (
+    join_best(  # a pair may come twice
         (state.identity, state.count, state.index),
-        (identity, count, index),
-    )
-    join_best(
-        tables,
         state.index != NONE,
-        query,
-        columns,
+        i[better],
+        (identity[better], count[better], j[better] + state.sequences),
         lambda identity, _count, index: (-identity, index),
     )
 

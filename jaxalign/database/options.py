@@ -4,15 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import get_args
 
 from jaxalign.errors import UsageError
-from jaxalign.model.choices import (
-    Output,
-)
-from jaxalign.model.identity import Filters
+from jaxalign.model.choices import Output
 from jaxalign.model.numbers import check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.statistics import parameters
@@ -38,12 +34,7 @@ def pair_options(options: SearchOptions, output: Output) -> PairOptions:
 
 
 def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
-    """Refuse values that are none, before anything is read.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse values that are none, before anything is read."""
     for name, value, choices in (
         ("by", options.by, get_args(By)),
         ("identity", options.identity, get_args(LengthIdentity)),
@@ -57,7 +48,12 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
     if options.top > MAX_TOP:
         raise UsageError(f"top = {options.top}: {needed}")
     resolve_ends(options.mode, options.free_ends)
-    _check_bands(options.bands)
+    bands = options.bands
+    fractions = all(is_number(x) and 0 < x <= 1 for x in bands)
+    if not bands or not fractions or any(a >= b for a, b in pairwise(bands)):
+        raise UsageError(
+            f"bands = {bands!r}: rising fractions above 0, up to 1, are needed"
+        )
     least = options.min_length_ratio
     if least is not None and not (is_number(least) and 0 <= least <= 1):
         raise UsageError(f"min_length_ratio = {least!r}: a fraction from 0 to 1")
@@ -67,14 +63,6 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
         raise UsageError(
             f"by = 'bits': no statistics are published for {scoring}; by = 'score' "
             "needs none"
-        )
-
-
-def _check_bands(bands: Sequence[float]) -> None:
-    fractions = all(is_number(x) and 0 < x <= 1 for x in bands)
-    if not bands or not fractions or any(a >= b for a, b in pairwise(bands)):
-        raise UsageError(
-            f"bands = {bands!r}: rising fractions above 0, up to 1, are needed"
         )
 
 
@@ -90,23 +78,8 @@ def nearest_definition(options: NearestOptions, scoring: Scoring) -> str:
     return f"identity_{options.identity}{ratio}; {ends}, {scoring}"
 
 
-def nearest_filters(options: NearestOptions) -> Filters:
-    """The pairs that are compared."""
-    return Filters(identity=options.identity, min_length_ratio=options.min_length_ratio)
-
-
 def identity_options(options: NearestOptions) -> PairOptions:
     """The options of an alignment that counts identical pairs."""
     free = None if options.free_ends is None else tuple(options.free_ends)
     chosen = shared(options, Execution)
     return PairOptions(mode=options.mode, free_ends=free, output="identity", **chosen)
-
-
-def score_options(options: NearestOptions) -> PairOptions:
-    """The options of the search by score."""
-    return PairOptions(mode=LOCAL, output="score", **shared(options, Execution))
-
-
-def local_options(options: NearestOptions) -> PairOptions:
-    """The options of the local alignment that score and coverages are of."""
-    return PairOptions(mode=LOCAL, output="stats", **shared(options, Execution))

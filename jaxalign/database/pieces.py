@@ -118,17 +118,10 @@ def scan(
 ) -> Iterator[State]:
     """Fold the pieces of a database into a state, which is yielded after each block.
 
-    Parameters
-    ----------
-    state : has the numbers of ``sequences`` and ``residues`` read so far
-    pieces : in the order of the database, behind what ``state`` has seen
     fold : function of (state, piece, whom to tell of cells)
-    letters : int
-        Of all queries: each meets every sequence.
-    report_progress : callable, optional
-        Takes the cells so far.
-    records : bool
-        Keep names and codes of the sequences in ``state.index``.
+    letters : of all queries: each meets every sequence
+    report_progress : takes the cells so far
+    records : keep names and codes of the sequences in ``state.index``
     """
     cells, seen = 0, cast(Any, state)
     for piece in pieces:

@@ -24,7 +24,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.gpu import dispatch
 from jaxalign.pairs.plan import Piece, Task
-from jaxalign.pairs.run_state import PieceScores, Run, Worker
+from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime import pipeline, programs
 from jaxalign.runtime.devices import first_device, precision, refuse_over
 from jaxalign.runtime.pipeline import teller
@@ -119,27 +119,25 @@ def _fill(
 def _worker(state: _Scores, worker: Worker) -> Callable:
     """Make the function (work, piece) of a host thread."""
 
+    task = state.run.plan.task
+    rows, columns = task.queries.lengths, task.targets.lengths
+
     def compute_one(_work: pipeline.Work, piece: Piece) -> None:
         with compiled.on_device(worker.device):
             for part in piece.scores(state.run, worker, piece):
-                _take(state, worker, part)
+                part.score.block_until_ready()  # or ``take`` waits, and others for it
+                state.take(part.queries, part.targets, part.score)
+                cells = int(rows[part.queries].sum()) * int(columns[part.targets].sum())
+                worker.report_progress(cells)
+                if worker.byte_limit == 0 or part.beyond is None:
+                    continue
+                # Pairs that exceed 8 bits are regrouped once there are enough.
+                if pairs := state.overflow.add(*part.beyond):
+                    compute = _worker(state, Worker(worker.device, teller(None, 0)))
+                    for wide in compiled.regroup(task, *pairs):
+                        compute(pipeline.Work(state.run, [wide]), wide)
 
     return compute_one
-
-
-def _take(state: _Scores, worker: Worker, part: PieceScores) -> None:
-    """Pass scores on; compute pairs that exceed 8 bits again once there are enough."""
-    task = state.run.plan.task
-    part.score.block_until_ready()  # or ``take`` waits, and others for it
-    state.take(part.queries, part.targets, part.score)
-    m = task.queries.lengths[part.queries]
-    worker.report_progress(int(m.sum()) * int(task.targets.lengths[part.targets].sum()))
-    if worker.byte_limit == 0 or part.beyond is None:
-        return
-    if pairs := state.overflow.add(*part.beyond):
-        compute_piece = _worker(state, Worker(worker.device, teller(None, 0)))
-        for piece in compiled.regroup(task, *pairs):
-            compute_piece(pipeline.Work(state.run, [piece]), piece)
 
 
 STAGE_LANES = 128
@@ -183,11 +181,25 @@ def outlined(task: Task, block: Sequences, kernels: Any) -> None:
 def prepared(
     task: Task, blocks: Iterable[Sequences], first: int
 ) -> Iterator[BlockPiece]:
-    """Yield blocks, each with its stages, ready to run: (run, index of its targets)."""
+    """Yield blocks, each with its stages, ready to run: (run, index of its targets),
+    first the subjects in lanes, then the long ones."""
+    rows, costs = int(task.queries.lengths.sum()), None
+    if task.implementation is None:
+        costs = STAGE_COSTS.get(first_device(task.devices).platform)
     for block in blocks:
-        stop = first + len(block)
-        parts = _stages(replace(task, targets=block, top=_places(task, stop)))
-        stages = [(prepare(part), index + first) for part, index in parts]
+        stop, lengths = first + len(block), block.lengths
+        whole = replace(task, targets=block, top=_places(task, stop))
+        long, stages = np.zeros(len(block), bool), []
+        if costs:
+            long = lengths > longest_in_lanes(lengths, rows, costs)
+        for mask, implementation in ((~long, task.implementation), (long, "wavefront")):
+            index = np.flatnonzero(mask)
+            if not index.size or not task.shape[0]:
+                continue
+            part = replace(whole, implementation=implementation)
+            if len(index) < len(block):
+                part = replace(part, targets=block.take(index))
+            stages.append((prepare(part), index + first))
         yield BlockPiece(block, block, stages)
         first = stop
 
@@ -215,29 +227,6 @@ class BestOnDevice:
         if self.best is not None:
             queries = self.task.shape[0]
             hits.score, hits.index = (np.asarray(x)[:queries] for x in self.best)
-
-
-def _stages(task: Task) -> Iterator[tuple[Task, np.ndarray]]:
-    """Yield (task, index of its targets in the block): subjects in lanes, then long
-    ones."""
-    count = task.shape[1]
-    long = np.zeros(count, bool)
-    costs = None
-    if task.implementation is None:
-        costs = STAGE_COSTS.get(first_device(task.devices).platform)
-    if costs:
-        rows = int(task.queries.lengths.sum())
-        lengths = task.targets.lengths
-        long = lengths > longest_in_lanes(lengths, rows, costs)
-    if not long.any():
-        if count and task.shape[0]:
-            yield task, np.arange(count)
-        return
-    for stage, implementation in ((~long, None), (long, "wavefront")):
-        index = np.flatnonzero(stage)
-        if index.size:
-            targets = task.targets.take(index)
-            yield replace(task, targets=targets, implementation=implementation), index
 
 
 def longest_in_lanes(lengths: np.ndarray, rows: int, costs: StageCosts) -> int:
@@ -269,9 +258,21 @@ def _fold(
     window_of = _Windows(_room(task), index)
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
-        initial = _widened(task, window_of.room, best, dtype)
-    shape, home = initial.score.shape, initial.score.device
-    bests = {home: initial}  # one a device: scores stay where they are
+        # the best so far in the dtype, rows and places of the task
+        shape = window_of.room, task.top or 0
+        if best is None:
+            best = best_hits.empty(shape[0], shape[1], dtype)
+        elif best.score.dtype != dtype or best.score.shape != shape:
+            lowest = [jnp.iinfo(x).min for x in (best.score.dtype, dtype)]
+            score = best.score.astype(dtype)
+            score = jnp.where(score == lowest[0], lowest[1], score)
+            room = [(0, x - y) for x, y in zip(shape, score.shape, strict=True)]
+            best = best_hits.BestHits(
+                jnp.pad(score, room, constant_values=lowest[1]),
+                jnp.pad(best.index, room, constant_values=best_hits.NO_HIT),
+            )
+    home = best.score.device
+    bests = {home: best}  # one a device: scores stay where they are
 
     def take(queries: np.ndarray, targets: np.ndarray, scores: Any):
         rows, columns, order = window_of(queries, targets, scores.shape)
@@ -302,10 +303,8 @@ def _places(task: Task, sequences: int) -> int:
     """Return how many hits of a query have room: ``task.top``, but no more than there
     are sequences so far, rounded up so that few programs are compiled.
 
-    Raises
-    ------
-    MemoryPlanError
-        They do not fit the budget beside their copy while hits are added.
+    Raises MemoryPlanError: they do not fit the budget beside their copy while hits are
+        added
     """
     assert task.top is not None, "a search keeps the best of each query"
     places = min(task.top, max(MIN_PLACES, 2 ** (sequences - 1).bit_length()))
@@ -314,25 +313,6 @@ def _places(task: Task, sequences: int) -> int:
     what = f"the best {places:,} hits of {task.shape[0]:,} queries"
     refuse_over(needed, task.budget, what)
     return places
-
-
-def _widened(
-    task: Task, room: int, best: best_hits.BestHits | None, dtype: Any
-) -> best_hits.BestHits:
-    """Convert the best so far to the dtype, rows and places of the task."""
-    shape = room, task.top or 0
-    if best is None:
-        return best_hits.empty(shape[0], shape[1], dtype)
-    if best.score.dtype == dtype and best.score.shape == shape:
-        return best
-    lowest = [jnp.iinfo(x).min for x in (best.score.dtype, dtype)]
-    score = best.score.astype(dtype)
-    score = jnp.where(score == lowest[0], lowest[1], score)
-    padding = [(0, x - y) for x, y in zip(shape, best.score.shape, strict=True)]
-    return best_hits.BestHits(
-        jnp.pad(score, padding, constant_values=lowest[1]),
-        jnp.pad(best.index, padding, constant_values=best_hits.NO_HIT),
-    )
 
 
 def _least(task: Task, dtype: Any):

@@ -49,10 +49,7 @@ def likely_pairs(
     """Find about ``count`` pairs with the largest share of common words, over the
     longer length or the shorter one.
 
-    Returns
-    -------
-    i, j : int64
-        Sequences of ``a`` and of ``b``; each i at most once.
+    Returns i, j : int64, sequences of ``a`` and of ``b``; each i at most once
     """
     letters = a.alphabet.size
     mean = (len(a.codes) + len(b.codes)) / max(len(a) + len(b), 1)
@@ -212,17 +209,7 @@ class Across:
 def compare(
     sets: list[Sequences], definition: Definition, count: int, counts: PairCounts
 ) -> Across:
-    """Compare every sequence of every set with every one of all other sets.
-
-    Parameters
-    ----------
-    sets : list of Sequences
-    definition : Definition
-    count : int
-        Of the worst pairs.
-    counts : PairCounts
-        Counts what is done.
-    """
+    """Compare every sequence of every set with every one of all other sets."""
     empty = np.zeros(0, np.int64)
     worst = WorstPairs(empty, empty, empty, empty, np.zeros(0))
     leaking = tuple(np.zeros(len(sequences), bool) for sequences in sets)

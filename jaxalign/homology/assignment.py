@@ -88,12 +88,7 @@ class SplitTask:
 
 
 def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
-    """Refuse invalid choices before anything is aligned.
-
-    Raises
-    ------
-    UsageError, InputError
-    """
+    """Refuse invalid choices before anything is aligned."""
     check_choice("too_large", choices.too_large, TOO_LARGE)
     check_choice("unlabelled", choices.unlabelled, get_args(Unlabelled))
     if choices.unlabelled != "error" and choices.labels is None:
@@ -105,7 +100,12 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
     members = np.arange(len(data))
     labels = choices.labels
     if choices.unlabelled == "remove":
-        members = _labelled(labels, data.names)
+        named: Any = labels  # a mapping, or a label each
+        if hasattr(labels, "items"):
+            mask = [name in named for name in data.names]
+        else:
+            mask = [label is not None for label in named]
+        members = np.flatnonzero(mask)
     tables = (labels, choices.fixed, choices.priority)
     remaining = data if len(members) == len(data) else data.take(members.tolist())
     labels, fixed, priority = (_of_members(x, data, members) for x in tables)
@@ -120,13 +120,6 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
         fixed_parts,
         weights_of(priority, remaining.names),
     )
-
-
-def _labelled(labels: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Select the sequences that have a label."""
-    if hasattr(labels, "items"):
-        return np.array([k for k, x in enumerate(names) if x in labels], np.int64)
-    return np.array([k for k, x in enumerate(labels) if x is not None], np.int64)
 
 
 def _of_members(table: Any, data: Sequences, members: np.ndarray) -> Any:
@@ -164,10 +157,8 @@ def _shares(
 def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
     """Names of parts and their shares, from ``parts`` or a number of ``folds``.
 
-    Raises
-    ------
-    UsageError
-        Both are given, shares do not sum to 1, or a name is not fit for a file.
+    Raises UsageError: both are given, shares do not sum to 1, or a name is not fit for
+        a file
     """
     if folds is not None:
         if parts is not None:
@@ -202,15 +193,8 @@ def labels_of(
 ) -> Labels | None:
     """Labels of sequences: one each in their order, or a mapping of names to labels.
 
-    Parameters
-    ----------
-    unlabelled : str, optional
-        The label of sequences without one; else they are refused.
-
-    Raises
-    ------
-    InputError
-        A sequence has no label, or a label belongs to no sequence.
+    unlabelled : the label of sequences without one; else they are refused
+    Raises InputError: a sequence has no label, or a label belongs to no sequence
     """
     if labels is None:
         return None
@@ -222,10 +206,7 @@ def labels_of(
 def parts_of(fixed: Any, names: tuple[str, ...]) -> KnownParts | None:
     """An existing split: one part each, None for none, or a mapping of names to parts.
 
-    Raises
-    ------
-    InputError
-        A name is of no sequence, or there are fewer than two parts.
+    Raises InputError: a name is of no sequence, or there are fewer than two parts
     """
     if fixed is None:
         return None
@@ -241,39 +222,41 @@ def parts_of(fixed: Any, names: tuple[str, ...]) -> KnownParts | None:
 def weights_of(priority: Any, names: tuple[str, ...]) -> np.ndarray | None:
     """Return priorities of sequences, int64 (n,); 1 without one.
 
-    Raises
-    ------
-    InputError
-        A name is of no sequence, or a priority is no whole number from 1 on.
+    Raises InputError: a name is of no sequence, or a priority is no whole number from 1
+        on
     """
     if priority is None:
         return None
     values = _values(priority, names, "priority", 1)
-    weights = [_whole(value, name) for value, name in zip(values, names, strict=True)]
+    weights = []
+    for value, name in zip(values, names, strict=True):
+        try:
+            number = value if is_number(value) else float(value)
+        except (TypeError, ValueError):
+            number = 0
+        if not (1 <= number <= HIGHEST and int(number) == number):
+            raise InputError(
+                f"{written(name)}: priority {value!r} is no whole number from 1 to "
+                f"{HIGHEST:,}"
+            )
+        weights.append(int(number))
     if sum(weights) >= 2**30:
         raise UsageError(f"priorities add up to {sum(weights):,}: less than 2^30 fits")
     return np.array(weights, np.int64)
-
-
-def _whole(value: Any, name: str) -> int:
-    try:
-        number = value if is_number(value) else float(value)
-    except (TypeError, ValueError):
-        number = 0
-    if not (1 <= number <= HIGHEST and int(number) == number):
-        raise InputError(
-            f"{written(name)}: priority {value!r} is no whole number from 1 to "
-            f"{HIGHEST:,}"
-        )
-    return int(number)
 
 
 def _values(table: Any, names: tuple[str, ...], noun: str, usual: Any) -> list:
     """Return a value of every sequence; ``usual``, unless it is None, for one that the
     table lacks."""
     if hasattr(table, "items"):
-        values_by_name = {str(name): value for name, value in table.items()}
-        return _by_name(values_by_name, names, noun, usual)
+        table = {str(name): value for name, value in table.items()}
+        missing = [name for name in names if name not in table]
+        if missing and usual is None:
+            raise InputError(_lacking(missing, noun))
+        unknown = sorted(table.keys() - set(names))
+        if unknown:
+            raise InputError(f"{_some(unknown, noun, 'belong')} to no sequence")
+        return [table.get(name, usual) for name in names]
     values = list(table)
     if len(values) != len(names):
         plural = {"priority": "priorities"}.get(noun, f"{noun}s")
@@ -282,16 +265,6 @@ def _values(table: Any, names: tuple[str, ...], noun: str, usual: Any) -> list:
     if without and usual is None:
         raise InputError(_lacking(without, noun))
     return [usual if x is None else x for x in values]
-
-
-def _by_name(table: dict, names: tuple[str, ...], noun: str, usual: Any) -> list:
-    missing = [name for name in names if name not in table]
-    if missing and usual is None:
-        raise InputError(_lacking(missing, noun))
-    unknown = sorted(table.keys() - set(names))
-    if unknown:
-        raise InputError(f"{_some(unknown, noun, 'belong')} to no sequence")
-    return [table.get(name, usual) for name in names]
 
 
 def _lacking(names: list[str], noun: str) -> str:
@@ -338,21 +311,26 @@ def aimed_tallies(ratios: np.ndarray, tallies: np.ndarray) -> Wanted:
     return Wanted(ratios[:, None] * tallies.sum(axis=0)[None, :])
 
 
-def tally(groups: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
+def tally(
+    groups: np.ndarray,
+    labels: np.ndarray | None,
+    shape: tuple[int, ...] | None = None,
+) -> np.ndarray:
     """Count the sequences of every group, in all and of each label: float64 (groups, 1
-    + labels).
-
-    Members with a group below 0 count nowhere.
-    """
+    + labels), or with 0 up to a shape. Members with a group below 0 count nowhere."""
     placed = groups >= 0
     count = int(groups.max(initial=-1)) + 1
     sizes = np.bincount(groups[placed], minlength=count)[:, None]
-    if labels is None:
-        return sizes.astype(np.float64)
-    kinds = int(labels.max(initial=-1)) + 1
-    flat = groups[placed].astype(np.int64) * kinds + labels[placed]
-    table = np.bincount(flat, minlength=count * kinds).reshape(count, kinds)
-    return np.concatenate([sizes, table], axis=1).astype(np.float64)
+    counts = sizes.astype(np.float64)
+    if labels is not None:
+        kinds = int(labels.max(initial=-1)) + 1
+        flat = groups[placed].astype(np.int64) * kinds + labels[placed]
+        table = np.bincount(flat, minlength=count * kinds).reshape(count, kinds)
+        counts = np.concatenate([counts, table], axis=1)
+    if shape is None:
+        return counts
+    room = [(0, x - y) for x, y in zip(shape, counts.shape, strict=True)]
+    return np.pad(counts, room)
 
 
 def assign(
@@ -363,21 +341,12 @@ def assign(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Put every group into a part.
 
-    Parameters
-    ----------
     tallies : float64 (groups, 1 + labels)
-    aim : Wanted
-    seed : int, or several
-        Of the order of groups of one size.
-    before : float64 (parts, 1 + labels), optional
-        What the parts have already.
-
-    Returns
-    -------
-    part : int32 (groups,)
-    too_large : bool (groups,)
-        No part had room for it when it was placed: every one would be more than a
-        tenth over its share.
+    seed : of the order of groups of one size
+    before : float64 (parts, 1 + labels), optional; what the parts have already
+    Returns part : int32 (groups,)
+    Returns too_large : bool (groups,), no part had room for it when it was placed:
+        every one would be more than a tenth over its share
     """
     random = np.random.default_rng(seed)
     order = np.lexsort((random.permutation(len(tallies)), -tallies[:, 0]))
@@ -401,8 +370,9 @@ def assign(
 
 
 def _cost(counts: np.ndarray, aim: Wanted) -> np.ndarray:
-    """Measure the distance of every part from its aim, (parts,)."""
-    return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=1)
+    """Measure the distances of tallies (..., 1 + labels) from their aim, (..., parts)
+    where the last but one axis is of parts."""
+    return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=-1)
 
 
 def _improve(
@@ -434,8 +404,8 @@ def _best_move(
 ) -> list[tuple]:
     """Find the best move, [(kind, from part, to part)]; nothing where no move helps."""
     current = _cost(filled, aim)
-    gain = current - _costs(filled - kinds[:, None], aim)
-    loss = _costs(filled + kinds[:, None], aim) - current
+    gain = current - _cost(filled - kinds[:, None], aim)
+    loss = _cost(filled + kinds[:, None], aim) - current
     change = loss[:, None, :] - gain[:, :, None]  # of kind k from part p to part q
     change[members == 0] = np.inf
     change[:, np.arange(len(filled)), np.arange(len(filled))] = np.inf
@@ -452,7 +422,7 @@ def _best_swap(
     differences = kinds[smallest][None] - kinds[smallest][:, None]  # of l and k
     current = _cost(filled, aim)
     # part p has l for k
-    half_change = _costs(filled + differences[:, :, None], aim) - current
+    half_change = _cost(filled + differences[:, :, None], aim) - current
     change = half_change[:, :, :, None] + half_change.transpose(1, 0, 2)[:, :, None, :]
     there = members[smallest] > 0
     change[~(there[:, None, :, None] & there[None, :, None, :])] = np.inf
@@ -460,8 +430,3 @@ def _best_swap(
     if not change[k, l, p, q] < -ENOUGH:
         return []
     return [(smallest[k], p, q), (smallest[l], q, p)]
-
-
-def _costs(counts: np.ndarray, aim: Wanted) -> np.ndarray:
-    """Measure distances as ``_cost``, (..., parts)."""
-    return ((counts - aim.counts) ** 2 * aim.weight).sum(axis=-1)

@@ -110,10 +110,7 @@ def _plain(number: float | None) -> float | None:
 def read(path: str) -> dict[str, Any]:
     """Read a certificate from a file.
 
-    Raises
-    ------
-    InputError
-        It cannot be read, a field comes twice, or it is none.
+    Raises InputError: it cannot be read, a field comes twice, or it is none
     """
     if is_endless(path):
         raise InputError(f"{path}: is a device that has no end")
@@ -146,10 +143,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
     """Rebuild the definition of a certificate, completed by options.
 
-    Raises
-    ------
-    InputError
-        It cannot be made again, as where the matrix was an array.
+    Raises InputError: it cannot be made again, as where the matrix was an array
     """
     about = certificate["definition"]
     try:
@@ -180,14 +174,9 @@ def differences(
 ) -> list[str]:
     """List the fields in which two certificates differ, a line each.
 
-    Parameters
-    ----------
-    certificate : dict
-        As it was read.
-    recomputed : dict
-        As it was made again.
-    names : iterable of str, optional
-        Compare these fields; else all that either has.
+    certificate : as it was read
+    recomputed : as it was made again
+    names : compare these fields; else all that either has
     """
     names = {**certificate, **recomputed} if names is None else names
     return [

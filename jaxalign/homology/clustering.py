@@ -350,18 +350,10 @@ def linkage_clusters(
 ) -> np.ndarray:
     """Cluster labels of all sequences, int32 (n,), in the order of first members.
 
-    Parameters
-    ----------
-    links : Links
-    component : int32 (n,)
-        Their components.
-    method : {"complete", "average"}
-        ``average`` aligns all pairs of a component, also those below the cut.
-
-    Raises
-    ------
-    MemoryPlanError
-        The matrix of the largest component exceeds the budget.
+    component : int32 (n,); their components
+    method : {"complete", "average"}; ``average`` aligns all pairs of a component, also
+        those below the cut
+    Raises MemoryPlanError: the matrix of the largest component exceeds the budget
     """
     sizes = np.bincount(component)
     largest = int(sizes.max(initial=0))
@@ -457,15 +449,8 @@ def clusters_of(
 ) -> Clusters:
     """Cluster a set.
 
-    Parameters
-    ----------
-    every_link : bool
-        Count all links, also those of two sequences that other links connect.
-
-    Raises
-    ------
-    UsageError
-        An unknown method.
+    every_link : count all links, also those of two sequences that other links connect
+    Raises UsageError: an unknown method
     """
     check_choice("method", method, METHODS)
     counts, identity = PairCounts(), None
@@ -507,17 +492,9 @@ def audit_of(
 ) -> Audit:
     """Compare every pair across some parts.
 
-    Parameters
-    ----------
-    removed, unlisted : int
-        Sequences in no part, which the result says.
-    with_others : bool
-        Compute ``others`` of the result in a thread meanwhile.
-
-    Raises
-    ------
-    UsageError
-        ``worst`` is no number from 1 on.
+    removed, unlisted : sequences in no part, which the result says
+    with_others : compute ``others`` of the result in a thread meanwhile
+    Raises UsageError: ``worst`` is no number from 1 on
     """
     check_whole("worst", definition.options.worst)
     counts, sets = PairCounts(), list(parts.values())

@@ -166,10 +166,7 @@ def all_links(
 ) -> Links:
     """Collect all links of a set in memory, sorted by i and j.
 
-    Raises
-    ------
-    MemoryPlanError
-        They exceed the budget; the message says how many there were.
+    Raises MemoryPlanError: they exceed the budget; the message says how many there were
     """
     budget = budget_of(definition.options.memory_budget)
     parts, link_count = [], 0
@@ -193,17 +190,8 @@ def components(
 ) -> np.ndarray:
     """Find the components of a graph.
 
-    Parameters
-    ----------
-    count : int
-        Vertices.
-    links : iterable of (i, j)
-        Arrays of vertices of equal length, part by part.
-
-    Returns
-    -------
-    int32 (count,)
-        Numbered from 0 in the order of their first vertices.
+    links : iterable of (i, j); arrays of vertices of equal length, part by part
+    Returns int32 (count,), numbered from 0 in the order of their first vertices
     """
     labels = np.arange(count, dtype=np.int32)
     waiting, link_count = [], 0
@@ -220,15 +208,8 @@ def components_by_cut(
 ) -> tuple[list, list]:
     """Find the components of a graph at each of several cuts, as ``components``.
 
-    Parameters
-    ----------
-    parts : iterable of Links
-    cuts : sequence of float
-
-    Returns
-    -------
-    (list of int32 (count,), list of int)
-        Components, and how many links there are, at each cut.
+    Returns (list of int32 (count,), list of int), components, and how many links there
+        are, at each cut
     """
     labels = [np.arange(count, dtype=np.int32) for _ in cuts]
     waiting, link_count, linked = [], 0, [0] * len(cuts)

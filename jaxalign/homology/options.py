@@ -106,16 +106,9 @@ class Definition:
 def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
     """A checked definition.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the cut: ``min_identity`` or ``max_identity``.
-
-    Raises
-    ------
-    UsageError
-        No fraction, an unknown denominator, no number of threads, or an identity that
-        would depend on the order of the two sequences.
+    name : what messages call the cut: ``min_identity`` or ``max_identity``
+    Raises UsageError: no fraction, an unknown denominator, no number of threads, or an
+        identity that would depend on the order of the two sequences
     """
     if not (is_number(cut) and 0 < cut <= 1):
         raise UsageError(f"{name} = {cut!r}: a fraction above 0, up to 1, is needed")
@@ -135,12 +128,7 @@ def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
 
 
 def check_cuts(name: str, cuts: Any) -> None:
-    """Refuse a series of cuts that are not fractions, or of which two are one.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a series of cuts that are not fractions, or of which two are one."""
     values = [*cuts]
     if not values or not all(is_number(x) and 0 < x <= 1 for x in values):
         raise UsageError(f"{name} = {cuts!r}: fractions above 0, up to 1, are needed")
@@ -178,12 +166,7 @@ def everything(definition: Definition) -> Definition:
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse a word that is none of some.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a word that is none of some."""
     if value not in choices:
         raise UsageError(f"{name} = {value!r}: one of {', '.join(choices)} is needed")
 
@@ -239,12 +222,7 @@ class PurgeCut:
 
 
 def cut_of(options: PurgeOptions, scoring: Scoring) -> PurgeCut:
-    """The checked cut of some options.
-
-    Raises
-    ------
-    UsageError
-    """
+    """The checked cut of some options."""
     cuts = options.max_identity, options.score, options.max_evalue
     if sum(cut is not None for cut in cuts) != 1:
         raise UsageError(NEEDED)
@@ -252,36 +230,26 @@ def cut_of(options: PurgeOptions, scoring: Scoring) -> PurgeCut:
     if least is not None and not (is_number(least) and 0 <= least <= 1):
         raise UsageError(f"min_cov = {least!r}: a fraction from 0 to 1 is needed")
     if options.max_identity is not None:
-        return PurgeCut(scoring, options, _definition(options, scoring))
-    _check_local(options, scoring)
-    return PurgeCut(scoring, options, None)
-
-
-def _definition(options: PurgeOptions, scoring: Scoring) -> Definition:
-    mode = options.mode or "global"
-    if options.min_cov is not None and mode != LOCAL:
-        if not resolve_ends(mode, options.free_ends):
+        mode, free = options.mode or "global", options.free_ends
+        if least is not None and mode != LOCAL and not resolve_ends(mode, free):
             raise UsageError(
-                f"min_cov = {options.min_cov!r}: mode {mode} spans both sequences from "
+                f"min_cov = {least!r}: mode {mode} spans both sequences from "
                 "end to end; min_length_ratio compares their lengths, and min_cov is "
                 "for mode local and for free ends"
             )
-    chosen = shared(options, Measure, Execution)
-    links = HomologyOptions(mode=mode, free_ends=options.free_ends, **chosen)
-    return define(scoring, links, "max_identity", options.max_identity)
-
-
-def _check_local(options: PurgeOptions, scoring: Scoring) -> None:
+        chosen = shared(options, Measure, Execution)
+        links = HomologyOptions(mode=mode, free_ends=free, **chosen)
+        definition = define(scoring, links, "max_identity", options.max_identity)
+        return PurgeCut(scoring, options, definition)
     if options.mode not in (None, LOCAL) or options.free_ends is not None:
         raise UsageError("score and max_evalue are those of local alignments")
     if options.min_length_ratio is not None:
         raise UsageError("min_length_ratio is for max_identity")
-    score, evalue = options.score, options.max_evalue
-    if score is not None and not (is_number(score) and isfinite(score) and score > 0):
-        raise UsageError(f"score = {score!r}: a number above 0 is needed")
-    if evalue is None:
-        return
-    if not (is_number(evalue) and isfinite(evalue) and evalue > 0):
-        raise UsageError(f"max_evalue = {evalue!r}: a number above 0 is needed")
-    if parameters(scoring, LOCAL) is None:
+    for name, value in (("score", options.score), ("max_evalue", options.max_evalue)):
+        if value is None:
+            continue
+        if not (is_number(value) and isfinite(value) and value > 0):
+            raise UsageError(f"{name} = {value!r}: a number above 0 is needed")
+    if options.max_evalue is not None and parameters(scoring, LOCAL) is None:
         raise UsageError(f"max_evalue: no statistics are published for {scoring}")
+    return PurgeCut(scoring, options, None)

@@ -437,16 +437,8 @@ def named_pairs(
 ) -> NamedPairs:
     """Convert pairs of names to numbers.
 
-    Parameters
-    ----------
-    second : {"proteins", "groups"}
-    where : function, optional
-        (number of a pair from 0) -> how messages call it.
-
-    Raises
-    ------
-    InputError
-        A name is that of no sequence, or there is no pair.
+    where : (number of a pair from 0) -> how messages call it
+    Raises InputError: a name is that of no sequence, or there is no pair
     """
     number_of = {name: number for number, name in enumerate(names)}
     where = where or (lambda number: f"pair {number}")
@@ -471,12 +463,7 @@ def named_pairs(
 
 def check_pair_choices(choices: PairChoices) -> dict[str, float]:
     """Return shares by the names of parts; refuse invalid choices before anything is
-    aligned.
-
-    Raises
-    ------
-    UsageError
-    """
+    aligned."""
     check_choice("cold", choices.cold, get_args(Cold))
     check_choice("second", choices.second, get_args(Second))
     seed = choices.seed
@@ -641,10 +628,7 @@ def numbered_parts(
     """Return (names of parts in the order of their first pairs, the number of every
     pair).
 
-    Raises
-    ------
-    InputError
-        There are not as many as pairs.
+    Raises InputError: there are not as many as pairs
     """
     if len(parts) != len(pairs.first):
         raise InputError(f"{len(parts)} parts for {len(pairs.first)} pairs")
@@ -664,10 +648,7 @@ def audit_pairs_of(
 
     parts : names, and the number of every pair, -1 for one that is in none
 
-    Raises
-    ------
-    UsageError
-        There are fewer than two parts.
+    Raises UsageError: there are fewer than two parts
     """
     names, part = parts
     if len(names) < 2:

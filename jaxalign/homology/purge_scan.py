@@ -160,13 +160,9 @@ def scan(
 ) -> Iterator[PurgeState]:
     """Find near sequences in the blocks of a corpus; yield the state after each.
 
-    Parameters
-    ----------
-    blocks : iterable of Sequences
-        Those that follow what ``state`` has seen.
+    blocks : those that follow what ``state`` has seen
     size : (sequences, residues) of the corpus, for E-values
-    report_progress : callable
-        Takes the cells so far.
+    report_progress : takes the cells so far
     """
     options = _options(tests, cut, size)
 

@@ -60,60 +60,47 @@ def least_cover(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> Cover:
     """Find a vertex cover of links (i, j) of small weight; the least where the graph is
     bipartite.
 
-    Parameters
-    ----------
-    i, j : integers (links,)
-        No link is of a vertex with itself.
+    i, j : integers (links,); no link is of a vertex with itself
     weight : integers (n,), 1 or more
     """
     count = len(weight)
     inside = np.zeros(count, bool)
     if not len(i):
         return Cover(inside, 0)
-    first, second = _sides(count, i, j)
-    even = first[i] != second[i]  # of a bipartite component
-    in_cover, bound = _of_bipartite(i[even], j[even], first < second, weight)
-    inside |= in_cover
-    ones, halves, twice = _of_program(i[~even], j[~even], weight)
-    inside |= ones
-    remaining = ~even & halves[i] & halves[j]
-    inside |= _greedily(i[remaining], j[remaining], weight)
-    return Cover(inside, bound + ceil(twice / 2))
-
-
-def _sides(count: int, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the components of both copies of every vertex in the bipartite double cover.
-    They differ where the vertex is in a bipartite component, whose sides they tell
-    apart."""
-    graph = _graph(2 * count, [i, j], [j + count, i + count])
-    labels = connected_components(graph, directed=False)[1]
-    return labels[:count], labels[count:]
-
-
-def _of_bipartite(
-    i: np.ndarray, j: np.ndarray, left: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """Find the least cover of a bipartite graph, and its weight; ``left`` marks one
-    side."""
-    a, b = np.where(left[i], i, j), np.where(left[i], j, i)
-    reached_a, reached_b, value = _cut(len(weight), a, b, weight)
-    inside = np.zeros(len(weight), bool)
+    # The copies of a vertex in the bipartite double cover have different components
+    # where it is in a bipartite component, whose sides they tell apart.
+    double = _graph(2 * count, [i, j], [j + count, i + count])
+    labels = connected_components(double, directed=False)[1]
+    first, second = labels[:count], labels[count:]
+    even, left = first[i] != second[i], first < second
+    a = np.where(left[i], i, j)[even]
+    b = np.where(left[i], j, i)[even]
+    reached_a, reached_b, bound = _cut(count, a, b, weight)
     inside[a] = ~reached_a[a]
     inside[b] = reached_b[b]
-    return inside, value
-
-
-def _of_program(
-    i: np.ndarray, j: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Solve the linear program: (vertices at 1, at 1/2, twice the value)."""
-    count = len(weight)
+    # the linear program of the others: vertices at 1, and at 1/2
+    i, j = i[~even], j[~even]
     a, b = np.concatenate([i, j]), np.concatenate([j, i])
-    reached_a, reached_b, value = _cut(count, a, b, weight)
+    reached_a, reached_b, twice = _cut(count, a, b, weight)
     touched = np.zeros(count, bool)
     touched[a] = True
-    parts = (touched & ~reached_a).astype(int) + (touched & reached_b)
-    return parts == 2, parts == 1, value
+    halves = (touched & ~reached_a).astype(int) + (touched & reached_b)
+    inside |= halves == 2
+    remaining = (halves[i] == 1) & (halves[j] == 1)
+    graph = _graph(count, [i[remaining], j[remaining]], [j[remaining], i[remaining]])
+    # The vertex with the most open links for its weight goes in until none is open.
+    covering = np.zeros(count, bool)
+    open_links = np.diff(graph.indptr).astype(np.float64)
+    while open_links.any():
+        vertex = int(np.argmax(open_links / weight))
+        covering[vertex], open_links[vertex] = True, 0
+        neighbours = neighbours_of(graph, vertex)
+        open_links[neighbours] -= ~covering[neighbours]
+    # Each whose neighbours are all in goes out, the heaviest first.
+    within = np.flatnonzero(covering)
+    for v in within[np.argsort(-weight[within], kind="stable")].tolist():
+        covering[v] = not covering[neighbours_of(graph, v)].all()
+    return Cover(inside | covering, bound + ceil(twice / 2))
 
 
 def _cut(
@@ -141,24 +128,15 @@ def _cut(
     return reached[:count], reached[count : 2 * count], int(flow.flow_value)
 
 
-def _greedily(i: np.ndarray, j: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Build a cover: add the vertex with the most open links for its weight until none
-    is open; then drop each vertex whose neighbours are all in it, the heaviest
-    first."""
-    count = len(weight)
-    inside = np.zeros(count, bool)
-    graph = _graph(count, [i, j], [j, i])
-    open_links = np.diff(graph.indptr).astype(np.float64)
-    while open_links.any():
-        vertex = int(np.argmax(open_links / weight))
-        inside[vertex], open_links[vertex] = True, 0
-        neighbours = graph.indices[graph.indptr[vertex] : graph.indptr[vertex + 1]]
-        open_links[neighbours] -= ~inside[neighbours]
-    within = np.flatnonzero(inside)
-    for v in within[np.argsort(-weight[within], kind="stable")].tolist():
-        neighbours = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-        inside[v] = not inside[neighbours].all()
-    return inside
+def neighbours_of(graph: csr_array, v: int) -> np.ndarray:
+    """Return the vertices that a vertex is linked with."""
+    return graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+
+
+def parts_linked(v: int, graph: csr_array, part: np.ndarray) -> np.ndarray:
+    """Return the parts that a vertex has links into."""
+    parts = part[neighbours_of(graph, v)]
+    return np.unique(parts[parts >= 0])
 
 
 def _graph(count: int, rows: list, columns: list) -> csr_array:
@@ -178,40 +156,27 @@ def fewest_removed(
     A component with more members than a part may have loses one at least. Members of a
     clique that stay are in one part, so all but ``room`` of them go.
 
-    Parameters
-    ----------
     graph : csr_array (n, n), both directions of every link
     component : int32 (n,)
-    divided : bool (components,)
-        Components that are looked at.
-    room : int
+    divided : bool (components,); components that are looked at
     """
-    sizes = np.bincount(component)
+    sizes, degree = np.bincount(component), np.diff(graph.indptr)
     total = 0
     for number in np.flatnonzero(divided & (sizes > room)).tolist():
-        clique = largest_clique(graph, np.flatnonzero(component == number))
+        members = np.flatnonzero(component == number)
+        clique = min(len(members), 1)
+        # grown from each of the vertices with the most links, by their neighbour with
+        # the most links first
+        order = members[np.argsort(-degree[members], kind="stable")]
+        for start in order[:CLIQUES].tolist():
+            common, size = neighbours_of(graph, start), 1
+            while len(common):
+                vertex = int(common[np.argmax(degree[common])])
+                common = np.intersect1d(common, neighbours_of(graph, vertex))
+                size += 1
+            clique = max(clique, size)
         total += max(1, clique - room)
     return total
-
-
-def largest_clique(graph: csr_array, members: np.ndarray) -> int:
-    """Return the size of a large clique of the members: grown from each of the vertices
-    with the most links, by the neighbour with the most links first."""
-    degree = np.diff(graph.indptr)
-    order = members[np.argsort(-degree[members], kind="stable")]
-    best = min(len(members), 1)
-    for start in order[:CLIQUES].tolist():
-        common, size = _near(graph, start), 1
-        while len(common):
-            vertex = int(common[np.argmax(degree[common])])
-            common = np.intersect1d(common, _near(graph, vertex))
-            size += 1
-        best = max(best, size)
-    return best
-
-
-def _near(graph: csr_array, v: int) -> np.ndarray:
-    return graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
 
 
 # ------------------------------------------------------------------------------
@@ -313,20 +278,10 @@ def improve(
 ) -> np.ndarray:
     """Move the borders of parts, pass by pass, as long as one is worth more.
 
-    Parameters
-    ----------
-    part : int32 (n,)
-        -1 for a vertex that is taken out; no link lies across.
-    graph : csr_array (n, n)
-        Both directions of every link.
-    gain : Shares or Surplus
-        What a step costs, and what a state is worth.
-    random : numpy.random.Generator
-        Breaks ties.
-    passes : int
-        At most.
-    value : float
-        That a pass has to exceed.
+    part : int32 (n,); -1 for a vertex that is taken out; no link lies across
+    graph : csr_array (n, n); both directions of every link
+    gain : what a step costs, and what a state is worth
+    value : that a pass has to exceed
     """
     best = part
     for _ in range(passes):
@@ -358,7 +313,7 @@ def _one_pass(
 
     def put(v: int, target: int) -> None:
         """Put a vertex into a part, or take it out with -1."""
-        linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        linked = neighbours_of(graph, v)
         counted = 1 if weight is None else int(weight[v])
         source = int(part[v])
         if source >= 0:
@@ -385,7 +340,7 @@ def _one_pass(
         if not np.isfinite(cost[at, target]):
             break
         v = int(out[at])
-        linked = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        linked = neighbours_of(graph, v)
         for u in linked[(part[linked] >= 0) & (part[linked] != target)].tolist():
             put(u, -1)
         put(v, int(target))
@@ -409,25 +364,34 @@ def divide(
 ) -> np.ndarray:
     """Put vertices into parts so that no link is left across them.
 
-    Parameters
-    ----------
-    count : int
-        Vertices.
-    links : Links
-        Among them.
-    shares : Shares
-    seed : int
-
-    Returns
-    -------
-    int32 (count,)
-        A part, -1 for a vertex that is taken out.
+    Returns int32 (count,), a part, -1 for a vertex that is taken out
     """
     graph, room = graph_of(count, links), shares.room
     best, highest = np.full(count, -1, np.int32), (-count - 1, 0.0)
     for start in range(min(STARTS, max(FEWEST, VERTICES // max(count, 1)))):
         random = np.random.default_rng((seed, start))
-        first = _first_parts(start, count, links, graph, shares, random)
+        # a first division; links may lie across its parts
+        if start < 6:
+            rooms = room if start < 3 else shares.room_beside(count)
+            sizes = rooms.max(), rooms.min(), max(count // len(rooms), 1)
+            limit = min(sizes[start % 3], rooms.max())
+            first = _by_groups(graph, rooms, *along_links(count, links, limit))
+        elif start == 6:
+            pieces = round(shares.target.sum() / shares.target.min())
+            groups = along_links(count, links, count // pieces)
+            first = _by_groups(None, shares.room_beside(count), *groups)
+        else:
+            # One part after the other takes its share or its least size of the
+            # vertices in some order; the last part takes the rest.
+            order = np.arange(count) if start == 7 else outwards(graph, random)
+            first, at = np.zeros(count, np.int32), 0
+            sizes = shares.least if start % 4 < 2 else shares.target
+            parts = np.argsort(-sizes if start % 2 else sizes, kind="stable").tolist()
+            for number in parts:
+                take = int(np.ceil(sizes[number]))
+                take = count - at if number == parts[-1] else take
+                first[order[at : at + take]] = number
+                at += take
         for rounds in (0, ROUNDS):
             part = move_to_neighbours(first.copy(), graph, room, rounds, random)
             part = cover(part, graph, len(room), shares.weight)
@@ -439,43 +403,16 @@ def divide(
     return best
 
 
-def _first_parts(
-    start: int,
-    count: int,
-    links: Links,
-    graph: csr_array,
-    shares: Shares,
-    random: np.random.Generator,
-) -> np.ndarray:
-    """Make a first division; links may lie across its parts."""
-    if start < 6:
-        room = shares.room if start < 3 else shares.room_beside(count)
-        sizes = room.max(), room.min(), max(count // len(room), 1)
-        groups = along_links(count, links, min(sizes[start % 3], room.max()))
-        return _by_groups(graph, room, *groups)
-    if start == 6:
-        pieces = round(shares.target.sum() / shares.target.min())
-        groups = along_links(count, links, count // pieces)
-        return _by_groups(None, shares.room_beside(count), *groups)
-    order = np.arange(count) if start == 7 else outwards(graph, random)
-    return _by_filling(shares, order, start)
-
-
 def graph_of(count: int, links: Links) -> csr_array:
     """Return a sparse matrix with both directions of every link."""
-    rows = np.concatenate([links.i, links.j])
-    columns = np.concatenate([links.j, links.i])
-    ones = np.ones(len(rows), np.int32)
-    return csr_array(coo_array((ones, (rows, columns)), shape=(count, count)))
+    return _graph(count, [links.i, links.j], [links.j, links.i])
 
 
 def along_links(count: int, links: Links, limit: float):
     """Merge vertices to groups of at most ``limit`` along links, the strongest first.
 
-    Returns
-    -------
-    groups : int64 (count,), a member of each
-    order : vertices, those of the largest group first
+    Returns groups : int64 (count,), a member of each
+    Returns order : vertices, those of the largest group first
     """
     parent = np.arange(count)
     size = np.ones(count, np.int64)
@@ -533,19 +470,6 @@ def outwards(graph: csr_array, random: np.random.Generator) -> np.ndarray:
     return np.concatenate(order)
 
 
-def _by_filling(shares: Shares, order: np.ndarray, start: int) -> np.ndarray:
-    """Fill one part after the other with the vertices, in that order, to its share or
-    its least size; the last part takes the rest."""
-    part, at = np.zeros(len(order), np.int32), 0
-    sizes = shares.least if start % 4 < 2 else shares.target
-    parts = np.argsort(-sizes if start % 2 else sizes, kind="stable").tolist()
-    for number in parts:
-        take = len(order) - at if number == parts[-1] else int(np.ceil(sizes[number]))
-        part[order[at : at + take]] = number
-        at += take
-    return part
-
-
 def move_to_neighbours(
     part: np.ndarray,
     graph: csr_array,
@@ -559,7 +483,7 @@ def move_to_neighbours(
     for _ in range(rounds):
         moved = 0
         for v in random.permutation(len(part)).tolist():
-            neighbours = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+            neighbours = neighbours_of(graph, v)
             linked = np.bincount(part[neighbours], minlength=len(room))
             linked[filled + 1 > room] = -1
             target, source = int(np.argmax(linked)), part[v]
@@ -634,8 +558,7 @@ def come_back(
     if weight is not None:
         out = out[np.argsort(-weight[out], kind="stable")]
     for v in out.tolist():
-        parts = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
-        places = np.unique(parts[parts >= 0])
+        places = parts_linked(v, graph, part)
         if len(places) > 1:
             continue
         target = int(places[0]) if len(places) else int(np.argmax(room - filled))
@@ -782,9 +705,8 @@ def _placed_again(
     among = inside[links.i] & inside[links.j]
     pieces = components(len(part), [(links.i[among], links.j[among])])
     pieces = np.unique(pieces[inside], return_inverse=True)[1].astype(np.int32)
-    tallies = np.zeros((int(pieces.max(initial=-1)) + 1, balance.target.shape[1] + 1))
-    counts = tally(pieces, balance.labels[inside])
-    tallies[:, : counts.shape[1]] = counts
+    shape = int(pieces.max(initial=-1)) + 1, balance.target.shape[1] + 1
+    tallies = tally(pieces, balance.labels[inside], shape)
     part_of_piece, _ = assign(tallies, aimed_tallies(balance.ratios, tallies), seed)
     placed = part.copy()
     placed[inside] = part_of_piece[pieces]

@@ -246,19 +246,27 @@ class Split:
                 f"{least:,} or more"
             )
         if "changes" in info:
-            lines.append(_repair_line(info["changes"]))
+            changes = info["changes"]
+            moved, gone = changes["moved"], changes["removed"]
+            text = f"{changes['kept']:,} stay where they were, {moved:,} moved, "
+            text += f"{gone:,} removed"
+            if changes["new"] or changes["new_removed"]:
+                text += f"; {changes['new']:,} new placed"
+            if changes["new_removed"]:
+                text += f", {changes['new_removed']:,} new removed"
+            weight, bound = changes["changed_weight"], changes["bound"]
+            unit = "" if weight == moved + gone else " by their priority"
+            least = "no repair changes less"
+            if weight != bound:
+                least = f"any repair changes {bound:,} or more"
+            lines.append(f"{text}; {least}{unit}")
         if info.get("unlabelled"):
             lines.append(f"{info['unlabelled']:,} without a label are in no part")
-        return lines + self._label_lines()
-
-    def _label_lines(self) -> list[str]:
-        """A line a label, of the most frequent ones: its share of every part."""
         counts = self.label_counts
         if counts is None or self.labels is None:
-            return []
+            return lines
         sizes, total = np.maximum(counts.sum(axis=1), 1), max(int(counts.sum()), 1)
         order = np.argsort(-counts.sum(axis=0), kind="stable")
-        lines = []
         for k in order[:MOST_LABELS].tolist():
             shares = zip(self.names, (counts[:, k] / sizes).tolist(), strict=True)
             text = ", ".join(f"{name} {share:.2%}" for name, share in shares)
@@ -267,19 +275,3 @@ class Split:
         if len(order) > MOST_LABELS:
             lines.append(f"{len(order) - MOST_LABELS:,} more labels")
         return lines
-
-
-def _repair_line(changes: dict[str, int]) -> str:
-    """The changes of a repair, and how few any would make."""
-    moved, removed = changes["moved"], changes["removed"]
-    text = f"{changes['kept']:,} stay where they were, {moved:,} moved, "
-    text += f"{removed:,} removed"
-    if changes["new"] or changes["new_removed"]:
-        text += f"; {changes['new']:,} new placed"
-    if changes["new_removed"]:
-        text += f", {changes['new_removed']:,} new removed"
-    weight, bound = changes["changed_weight"], changes["bound"]
-    unit = "" if weight == moved + removed else " by their priority"
-    if weight == bound:
-        return f"{text}; no repair changes less{unit}"
-    return f"{text}; any repair changes {bound:,} or more{unit}"

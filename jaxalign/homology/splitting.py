@@ -17,7 +17,6 @@ from jaxalign.homology.assignment import (
     Labels,
     SplitChoices,
     SplitTask,
-    Wanted,
     aimed_tallies,
     assign,
     check_choices,
@@ -77,13 +76,9 @@ def by_moves(
 ) -> Repair:
     """Move members of components to the part that holds most of their weight.
 
-    Parameters
-    ----------
     component : int32 (n,)
-    before : int32 (n,)
-        The part of every sequence before, -1 for none.
+    before : int32 (n,); the part of every sequence before, -1 for none
     weight : int64 (n,)
-    parts : int
     """
     count = int(component.max(initial=-1)) + 1
     listed = before >= 0
@@ -112,17 +107,11 @@ def by_removal(
     order = np.flatnonzero(cover.inside)
     order = order[np.argsort(-weight[order], kind="stable")]
     for v in order.tolist():  # a move is better than to be in no part
-        linked_parts = _parts_near(v, graph, part)
+        linked_parts = removal.parts_linked(v, graph, part)
         if len(linked_parts) == 1:
             part[v] = linked_parts[0]
     free = _join(graph, part, before < 0)
     return Repair(part, free, cover.bound)
-
-
-def _parts_near(v: int, graph: csr_array, part: np.ndarray) -> np.ndarray:
-    """Return the parts that a vertex has links into."""
-    parts = part[graph.indices[graph.indptr[v] : graph.indptr[v + 1]]]
-    return np.unique(parts[parts >= 0])
 
 
 def _join(graph: csr_array, part: np.ndarray, unplaced: np.ndarray) -> np.ndarray:
@@ -133,11 +122,11 @@ def _join(graph: csr_array, part: np.ndarray, unplaced: np.ndarray) -> np.ndarra
     frontier = np.flatnonzero(part >= 0)
     while len(frontier):
         reached = np.unique(np.concatenate(
-            [graph.indices[graph.indptr[v] : graph.indptr[v + 1]] for v in frontier]
+            [removal.neighbours_of(graph, v) for v in frontier.tolist()]
         ))  # fmt: skip
         reached = reached[open_vertices[reached]]
         for v in reached.tolist():
-            linked_parts = _parts_near(v, graph, part)
+            linked_parts = removal.parts_linked(v, graph, part)
             part[v] = linked_parts[0] if len(linked_parts) == 1 else -1
         open_vertices[reached] = False
         frontier = reached[part[reached] >= 0]
@@ -156,18 +145,12 @@ def repaired(
     """Repair an existing split: (a part for every sequence, -1 for none; the changes,
     in numbers).
 
-    Parameters
-    ----------
     component : int32 (n,)
-    links : Links or None
-        None where nothing may be removed.
-    before : int32 (n,)
-        The part of every sequence before, -1 of a new one.
+    links : None where nothing may be removed
+    before : int32 (n,); the part of every sequence before, -1 of a new one
     weight : int64 (n,)
-    ratios : float64 (parts,)
-        Shares by which what has no link to any part is placed.
+    ratios : float64 (parts,); shares by which what has no link to any part is placed
     labels : int32 (n,) or None
-    seed : int
     """
     if links is None:
         repair, groups = by_moves(component, before, weight, len(ratios)), component
@@ -178,7 +161,13 @@ def repaired(
         groups = components(len(before), [sides])
     part = repair.part.copy()
     if repair.free.any():
-        part[repair.free] = _placed(part, groups, repair.free, ratios, labels, seed)
+        # free sequences go into parts by whole groups and by the shares
+        free, of_free = repair.free, renumbered(groups[repair.free])
+        aim = aimed_tallies(ratios, tally(np.zeros(len(part), np.int32), labels))
+        shape = int(of_free.max()) + 1, aim.counts.shape[1]
+        tallies = tally(of_free, None if labels is None else labels[free], shape)
+        before_free = tally(part, labels, aim.counts.shape)
+        part[free] = assign(tallies, aim, seed, before_free)[0][of_free]
     listed = before >= 0
     moved, gone = listed & (part >= 0) & (part != before), part < 0
     changed = moved | (listed & gone)
@@ -191,27 +180,6 @@ def repaired(
         "changed_weight": int(weight[changed].sum()),
         "bound": repair.bound,
     }
-
-
-def _placed(
-    part: np.ndarray,
-    groups: np.ndarray,
-    free: np.ndarray,
-    ratios: np.ndarray,
-    labels: np.ndarray | None,
-    seed: int,
-) -> np.ndarray:
-    """Put free sequences into parts, by whole groups and by the shares."""
-    aim = aimed_tallies(ratios, tally(np.zeros(len(part), np.int32), labels))
-    before = np.zeros_like(aim.counts)
-    counts = tally(part, labels)
-    before[: len(counts), : counts.shape[1]] = counts
-    of_free = renumbered(groups[free])
-    tallies = np.zeros((int(of_free.max()) + 1, aim.counts.shape[1]))
-    counts = tally(of_free, None if labels is None else labels[free])
-    tallies[:, : counts.shape[1]] = counts
-    part_of_group, _ = assign(tallies, aim, seed, before)
-    return part_of_group[of_free]
 
 
 def split_of(data: Sequences, definition: Definition, choices: SplitChoices) -> Split:
@@ -227,11 +195,7 @@ def series_of(
 ) -> list[Split]:
     """Split a set at several cuts; pairs are compared once.
 
-    Parameters
-    ----------
-    definition : Definition
-        Of the lowest cut.
-    cuts : sequence of float
+    definition : of the lowest cut
     """
     task, counts = check_choices(choices, data), PairCounts()
     if choices.too_large == "remove":
@@ -325,27 +289,12 @@ def place(
 ) -> np.ndarray:
     """Put every sequence into a part, so that no link is across parts.
 
-    Parameters
-    ----------
     component : int32 (n,)
-    links : Links, or None
-        Needed where something may be removed.
-    shares : dict
-    labels : Labels or None
-    seed : int
-    too_large : {"error", "keep", "remove"}
-    weight : int64 (n,), optional
-        Priorities: what is removed is to have as little as can be.
-
-    Returns
-    -------
-    int32 (n,)
-        Numbers of parts, -1 for what is removed.
-
-    Raises
-    ------
-    UsageError
-        A component fits no part, or a part would be empty.
+    links : needed where something may be removed
+    weight : int64 (n,), optional; priorities: what is removed is to have as little as
+        can be
+    Returns int32 (n,), numbers of parts, -1 for what is removed
+    Raises UsageError: a component fits no part, or a part would be empty
     """
     ratios = np.array(list(shares.values()))
     numbers = None if labels is None else labels.numbers
@@ -353,18 +302,37 @@ def place(
     aim = aimed_tallies(ratios, tallies)
     part_of, large = assign(tallies, aim, seed)
     if large.any() and too_large == "error":
-        raise _too_large(tallies[:, 0], part_of, large, shares)
+        sizes = tallies[:, 0]
+        worst = int(np.argmax(np.where(large, sizes, -1)))
+        name, share = list(shares.items())[int(part_of[worst])]
+        raise UsageError(
+            f"{int(large.sum()):,} of {len(sizes):,} components fit into no part; the "
+            f"largest of them has {int(sizes[worst]):,} of {int(sizes.sum()):,} "
+            f"sequences, where part {name} should have {share:.1%} and larger "
+            "components come first\nhint: too_large='keep' lets parts differ from "
+            "their shares, too_large='remove' takes sequences out; a higher cut has "
+            "smaller components"
+        )
     part = part_of[component]
     if too_large == "remove" and len(np.unique(part_of)) < len(shares) and len(part_of):
         large[np.argmax(tallies[:, 0])] = True  # whole, it would leave a part empty
     if large.any() and too_large == "remove":
         assert links is not None
-        inside = large[component]
-        inner = None if weight is None else weight[inside]
         if numbers is None:
-            part = _divided(
-                component, links, (ratios, seed, inner), large, tallies, aim
-            )
+            # components that are too large are divided, the others put beside them
+            inside = large[component]
+            number = np.cumsum(inside) - 1
+            linked = inside[links.i]  # and so is j: a link stays in its component
+            i, j = number[links.i[linked]], number[links.j[linked]]
+            inner, count = Links(i, j, links.identity[linked]), int(inside.sum())
+            weights = None if weight is None else weight[inside]
+            target = Shares(ratios * len(component), len(component) - count, weights)
+            part = np.full(len(component), -1, np.int32)
+            part[inside] = divide(count, inner, target, seed)
+            before = tally(part, None, aim.counts.shape)
+            places, _ = assign(tallies[~large], aim, seed, before)
+            of_rest = np.cumsum(~large) - 1
+            part[~inside] = places[of_rest[component[~inside]]]
         else:
             part = removal.divide_balanced(
                 links, Balance(ratios, numbers, weight), seed
@@ -376,12 +344,7 @@ def place(
 def check_parts(
     part: np.ndarray, shares: dict[str, float], tallies: np.ndarray, too_large: str
 ) -> None:
-    """Refuse a split with an empty part, unless sizes may be as they come.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a split with an empty part, unless sizes may be as they come."""
     sizes = np.bincount(part[part >= 0], minlength=len(shares))
     if (sizes == 0).any() and too_large != "keep":
         empty = list(shares)[int(np.argmin(sizes))]
@@ -393,66 +356,13 @@ def check_parts(
         )
 
 
-def _too_large(
-    sizes: np.ndarray,
-    part_of: np.ndarray,
-    large: np.ndarray,
-    shares: dict[str, float],
-) -> UsageError:
-    worst = int(np.argmax(np.where(large, sizes, -1)))
-    name, share = list(shares.items())[int(part_of[worst])]
-    return UsageError(
-        f"{int(large.sum()):,} of {len(sizes):,} components fit into no part; the "
-        f"largest of them has {int(sizes[worst]):,} of {int(sizes.sum()):,} sequences, "
-        f"where part {name} should have {share:.1%} and larger components come "
-        "first\nhint: too_large='keep' lets parts differ from their shares, "
-        "too_large='remove' takes sequences out; a higher cut has smaller components"
-    )
-
-
-def _divided(
-    component: np.ndarray,
-    links: Links,
-    choices: tuple,
-    large: np.ndarray,
-    tallies: np.ndarray,
-    aim: Wanted,
-):
-    """Divide components that are too large, and put the others beside them.
-
-    choices : ratios, seed, priorities of those that are divided
-    """
-    ratios, seed, weight = choices
-    inside = large[component]
-    members = np.flatnonzero(inside)
-    number = np.cumsum(inside) - 1
-    linked = inside[links.i]  # and so is j: a link stays in its component
-    inner = Links(
-        number[links.i[linked]], number[links.j[linked]], links.identity[linked]
-    )
-    missing = len(component) - len(members)
-    shares = Shares(ratios * len(component), missing, weight)
-    part = np.full(len(component), -1, np.int32)
-    part[members] = divide(len(members), inner, shares, seed)
-    before = np.zeros_like(aim.counts)
-    counts = tally(part, None)
-    before[: len(counts)] = counts
-    places, _ = assign(tallies[~large], aim, seed, before)
-    of_rest = np.cumsum(~large) - 1
-    part[~inside] = places[of_rest[component[~inside]]]
-    return part
-
-
 def least_share_error(sizes: np.ndarray, ratios: np.ndarray) -> float:
     """Bound from below the share_error of parts that hold components whole.
 
     The part with the largest component has its share of all at least.
 
-    Parameters
-    ----------
     sizes : integers (components,)
-    ratios : float64 (parts,)
-        Shares that are asked for.
+    ratios : float64 (parts,); shares that are asked for
     """
     total = max(int(sizes.sum()), 1)
     return max(float(sizes.max(initial=0)) / total - float(ratios.max()), 0.0)
