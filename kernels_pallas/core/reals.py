@@ -162,6 +162,23 @@ class Reals:
         )
 
 
+def in_parts(run: Callable, arrays: Any, limit: int, multiple: int = 1):
+    """``run(*arrays)``, of at most ``limit`` pairs at once, the length of every array;
+    parts are multiples of a number, which divides the limit."""
+    count = len(jax.tree.leaves(arrays)[0])
+    if count <= limit:
+        return run(*arrays)
+    parts = -(-count // limit)
+    each = -(-count // (parts * multiple)) * multiple
+
+    def cut(x):
+        x = jnp.pad(x, ((0, parts * each - count),) + ((0, 0),) * (x.ndim - 1))
+        return x.reshape(parts, each, *x.shape[1:])
+
+    results = lax.map(lambda part: run(*part), jax.tree.map(cut, arrays))
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
+
+
 # ------------------------------------------------------------------------------
 # Many operations on registers as one primitive of JAX.
 #
@@ -171,25 +188,21 @@ class Reals:
 
 
 def fused(th: Any, function: Callable, ref: Any, values: Any, like: Any):
-    """Call ``function(th, ref, values)`` as one primitive of JAX.
+    """Call ``function(th, ref, values)`` as one primitive of JAX, with results like
+    ``like``.
 
-    Parameters
-    ----------
-    th : Threads
-        Passed on if it is plain; otherwise the function gets an ``Emitter``. It may use
-        the words, halves and operators that both have.
-    ref : flat int32, from which the function may load
-    values : a pytree of words, halves and float32 numbers; an ``Emitter`` has the last
-        as words
-    like : a pytree with the structure and types of the results
+    Unless ``th`` is plain the function gets an ``Emitter``, of which it may use the
+    words, halves and operators that ``Threads`` has too; float32 numbers are words.
     """
     if th.plain:
         return function(th, ref, values)
     leaves, tree = jax.tree.flatten(values)
     likes, like_tree = jax.tree.flatten(like)
-    layouts = (plgpu.RefType(), *map(_layout_of, leaves))
+    forms = (WORD_LAYOUT if x.dtype.itemsize == 4 else HALVES_LAYOUT for x in leaves)
+    types = {jnp.dtype(jnp.int32): WORD_TYPE, jnp.dtype(jnp.float32): REAL_TYPE}
+    results = tuple(types.get(x.dtype, HALVES_TYPE) for x in likes)
 
-    @inline(arg_types=layouts, return_type=tuple(map(_type_of, likes)))
+    @inline(arg_types=(plgpu.RefType(), *forms), return_type=results)
     def emit(_, ref: Any, *arrays):
         emitter = Emitter(th.integer_halves)
         registers = jax.tree.unflatten(tree, map(emitter.register, arrays))
@@ -200,15 +213,6 @@ def fused(th: Any, function: Callable, ref: Any, values: Any, like: Any):
         )
 
     return jax.tree.unflatten(like_tree, emit(ref, *leaves))
-
-
-def _type_of(value: Any):
-    types = {jnp.dtype(jnp.int32): WORD_TYPE, jnp.dtype(jnp.float32): REAL_TYPE}
-    return types.get(value.dtype, HALVES_TYPE)
-
-
-def _layout_of(value: Any):
-    return WORD_LAYOUT if value.dtype.itemsize == 4 else HALVES_LAYOUT
 
 
 @dataclass(frozen=True, slots=True)

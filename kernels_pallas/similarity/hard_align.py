@@ -7,12 +7,13 @@ lengths of both, and flags, the bits of ``FLAGS``.
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from kernels_pallas.core.reals import WARP
+from kernels_pallas.core.reals import WARP, in_parts
 from kernels_pallas.core.target import Target, this_target
 from kernels_pallas.similarity.hard_cells import (
     COLUMNS,
@@ -82,17 +83,7 @@ def hard_paths(tables, *, local, last_column, shape: Hard | None = None,
     z = sizes_of(tables.scores, s)
     largest = max(1, DECISION_BYTES // (z.passes * z.steps * s.words * WARP * 4))
     each = largest * s.tables
-    if z.batch <= each:
-        return _paths(tables, s, interpret)
-    parts = -(-z.batch // each)
-    each = -(-z.batch // parts)
-
-    def cut(x):
-        x = jnp.pad(x, ((0, parts * each - z.batch),) + ((0, 0),) * (x.ndim - 1))
-        return x.reshape(parts, each, *x.shape[1:])
-
-    results = jax.lax.map(lambda x: _paths(x, s, interpret), jax.tree.map(cut, tables))
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[: z.batch], results)
+    return in_parts(partial(_paths, s=s, interpret=interpret), (tables,), each)
 
 
 def hard_scores(tables, *, local, last_column, shape: Hard | None = None,
@@ -124,7 +115,7 @@ def choose(batch: int, n: int, target: Target, local=False, last_column=False) -
     A multiprocessor with r programs takes ``PASS_COSTS[r]`` for a pass of each of them;
     programs beyond its capacity run afterwards.
     """
-    lanes, largest = lanes_of(n), len(PASS_COSTS) - 1
+    lanes, largest = -(-n // COLUMNS), len(PASS_COSTS) - 1
 
     def cost(tables):
         programs = -(-batch // (tables * WARPS)) / target.cores
@@ -135,11 +126,6 @@ def choose(batch: int, n: int, target: Target, local=False, last_column=False) -
     return Hard(best, local, last_column)
 
 
-def lanes_of(n: int) -> int:
-    """Lanes of a table with n columns."""
-    return -(-n // COLUMNS)
-
-
 def passes_of(tables: int, lanes: int) -> int:
     """Passes of a warp."""
     return -(-tables * lanes // WARP)
@@ -148,7 +134,7 @@ def passes_of(tables: int, lanes: int) -> int:
 def sizes_of(scores, s: Hard) -> HardSizes:
     """Sizes of a launch for scores with rows of whole loads."""
     batch, m, n = scores.shape
-    lanes = lanes_of(n)
+    lanes = -(-n // COLUMNS)
     warps = -(-batch // (s.tables * WARPS)) * WARPS
     passes = passes_of(s.tables, lanes)
     return HardSizes(batch, m, n, lanes, passes, warps, scores.dtype.name)

@@ -262,35 +262,28 @@ def _signed(bits: int) -> int:
 
 def first_row(r: Reals, s: Hard, ref, top, costs):
     """E of row 1 below H of row 0 (``top``), and the decisions where it opens."""
+
+    def cells(th, _, values):
+        top, low, (open_e, extend_e) = values
+        decisions = Decisions(th, s.paths)
+        e, opens = [], decisions.none()
+        for h in top:
+            longer, opened = _sub(th, low, extend_e), _sub(th, h, open_e)
+            e.append(_largest(th, longer, opened))
+            opens = decisions.less(opens, longer, opened)
+        return tuple(e), opens
+
     values = tuple(top), r.splat(FORBIDDEN), costs[:2]
-    like = tuple(top), r.th.splat(0)
-    return fused(r.th, partial(_first_row, s=s), ref, values, like)
-
-
-def _first_row(th, _, values, s: Hard):
-    top, low, (open_e, extend_e) = values
-    decisions = Decisions(th, s.paths)
-    e, opens = [], decisions.none()
-    for h in top:
-        longer, opened = _sub(th, low, extend_e), _sub(th, h, open_e)
-        e.append(_largest(th, longer, opened))
-        opens = decisions.less(opens, longer, opened)
-    return tuple(e), opens
+    return fused(r.th, cells, ref, values, (tuple(top), r.th.splat(0)))
 
 
 def row(r: Reals, s: Hard, z: HardSizes, ref, lines, left_column, costs, words):
-    """Compute a row of 16 cells.
+    """Compute a row of 16 cells: the next ``lines`` (H, E of the next row, and the
+    decisions where it opened), P and F of the last column, words of decisions.
 
-    Parameters
-    ----------
-    lines : H of the row above, E of this row, and the decisions where it opened
     left_column : H of the column before the first in the row above; P and F of this row
     costs : open_e, extend_e, open_f, extend_f
     words : the bits of the scores
-
-    Returns
-    -------
-    The next ``lines``; P and F of the last column; words of decisions
     """
     like = lines, left_column[1:], (r.th.splat(0),) * s.words
     cells = partial(_row, s=s, z=z)

@@ -36,16 +36,10 @@ from kernels_pallas.similarity.hard_cells import (
 
 
 def fill(inputs: HardInputs, s: Hard, z: HardSizes, interpret=None):
-    """Run the fill; W warps, P passes.
+    """Run the fill; a dict of the arrays of ``shapes_of``.
 
-    Returns
-    -------
-    dict of arrays
-        With paths, ``decisions`` int32 (W, P, steps, 32, words). ``rows`` float32
-        (W, P, 32, 16): H of row m; in local mode, with paths only, of the row of the
-        lane's best. In local mode, ``best`` float32 (W, P, 32) of the lane, and with
-        paths ``best_row`` int32. With ``last_column``, ``column`` float32
-        (W * T, rows, 4): the four columns that contain the last one.
+    ``rows`` is H of row m; in local mode, with paths only, of the row of the lane's
+    best. ``column`` has the four columns that contain the last one.
     """
     shapes = shapes_of(s, z)
     floats = {"rows", "best", "column", "between"}
@@ -297,18 +291,8 @@ class WalkingState(NamedTuple):
 
 
 def walk(decisions, i, j, s: Hard, z: HardSizes, interpret=None):
-    """Walk every table back from its end cell.
-
-    Parameters
-    ----------
-    decisions : from ``fill``
-    i, j : int32 (W * T,)
-
-    Returns
-    -------
-    partners : int32 (W * T, rows), undefined outside the path
-    i, j : int32 (W * T,), the cell where the path begins
-    """
+    """Walk every table back from its end cell (i, j), int32 (W * T,) each: partners
+    (W * T, rows), undefined outside the path, and the cell where the path begins."""
     count = z.warps * s.tables
     table = jnp.arange(count, dtype=jnp.int32)
     warp, place = table // s.tables, table % s.tables
@@ -416,7 +400,11 @@ def _walk_step(
     """Take one column of the alignment."""
     went = active != 0
     source = where(went, top - state.i, 0)
-    decisions = [_from(th, word, source) for word in words]
+    if th.plain:
+        decisions = [word[(th.index() & -WARP) + source] for word in words]
+    else:
+        asm = "shfl.sync.idx.b32 $0, $1, $2, 31, -1;"
+        decisions = [word_of(asm, word, source) for word in words]
     shift = (COLUMNS - 1) - ((state.j - 1) & (COLUMNS - 1))
 
     def flag(word, offset):
@@ -440,10 +428,3 @@ def _walk_step(
     j = where(went & (op != UP), state.j - 1, state.j)
     move = where(went, move, state.move)
     return WalkingState(i, j, move, going * _going(i, j), partner)
-
-
-def _from(th: Threads, word, source):
-    """Read the word of thread ``source`` of the warp."""
-    if th.plain:
-        return word[(th.index() & -WARP) + source]
-    return word_of("shfl.sync.idx.b32 $0, $1, $2, 31, -1;", word, source)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from kernels_pallas.core.reals import in_parts
 from kernels_pallas.similarity.soft_cells import LOG_ZERO, Soft, SoftInputs, SoftSizes
 from kernels_pallas.similarity.soft_passes import forward, reverse
 
@@ -44,7 +45,7 @@ def soft_expected(tables: Tables, s: Soft | None = None, interpret=None):
     tables = Tables(*tables)
     s = s or choose(*tables.scores.shape)
     run = partial(_expected, s=s, interpret=interpret)
-    return in_parts(run, tables, s)
+    return in_parts(run, (tables,), most_pairs(tables, s), s.groups)
 
 
 def _expected(tables: Tables, s: Soft, interpret):
@@ -67,7 +68,8 @@ def soft_product(
     s = s or narrow(choose(*tables.scores.shape))
     s = replace(s, dual=True)
     run = partial(_product, s=s, interpret=interpret)
-    return in_parts(run, tables, s, d_scores, d_costs)
+    arrays = tables, d_scores, d_costs
+    return in_parts(run, arrays, most_pairs(tables, s), s.groups)
 
 
 def _product(tables: Tables, d_scores, d_costs, s: Soft, interpret):
@@ -122,24 +124,11 @@ def empty_payers(tables: Tables, high, log_z):
     return -pull(jnp.exp(log - high - log_z))[0]
 
 
-def in_parts(run, tables: Tables, s: Soft, *tangents):
-    """Call ``run`` on parts of the batch whose values fit ``FORWARD_BYTES``."""
-    count = len(tables.scores)
+def most_pairs(tables: Tables, s: Soft) -> int:
+    """Pairs of a launch whose values fit ``FORWARD_BYTES``."""
     sizes = sizes_of(tables.scores.shape, s)
     each = sizes.steps * s.quads * s.threads * 16
-    limit = max(1, FORWARD_BYTES // each) * s.groups
-    if count <= limit:
-        return run(tables, *tangents)
-    parts = -(-count // limit)
-    each = -(-count // (parts * s.groups)) * s.groups
-
-    def cut(x):
-        x = jnp.pad(x, ((0, parts * each - count),) + ((0, 0),) * (x.ndim - 1))
-        return x.reshape(parts, each, *x.shape[1:])
-
-    cut_tables = jax.tree.map(cut, (tables, *tangents))
-    results = jax.lax.map(lambda part: run(*part), cut_tables)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
+    return max(1, FORWARD_BYTES // each) * s.groups
 
 
 FORWARD_BYTES = 8 << 30  # limit of the values of a forward pass

@@ -44,16 +44,9 @@ from kernels_pallas.similarity.soft_cells import (
 
 
 def forward(inputs: SoftInputs, s: Soft, sizes: SoftSizes, keep: bool, interpret=None):
-    """Run the forward pass.
-
-    Returns
-    -------
-    ends : float32 (programs, 4, 128)
-        Sum over ends in a lane's rows: largest log, sum relative to it, base, tangent
-        of the sum.
-    values : (programs, steps, 3 K U / 4, 128, 4) and bases (programs, steps, 128)
-        With ``keep``, M, E, F of all cells, then their tangents.
-    """
+    """Run the forward pass: the sums over ends in a lane's rows (largest log, sum
+    relative to it, base, tangent of the sum); with ``keep`` M, E, F of all cells, then
+    their tangents, and the bases."""
     programs, steps = sizes.programs, sizes.steps
     shapes = [(programs, 4, s.threads)]
     if keep:
@@ -323,6 +316,12 @@ def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, c
     over_z = jnp.where(inside, (base - z[0]) - z[1], r.splat(LOG_ZERO))
     over_z = (over_z, -z[2])[: 1 + s.dual]
     to_e, to_m, to_f = list(row_below[::2]), list(m_last), list(to_f)
+    exponential = smooth(r, exp_of, exp_tangent)
+
+    def probability(m, trail, over_z):
+        """Of a path that ends in a cell."""
+        return (exponential(m + trail + over_z),)
+
     diagonal, added, p = [*row_below[3::2], corner], sums, {}
     for line in reversed(range(s.rows + s.columns - 1)):
         for u in reversed(range(s.columns)):
@@ -338,14 +337,17 @@ def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, c
             ]
             remaining = view.m - i, view.n - j[u]
             trail = hang(view, view.end, *remaining, zero)
-            (ending,) = apply(partial(_ending, r), cell[0], trail, over_z)
+            (ending,) = apply(probability, cell[0], trail, over_z)
             start = hang(view, view.start, i, j[u], base)
             arriving = to_e[u], to_f[k], diagonal[u]
             m, to_e[u], to_f[k], *flows, beginning = apply(
                 partial(reverse_cell, r), *view.cost, *cell, start, ending, *arriving
             )
             diagonal[u], to_m[k], p[k, u] = to_m[k], m, m
-            added = [_plus(x, y) for x, y in zip(added, flows, strict=True)]
+            added = [
+                tuple(x + y for x, y in zip(*pair, strict=True))
+                for pair in zip(added, flows, strict=True)
+            ]
             added = _pay(view, added, beginning, view.start, i, j[u])
             added = _pay(view, added, ending, view.end, *remaining)
     for u in range(s.columns):  # M of row 1 starts behind row 0
@@ -356,11 +358,6 @@ def _reverse_step(view, values, bases, posterior, shared, z, height, count, x, c
     _store(view, posterior, p, c, inside, height)
     out = tuple(y for u in range(s.columns) for y in (to_e[u], p[0, u]))
     return m_first, tuple(to_f), row_below[1], out, sums, next_values
-
-
-def _ending(r, m, trail, over_z):
-    """Probability that a path ends in a cell."""
-    return (smooth(r, exp_of, exp_tangent)(m + trail + over_z),)
 
 
 def _pay(view, sums, weight, side, k, l):
@@ -376,10 +373,6 @@ def _pay(view, sums, weight, side, k, l):
         tuple(x + w * y for x, w in zip(total, weight, strict=True))
         for total, y in zip(sums, paid, strict=True)
     ]
-
-
-def _plus(a, b):
-    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def _store(view, posterior, p, c, inside, height):

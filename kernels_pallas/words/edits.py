@@ -111,11 +111,8 @@ def next_row(
 def _plain_row(
     rises: tuple, falls: tuple, match: Any, cuts: Any, *edge: jax.Array
 ) -> list:
-    """P and N of some words, the carry of the sum and the last U and V, in ``jnp``.
-
-    cuts : separators, or nothing
-    edge : h, or these three of the words before
-    """
+    """P and N of some words, the carry of the sum and the last U and V, in ``jnp``;
+    ``edge`` is h, or these three of the words before."""
     cuts = cuts or [jnp.zeros(rises[0].shape, jnp.int32)] * len(rises)
     unit, zero = jnp.uint32(1), jnp.zeros(rises[0].shape, jnp.int32)
     carry, up, down = (zero, edge[0] << 31, zero) if len(edge) == 1 else edge
@@ -303,10 +300,7 @@ def _edit_program(table, starts, steps, letters, lengths, layout, out, match, *,
     room = lax.div(jnp.int32(words * WORD_BITS), slots)
 
     def add_slot(rise, fall, state):
-        """Add the bits of a slot within a word; store the distance if the slot ends.
-
-        state : the slot, its first bit in the word, the total so far
-        """
+        """Add the bits of a slot within a word; store the distance if the slot ends."""
         slot, first_bit, total = state
         # A word of the bits of the slot.
         end, ones = first_bit + room, jnp.int32(-1)
@@ -466,8 +460,9 @@ def _group(about: _Block, group, total, edges):
             right = th.splat(0)
         for k in range(LETTERS_OF_WORD):
             code = _down(th, four, 8 * k) & 255
-            edge = (_real(about, code),)
-            if edges is not None:  # carry, U and V of the letter
+            if edges is None:
+                edge = (_real(about, code),)
+            else:  # carry, U and V of the letter
                 carry = _down(th, left_edges, k) & 1
                 edge = carry, *(_up(th, left_edges, x - k) for x in (27, 23))
             masks = _masks(about, rows, code)

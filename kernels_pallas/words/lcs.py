@@ -94,14 +94,8 @@ def row_words(words: int) -> int:
 
 
 def table_of(letters: jax.Array, padding: int):
-    """Match words of queries: int32 (Q, size), rows of ``row_words``.
-
-    Parameters
-    ----------
-    letters : int32 (Q, bits), a multiple of 32; letters outside 0 to ``padding`` match
-        nothing
-    padding : the last letter
-    """
+    """Match words of queries: int32 (Q, size), rows of ``row_words``, from letters
+    (Q, bits), of which those outside 0 to ``padding`` match nothing."""
     words = letters.shape[1] // WORD_BITS
     letters = letters.reshape(-1, words, WORD_BITS)
     bit = jnp.int32(1) << jnp.arange(WORD_BITS, dtype=jnp.int32).reshape(1, 1, 1, -1)
@@ -115,26 +109,17 @@ def table_of(letters: jax.Array, padding: int):
 def every_pair(
     program: Callable, table: Any, arrays: Any, interpret: Any, rows: int | None = None
 ):
-    """Run a program for every row of a table and every block of targets.
+    """Run a program for every row of a table (Q, size) and every block of targets, the
+    first of the arrays: int32 (rows, N), ``rows`` being Q by default.
 
-    Parameters
-    ----------
-    program : function of the table, the arrays, the result and scratch for match words,
-        with keywords ``size``, ``blocks`` and ``plain``
-    table : int32 (Q, size), from ``table_of``
-    arrays : ``TargetBlocks``, then any further arrays
-    rows : static, rows of the result; default Q
-
-    Returns
-    -------
-    int32 (rows, N)
+    The program takes the table, the arrays, the result and scratch for match words.
     """
     queries, size = table.shape
-    count, rows = arrays[0].shape[0], queries if rows is None else rows
+    count, height = arrays[0].shape[0], queries if rows is None else rows
     about = {"size": size, "blocks": count, "plain": interpret is not None}
     run = kernel(
         partial(program, **about),
-        [(rows, count * THREADS)],
+        [(height, count * THREADS)],
         [plgpu.SMEM((size,), jnp.int32)],
         (queries, count),
         ("query", "block"),
@@ -242,14 +227,13 @@ def _lcs_program(table: jax.Array, starts, steps, letters, out, match: Any, *,
     last = lax.fori_loop(jnp.int32(0), steps[block], step, ones)
     total = th.splat(0)
     for word in last:
-        total = total + _zero_bits(th, word)
+        if th.plain:
+            zeros = lax.population_count(~word)
+        else:
+            asm = "{ .reg .b32 n; not.b32 n, $1; popc.b32 $0, n; }"
+            zeros = word_of(asm, word, pure=True)
+        total = total + zeros
     th.store(out, thread, (total,), base=query * blocks + block, stride=THREADS)
-
-
-def _zero_bits(th: Threads, word: jax.Array):
-    if th.plain:
-        return lax.population_count(~word)
-    return word_of("{ .reg .b32 n; not.b32 n, $1; popc.b32 $0, n; }", word, pure=True)
 
 
 def next_row(th: Threads, words: tuple[jax.Array, ...], match: Any) -> tuple:

@@ -189,7 +189,7 @@ def _near_program(
     distance = _edits if edits else _sum
     slot = (block * CHUNKS + chunk) * THREADS + thread
     first = th.load(starts, slot)[0] - skipped if write else th.splat(0)
-    add = partial(_listed, th, out) if write else _counted
+    add = partial(_listed, th, out) if write else lambda place, hit, _: place + hit
 
     def step(query, place):
         code = th.load(x_codes, th.splat(0), CODE_WORDS, query, CODE_WORDS)
@@ -200,7 +200,17 @@ def _near_program(
         largest = slack[0]
         for value in slack[1:]:
             largest = jnp.maximum(largest, value)
-        look = partial(_look, view, query, slack, distance, add)
+
+        def look(place):
+            """Add the near pairs of the query with the targets of this thread."""
+            for target, bits in zip(view.places, slack, strict=True):
+                close = _not_negative(th, bits)
+                before = (target <= query).astype(jnp.int32) & view.after
+                close = close & ~before
+                compare = partial(_compare, view, query, target, close, distance, add)
+                place = _once(th.any(close), compare, place)
+            return place
+
         return _once(th.any(_not_negative(th, largest)), look, place)
 
     place = lax.fori_loop(jnp.minimum(start, last), last, step, first)
@@ -220,17 +230,6 @@ def _once(flag: jax.Array, function: Any, state: jax.Array):
         lambda carry: (jnp.int32(0), function(carry[1])),
         (flag, state),
     )[1]
-
-
-def _look(view: _View, query, slack, distance, add, place):
-    """Add the near pairs of a query with the targets of this thread."""
-    for target, bits in zip(view.places, slack, strict=True):
-        close = _not_negative(view.th, bits)
-        before = (target <= query).astype(jnp.int32) & view.after
-        close = close & ~before
-        look = partial(_compare, view, query, target, close, distance, add)
-        place = _once(view.th.any(close), look, place)
-    return place
 
 
 def _compare(view: _View, query, target, close, distance, add, place):
@@ -280,10 +279,6 @@ def _edits(view: _View, query, target):
 
     start = th.splat(-1), th.splat(0), th.splat(view.rows)
     return lax.fori_loop(jnp.int32(0), view.words, letter, start)[2]
-
-
-def _counted(place, hit, _):
-    return place + hit
 
 
 def _listed(th: Threads, out, place, hit, pair):
