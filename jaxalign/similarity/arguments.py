@@ -35,13 +35,7 @@ KINDS = (
 
 
 def real_numbers(what: str, x: Any) -> jax.Array:
-    """An array of real numbers, or of truth values.
-
-    Raises
-    ------
-    UsageError
-        It is something else.
-    """
+    """An array of real numbers, or of truth values; refuse anything else."""
     try:
         x = jnp.asarray(x)
     except (TypeError, ValueError):
@@ -63,13 +57,7 @@ def as_similarity(
     similarity: Similarity, lengths: Any, scores: Callable[[jax.Array], jax.Array]
 ):
     """Check a similarity; ``scores`` is applied to an array of scores, or to
-    embeddings that are floats of one dtype.
-
-    Raises
-    ------
-    UsageError
-        It is of no known kind, or a code is outside of the matrix.
-    """
+    embeddings that are floats of one dtype."""
     if isinstance(similarity, (str, bytes, Scoring)):
         raise UsageError(f"a similarity is {KINDS}, not {type(similarity).__name__}")
     if isinstance(similarity, (tuple, list)) and len(similarity) in (2, 3):
@@ -161,13 +149,7 @@ def gap(
     m: int,
     n: int,
 ) -> Gap:
-    """The two sides of a cost, each (array, axis) as ``fit`` gives it.
-
-    Raises
-    ------
-    UsageError
-        No number, or a shape that is none of those above, or two of them.
-    """
+    """The two sides of a cost, each (array, axis) as ``fit`` gives it."""
     if isinstance(cost, str):
         raise UsageError(
             f"{name}={cost!r}: a number, or an array of numbers, is needed"
@@ -235,15 +217,9 @@ def _two_ways(name: str, shape: tuple[int, ...], first: str, second: str) -> Usa
 def check_costs(
     opening: GapCost, extending: GapCost, lengths: Any, batch: tuple[int, ...]
 ) -> None:
-    """Refuse costs that are no costs, as far as they are known: inside ``jit`` they may
-    not be.
-
-    Raises
-    ------
-    UsageError
-        A negative cost within the lengths; of numbers, extending that costs more than
-        opening. By place it may, and an infinite one forbids to extend.
-    """
+    """Refuse negative costs within the lengths and, of numbers, extending that costs
+    more than opening, as far as they are known: inside ``jit`` they may not be. By
+    place it may, and an infinite one forbids to extend."""
     # Costs of the query's residues and of the target's; None inside ``jit``.
     pairs = [
         cost if isinstance(cost, (tuple, list)) else (cost, cost)
@@ -255,8 +231,25 @@ def check_costs(
     ]
     for name, pair in zip(("gap_open", "gap_extend"), sides, strict=True):
         for side, cost in enumerate(pair):
-            low = None if cost is None else _lowest(cost, side, lengths, batch)
-            if low is not None and low < 0:
+            if cost is None:
+                continue
+            # The lowest entry within the lengths, where these are not hidden.
+            inside = np.bool_(True)
+            by_place = lengths is not None and cost.shape not in ((), batch)
+            if by_place and (cost < 0).any():
+                pair = isinstance(lengths, (tuple, list))
+                ends = lengths if pair else (lengths[..., 0], lengths[..., 1])
+                if any(isinstance(x, Tracer) for x in ends):
+                    continue
+                m, n = (np.asarray(x)[..., None] for x in ends)
+                rank = cost.ndim - len(batch) if cost.ndim > len(batch) else cost.ndim
+                if rank == 1:
+                    inside = np.arange(cost.shape[-1]) < (m, n)[side]
+                else:
+                    i, j = (np.arange(k) for k in cost.shape[-2:])
+                    inside = (i < m)[..., :, None] & (j < n)[..., None, :]
+            low = np.where(inside, cost, np.inf).min(initial=np.inf)
+            if low < 0:
                 raise UsageError(f"{name} = {low:g}: a cost is a number, 0 or more")
     for first, second in zip(*sides, strict=True):
         if first is None or second is None:
@@ -269,26 +262,6 @@ def check_costs(
                     f"gap_extend = {second[wrong][0]:g} exceeds gap_open = "
                     f"{first[wrong][0]:g}: extending may not cost more than opening"
                 )
-
-
-def _lowest(
-    cost: np.ndarray, side: int, lengths: Any, batch: tuple[int, ...]
-) -> float | None:
-    """The lowest entry within the lengths; None where there is none, or none known."""
-    if not (cost < 0).any() or cost.shape in ((), batch) or lengths is None:
-        return cost.min(initial=np.inf)
-    pair = isinstance(lengths, (tuple, list))
-    ends = lengths if pair else (lengths[..., 0], lengths[..., 1])
-    if any(isinstance(x, Tracer) for x in ends):
-        return None
-    m, n = (np.asarray(x)[..., None] for x in ends)
-    rank = cost.ndim - len(batch) if cost.ndim > len(batch) else cost.ndim
-    if rank == 1:
-        inside = np.arange(cost.shape[-1]) < (m, n)[side]
-    else:
-        i, j = (np.arange(k) for k in cost.shape[-2:])
-        inside = (i < m)[..., :, None] & (j < n)[..., None, :]
-    return np.where(inside, cost, np.inf).min(initial=np.inf)
 
 
 # A half width, or (first columns, last columns) of the query's residues.
@@ -304,21 +277,8 @@ def is_corridor(band: Any) -> bool:
 def checked_band(
     band: object, shape: tuple[int, ...], cost_ranks: Iterable[int]
 ) -> int | None:
-    """The half width, of a band by rows one less than its lanes; or None where it
-    forbids nothing.
-
-    Parameters
-    ----------
-    band : the option
-    shape : (..., m, n)
-    cost_ranks : of the gap costs, without batch axes
-
-    Raises
-    ------
-    UsageError
-        No band by rows, nor a positive whole number; gap costs by cell; a table whose
-        cells 32 bits do not number.
-    """
+    """The half width of a band in a table of ``shape`` (..., m, n), of a band by rows
+    one less than its lanes; or None where it forbids nothing."""
     if band is None:
         return None
     if max(cost_ranks) == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import isqrt
 from typing import Any, NamedTuple, Unpack
 
@@ -120,35 +120,29 @@ def _blocks(
 ):
     """Check the arguments at once, and return the iterator of blocks."""
     free = resolve_ends(options.get("mode", "global"), options.get("free_ends"))
-    check_costs(costs[0], costs[1], None, ())
+    check_costs(*costs, None, ())
     numbers = [np.asarray(x, np.float32) for x in costs]
     if any(x.shape not in ((), (2,)) for x in numbers):
         raise UsageError("gap costs of a matrix are numbers, or a pair of numbers")
     sets = [queries] if targets is None else [queries, targets]
-    width = set().union(*map(_widths, sets))
-    if len(width) > 1:
-        raise UsageError(f"embeddings of widths {sorted(width)}: one is needed")
+    widths: set[int] = set()
+    for embeddings in sets:
+        whole = isinstance(embeddings, (jax.Array, np.ndarray))
+        tables = [embeddings[0]] if whole and len(embeddings) else embeddings
+        for x in tables:
+            if np.ndim(x) != 2:
+                shape = np.shape(x)
+                raise UsageError(f"embeddings of shape {shape}: (length, k) is needed")
+            widths.add(x.shape[1])
+    if len(widths) > 1:
+        raise UsageError(f"embeddings of widths {sorted(widths)}: one is needed")
     side = isqrt(parse_bytes(memory) // BYTES_A_CELL)
     groups = [list(_groups(embeddings, side)) for embeddings in sets]
-    mirrored = targets is None and _symmetric(numbers, free)
-    rule = options.get("mode", "global"), tuple(sorted(free))
-    return _run(sets, groups, numbers, rule, mirrored)
-
-
-def _widths(embeddings: Embeddings) -> set[int]:
-    whole = isinstance(embeddings, (jax.Array, np.ndarray))
-    tables = [embeddings[0]] if whole and len(embeddings) else embeddings
-    for x in tables:
-        if np.ndim(x) != 2:
-            raise UsageError(
-                f"embeddings of shape {np.shape(x)}: (length, k) is needed"
-            )
-    return {x.shape[1] for x in tables}
-
-
-def _symmetric(costs: Sequence[np.ndarray], free: Collection[str]) -> bool:
+    # One half of a set with itself is enough where both sequences are treated alike.
     ends = [{x.split("_")[1] for x in free if x.startswith(s)} for s in ("q", "t")]
-    return ends[0] == ends[1] and all(x.ndim == 0 or x[0] == x[1] for x in costs)
+    alike = ends[0] == ends[1] and all(x.ndim == 0 or x[0] == x[1] for x in numbers)
+    rule = options.get("mode", "global"), tuple(sorted(free))
+    return _run(sets, groups, numbers, rule, targets is None and alike)
 
 
 class LengthGroup(NamedTuple):
@@ -162,7 +156,10 @@ class LengthGroup(NamedTuple):
 def _groups(embeddings: Embeddings, side: int) -> Iterator[LengthGroup]:
     """Sequences of similar lengths, the longest first, padded to few shapes; a group
     has about ``side`` residues."""
-    lengths = _lengths(embeddings)
+    if isinstance(embeddings, (jax.Array, np.ndarray)):
+        lengths = np.full(len(embeddings), embeddings.shape[1], np.int64)
+    else:
+        lengths = np.array([len(x) for x in embeddings], np.int64)
     order = by_length(lengths)
     padded = np.array([_padded(x) for x in lengths[order].tolist()], np.int64)
     for length in dict.fromkeys(padded.tolist()):
@@ -171,12 +168,6 @@ def _groups(embeddings: Embeddings, side: int) -> Iterator[LengthGroup]:
         count = min(count, 1 << (len(members) - 1).bit_length())
         for first in range(0, len(members), count):
             yield LengthGroup(members[first : first + count], (count, length))
-
-
-def _lengths(embeddings: Embeddings) -> np.ndarray:
-    if isinstance(embeddings, (jax.Array, np.ndarray)):
-        return np.full(len(embeddings), embeddings.shape[1], np.int64)
-    return np.array([len(x) for x in embeddings], np.int64)
 
 
 def _padded(length: int) -> int:
@@ -195,24 +186,21 @@ def _run(
     mirrored: bool,
 ) -> Iterator[ScoreBlock]:
     """Blocks, each of which is collected when the next one has been started."""
-    tables = [_tables(embeddings) for embeddings in sets]
+    tables = [_DeviceTables(embeddings, {}) for embeddings in sets]
     waiting: list[tuple[LengthGroup, LengthGroup, jax.Array]] = []
     for k, query in enumerate(groups[0]):
-        a = tables[0](query)
-        form = {"rule": rule, "kernels": _by_kernel(a[0])}
+        a = _on_device(tables[0], query)
+        # The kernels run where the embeddings lie on a single GPU.
+        platforms = [device.platform for device in a[0].devices()]
+        kernels = platforms == ["gpu"] and backend.kernels()[0] is not None
+        form = {"rule": rule, "kernels": kernels}
         for target in groups[-1][k:] if mirrored else groups[-1]:
-            scores = _scores(*a, *tables[-1](target), *costs, **form)
+            scores = _scores(*a, *_on_device(tables[-1], target), *costs, **form)
             waiting.append((query, target, scores))
             if len(waiting) > 1:
                 yield from _collected(*waiting.pop(0), mirrored)
     for block in waiting:
         yield from _collected(*block, mirrored)
-
-
-def _by_kernel(embeddings: jax.Array) -> bool:
-    """Whether the kernels run on the embeddings' device: a single GPU."""
-    platforms = [device.platform for device in embeddings.devices()]
-    return platforms == ["gpu"] and backend.kernels()[0] is not None
 
 
 def _collected(
@@ -225,40 +213,35 @@ def _collected(
         yield ScoreBlock(b, a, block.T)
 
 
-def _tables(embeddings: Embeddings) -> Callable[[LengthGroup], tuple[Any, Any]]:
-    """A function from a group to its padded embeddings and lengths; the last few stay
-    on the device."""
-    recent: dict[int, tuple[jax.Array, jax.Array]] = {}
+class _DeviceTables(NamedTuple):
+    """A set, and the padded embeddings and lengths of the last few groups, by the
+    number of their first sequence."""
 
-    def table(group: LengthGroup):
-        first = int(group.indices[0])
-        if first not in recent:
-            if len(recent) >= RECENT_GROUPS:
-                del recent[next(iter(recent))]
-            recent[first] = _on_device(embeddings, group)
+    embeddings: Embeddings
+    recent: dict[int, tuple[jax.Array, jax.Array]]
+
+
+def _on_device(tables: _DeviceTables, group: LengthGroup):
+    """Padded embeddings and lengths of a group; the last few stay on the device."""
+    (embeddings, recent), (count, length) = tables, group.shape
+    first = int(group.indices[0])
+    if first in recent:
         return recent[first]
-
-    return table
-
-
-def _on_device(embeddings: Embeddings, group: LengthGroup):
-    if isinstance(embeddings, jax.Array):  # it need not see the host
-        return _rows(embeddings, group)
-    members = [np.asarray(embeddings[k]) for k in group.indices.tolist()]
-    table = np.zeros((*group.shape, members[0].shape[1]), members[0].dtype)
-    lengths = np.zeros(group.shape[0], np.int32)
-    for k, x in enumerate(members):
-        table[k, : len(x)], lengths[k] = x, len(x)
-    return jnp.asarray(table), jnp.asarray(lengths)
-
-
-def _rows(embeddings: jax.Array, group: LengthGroup):
-    """Pad rows of an array (count, length, k) on its device."""
-    rows, (count, length) = embeddings[group.indices], group.shape
-    padding = (0, count - rows.shape[0]), (0, length - rows.shape[1]), (0, 0)
+    if len(recent) >= RECENT_GROUPS:
+        del recent[next(iter(recent))]
     lengths = np.zeros(count, np.int32)
-    lengths[: rows.shape[0]] = rows.shape[1]
-    return jnp.pad(rows, padding), jnp.asarray(lengths)
+    if isinstance(embeddings, jax.Array):  # it need not see the host
+        rows = embeddings[group.indices]
+        padding = (0, count - rows.shape[0]), (0, length - rows.shape[1]), (0, 0)
+        lengths[: rows.shape[0]] = rows.shape[1]
+        table = jnp.pad(rows, padding)
+    else:
+        members = [np.asarray(embeddings[k]) for k in group.indices.tolist()]
+        table = np.zeros((*group.shape, members[0].shape[1]), members[0].dtype)
+        for k, x in enumerate(members):
+            table[k, : len(x)], lengths[k] = x, len(x)
+    recent[first] = jnp.asarray(table), jnp.asarray(lengths)
+    return recent[first]
 
 
 @program(("rule", "kernels"))

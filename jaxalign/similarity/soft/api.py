@@ -419,7 +419,16 @@ def mea_alignment(
     if isinstance(posterior, Tracer) or jnp.ndim(posterior) != 2 or lengths is not None:
         if query or target or scoring:
             raise UsageError("sequences and a scoring are for one pair, outside of jit")
-        return _of_batch(posterior, lengths, threshold, mode, free)
+        ends = mode, None if mode != "global" else free
+        read = arguments.read(posterior, lengths, 0.0, 0.0, *ends, True)
+        pair, axes, batch, fit = read
+        less, axis = fit(threshold, rank=0)
+        arrays = (pair.similarity, less, pair.rules.m, pair.rules.n)
+        each = (axes.similarity, axis, axes.rules.m, axes.rules.n)
+        extra = tuple(end in free for end in FREE_ENDS), mode == "local"
+        values = over_batch(engine.most_accurate, arrays, each, batch, None, extra)
+        score, partners, spans, sizes = values
+        return HardAlignments(score, partners, spans, sizes, True, mode, free)
     posterior = np.asarray(real_numbers("a posterior", posterior))
     scoring = as_scoring(scoring)
     letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
@@ -431,35 +440,6 @@ def mea_alignment(
     spans, operations = packed_path(partners, m, n, mode, free)
     rows = np.flatnonzero(partners >= 0)
     score = float(posterior[rows, partners[rows]].sum())
-    return Alignment(
-        a,
-        b,
-        score,
-        spans[0],
-        spans[1],
-        spans[2],
-        spans[3],
-        operations,
-        scoring,
-        mode,
-        free,
-        implementation="mea",
-    )
-
-
-def _of_batch(
-    posterior: Any, lengths: Lengths, threshold: float, mode: Any, free: frozenset[str]
-) -> HardAlignments:
-    ends = mode, None if mode != "global" else free
-    read = arguments.read(posterior, lengths, 0.0, 0.0, *ends, True)
-    pair, axes, batch, fit = read
-    less, axis = fit(threshold, rank=0)
-    local = mode == "local"
-    arrays = (pair.similarity, less, pair.rules.m, pair.rules.n)
-    each = (axes.similarity, axis, axes.rules.m, axes.rules.n)
-    flags = tuple(end in free for end in FREE_ENDS)
-    values = engine.over_batch(
-        engine.most_accurate, arrays, each, batch, None, (flags, local)
-    )
-    score, partners, spans, sizes = values
-    return HardAlignments(score, partners, spans, sizes, True, mode, free)
+    ends = spans[0], spans[1], spans[2], spans[3]
+    words = operations, scoring, mode, free
+    return Alignment(a, b, score, *ends, *words, implementation="mea")

@@ -44,7 +44,7 @@ from jaxalign.similarity.costs import Weights, by_cell, no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, paths
 from jaxalign.similarity.soft.dp.free_energy import posterior as pair_posterior
 from jaxalign.similarity.soft.dp.paths import accurate, spans_of
-from jaxalign.similarity.soft.dp.scan import Banded, Block, Kernels
+from jaxalign.similarity.soft.dp.scan import Banded, Kernels
 from jaxalign.similarity.soft.options import (
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
@@ -164,45 +164,6 @@ def _leaves(tree: Any):
     return jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, SymbolicZero))
 
 
-def model_divergence(
-    weights: tuple[Weights, Weights],
-    temperatures: tuple[jax.Array, jax.Array],
-    rules: ModeRules,
-    block: Block,
-    cells: bool,
-) -> jax.Array:
-    """KL(p, q) of two models of one shape, a scalar; inf where q forbids what p does.
-
-    ``cells`` says that the two may choose differently at an end where both sequences
-    hang over freely: the tables then have overhangs by cell.
-    """
-    (p, q), (t_p, t_q) = weights, temperatures
-    # Overhangs by cell, and the passes that take them.
-    if cells and isinstance(block, Banded):
-        p, q = (without_band(x, rules, block.width) for x in weights)
-        block = block.block
-    elif cells:
-        p, q = (x._replace(overhang=by_cell(x.overhang, rules)) for x in weights)
-        block = block.otherwise if isinstance(block, Kernels) else block
-    turn = jax.tree.map(lambda x, y: _finite(x) / t_p - _finite(y) / t_q, p, q)
-    at = {"weights": p, "temperature": t_p}
-    along = slope(partial(_score, block), at, rules, {"weights": turn})
-    # One after the other, so that their tables do not stand side by side.
-    q, along = jax.lax.optimization_barrier((q, along))
-    value = free_energy.score(q, t_q, rules, block) / t_q - along.value / t_p
-    value = jnp.maximum(value + along.along, 0)
-    means = jax.lax.stop_gradient(along.gradient["weights"])
-    # Whether anything that happens under p is infinitely unlikely under q.
-    unlikely = jax.tree.map(lambda x: jnp.abs(x) >= -FORBIDDEN / 10, q)
-    happens = jax.tree.map(lambda x, mean: jnp.any(x & (mean != 0)), unlikely, means)
-    refused = jnp.any(jnp.stack(jax.tree.leaves(happens)))
-    return jnp.where(refused, jnp.inf, value)
-
-
-def _score(block: Block, at: dict, rules: ModeRules):
-    return free_energy.score(at["weights"], at["temperature"], rules, block)
-
-
 def _finite(x: jax.Array):
     """Zero where a score or a cost is infinite: its expectation is 0."""
     return jnp.where(jnp.abs(x) < COSTLY, x, 0)
@@ -302,12 +263,39 @@ def _score_of(settings: Settings, x: dict, rules: ModeRules):
 
 
 def divergence(pairs: tuple[SoftPair, SoftPair], settings: Settings, cells: bool):
-    """KL(p, q) of two models of one shape."""
-    p, q = map(_written_out, pairs)
-    (of_p, rules), (of_q, _) = (model(x, settings) for x in (p, q))
-    temperatures = p.temperature, q.temperature
-    value = model_divergence((of_p, of_q), temperatures, rules, settings.block, cells)
-    return value * _if_known(p) * _if_known(q)
+    """KL(p, q) of two models of one shape, a scalar; inf where q forbids what p does.
+
+    ``cells`` says that the two may choose differently at an end where both sequences
+    hang over freely: the tables then have overhangs by cell.
+    """
+    of_p, of_q = map(_written_out, pairs)
+    (p, rules), (q, _) = (model(x, settings) for x in (of_p, of_q))
+    (t_p, t_q), block = (of_p.temperature, of_q.temperature), settings.block
+    # Overhangs by cell, and the passes that take them.
+    if cells and isinstance(block, Banded):
+        p, q = (without_band(x, rules, block.width) for x in (p, q))
+        block = block.block
+    elif cells:
+        p, q = (x._replace(overhang=by_cell(x.overhang, rules)) for x in (p, q))
+        block = block.otherwise if isinstance(block, Kernels) else block
+    turn = jax.tree.map(lambda x, y: _finite(x) / t_p - _finite(y) / t_q, p, q)
+
+    def score_at(at: dict, rules: ModeRules):
+        return free_energy.score(at["weights"], at["temperature"], rules, block)
+
+    at = {"weights": p, "temperature": t_p}
+    along = slope(score_at, at, rules, {"weights": turn})
+    # One after the other, so that their tables do not stand side by side.
+    q, along = jax.lax.optimization_barrier((q, along))
+    value = free_energy.score(q, t_q, rules, block) / t_q - along.value / t_p
+    value = jnp.maximum(value + along.along, 0)
+    means = jax.lax.stop_gradient(along.gradient["weights"])
+    # Whether anything that happens under p is infinitely unlikely under q.
+    unlikely = jax.tree.map(lambda x: jnp.abs(x) >= -FORBIDDEN / 10, q)
+    happens = jax.tree.map(lambda x, mean: jnp.any(x & (mean != 0)), unlikely, means)
+    refused = jnp.any(jnp.stack(jax.tree.leaves(happens)))
+    value = jnp.where(refused, jnp.inf, value)
+    return value * _if_known(of_p) * _if_known(of_q)
 
 
 def log_prob(pair_and_partners: tuple[SoftPair, jax.Array], settings: Settings):

@@ -56,47 +56,34 @@ def prepare(
     pair, axes, batch, fit = arguments.read(
         similarity, lengths, *costs, *ends, band=options.band
     )
-    _check_temperature(options.temperature)
+    real_numbers("the temperature", options.temperature)
+    if not isinstance(options.temperature, Tracer):
+        values = np.asarray(options.temperature, np.float64)
+        if not np.all((values >= MIN_TEMPERATURE) & (values <= MAX_TEMPERATURE)):
+            raise UsageError(
+                f"the temperature must be above 0, from {MIN_TEMPERATURE:g} to "
+                f"{MAX_TEMPERATURE:g}; `align` is the limit at 0"
+            )
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
-    shape = (*batch, *pair.similarity.shape[-2:])
-    band = None
+    shape, dtype = (*batch, *pair.similarity.shape[-2:]), pair.similarity.dtype
+    band, implementation = None, options.implementation
     if options.band is not None:
         band = checked_band(options.band, shape, ranks)
     if band is None:
         stored = not isinstance(pair.similarity, Factors)
-        block = _block(options, shape, pair.similarity.dtype, any(ranks), stored)
+        block = _block(options, shape, dtype, any(ranks), stored)
+    elif implementation in (None, "log", "blocked"):
+        large = implementation is None and _is_large(shape, band + 1, dtype)
+        in_blocks = large or implementation == "blocked"
+        block = Banded(band, BLOCK_DIAGONALS if in_blocks else None)
     else:
-        block = _banded(options.implementation, band, shape, pair.similarity.dtype)
+        raise UsageError(f"a band is computed by log or blocked, not {implementation}")
     temperature = fit(options.temperature, rank=0)
     pair, axes = (
         SoftPair(x.similarity, x.gap_open, x.gap_extend, t, x.rules)
         for x, t in zip((pair, axes), temperature, strict=True)
     )
     return pair, axes, batch, Settings(options.mode == "local", block)
-
-
-def _check_temperature(temperature: Any):
-    real_numbers("the temperature", temperature)
-    if isinstance(temperature, Tracer):
-        return
-    values = np.asarray(temperature, np.float64)
-    if not np.all((values >= MIN_TEMPERATURE) & (values <= MAX_TEMPERATURE)):
-        raise UsageError(
-            f"the temperature must be above 0, from {MIN_TEMPERATURE:g} to "
-            f"{MAX_TEMPERATURE:g}; `align` is the limit at 0"
-        )
-
-
-def _banded(
-    implementation: str | None, band: int, shape: tuple[int, ...], dtype: Any
-) -> Banded:
-    """The engine of a band."""
-    if implementation not in (None, "log", "blocked"):
-        raise UsageError(f"a band is computed by log or blocked, not {implementation}")
-    large = implementation is None and _is_large(shape, band + 1, dtype)
-    return Banded(
-        band, BLOCK_DIAGONALS if large or implementation == "blocked" else None
-    )
 
 
 def _is_large(shape: tuple[int, ...], lanes: int, dtype: Any) -> bool:
@@ -116,16 +103,8 @@ def _block(
     by_position: bool,
     stored: bool,
 ) -> Block:
-    """The engine; ``stored`` says that the similarity is an array anyway, which rows
-    need.
-
-    Raises
-    ------
-    UsageError
-        Unknown, or ``pallas`` or ``rows`` for what they do not take.
-    DeviceError
-        ``pallas`` where they do not run.
-    """
+    """Choose the engine; ``stored`` says that the similarity is an array anyway, which
+    rows need."""
     implementation = options.implementation
     if implementation not in (None, *IMPLEMENTATIONS):
         names = ", ".join(IMPLEMENTATIONS)
@@ -134,7 +113,24 @@ def _block(
     block = BLOCK_DIAGONALS if large or implementation == "blocked" else None
     if implementation in ("log", "blocked"):
         return block
-    refused = _beyond_kernels(shape, dtype, by_position, options.adjacent_gaps)
+    # The part of this problem that neither kernels nor rows take; empty for none.
+    m, n = shape[-2:]
+    fixed = all(isinstance(size, int) for size in shape)
+    reasons = (
+        {}
+        if not fixed
+        else {
+            f"a similarity of {dtype}": dtype != jnp.float32,
+            "an empty similarity": 0 in shape,
+            f"a similarity of more than {MAX_KERNEL_ROWS} rows": m > MAX_KERNEL_ROWS,
+            f"a similarity of more than {MAX_KERNEL_COLUMNS} columns": n
+            > MAX_KERNEL_COLUMNS,
+            "gap costs by position": by_position,
+            "adjacent_gaps=False": not options.adjacent_gaps,
+        }
+    )
+    refused = next((reason for reason, holds in reasons.items() if holds), "")
+    refused = refused if fixed else "symbolic sizes"
     if implementation == "scaled":  # an older name of rows, which took all of this
         if refused:
             return None
@@ -154,22 +150,3 @@ def _block(
     if cells < fewest or first_device().platform != "cpu":
         return block
     return primitives.rows(local, block, pairs_only=cells < MIN_ROW_CELLS)
-
-
-def _beyond_kernels(
-    shape: tuple[int, ...], dtype: Any, by_position: bool, adjacent: bool
-) -> str:
-    """The part of this problem that neither kernels nor rows take; empty for none."""
-    m, n = shape[-2:]
-    if not all(isinstance(size, int) for size in shape):
-        return "symbolic sizes"
-    reasons = {
-        f"a similarity of {dtype}": dtype != jnp.float32,
-        "an empty similarity": 0 in shape,
-        f"a similarity of more than {MAX_KERNEL_ROWS} rows": m > MAX_KERNEL_ROWS,
-        f"a similarity of more than {MAX_KERNEL_COLUMNS} columns": n
-        > MAX_KERNEL_COLUMNS,
-        "gap costs by position": by_position,
-        "adjacent_gaps=False": not adjacent,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), "")

@@ -66,18 +66,11 @@ def fill(
     ordered: bool,
     band: int | None = None,
 ) -> ScoredFill:
-    """The table of one pair.
+    """Fill the table of one pair, in the form ``local``, ``ordered``; an ordered fill,
+    which alone may have a ``band``, ends in (0, 0) where no pair is best.
 
-    Parameters
-    ----------
-    weights : Weights
-        Costs and overhangs, of the dtype of the scores; plain: numbers or vectors. The
-        similarity may be narrower.
-    rules : ModeRules
-    local, ordered : static
-        The form. An ordered fill ends in (0, 0) where no pair is best.
-    band : int, optional
-        Half width of ``similarity.band``; of an ordered fill.
+    Costs and overhangs are of the dtype of the scores, plain: numbers or vectors. The
+    similarity may be narrower.
     """
     if band is not None:
         return _banded(BandTable(weights, rules, band), weights, local)
@@ -87,7 +80,17 @@ def fill(
     s = weights.similarity
     outside = FORBIDDEN if ordered else 0
     xs = diagonals_of(table, s, outside)
-    step = _ordered_step(table, local) if ordered else _plain_step(table, local)
+    cells = ordered_cells(table, local)
+
+    def ordered_step(carry: Sequence[jax.Array], x: Costs):
+        *lanes, best, best_j = carry
+        lanes, code, total = cells(lanes, x)
+        wins = total > best
+        best = jnp.where(wins, total, best)
+        best_j = jnp.where(wins, x["d"] - table.i, best_j)
+        return (*lanes, best, best_j), code
+
+    step = ordered_step if ordered else _plain_step(table, local)
     start = (none,) * 6 + (none, jnp.zeros_like(table.i))
     if ordered:
         # The alignment without pairs stands in (0, 0), and goes before its equals.
@@ -165,20 +168,6 @@ def _plain_step(table: CostTable, local: bool):
         wins = ending & (h > best)
         best, best_j = jnp.where(wins, h, best), jnp.where(wins, j, best_j)
         return (e, f, after, to_right, h, b1, best, best_j), code.astype(jnp.uint8)
-
-    return step
-
-
-def _ordered_step(table: CostTable, local: bool):
-    cells = ordered_cells(table, local)
-
-    def step(carry: Sequence[jax.Array], x: Costs):
-        *lanes, best, best_j = carry
-        lanes, code, total = cells(lanes, x)
-        wins = total > best
-        best = jnp.where(wins, total, best)
-        best_j = jnp.where(wins, x["d"] - table.i, best_j)
-        return (*lanes, best, best_j), code
 
     return step
 

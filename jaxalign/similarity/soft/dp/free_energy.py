@@ -123,7 +123,13 @@ def expected(
     if isinstance(block, Kernels):
         pairs_only = outputs == {"similarity"}
         if "entropy" not in outputs and (pairs_only or not block.pairs_only):
-            return _by_kernels(block, weights, temperature, rules, outputs)
+            # Overhangs are counted with the gap costs; their own gradients are None.
+            scaled = over_temperature(weights, temperature, rules)
+            pay = not outputs.isdisjoint(GAP_NAMES)
+            run = partial(block.expected, payers=pay)
+            value, pairs, *payers = log_z(run, scaled, temperature, rules)
+            gaps = dict(zip(GAP_NAMES, -payers[0], strict=True)) if pay else {}
+            return Expectation(value, from_names({"similarity": pairs} | gaps), None)
         block = block.otherwise
     scaled = over_temperature(weights, temperature, rules)
     table, block = table_of(scaled, rules, block)
@@ -140,22 +146,6 @@ def expected(
         entropy = jnp.sum(flow.sums["entropy"]) - scan.xlogx(empty)
     gradient = _gradient(table, scaled, flow.sums, out, empty, outputs)
     return Expectation(value, gradient, entropy)
-
-
-def _by_kernels(
-    kernels: Kernels,
-    weights: Weights,
-    temperature: jax.Array,
-    rules: ModeRules,
-    outputs: frozenset[str],
-) -> Expectation:
-    """Overhangs are counted with the gap costs; their own gradients are None."""
-    scaled = over_temperature(weights, temperature, rules)
-    pay = not outputs.isdisjoint(GAP_NAMES)
-    run = partial(kernels.expected, payers=pay)
-    value, pairs, *payers = log_z(run, scaled, temperature, rules)
-    gaps = dict(zip(GAP_NAMES, -payers[0], strict=True)) if pay else {}
-    return Expectation(value, from_names({"similarity": pairs} | gaps), None)
 
 
 def _whole(table: CostTable, weights: Weights):

@@ -133,7 +133,18 @@ def expected(tables: RowTables, form: RowForm) -> RowExpectation:
     start, end = (None, None) if form.local else overhangs(tables)
     before, values, ends = _down(tables, start, end, form)
     empty, empty_payers = empty_alignment(tables, form.local)
-    log_z, of_empty = _sum_up(values.exponent, ends, empty)
+    # Z (B,) as 2^top exp(rest), from the logs of what ends by row, over 2^exponent, and
+    # the log of no pairs; and the probability of no pairs.
+    alive = ends > FORBIDDEN
+    top = jnp.max(jnp.where(alive, values.exponent, jnp.iinfo(jnp.int32).min), 0)
+    top = jnp.where(jnp.any(alive, axis=0), top, 0)
+    high, low = _log(top, ends.dtype)
+    logs = sum(_log(values.exponent - top[None], ends.dtype), ends)
+    empty = (empty - high) - low
+    largest = jnp.maximum(jnp.max(logs, axis=0), empty)
+    none = jnp.exp(empty - largest)
+    total = jnp.sum(jnp.exp(logs - largest[None]), axis=0) + none
+    log_z, of_empty = (top, jnp.log(total) + largest), none / total
     posterior, payers, lost = _up(tables, start, end, values, before, log_z)
     if payers is not None:
         payers = payers + of_empty[:, None] * empty_payers
@@ -146,21 +157,6 @@ def expected(tables: RowTables, form: RowForm) -> RowExpectation:
 def block_columns(columns: int) -> int:
     """The width of a block, which leaves the fewest columns to fill up."""
     return min(BLOCK_COLUMNS, key=lambda width: -columns % width)
-
-
-def _sum_up(exponent: jax.Array, ends: jax.Array, empty: jax.Array):
-    """Z (B,) as 2^k exp(rest), (k int32, rest), and the probability of no pairs; of the
-    logs of what ends by row (M, B), over 2^exponent, and the log of no pairs (B,)."""
-    alive = ends > FORBIDDEN
-    top = jnp.max(jnp.where(alive, exponent, jnp.iinfo(jnp.int32).min), 0)
-    top = jnp.where(jnp.any(alive, axis=0), top, 0)
-    high, low = _log(top, ends.dtype)
-    logs = sum(_log(exponent - top[None], ends.dtype), ends)
-    empty = (empty - high) - low
-    largest = jnp.maximum(jnp.max(logs, axis=0), empty)
-    none = jnp.exp(empty - largest)
-    total = jnp.sum(jnp.exp(logs - largest[None]), axis=0) + none
-    return (top, jnp.log(total) + largest), none / total
 
 
 def _log(exponent: jax.Array, dtype: Any):
@@ -222,7 +218,11 @@ def _up(
     open_e, more_e, open_f, more_f = jnp.exp(-tables.costs).T[..., None]
     rows, width = tables.scores.shape[1:]
     chains = _chains(open_f, more_f, width)
-    chains_back = _turned(_chains(jnp.ones_like(open_f), more_f, width))
+    # Chain matrices with the columns reversed.
+    unit = _chains(jnp.ones_like(open_f), more_f, width)
+    inside, blocks = (x[:, ::-1] for x in unit[:2])
+    inside = jnp.concatenate([inside[..., -2::-1], inside[..., -1:]], -1)
+    chains_back = ChainMatrices(inside, blocks[..., ::-1], unit.decay[..., ::-1])
     zero = jnp.zeros_like(tables.scores[:, 0])
     tiny = jnp.finfo(zero.dtype).tiny * LOSSES_PER_CELL * width
     pays = values.e is not None
@@ -299,7 +299,7 @@ def _paid(
     payers = payers + gaps
     more_columns = []
     for (side, flow), column in zip(hanging, columns, strict=True):
-        query, target = _at(side.query, i)[:, None], side.target
+        query, target = _row_of(side.query, i)[:, None], side.target
         cheaper = jnp.where(query == target, 0.5, jnp.where(query < target, 1.0, 0.0))
         cheaper = cheaper.astype(flow.dtype)
         single_payers = side.query_pays[:, None], side.target_pays[:, None]
@@ -308,7 +308,7 @@ def _paid(
             for x, pays in zip((cheaper, 1 - cheaper), single_payers, strict=True)
         )
         by_query = _total(flow * a)
-        opens, extends = counts(_at(side.k, i), flow.dtype)
+        opens, extends = counts(_row_of(side.k, i), flow.dtype)
         nothing = jnp.zeros_like(by_query)
         payers += jnp.stack([by_query * opens, by_query * extends, nothing, nothing], 1)
         more_columns.append(column + flow * b)
@@ -395,13 +395,6 @@ def _chains(opening: jax.Array, extending: jax.Array, columns: int) -> ChainMatr
     return ChainMatrices(opening[:, :, None] * inside, blocks, decay)
 
 
-def _turned(chains: ChainMatrices) -> ChainMatrices:
-    """Reverse the columns of chain matrices."""
-    inside, blocks, decay = (x[:, ::-1] for x in chains)
-    inside = jnp.concatenate([inside[..., -2::-1], inside[..., -1:]], -1)
-    return ChainMatrices(inside, blocks[..., ::-1], chains.decay[..., ::-1])
-
-
 def _chain(x: jax.Array, chains: ChainMatrices):
     """The sum over k < j of opening * extending^(j - 1 - k) x[k]: (B, N); over k > j by
     turned matrices."""
@@ -425,7 +418,7 @@ def _total(x: jax.Array):
 
 
 def _row_of(table: jax.Array, i: jax.Array):
-    """Row i (B, N) of (B, M, N)."""
+    """Row i of a table (B, M, ...)."""
     return lax.dynamic_index_in_dim(table, i, axis=1, keepdims=False)
 
 
@@ -433,18 +426,14 @@ def _with_row(table: jax.Array, row: jax.Array, i: jax.Array):
     return lax.dynamic_update_slice_in_dim(table, row[:, None], i, axis=1)
 
 
-def _at(table: jax.Array, i: jax.Array):
-    return lax.dynamic_index_in_dim(table, i, axis=1, keepdims=False)
-
-
 def _cost(side: RowOverhang, i: jax.Array):
     """The smallest cost of an overhang in row i (B,)."""
-    return jnp.where(side.both_free, 0, _at(side.query, i))
+    return jnp.where(side.both_free, 0, _row_of(side.query, i))
 
 
 def _beside(side: RowOverhang, i: jax.Array):
     """Weights of row i (B, N) over that of ``_row``; 0 is less than any."""
-    query = jnp.where(side.both_free, jnp.exp(-_at(side.query, i)), 0)
+    query = jnp.where(side.both_free, jnp.exp(-_row_of(side.query, i)), 0)
     return jnp.maximum(query[:, None], side.weight)
 
 

@@ -15,7 +15,7 @@ and its posterior is multiplied with them at once: then no array has the size of
 table.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -148,14 +148,6 @@ class ForwardValues(NamedTuple):
     ends: jax.Array
 
 
-class Ends(NamedTuple):
-    """``base`` and ``ends`` of ``ForwardValues``, (D,) each."""
-
-    high: jax.Array
-    low: jax.Array
-    ends: jax.Array
-
-
 def lse(a: jax.Array, b: jax.Array):
     """log(exp(a) + exp(b)); smooth where a == b, to every order.
 
@@ -181,14 +173,12 @@ def forward(
     return lax.scan(partial(_advance, table), carry, xs)
 
 
-def forward_ends(
-    table: CostTable, carry: tuple[jax.Array, ...], xs: Costs
-) -> tuple[tuple, Ends]:
+def forward_ends(table: CostTable, carry: tuple[jax.Array, ...], xs: Costs):
     """The same without the tables: all that a score needs."""
 
     def step(carry: tuple[jax.Array, ...], x: Any):
         carry, values = _advance(table, carry, x)
-        return carry, Ends(values.high, values.low, values.ends)
+        return carry, (values.high, values.low, values.ends)
 
     return lax.scan(step, carry, xs)
 
@@ -300,9 +290,11 @@ def reverse(
         }
         if "entropy" in outputs:
             splits = ((to_e, of_e), (to_f, of_f), (to_m, of_m))
-            flows["entropy"] = sum(_surprise(*split) for split in splits) - xlogx(
-                ending
-            )
+            # Each split adds -sum of part log(part / total).
+            flows["entropy"] = sum(
+                xlogx(total) - sum(xlogx(part) for part in parts)
+                for total, parts in splits
+            ) - xlogx(ending)
         out = {"similarity": new_m} if "similarity" in outputs else {}
         sums = collect(table, flow.sums, flows, out, outputs)
         return Flow(new_m, new_e, new_f, m1, sums), out
@@ -345,11 +337,6 @@ def _split(total: jax.Array, *values: jax.Array):
     return [part * scale for part in parts]
 
 
-def _surprise(total: jax.Array, parts: Sequence[jax.Array]):
-    """-sum of part log(part / total): what this split adds to the entropy."""
-    return xlogx(total) - sum(xlogx(part) for part in parts)
-
-
 def xlogx(p: jax.Array):
     """p log p, 0 at 0; derivatives up to the third are finite.
 
@@ -384,7 +371,12 @@ def run(block: int, table: CostTable, similarity: jax.Array | Factors):
         return x.reshape(blocks * block, *x.shape[2:])[:count]
 
     whole = not (vectors or banded)
-    padded: Any = None if scores is None or banded else _tiled(scores, block)
+    padded: Any = None
+    if scores is not None and not banded:
+        # The table in whole tiles of rows, after a row 0, with columns on both sides
+        # that a tile beyond it reads.
+        border = (2 * block, 2 * block)
+        padded = jnp.pad(scores, ((1, -(scores.shape[0] + 1) % block), border))
 
     def scored(xs: Costs):
         if banded:
@@ -439,13 +431,6 @@ def run(block: int, table: CostTable, similarity: jax.Array | Factors):
         return flow, as_table(table, out) if banded else out
 
     return tuple(join(x) for x in ends), finish
-
-
-def _tiled(similarity: jax.Array, block: int):
-    """The table in whole tiles of rows, after a row 0, with columns on both sides that
-    a tile beyond it reads."""
-    rows = similarity.shape[0] + 1
-    return jnp.pad(similarity, ((1, -rows % block), (2 * block, 2 * block)))
 
 
 def _start(padded: jax.Array, block: int, tile: jax.Array, d: jax.Array):
