@@ -11,9 +11,8 @@ from jaxalign.model.alphabet import join_best, views
 from jaxalign.model.identity import Filters, denominator, share
 from jaxalign.pairs import engine
 from jaxalign.pairs.pair_matrix import WholeJob
-from jaxalign.pairs.plan import NearestOnly, Task
+from jaxalign.pairs.plan import NearestOnly, Run, Task
 from jaxalign.pairs.proofs.best_first import NO_BAR
-from jaxalign.pairs.run_state import Run
 
 NONE = -1  # the index where there is no sequence
 PAIRS_AT_ONCE = 2**20  # zipped

@@ -23,8 +23,7 @@ from jaxalign.database.pieces import BlockPiece, Hits, tell_after
 from jaxalign.model.alphabet import Sequences
 from jaxalign.pairs import compiled, engine
 from jaxalign.pairs.gpu import dispatch
-from jaxalign.pairs.plan import Piece, Task
-from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.pairs.plan import Piece, Run, Task, Worker
 from jaxalign.runtime import pipeline, programs
 from jaxalign.runtime.devices import first_device, precision, refuse_over
 from jaxalign.runtime.pipeline import teller

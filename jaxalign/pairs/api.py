@@ -44,8 +44,7 @@ from jaxalign.pairs.jobs import (
     run_plan,
 )
 from jaxalign.pairs.options import check, filters_of, symmetric
-from jaxalign.pairs.plan import Plan, added
-from jaxalign.pairs.run_state import SavedState
+from jaxalign.pairs.plan import Plan, SavedState, added
 from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.machine import gpu_use
 from jaxalign.signatures import with_options

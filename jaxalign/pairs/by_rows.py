@@ -24,9 +24,16 @@ from jaxalign.model.alphabet import Sequences, stacked
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.dp import rows
 from jaxalign.pairs.pair_matrix import WindowPairs
-from jaxalign.pairs.plan import MAX_WINDOW_BYTES, Piece, Plan, Task, describe
+from jaxalign.pairs.plan import (
+    MAX_WINDOW_BYTES,
+    Piece,
+    Plan,
+    Run,
+    Task,
+    Worker,
+    describe,
+)
 from jaxalign.pairs.result import Rows, collect
-from jaxalign.pairs.run_state import Run, Worker
 from jaxalign.runtime.devices import is_placed, refuse_over, show_bytes
 
 ROW_CELLS = 2**16  # of all pairs of a window: half the rows are half the calls of NumPy

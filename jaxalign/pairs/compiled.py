@@ -28,9 +28,8 @@ from jaxalign.pairs.long import align
 from jaxalign.pairs.options import IMPLEMENTATIONS
 from jaxalign.pairs.pair_matrix import Partition
 from jaxalign.pairs.pair_matrix import pairs as pairs_of
-from jaxalign.pairs.plan import Piece, Plan, Task, describe
+from jaxalign.pairs.plan import Piece, Plan, Run, Task, describe
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
-from jaxalign.pairs.run_state import Run
 from jaxalign.runtime.backend import kernels_pallas
 from jaxalign.runtime.devices import Device, first_device, refuse_over, show_bytes
 

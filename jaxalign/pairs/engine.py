@@ -16,9 +16,17 @@ from typing import Any
 
 from jaxalign.model.table import Table
 from jaxalign.pairs.by_rows import plan_by_rows
-from jaxalign.pairs.plan import Piece, Plan, Progress, Task, merge
+from jaxalign.pairs.plan import (
+    Piece,
+    Plan,
+    Progress,
+    Run,
+    SavedState,
+    Task,
+    Worker,
+    merge,
+)
 from jaxalign.pairs.result import Output, table_of
-from jaxalign.pairs.run_state import Run, SavedState, Worker
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import start_device
 from jaxalign.runtime.pipeline import teller, watcher
@@ -26,9 +34,7 @@ from jaxalign.runtime.pipeline import teller, watcher
 
 def plan(task: Task) -> Plan:
     """The plan of a task; it says which implementation will run, and why."""
-    by_rows = None
-    if task.implementation in (None, "rows"):
-        by_rows = plan_by_rows(task)
+    by_rows = plan_by_rows(task) if task.implementation in (None, "rows") else None
     return _compiled().plan_compiled(task) if by_rows is None else by_rows
 
 

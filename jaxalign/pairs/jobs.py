@@ -27,10 +27,9 @@ from jaxalign.pairs import by_rows, engine, part_stream
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.part_stream import Part
-from jaxalign.pairs.plan import Plan, QueryStrands, Task, merge
+from jaxalign.pairs.plan import Plan, QueryStrands, SavedState, Task, merge
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.result import table_of
-from jaxalign.pairs.run_state import SavedState
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import ambient_mesh, first_device
 from jaxalign.signatures import with_options
@@ -70,10 +69,7 @@ def _of_both(
 
 
 def _better_strands(
-    task: Task,
-    scores_plan: Plan,
-    options: PairOptions,
-    saved: SavedState | None,
+    task: Task, scores_plan: Plan, options: PairOptions, saved: SavedState | None
 ) -> tuple[Table, np.ndarray]:
     """Align the better strand of each query: (rows, strands).
 

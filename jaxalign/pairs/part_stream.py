@@ -35,13 +35,13 @@ from jaxalign.pairs.plan import (
     SUMMED,
     Plan,
     Progress,
+    Run,
     Task,
     WholeCodes,
     added,
 )
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import Survivors
-from jaxalign.pairs.run_state import Run
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import (
     Arrivals,
@@ -273,10 +273,7 @@ class _Looked(NamedTuple):
 
 
 def stream(
-    task: Task,
-    parts: list[Part],
-    progress: Progress = None,
-    busy: Progress = None,
+    task: Task, parts: list[Part], progress: Progress = None, busy: Progress = None
 ):
     """Run parts of a task of all pairs of a set, or of two; the next ones are planned
     and computed while the caller has one.

@@ -39,8 +39,7 @@ from jaxalign.pairs.gpu import device_arrays, device_job, dispatch, launches
 from jaxalign.pairs.gpu.device_job import load_block
 from jaxalign.pairs.gpu.launches import cut, launch_bytes, smaller
 from jaxalign.pairs.pair_matrix import Partition
-from jaxalign.pairs.plan import Piece, Plan
-from jaxalign.pairs.run_state import Run
+from jaxalign.pairs.plan import Piece, Plan, Run
 from jaxalign.runtime import programs
 from kernels_pallas.pairs.config import FillOutput, output_shapes
 from kernels_pallas.pairs.ends import border_end

@@ -33,8 +33,7 @@ from jaxalign.pairs import compiled, pair_matrix, part_stream, result
 from jaxalign.pairs.gpu import device_arrays, device_job, dispatch, launches
 from jaxalign.pairs.gpu.launches import Highest, Launch, cut, launch_bytes, zipped
 from jaxalign.pairs.pair_matrix import Partition, WholeJob
-from jaxalign.pairs.plan import NearestOnly, Piece, Task
-from jaxalign.pairs.run_state import Run, Worker
+from jaxalign.pairs.plan import NearestOnly, Piece, Run, Task, Worker
 from jaxalign.runtime.pipeline import teller
 
 pytestmark = pytest.mark.usefixtures("compiled")

@@ -35,9 +35,8 @@ from jaxalign.pairs.dp.sweep.lane_cells import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.pair_matrix import Window, WindowPairs
-from jaxalign.pairs.plan import Piece, Task, zipped
+from jaxalign.pairs.plan import Piece, PieceScores, Run, Task, Worker, zipped
 from jaxalign.pairs.result import Rows, cells_of, collect, of_pair
-from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.runtime.devices import (
     bucket,
     first_device,

@@ -138,11 +138,6 @@ class _RowBuffers:
         profile[:, 0, :, 0] = 0
         return profile.reshape(-1, self.blocks)
 
-    def by_column(self, row: np.ndarray, subset: slice | np.ndarray) -> np.ndarray:
-        """(some pairs, columns) of a row."""
-        every = row.reshape(self.stripes, self.pairs, self.blocks)[:, subset]
-        return every.transpose(1, 2, 0).reshape(every.shape[1], -1)
-
 
 def _columns(shape: tuple[int, int], count: int, dtype: np.dtype) -> list[np.ndarray]:
     """A row at columns j, j - 1, j - 2 ..., in one memory: of stripes but the first,
@@ -337,7 +332,9 @@ class _BorderEnds:
             corner = rows.h[self.stripe[:count], self.block[:count]]
             self.column[i, :count] = corner
         if start < count:
-            self.last[start:count] = rows.by_column(rows.h, slice(start, count))
+            row = rows.h.reshape(rows.stripes, rows.pairs, rows.blocks)
+            row = row[:, start:count].transpose(1, 2, 0)
+            self.last[start:count] = row.reshape(count - start, -1)
 
     def of_pairs(self):
         rows, problem = self.rows, self.rows.problem

@@ -310,28 +310,6 @@ class DeviceJob:
     def device(self):
         return self.sides[0].codes.device
 
-    @property
-    def steps(self) -> bool:
-        return self.task.output == "alignment"
-
-
-def load_sides(task: Task, kernels: Any):
-    """(the two sides, the order, the problem) on the device."""
-    job, count = task.job, task.shape[0]
-    sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
-    load = partial(load_sequences, wholes=task.whole_codes)
-    if task.top is None:
-        targets = load(task.targets, *sizes)
-    else:
-        targets = load_block(task.targets)
-    queries = targets  # or the first of them
-    if job.kind != "all":
-        queries = load(task.queries, *sizes)
-    rank = job.rank if job.kind == "all" and job.once else np.arange(task.shape[1])
-    base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
-    order = jax.device_put(order_of(task, base, rank))
-    return (queries, targets), order, problem_of(task, kernels)
-
 
 def order_of(task: Task, base: np.ndarray, rank: np.ndarray) -> Order:
     """An ``Order`` on the host, with room as the two sides have it."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -28,14 +29,7 @@ from jaxalign.errors import DeviceFailure, MemoryPlanError
 from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.gpu import device_arrays, device_job, launches
 from jaxalign.pairs.gpu.device_arrays import Form, LaunchArrays, LaunchResult
-from jaxalign.pairs.gpu.device_job import (
-    DeviceJob,
-    budget,
-    holds,
-    load_sides,
-    order_of,
-    problem_of,
-)
+from jaxalign.pairs.gpu.device_job import DeviceJob, budget, holds
 from jaxalign.pairs.gpu.launches import (
     Highest,
     Launch,
@@ -45,9 +39,8 @@ from jaxalign.pairs.gpu.launches import (
     zipped,
 )
 from jaxalign.pairs.pair_matrix import Partition, cells
-from jaxalign.pairs.plan import Piece, Task
+from jaxalign.pairs.plan import Piece, PieceScores, Run, Task, Worker
 from jaxalign.pairs.result import Output
-from jaxalign.pairs.run_state import PieceScores, Run, Worker
 from jaxalign.runtime import programs
 from jaxalign.runtime.devices import Device, bucket, default_device, show_bytes
 from jaxalign.runtime.pipeline import in_background
@@ -277,8 +270,8 @@ def outlined_job(task: "Task", kernels: Any) -> DeviceJob:
     queries = targets
     if job.kind != "all":
         queries = device_job.outlined(task.queries, *sizes, task.whole_codes)
-    order = shapes_of(order_of(task, *map(np.zeros, task.shape)))
-    problem = shapes_of(problem_of(task, kernels))
+    order = shapes_of(device_job.order_of(task, *map(np.zeros, task.shape)))
+    problem = shapes_of(device_job.problem_of(task, kernels))
     return DeviceJob(task, kernels, (queries, targets), order, problem)
 
 
@@ -429,7 +422,21 @@ def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
 
     interpret : parameters of the GPU interpreter, for tests.
     """
-    return DeviceJob(task, kernels, *load_sides(task, kernels), interpret=interpret)
+    job, count = task.job, task.shape[0]
+    sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
+    load = partial(device_job.load_sequences, wholes=task.whole_codes)
+    if task.top is None:
+        targets = load(task.targets, *sizes)
+    else:
+        targets = device_job.load_block(task.targets)
+    queries = targets  # or the first of them
+    if job.kind != "all":
+        queries = load(task.queries, *sizes)
+    rank = job.rank if job.kind == "all" and job.once else np.arange(task.shape[1])
+    base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)
+    order = jax.device_put(device_job.order_of(task, base, rank))
+    problem = device_job.problem_of(task, kernels)
+    return DeviceJob(task, kernels, (queries, targets), order, problem, interpret)
 
 
 def scores(job: DeviceJob, launch: Launch) -> Iterator[tuple]:
@@ -525,7 +532,8 @@ def _look(
     than thought, issue it again before. Pairs that have to run again."""
     repeat, longest, total = (int(x) for x in np.asarray(result.totals))
     capacity = 0 if result.runs is None else len(result.runs)
-    if job.steps and (longest > launch.path_runs or total > capacity):
+    steps = job.task.output == "alignment"
+    if steps and (longest > launch.path_runs or total > capacity):
         runs = bucket(longest, 4, launch.path_runs)
         mean = bucket(-(-total // launch.pairs), 4, launch.mean_runs)
         result = issue(job, replace(launch, path_runs=runs, mean_runs=mean))

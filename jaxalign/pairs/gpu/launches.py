@@ -155,7 +155,25 @@ class LaunchSizes:
                 room = max(mean, bucket(int(ends[0]), 4, 256))
             launch = replace(empty, room=room, slots=slots, places=places)
             if task.paths:
-                launch = _with_records(task, kernels, launch, self.budget)
+                # Room for checkpoints: all that is left of the budget, or a rung below
+                # that holds those of the longest sequences of the job
+                each, least, of = kernels.record_bytes(s), s.tile, task.job
+                smallest = replace(launch, records=least)
+                available = self.budget - launch_bytes(task, kernels, smallest)
+                if self.listed:
+                    rows, columns = launch.rows, launch.columns
+                    m, n = (np.full(places, x) for x in (rows, columns))
+                elif of.whole:
+                    m, n = np.full(slots, launch.rows), of.longest(places)
+                else:
+                    m, n = of.falling[0], of.longest(places)
+                    m = m[m <= launch.rows][:slots]
+                    m = np.pad(m, (0, slots - len(m)))
+                needed = int(kernels.records_of(m, n, s)[-1])
+                records = max(available // each, 0)
+                while records // RECORDS_RATIO >= max(needed, least):
+                    records //= RECORDS_RATIO
+                launch = replace(launch, records=records // least * least)
             if launch_bytes(task, kernels, launch) <= self.budget:
                 yield launch
 
@@ -226,26 +244,6 @@ def array_rows(task: "Task", kernels: Any, length: int) -> int:
     for the nearest, which has many launches, the longest query counts alone."""
     longest = max(task.job.most) if task.nearest is None else task.job.most[0]
     return kernels.bucket(max(length, min(longest, LEAST_ROWS)))
-
-
-def _with_records(task: "Task", kernels: Any, launch: Launch, budget: int):
-    """A launch with room for checkpoints: all that is left of the budget, or a rung
-    below that holds those of the longest sequences of the job."""
-    s, of = launch.shape, task.job
-    each, least = kernels.record_bytes(s), s.tile
-    available = budget - launch_bytes(task, kernels, replace(launch, records=least))
-    if launch.zipped:
-        m, n = (np.full(launch.places, x) for x in (launch.rows, launch.columns))
-    elif of.whole:
-        m, n = np.full(launch.slots, launch.rows), of.longest(launch.places)
-    else:
-        m, n = of.falling[0], of.longest(launch.places)
-        m = m[m <= launch.rows][: launch.slots]
-        m = np.pad(m, (0, launch.slots - len(m)))
-    needed, room = int(kernels.records_of(m, n, s)[-1]), max(available // each, 0)
-    while room // RECORDS_RATIO >= max(needed, least):
-        room //= RECORDS_RATIO
-    return replace(launch, records=room // least * least)
 
 
 def stacks_of(task: "Task", kernels: Any, launch: Launch):

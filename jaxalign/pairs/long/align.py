@@ -39,9 +39,8 @@ from jaxalign.pairs.long.blocks import (
     whole,
 )
 from jaxalign.pairs.long.path import counts_of, path
-from jaxalign.pairs.plan import Piece, Task
+from jaxalign.pairs.plan import Piece, Run, SavedState, Task, Worker
 from jaxalign.pairs.result import of_pair
-from jaxalign.pairs.run_state import Run, SavedState, Worker
 
 Progress = Callable[[int], object] | None
 
@@ -144,7 +143,18 @@ def fill_slabs(
         left = grids[-1].columns[j] if grids else table.left
         block = TableBlock(0, j, pair.m, size, table.top.part(j, j + size), left)
         grid = fill(pair, block, bound, keep=keep, progress=progress, share=count)
-        arrays, number = _arrays_of(grid), len(grids)
+        # A slab's lines, on the host, and whatever else is known of it
+        inner, number = grid.block, len(grids)
+        arrays = {"place": np.array([inner.j, inner.columns, grid.cells])}
+        spots = [(spot.score, *spot.rows, *spot.columns) for spot in grid.spots]
+        arrays["spots"] = np.array(spots, np.int64).reshape(-1, 5)
+        for names, lines_of, length in (
+            (("rows", "row_lines"), grid.rows, inner.columns),
+            (COLUMN_ARRAYS, grid.columns, inner.rows),
+        ):
+            values = [np.stack(line.part(0, length)) for line in lines_of.values()]
+            stacked = np.array([*lines_of]), np.stack(values)
+            arrays |= zip(names, stacked, strict=True)
         if grids and not keep:
             grids[-1] = replace(grids[-1], columns={})
         before = () if keep else (f"{number - 1}.{name}" for name in COLUMN_ARRAYS)
@@ -156,21 +166,6 @@ def fill_slabs(
 
 
 COLUMN_ARRAYS = "columns", "column_lines"
-
-
-def _arrays_of(grid: LineGrid) -> dict[str, np.ndarray]:
-    """A slab's lines, on the host, and whatever else is known of it."""
-    block = grid.block
-    arrays = {"place": np.array([block.j, block.columns, grid.cells])}
-    spots = [(spot.score, *spot.rows, *spot.columns) for spot in grid.spots]
-    arrays["spots"] = np.array(spots, np.int64).reshape(-1, 5)
-    for names, lines, length in (
-        (("rows", "row_lines"), grid.rows, block.columns),
-        (COLUMN_ARRAYS, grid.columns, block.rows),
-    ):
-        values = [np.stack(line.part(0, length)) for line in lines.values()]
-        arrays |= zip(names, (np.array([*lines]), np.stack(values)), strict=True)
-    return arrays
 
 
 def _grid_of(pair: LongPair, arrays: dict[str, np.ndarray], left: Line) -> LineGrid:

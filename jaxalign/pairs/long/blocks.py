@@ -158,8 +158,9 @@ def whole(pair: LongPair) -> TableBlock:
 def block_of(grid: LineGrid, i: int, j: int) -> TableBlock:
     """The block between lines of a grid that ends in cell (i, j), where both are > 0 in
     the block of the grid."""
-    i0, j0 = before(grid, i, j)
     outer = grid.block
+    i0 = max((k for k in grid.rows if k < i), default=outer.i)
+    j0 = max((k for k in grid.columns if k < j), default=outer.j)
     top = outer.top if i0 == outer.i else grid.rows[i0]
     left = outer.left if j0 == outer.j else grid.columns[j0]
     return TableBlock(
@@ -170,13 +171,6 @@ def block_of(grid: LineGrid, i: int, j: int) -> TableBlock:
         top.part(j0 - outer.j, j - outer.j),
         left.part(i0 - outer.i, i - outer.i),
     )
-
-
-def before(grid: LineGrid, i: int, j: int) -> tuple[int, int]:
-    """The row and the column of the grid before cell (i, j)."""
-    rows = [k for k in grid.rows if k < i]
-    columns = [k for k in grid.columns if k < j]
-    return max(rows, default=grid.block.i), max(columns, default=grid.block.j)
 
 
 class Narrow(NamedTuple):
@@ -216,16 +210,14 @@ def narrow(pair: LongPair, block: TableBlock) -> Narrow:
     holds = span + loss < -least and high < 2**15 - 1 and loss < 2**14 - 1
     if not holds or pair.problem.scores.dtype != np.int8:
         return wide(pair, block)
-    top, left = _shifted(block.top, base), _shifted(block.left, base)
+    top, left = (
+        Line(
+            *(np.maximum(x.astype(np.int64) - base, LOW).astype(np.int16) for x in line)
+        )
+        for line in (block.top, block.left)
+    )
     gaps = Gaps(np.int16(pair.open), np.int16(pair.extend))
     return Narrow(top, left, pair.problem._replace(gaps=gaps), base, least)
-
-
-def _shifted(line: Line, base: int) -> Line:
-    def shifted(values: np.ndarray) -> np.ndarray:
-        return np.maximum(values.astype(np.int64) - base, LOW).astype(np.int16)
-
-    return Line(shifted(line.h), shifted(line.gap))
 
 
 def widened(h: "ArrayLike", gap: "ArrayLike", of: Narrow) -> Line:

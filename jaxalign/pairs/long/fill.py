@@ -364,7 +364,12 @@ def sizes_of(
     share: int = 1,
 ) -> _Sizes:
     large = block.rows * block.columns >= LARGE_CELLS
-    room = _room(pair, block)
+    # Rows and columns that a launch has room for: all blocks between the lines of a
+    # large pair, which lie between bands, are one program.
+    room = block.rows, block.columns
+    if pair.m * pair.n >= LARGE_CELLS and not large:
+        tallest = -(-pair.m // FEW_LINES) + 32 * 64
+        room = max(room[0], tallest), max(room[1], -(-pair.n // FEW_LINES))
     steps = steps or (64 if room[1] >= 2**16 else 32)
     rows = rows or (16 if room[0] >= TALL_ROWS else 8)
     if packed is None:  # whether values of 16 bits hold the pair
@@ -400,15 +405,6 @@ def sizes_of(
         target=kernels.this_target(),
     )
     return _Sizes(shape, bands, chunks, band_step, capture)
-
-
-def _room(pair: LongPair, block: TableBlock) -> tuple[int, int]:
-    """Rows and columns that a launch has room for: all blocks between the lines of a
-    large pair are one program."""
-    if block.rows * block.columns >= LARGE_CELLS or pair.m * pair.n < LARGE_CELLS:
-        return block.rows, block.columns
-    tallest = -(-pair.m // FEW_LINES) + 32 * 64  # lines lie between bands
-    return max(block.rows, tallest), max(block.columns, -(-pair.n // FEW_LINES))
 
 
 def arrays_of(

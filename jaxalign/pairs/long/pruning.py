@@ -10,11 +10,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from jaxalign.pairs.long.blocks import (
-    NO_BOUND,
-    LongPair,
-    TableBlock,
-)
+from jaxalign.pairs.long.blocks import NO_BOUND, LongPair, TableBlock
 
 MOST_WORDS = 2**18  # of the sample of a sequence
 ROUNDS = 6
@@ -255,10 +251,7 @@ def end_costs(pair: LongPair, until: tuple[int, int] | None = None) -> tuple[int
 
 
 def reaches(
-    pair: LongPair,
-    block: TableBlock,
-    bound: int,
-    until: tuple[int, int] | None = None,
+    pair: LongPair, block: TableBlock, bound: int, until: tuple[int, int] | None = None
 ) -> bool:
     """Whether a path through the border of a block may score ``bound``."""
     if bound <= NO_BOUND:

@@ -8,7 +8,6 @@ with the largest bounds are aligned first, because they raise the bar most.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -142,35 +141,27 @@ def candidates(
     equal = np.where(bar < 0, 0, equal)
     higher = equal + (share(equal, least, np) == bar)
     higher, equal = (np.where(least <= 0, proof.NEVER, x) for x in (higher, equal))
-    candidates_of = partial(_some, table, higher, equal, places, limit)
+
+    def candidates_of(first: int) -> tuple[np.ndarray, ...]:
+        """The fields of ``Candidates`` for some queries."""
+        rows, columns, remaining = [], [], []
+        for query in range(first, min(first + ROWS_AT_ONCE, count)):
+            sides = higher[query], equal[query], int(places[query])
+            selection = _reaching(table, *sides, query)
+            remaining.append(max(len(selection) - limit, 0))
+            if remaining[-1]:
+                selection = _largest(table, query, selection, limit)
+            rows.append(np.full(len(selection), query, np.int64))
+            columns.append(selection)
+        counts = np.array(remaining, np.int64)
+        return np.concatenate(rows), np.concatenate(columns), counts
+
     results = in_threads(
         candidates_of, range(0, count, ROWS_AT_ONCE), table.task.threads
     )
     none = np.zeros(0, np.int64)
     sides = zip((none, none, none), *results, strict=True)
     return Candidates(*(np.concatenate(side) for side in sides))
-
-
-def _some(
-    table: BoundTable,
-    higher: np.ndarray,
-    equal: np.ndarray,
-    places: np.ndarray,
-    limit: int,
-    first: int,
-):
-    """``Candidates`` of some queries, as a tuple."""
-    rows, columns, remaining = [], [], []
-    for query in range(first, min(first + ROWS_AT_ONCE, len(places))):
-        selection = _reaching(
-            table, higher[query], equal[query], int(places[query]), query
-        )
-        remaining.append(max(len(selection) - limit, 0))
-        if remaining[-1]:
-            selection = _largest(table, query, selection, limit)
-        rows.append(np.full(len(selection), query, np.int64))
-        columns.append(selection)
-    return np.concatenate(rows), np.concatenate(columns), np.array(remaining, np.int64)
 
 
 def _reaching(

@@ -33,7 +33,7 @@ from jaxalign.words.match_vectors import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LAN
 from jaxalign.words.rows import STEP_PAIRS, lcs_block
 
 if TYPE_CHECKING:
-    from jaxalign.pairs.run_state import Run, Worker
+    from jaxalign.pairs.plan import Run, Worker
 
 
 # Cells of a job whose common subsequences are counted, unless an implementation is

@@ -26,7 +26,7 @@ from jaxalign.pairs.long import align as long_align
 from jaxalign.pairs.long import fill as tile_fill
 from jaxalign.pairs.long.align import Halves, Slabs
 from jaxalign.pairs.long.fill import fill_by_tiles
-from jaxalign.pairs.run_state import SavedState
+from jaxalign.pairs.plan import SavedState
 
 SOME = Slabs(9000, 8)
 

@@ -112,7 +112,11 @@ def scores_of(
                 scores.append(lax.convert_element_type(score, dtype))
         return scores
     if letters[0].shape[0] == lanes:
-        return [_look_up(block, row_letters, j, dtype) for row_letters in letters]
+        codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
+        flat = lax.reshape(block.scores, (block.scores.size,))
+        at = [x * block.scores.shape[1] + codes for x in letters]
+        scores = [flat.at[index].get(mode="promise_in_bounds") for index in at]
+        return [lax.convert_element_type(score, dtype) for score in scores]
     j = j if first_column is None else j - first_column
     return [(block.scores, row_letters, j) for row_letters in letters]
 
@@ -159,17 +163,6 @@ def profile_of_tile(
 
     empty = lax.full((len(rows), TILE, lanes), 0, block.scores.dtype)
     return lax.fori_loop(0, TILE // together, columns, empty)
-
-
-def _look_up(
-    block: Block, letters: jax.Array, j: jax.Array, dtype: jax.typing.DTypeLike
-):
-    width = block.scores.shape[1]
-    codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
-    index = letters * width + codes
-    flat = lax.reshape(block.scores, (block.scores.size,))
-    picked = flat.at[index].get(mode="promise_in_bounds")
-    return lax.convert_element_type(picked, dtype)
 
 
 def bytes_of(scores: jax.Array, base: int):
