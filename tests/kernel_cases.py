@@ -80,6 +80,15 @@ def shape_of(kind, rows=4, lanes=8, columns=2, tile=0):
     return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain)
 
 
+def edge_lengths(s):
+    """Lengths of queries and targets: none, about K and about a strip."""
+    k, strip = s.rows, s.strip
+    if s.shared:
+        return [k, strip + 3], [0, 1, k - 1, k, k + 1, 9, 6, 7]
+    m = [0, 1, k - 1, k, k + 1, strip - 1, strip, strip + 1] * 4
+    return m, np.resize([5, 0, 9, 1, 6, k, 7, 2, 8], len(m)).tolist()
+
+
 def sequences(rng, s, m, n):
     """Queries and targets; some targets are relatives, so that paths are long."""
     q, t = padded(rng, m), padded(rng, n)

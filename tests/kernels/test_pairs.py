@@ -15,6 +15,7 @@ from kernel_cases import (
     aligned,
     check_paths,
     check_scores,
+    edge_lengths,
     lower,
     matrix,
     name,
@@ -89,15 +90,7 @@ def test_the_shapes_for_few_queries_lower(local, packed):
 @pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_scores_of_all_lengths(kind):
     s = shape_of(kind)
-    k, strip = s.rows, s.strip
-    if s.shared:
-        m = [k, strip + 3]
-        n = [0, 1, k - 1, k, k + 1, 9, 6, 7]
-    else:
-        m = [0, 1, k - 1, k, k + 1, strip - 1, strip, strip + 1] * 4
-        n = [5, 0, 9, 1, 6, k, 7, 2, 8] * 4
-        n = n[: len(m)]
-    check_scores(s, m, n)
+    check_scores(s, *edge_lengths(s))
 
 
 @values
@@ -235,27 +228,21 @@ def device_lengths(rng, s, longest):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("form", ("scores", "linear", "paths"))
 @pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_device_agrees_on_linear_gaps(kind):
+def test_device_agrees(kind, form):
     local, packed, shared = kind
-    s = kp.choose(130, local=local, packed=packed, shared=shared, linear=True)
-    assert s.linear
-    m, n = device_lengths(np.random.default_rng(5), s, 130)
-    check_scores(s, m, n, (4, 4), ("query_end", "target_start"), seed=5)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("paths", (False, True))
-@pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_device_agrees(kind, paths):
-    local, packed, shared = kind
+    paths, linear = form == "paths", form == "linear"
+    options = {"paths": paths, "shared": shared, "linear": linear}
     for round, longest in enumerate((70, 130)):
-        s = kp.choose(longest, local=local, packed=packed, shared=shared, paths=paths)
+        s = kp.choose(longest, local=local, packed=packed, **options)
+        assert s.linear == linear
         rng = np.random.default_rng(round)
         m, n = device_lengths(rng, s, longest)
         free = SETS[int(rng.integers(16))]
         check = check_paths if paths else check_scores
-        check(s, m, n, free=free, seed=round)
+        more = {"gaps": (4, 4)} if linear else {}
+        check(s, m, n, free=free, seed=round, **more)
 
 
 @pytest.mark.gpu

@@ -21,6 +21,7 @@ from kernel_cases import (
     aligned,
     check_paths,
     check_scores,
+    edge_lengths,
     matrix,
     name,
     shape_of,
@@ -81,13 +82,7 @@ def test_maxima_of_the_range_are_those_of_integers():
 def test_scores_of_all_lengths(kind, gaps):
     """Gaps that cost more and less than a mismatch: the floor of local mode differs."""
     s = ampere(kind)
-    k, strip = s.rows, s.strip
-    if s.shared:
-        m, n = [k, strip + 3], [0, 1, k - 1, k, k + 1, 9, 6, 7]
-    else:
-        m = [0, 1, k - 1, k, k + 1, strip - 1, strip, strip + 1] * 4
-        n = np.resize([5, 0, 9, 1, 6, k, 7, 2, 8], len(m)).tolist()
-    check_scores(s, m, n, gaps, SETS[5])
+    check_scores(s, *edge_lengths(s), gaps, SETS[5])
 
 
 @values
