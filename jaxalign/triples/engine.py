@@ -25,7 +25,8 @@ from jaxalign.triples.dp.recurrence import (
     TripleScoring,
     backwards,
 )
-from jaxalign.triples.result import EMPTY_REGION, Region, Triple, whole
+from jaxalign.triples.result import Region, Triple
+from jaxalign.triples.result import whole as whole
 
 FILLS = {"sloped": planes, "layered": layers}
 NO_FREE_END = -9  # an index that no cell has
@@ -189,15 +190,6 @@ def greatest_cell(
     steps = u - 1, v - 1, int(best_w[u, v]) - 1
     cell = tuple(n + sign * step for n, step in zip(corner, steps, strict=True))
     return int(inside[u - 1, v - 1]), cell
-
-
-def local_region(triple: Triple) -> tuple[int, Region]:
-    """(score, the region that a best local alignment covers), by two sweeps."""
-    score, high = best_cell(triple, whole(triple))
-    if score <= 0:
-        return 0, EMPTY_REGION
-    low = best_cell(triple, Region((0, 0, 0), high), reverse=True)[1]
-    return score, Region(low, high)
 
 
 def sweep_bytes(triple: Triple, region: Region) -> int:

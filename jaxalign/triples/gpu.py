@@ -26,15 +26,8 @@ MAX_MOVE_DIFFERENCE = 1024  # between two moves into a cell, for a walk to be tr
 
 
 def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | None:
-    """Name the reason why the kernels refuse a triple, or None.
-
-    A refused triple implies refusal of longer ones with the same costs.
-
-    Raises
-    ------
-    UsageError
-        The kernels were named.
-    """
+    """Name the reason why the kernels refuse a triple, or None; raise it where they
+    were named. A refused triple implies refusal of longer ones with the same costs."""
     largest = int(max(np.abs(matrix).max(initial=0) for matrix in triple.matrices))
     letters, size = len(triple.matrices[0]), sum(triple.lengths)
     why = None

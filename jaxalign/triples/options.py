@@ -27,12 +27,7 @@ IMPLEMENTATIONS = (*SCHEDULE_OF_FILL, "pallas")
 
 def check(scoring: Scoring, options: TripleOptions) -> None:
     """Refuse unknown words, chunks of what has none, and affine costs where the model
-    is linear.
-
-    Raises
-    ------
-    UsageError
-    """
+    is linear."""
     words = {
         "gap_model": GAP_MODELS,
         "mode": MODES,
@@ -68,53 +63,38 @@ class TripleRequest:
 def make_request(options: TripleOptions) -> TripleRequest:
     """Checked options with their fill, their kernels and their bytes.
 
-    Raises
-    ------
-    UsageError, DeviceError
-        Names contradict each other, or do not run here.
-    """
-    named, schedule = options.implementation, options.schedule
-    schedule, kernels = _choose_fill(named, schedule, options.traceback)
-    budget = _budget(options.memory_budget)
-    options = replace(options, schedule=schedule)
-    return TripleRequest(options, budget, kernels, named == "pallas")
-
-
-def _choose_fill(
-    implementation: str | None, schedule: Schedule, traceback: str | None
-) -> tuple[Schedule, Any]:
-    """(schedule of planes or layers, kernels or None).
-
     A schedule or a traceback that is named is one of ``dp``'s fills; kernels are for
     the rest. ``auto`` is ``layered`` on a CPU, where a layer's rows stay in the cache;
     elsewhere its many small steps would wait for each other, and a plane is one large
     one.
     """
+    implementation, schedule = options.implementation, options.schedule
     if implementation not in (None, *IMPLEMENTATIONS):
         names = ", ".join(IMPLEMENTATIONS)
         raise UsageError(f"unknown implementation {implementation!r}: one of {names}")
-    usual: Schedule = "layered" if first_device().platform == "cpu" else "sloped"
+    on_cpu, kernels = first_device().platform == "cpu", None
+    usual: Schedule = "layered" if on_cpu else "sloped"
+    own_order = schedule != "auto" or options.traceback in CHUNKED
     if implementation in SCHEDULE_OF_FILL:
         its = SCHEDULE_OF_FILL[implementation]
         if schedule not in ("auto", its):
             raise UsageError(f"implementation {implementation} has schedule {its}")
-        return its, None
-    own_order = schedule != "auto" or traceback in CHUNKED
-    if implementation == "pallas" and own_order:
-        raise UsageError(
-            "implementation pallas has an order of its own: schedule auto, and "
-            f"traceback auto, store, split or None, not {schedule} and {traceback}"
-        )
-    if own_order:
-        return (usual if schedule == "auto" else schedule), None
-    kernels, why = backend.kernels()
-    if kernels is None and implementation == "pallas":
-        raise DeviceError(f"pallas: {why}")
-    return usual, kernels and kernels.three
-
-
-def _budget(size: int | str | None) -> int:
-    """Bytes to plan with: by default those free on a GPU, elsewhere half of them."""
-    if size is None and first_device().platform != "cpu":
-        return gpu.budget()
-    return budget_of(size)
+        schedule = its
+    elif own_order:
+        if implementation == "pallas":
+            raise UsageError(
+                "implementation pallas has an order of its own: schedule auto, and "
+                "traceback auto, store, split or None, not "
+                f"{schedule} and {options.traceback}"
+            )
+        schedule = usual if schedule == "auto" else schedule
+    else:
+        package, why = backend.kernels()
+        if package is None and implementation == "pallas":
+            raise DeviceError(f"pallas: {why}")
+        schedule, kernels = usual, package and package.three
+    # By default the bytes that are free on a GPU, elsewhere half of them.
+    size = options.memory_budget
+    budget = gpu.budget() if size is None and not on_cpu else budget_of(size)
+    options = replace(options, schedule=schedule)
+    return TripleRequest(options, budget, kernels, implementation == "pallas")

@@ -88,12 +88,8 @@ def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
     """The plan of a triple.
 
     ``auto`` is ``store`` where that fits the budget, or needs no more than ``split``,
-    which divides until each region fits.
-
-    Raises
-    ------
-    MemoryPlanError
-        The plan exceeds the budget.
+    which divides until each region fits. A plan over budget is refused with a budget
+    and lengths that would fit.
     """
     region, traceback = engine.whole(triple), request.options.traceback
     if traceback == "auto":
@@ -102,9 +98,27 @@ def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
         )
         traceback = "store" if stored <= max(request.budget, split) else "split"
     plan = _plan_with(traceback, triple, request)
-    if plan.bytes > request.budget:
-        _refuse(triple, request, plan)
-    return plan
+    if plan.bytes <= request.budget:
+        return plan
+
+    def fits(length: int) -> bool:
+        region = Region((0, 0, 0), (length,) * 3)
+        try:
+            return bytes_of(triple, region, request, plan.traceback) <= request.budget
+        except MemoryPlanError:  # chunks of more points than a pointer can name
+            return False
+
+    largest, over = 0, 2**16
+    while over - largest > 1:
+        middle = (largest + over) // 2
+        largest, over = (middle, over) if fits(middle) else (largest, middle)
+    lengths = " x ".join(str(n) for n in sorted(triple.lengths))
+    raise MemoryPlanError(
+        f"{lengths} residues with traceback {plan.traceback or 'none'} need "
+        f"{show_bytes(plan.bytes)}, the "
+        f"memory budget is {show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} "
+        f"bytes would fit, or sequences of about {largest} residues each"
+    )
 
 
 def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
@@ -141,29 +155,6 @@ def bytes_of(
     return engine.sweep_bytes(triple, region) * (2 if traceback == "split" else 1)
 
 
-def _refuse(triple: Triple, request: TripleRequest, plan: TriplePlan):
-    """Refuse a plan over budget, naming a budget and lengths that would fit."""
-
-    def fits(length: int) -> bool:
-        region = Region((0, 0, 0), (length,) * 3)
-        try:
-            return bytes_of(triple, region, request, plan.traceback) <= request.budget
-        except MemoryPlanError:  # chunks of more points than a pointer can name
-            return False
-
-    largest, over = 0, 2**16
-    while over - largest > 1:
-        middle = (largest + over) // 2
-        largest, over = (middle, over) if fits(middle) else (largest, middle)
-    lengths = " x ".join(str(n) for n in sorted(triple.lengths))
-    raise MemoryPlanError(
-        f"{lengths} residues with traceback {plan.traceback or 'none'} need "
-        f"{show_bytes(plan.bytes)}, the "
-        f"memory budget is {show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} "
-        f"bytes would fit, or sequences of about {largest} residues each"
-    )
-
-
 def run(
     sequences: Sequences,
     scoring: Scoring,
@@ -194,13 +185,16 @@ def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPa
     """The best path of a triple, or its score."""
     region, traceback = engine.whole(triple), plan.traceback
     if triple.mode == "local":
+        # The region that a best local alignment covers, by two sweeps.
         with triple.tally.timed("ends"):
+            best, high = engine.best_cell(triple, region)
             if traceback is None:
-                best = engine.best_cell(triple, region)[0]
                 return ScoredPath(max(best, 0), region)
-            best, region = engine.local_region(triple)
-        if best == 0:
-            return ScoredPath(0, region, np.zeros(0, np.uint8))
+            if best <= 0:
+                return ScoredPath(0, EMPTY_REGION, np.zeros(0, np.uint8))
+            before = Region((0, 0, 0), high)
+            low = engine.best_cell(triple, before, reverse=True)[1]
+        region = Region(low, high)
         triple = replace(triple, mode="global")
     if traceback is None:
         with triple.tally.timed("fill"):
@@ -278,26 +272,21 @@ def align_batch(triples: list[Triple], paths: bool) -> list[ScoredPath]:
     """Scores, and with ``paths`` their columns, of triples of one shape and dtype."""
     regions = [engine.whole(triple) for triple in triples]
     with precision(triples[0].dtype):
-        if triples[0].mode == "local":
-            return _align_locally(triples, regions, paths)
-        return _trace_batch(triples, regions, paths)
-
-
-def _align_locally(triples: list[Triple], regions: list[Region], paths: bool):
-    """The ends by one sweep, the starts by one back; then the cells between them."""
-    ends = _best_cells(triples, regions)
-    if not paths:
-        pairs = zip(ends, regions, strict=True)
-        return [ScoredPath(max(score, 0), region) for (score, _), region in pairs]
-    before = [Region((0, 0, 0), cell) for _, cell in ends]
-    starts = _best_cells(triples, before, reverse=True)
-    pairs = zip(ends, starts, strict=True)
-    cores = [
-        Region(low, high) if score > 0 else EMPTY_REGION
-        for (score, high), (_, low) in pairs
-    ]
-    inner = [replace(triple, mode="global") for triple in triples]
-    return _trace_batch(inner, cores, paths)
+        if triples[0].mode != "local":
+            return _trace_batch(triples, regions, paths)
+        # The ends by one sweep, the starts by one back; then the cells between them.
+        ends = _best_cells(triples, regions)
+        if not paths:
+            pairs = zip(ends, regions, strict=True)
+            return [ScoredPath(max(score, 0), region) for (score, _), region in pairs]
+        before = [Region((0, 0, 0), cell) for _, cell in ends]
+        starts = _best_cells(triples, before, reverse=True)
+        cores = [
+            Region(low, high) if score > 0 else EMPTY_REGION
+            for (score, high), (_, low) in zip(ends, starts, strict=True)
+        ]
+        inner = [replace(triple, mode="global") for triple in triples]
+        return _trace_batch(inner, cores, paths)
 
 
 def _best_cells(triples: list[Triple], regions: list[Region], reverse: bool = False):

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.affine import Gaps
-from jaxalign.model.alphabet import Alphabet
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.triples.dp.recurrence import Model, TripleScoring, matrices_in
@@ -175,7 +174,15 @@ def alignments(
 ) -> list[TripleAlignment]:
     """The results of triples from their ``ScoredPath``: rows in the caller's order,
     scores unscaled."""
-    rows, out = _rows(scoring.alphabet, triples, paths), []
+    _, regions, columns = zip(*paths, strict=True)
+    alphabet, rows, out = scoring.alphabet, None, []
+    if columns[0] is not None:  # the gapped rows of every path, as texts
+        steps, bounds = joined(columns)
+        ascii_of = np.frombuffer((alphabet.letters + "-").encode(), np.uint8)
+        gapped = gapped_rows(alphabet.size, letters_of(triples, regions), steps)
+        a, b, c = (ascii_of[row].tobytes().decode() for row in gapped)
+        pairs = zip(*bounds.tolist(), strict=True)
+        rows = [(a[at:to], b[at:to], c[at:to]) for at, to in pairs]
     for n, (triple, (score, region, _)) in enumerate(zip(triples, paths, strict=True)):
         back, tally = _back(triple.order), triple.tally
         spans = tuple(zip(back(region.low), back(region.high), strict=True))
@@ -199,14 +206,6 @@ def alignments(
     return out
 
 
-def _rows(alphabet: Alphabet, triples: Sequence[Triple], paths: Sequence[ScoredPath]):
-    """The gapped rows of every path, or None for scores alone."""
-    _, regions, columns = zip(*paths, strict=True)
-    if columns[0] is None:
-        return None
-    return texts_of(alphabet, letters_of(triples, regions), columns)
-
-
 @cache
 def _back(order: tuple[int, ...]):
     """Three things in the order of the axes -> in the caller's."""
@@ -222,18 +221,6 @@ def letters_of(
         np.concatenate([t.codes[n][p.low[n] : p.high[n]][::step] for t, p in pairs])
         for n in range(3)
     ]
-
-
-def texts_of(
-    alphabet: Alphabet, letters: Sequence[np.ndarray], paths: Sequence[np.ndarray]
-) -> list:
-    """For each path its three gapped rows, as texts."""
-    steps, bounds = joined(paths)
-    ascii_of = np.frombuffer((alphabet.letters + "-").encode(), np.uint8)
-    rows = gapped_rows(alphabet.size, letters, steps)
-    a, b, c = (ascii_of[row].tobytes().decode() for row in rows)
-    pairs = zip(*bounds.tolist(), strict=True)
-    return [(a[at:to], b[at:to], c[at:to]) for at, to in pairs]
 
 
 def gapped_rows(gap: int, letters: Sequence[np.ndarray], steps: np.ndarray):

@@ -107,7 +107,14 @@ def align_split(triple: Triple, region: Region, budget: int) -> tuple[int, np.nd
     """
     order = tuple(np.argsort(region.extent, kind="stable").tolist())
     if order != (0, 1, 2):
-        return _reordered(triple, region, budget, order)
+        # The longest axis last: states and columns are those of the new order.
+        same = relabel(triple.model, order)
+        low, high = (tuple(x[n] for n in order) for x in (region.low, region.high))
+        end = None if region.end is None else same[region.end]
+        region = Region(low, high, same[region.start], end)
+        score, columns = align_split(triple.reordered(order), region, budget)
+        back = turn(columns, np.argsort(order).tolist())
+        return score, np.asarray(back, np.uint8)
     if region.extent[2] < 2 or device_bytes(triple, region) <= budget:
         return align_stored(triple, region)
     with triple.tally.timed("split"):
@@ -119,20 +126,6 @@ def align_split(triple: Triple, region: Region, budget: int) -> tuple[int, np.nd
     )
     columns = [align_split(triple, half, budget)[1] for half in halves]
     return score, np.concatenate(columns)
-
-
-def _reordered(triple: Triple, region: Region, budget: int, order: tuple[int, ...]):
-    """The longest axis last: states and columns are those of the new order."""
-    same = relabel(triple.model, order)
-    region = Region(
-        tuple(region.low[n] for n in order),
-        tuple(region.high[n] for n in order),
-        same[region.start],
-        None if region.end is None else same[region.end],
-    )
-    score, columns = align_split(triple.reordered(order), region, budget)
-    back = turn(columns, np.argsort(order).tolist())
-    return score, np.asarray(back, np.uint8)
 
 
 def meet(triple: Triple, region: Region):
@@ -245,15 +238,7 @@ def grid_of(
     height: int | None = None,
     depth: int | None = None,
 ) -> Grid:
-    """The chunks of a region, by default as wide and high as the paper's.
-
-    Raises
-    ------
-    UsageError
-        Sub-chunks do not fill a chunk.
-    MemoryPlanError
-        A chunk has more points than a 32-bit pointer can name.
-    """
+    """The chunks of a region, by default as wide and high as the paper's."""
     side, high = CHUNK_SIZES[triple.schedule]
     side, height = chunk or side, height or depth or high
     if depth and depth % height:
@@ -447,8 +432,16 @@ def align_chunks(grid: Grid) -> tuple[int, np.ndarray]:
         count, pieces = segments_at_once(grid), []
         for first in range(0, len(segments), count):
             group = segments[first : first + count]
-            above = np.array([_above(grid, segment) for segment in group], np.int32)
             ends = np.array([segment.end for segment in group], np.int32)
+            # The layer above the cells that are filled again, 0 for a whole chunk.
+            # Layer w belongs to sub-chunk (w - 1) // h; the path may stay on that of
+            # its start.
+            w = np.ones(len(group), np.int32)
+            if grid.traceback == "bt2":
+                starts = (segment.start for segment in group)
+                w = np.array([x[2] if x else 1 for x in starts], np.int32)
+            w = ends[:, 2] if grid.traceback == "bt3" else w
+            above = np.maximum(w - 1, 0) // grid.height * grid.height
             ends[:, 2] -= above
             for end in ends:
                 triple.tally.add(int(end[:3].prod(dtype=np.int64)))
@@ -461,18 +454,6 @@ def align_chunks(grid: Grid) -> tuple[int, np.ndarray]:
             columns, counts = np.asarray(paths.columns), np.asarray(paths.count)
             pieces += [columns[n, : counts[n]][::-1] for n in range(len(group))]
     return score, np.concatenate(pieces[::-1])
-
-
-def _above(grid: Grid, segment: Segment) -> int:
-    """The layer above the cells that are filled again, 0 for a whole chunk.
-
-    Layer w belongs to sub-chunk (w - 1) // h; the path may stay on that of its start.
-    """
-    if grid.traceback == "bt1":
-        return 0
-    w = segment.start[2] if segment.start and grid.traceback == "bt2" else 1
-    w = segment.end[2] if grid.traceback == "bt3" else w
-    return max(w - 1, 0) // grid.height * grid.height
 
 
 @program(("static",), donate_argnames="store")

@@ -57,23 +57,12 @@ def fill(
     faces: Faces | None,
     stop: ArrayLike | None = None,
 ) -> BoxFill:
-    """Fill a box by sloped planes.
-
-    Parameters
-    ----------
-    model, outputs : static
-    box, costs : see ``triples.dp.recurrence``; the dtype of the scores is that of
-        ``costs.gaps``
-    faces : Faces or None
-        None where the box is the whole table.
-    stop : int32 scalar, optional
-        The last plane, sum(box.size) by default; give one value to a vmapped batch.
-    """
+    """Fill a box by sloped planes, without ``faces`` where it is the whole table;
+    ``stop`` is the last plane, sum(box.size) by default. A vmapped batch has one."""
     problem = FillProblem(model, outputs, box, costs, faces)
     stop = _end_plane(box) if stop is None else stop
     first = FIRST_STEP if faces is None else 0
-    state = advance(problem, begin(problem), first, stop)
-    return finish(problem, state)
+    return finish(problem, advance(problem, begin(problem), first, stop))
 
 
 def _end_plane(box: Box):
