@@ -64,16 +64,13 @@ def checkpoint(
         corpus = [about_file(path) for path in files]
         if [os.stat(path).st_mtime_ns for path in files] != dates:
             raise InputError(f"{label(files[0])}: the corpus changed while it was read")
-        return {"corpus": corpus, **about}
+        return {"corpus": corpus, **manifest}
 
     about = {
-        "inputs": report.files(job.read),
-        "scoring": report.scoring(job.read.scoring)
-        | {"scores_sha256": report.digest(job.read.scoring.scores)},
         "options": {name: repr(x) for name, x in options.items()},
         "shard": None if shard is None else "{}/{}".format(*shard),
-        "jaxalign": report.versions()["jaxalign"],
     }
+    manifest = report.manifest(report.files(job.read), job.read.scoring, about)
     return SavedRun(str(out), describe)
 
 

@@ -1,74 +1,48 @@
-"""The straight line of every verb that aligns: options -> inputs -> table -> files."""
+"""``jaxalign align`` and ``all``: options -> inputs -> table -> files."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, report, terminal
+from jaxalign.cli import inputs, parts, report
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
-from jaxalign.cli.request import Pictures, Request, resolve
-from jaxalign.cli.terminal import Messages, answer_json
+from jaxalign.cli.request import Pictures, Request, resolve, wants_folder
+from jaxalign.cli.run import run
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.io.runs import SavedRun
 from jaxalign.io.source import STDIN, sha256
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.choices import Strand
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
-from jaxalign.pairs.api import SavedState
-
-# ------------------------------------------------------------------------------
-# ``jaxalign align --resume``: the state of very large pairs, beside the output.
-
-
-def pair_checkpoint(
-    request: Request, read: Inputs, strand: Strand | None
-) -> SavedRun | None:
-    """The file of the state of a run; None where it has none."""
-    out = request.out
-    if out in (None, output.STDOUT) or not all(map(os.path.isfile, read.paths)):
-        return None
-
-    def manifest() -> dict:
-        """All that the rows depend on; digests of files are read when they are needed,
-        which is in few runs."""
-        hashed = replace(read, hashes=tuple(map(sha256, read.paths)))
-        return {
-            "inputs": report.files(hashed),
-            "scoring": report.scoring(request.scoring)
-            | {"scores_sha256": report.digest(request.scoring.scores)},
-            "mode": request.options.mode,
-            "free_ends": report.free_ends(request),
-            "output": request.options.output,
-            "filters": request.filters,
-            "strand": strand,
-            "jaxalign": report.versions()["jaxalign"],
-        }
-
-    return SavedRun(str(out), manifest)
-
-
-def state_of(saved: SavedRun | None, resume: bool, force: bool) -> SavedState | None:
-    """The state of a run that was interrupted, or of one that begins.
-
-    Raises
-    ------
-    UsageError
-        See ``SavedRun.load``.
-    """
-    if saved is None:
-        return None
-    return SavedState(saved.load(resume, force) or {}, saved.save)
-
 
 STATS = (*SPANS, "identities", "columns", "gap_openings", "gaps")
 HELD = {"score": (), "identity": ("max_identities",)}
+
+
+@dataclass(frozen=True, eq=False)
+class TableJob:
+    """A job whose options are checked and whose inputs are read."""
+
+    request: Request
+    read: Inputs
+    options: api.PairOptions
+    devices: list
+    drawn: Pictures | None
+    given: Given
+    messages: Messages
+
+
+# What a job has computed: figures, rows kept and the best score, and the table, unless
+# its rows were written while others were computed.
+Computed = tuple[Mapping, dict, Table | None]
 
 
 def align(given: Given) -> int:
@@ -88,80 +62,189 @@ def align(given: Given) -> int:
 
         return embeddings.align(given)
     drawn = Pictures(dot_plot=given.plot) if given.plot else None
-    how = given.profile, given.resume
-    return _run((given.a, given.b), given, drawn, *how, strand=given.strand)
+    paths, resume, profile = (given.a, given.b), given.resume, given.profile
+    job = _prepare(paths, given, drawn, resume, profile, strand=given.strand)
+    plan = api.plan_sets(
+        *job.read.sequences, scoring=job.read.scoring, options=job.options
+    )
+    saved = _checkpoint(job)
+    state = saved and api.SavedState(saved.load(resume, given.force) or {}, saved.save)
+    code = _run(job, plan, lambda chosen: _whole(api.run_plan(plan, chosen, state)))
+    if saved is not None:
+        saved.remove()
+    return code
 
 
-def all_pairs(given: Given, in_parts: Callable[..., int]) -> int:
-    """``jaxalign all SEQS`` into one file.
-
-    in_parts : computes and writes a large file of Parquet
-    """
+def all_pairs(given: Given) -> int:
+    """``jaxalign all SEQS``, into a folder or one file."""
     plot, dendrogram = given.plot, given.dendrogram
+    if wants_folder(given):
+        if plot or dendrogram:
+            raise UsageError("a picture is of a result in one piece, not of a folder")
+        return _all_into_folder(given)
     drawn = Pictures(plot, dendrogram) if plot or dendrogram else None
     which = {"include_self": given.include_self, "cluster": given.cluster}
-    return _run((given.sequences,), given, drawn, in_parts=in_parts, **which)
+    job = _prepare((given.sequences,), given, drawn, **which)
+    chosen, (sequences,) = job.options, job.read.sequences
+    # All rows of a file of Parquet are written while others are computed, where they
+    # are too many for one part.
+    rows_of_part = None
+    parquet = job.request.out is not None and job.request.format == "parquet"
+    if parquet and not (drawn or chosen.cluster or api.filters_of(chosen)):
+        rows_of_part = jobs.rows_at_once(len(sequences))
+    if rows_of_part is not None:
+        chosen = replace(chosen, parts=True, part_rows=rows_of_part)
+    plan = api.plan_sets(sequences, scoring=job.read.scoring, options=chosen)
+    if rows_of_part is None:
+        return _run(job, plan, lambda chosen: _whole(api.run_plan(plan, chosen)))
+
+    def compute(chosen: api.PairOptions) -> Computed:
+        results = []
+
+        def fill(write: Callable[[Table], None]) -> None:
+            stream: Any = jobs.stream_parts(plan.task, plan.parts, chosen)
+            with closing(stream):
+                passed = parts.passed_on(stream, lambda table, _part: write(table))
+            results.append(passed)
+
+        request = job.request
+        about = request.columns, request.identity, given.force
+        formats.write_while(str(request.out), *about, fill)
+        ((info, rows),) = results
+        return plan | info, rows, None
+
+    return _run(job, plan, compute)
 
 
-def _run(
+def _all_into_folder(given: Given) -> int:
+    request, messages = resolve(given, folder=True), Messages(given.quiet)
+    request, read = read_inputs((given.sequences,), request, given, True, messages)
+    rehearse(request, read.sequences)
+    devices, (sequences,) = select_device(given), read.sequences
+    which = {"include_self": given.include_self, "part_rows": given.part_rows}
+    pieces = jobs.parts_all(sequences, **which)
+    about = {"format": "jaxalign parts, 1", "include_self": given.include_self}
+    about |= {"rows": pieces[-1].stop}
+    about |= {"parts_sha256": report.digest([part.stop for part in pieces])}
+    manifest = about | parts.manifest(request, read, pieces)
+    folder = parts.opened_folder(request, manifest, pieces, given, messages)
+    chosen = replace(request.options, **which)
+    if given.cluster:  # which chooses by itself
+        chosen = replace(chosen, devices=given.devices)
+    in_parts = replace(chosen, parts=True)
+    plan = api.plan_of(sequences, None, request.scoring, in_parts)
+    shares = {"skip": folder.skip, "shard": given.shard, "cluster": given.cluster}
+    chosen = replace(chosen, **shares)
+    job = TableJob(request, read, chosen, devices, None, given, messages)
+
+    def compute(chosen: api.PairOptions) -> Computed:
+        stream = jobs.stream_parts(plan.task, plan.parts, chosen)
+        info, rows = parts.written(stream, folder)
+        return plan | info, rows, None
+
+    return _run(job, plan, compute, [str(folder)])
+
+
+def _prepare(
     paths: tuple[str, ...],
-    options: Given,
+    given: Given,
     drawn: Pictures | None,
+    resume: bool = False,
     profile: bool = False,
-    resume: bool | None = None,
-    in_parts: Callable[..., int] | None = None,
     **which: Any,
-) -> int:
-    # 1 check options, 2 read, 3 refuse what cannot be written, 4 plan, 5 align, 6 write
-    request = resolve(options)
+) -> TableJob:
+    """Check options, read, and refuse what cannot be written."""
+    request = resolve(given)
     if resume and (request.out in (None, output.STDOUT) or STDIN in paths):
         raise UsageError("--resume needs -o FILE, and inputs that can be read again")
     if drawn:
         from jaxalign.cli import pictures
 
-        request = pictures.prepare(drawn, request, paths, options)
-    messages = Messages(options.quiet)
-    hashed = options.json
-    request, read = read_inputs(paths, request, options, hashed, messages, profile)
-    _check_counts(read)
+        request = pictures.prepare(drawn, request, paths, given)
+    messages = Messages(given.quiet)
+    request, read = read_inputs(paths, request, given, given.json, messages, profile)
+    counts = [len(sequences) for sequences in read.sequences]
+    if 1 not in counts and len(set(counts)) > 1:
+        (a, b), (m, n) = read.paths, counts
+        raise UsageError(
+            f"{a} has {m} records, {b} has {n}: pairs are zipped, so there must be "
+            "as many, or one in either file (`jaxalign all` aligns a set to itself)"
+        )
     if drawn:
-        pictures.check_counts(drawn, read.sequences)
+        pictures.check_counts(drawn, max(counts))
     rehearse(request, read.sequences)
     if request.format == "graphpart":
         inputs.warn_of_headings(paths[0], messages.warn)
-    devices = select_device(options)
+    devices = select_device(given)
     chosen = replace(request.options, **which)
     if chosen.cluster:  # which chooses by itself
-        chosen = replace(chosen, devices=options.devices)
-    if in_parts is not None and not drawn and _is_streamed(request, read, chosen):
-        return in_parts(request, read, chosen, options, devices, messages)
-    plan = api.plan_sets(*read.sequences, scoring=request.scoring, options=chosen)
-    saved = state = None
-    if resume is not None:
-        saved = pair_checkpoint(request, read, chosen.strand)
-        state = state_of(saved, resume, options.force)
-    introduce(request, plan, options, messages)
-    with terminal.reporting(options.progress, options.quiet) as progress:
-        table = api.run_plan(plan, watched(chosen, progress), state)
-    write(table, request, options.force)
-    if drawn:
-        pictures.draw(drawn, table, request, messages.warn)
-    rows = {"kept": len(table), "max_score": best_score(table)}
-    finish(request, read, table.info, rows, options, devices, messages)
-    if saved is not None:
-        saved.remove()
-    return 0
+        chosen = replace(chosen, devices=given.devices)
+    return TableJob(request, read, chosen, devices, drawn, given, messages)
 
 
-def _is_streamed(
-    request: Request, read: inputs.Inputs, chosen: api.PairOptions
-) -> bool:
-    """Whether rows of all pairs are written while others are computed: into a file of
-    Parquet, where all of them are kept, and they are too many for one part."""
-    parquet = request.out is not None and request.format == "parquet"
-    if not parquet or chosen.cluster or api.filters_of(chosen):
-        return False
-    return jobs.rows_at_once(len(read.sequences[0])) is not None
+def _run(
+    job: TableJob,
+    plan: Mapping,
+    compute: Callable[[api.PairOptions], Computed],
+    further: Iterable[str] = (),
+) -> int:
+    """Run a planned job; its exit code.
+
+    compute : takes the options with a report of progress
+    further : lines that say what will be done, behind the plan
+    """
+    request, given, drawn = job.request, job.given, job.drawn
+    lines = report.plan_lines(plan) if given.verbose else []
+    heading = [report.heading(request, plan), *lines, *further]
+
+    def reported(progress: Report | None) -> Computed:
+        busy = {"busy": progress.busy} if progress else {}
+        return compute(replace(job.options, progress=progress, **busy))
+
+    def finish(result: Computed) -> Iterator[str]:
+        info, rows, table = result
+        if table is not None:
+            write(table, request, given.force)
+            if drawn:
+                from jaxalign.cli import pictures
+
+                pictures.draw(drawn, table, request, job.messages.warn)
+        filters = str(api.filters_of(request.options))
+        yield report.summary(info, rows["kept"], filters)
+
+    def about(result: Computed) -> dict:
+        info, rows, _ = result
+        device = device_of(info, job.devices)
+        return report.about_run(request, job.read, info, rows, device)
+
+    return run(given, job.messages, heading, reported, finish, about)
+
+
+def _whole(table: Table) -> Computed:
+    """A result computed in one piece, with its figures."""
+    return table.info, {"kept": len(table), "max_score": parts.best_score(table)}, table
+
+
+def _checkpoint(job: TableJob) -> SavedRun | None:
+    """The file of the state of very large pairs, beside the output; None where the run
+    has none."""
+    request, read = job.request, job.read
+    if request.out in (None, output.STDOUT) or not all(map(os.path.isfile, read.paths)):
+        return None
+
+    def manifest() -> dict:
+        # Digests of files are read when they are needed, which is in few runs.
+        hashed = replace(read, hashes=tuple(map(sha256, read.paths)))
+        about = {
+            "mode": request.options.mode,
+            "free_ends": report.free_ends(request),
+            "output": request.options.output,
+            "filters": request.filters,
+            "strand": job.options.strand,
+        }
+        return report.manifest(report.files(hashed), request.scoring, about)
+
+    return SavedRun(str(request.out), manifest)
 
 
 def read_inputs(
@@ -180,32 +263,6 @@ def read_inputs(
     return replace(request, scoring=read.scoring), read
 
 
-def introduce(
-    request: Request, plan: Mapping, options: Given, messages: Messages
-) -> None:
-    """Say what will be done, before it is."""
-    messages.say(report.heading(request, plan))
-    if options.verbose:
-        for line in report.plan_lines(plan):
-            messages.say(line)
-
-
-def best_score(table: Table):
-    """The greatest score of the rows kept, None where there is none."""
-    return table["score"].max().item() if len(table) else None
-
-
-def _check_counts(read: inputs.Inputs) -> None:
-    """Pairs are zipped, or one meets all."""
-    counts = [len(sequences) for sequences in read.sequences]
-    if 1 not in counts and len(set(counts)) > 1:
-        (a, b), (m, n) = read.paths, counts
-        raise UsageError(
-            f"{a} has {m} records, {b} has {n}: pairs are zipped, so there must be "
-            "as many, or one in either file (`jaxalign all` aligns a set to itself)"
-        )
-
-
 def rehearse(request: Request, sequences: Sequence[Sequences]) -> None:
     """Write a table of no rows, so that a refusal comes before the work."""
     if request.format is None:
@@ -221,33 +278,11 @@ def rehearse(request: Request, sequences: Sequence[Sequences]) -> None:
     formats.write(table, os.devnull, *about)
 
 
-def watched(options: api.PairOptions, tell: Any) -> api.PairOptions:
-    """Options with somebody who is told of progress, None for nobody."""
-    return replace(options, progress=tell, busy=tell.busy) if tell else options
-
-
 def write(table: Table, request: Request, force: bool) -> None:
     """Write a table to where the request says, if anywhere."""
     if request.out is not None:
         columns, identity = request.columns, request.identity
         formats.write(table, request.out, request.format, columns, identity, force)
-
-
-def finish(
-    request: Request,
-    read: inputs.Inputs,
-    info: Any,
-    rows: dict,
-    options: Given,
-    devices: list,
-    messages: Messages,
-) -> None:
-    """Say what has been done."""
-    filters = str(api.filters_of(request.options))
-    messages.say(report.summary(info, rows["kept"], filters))
-    if options.json:
-        about = (device_of(info, devices), messages.warnings)
-        answer_json(report.about_run(request, read, info, rows, *about))
 
 
 def select_device(options: Given) -> list:
@@ -257,7 +292,7 @@ def select_device(options: Given) -> list:
     return [] if named == "auto" else api.select_device(named)
 
 
-def device_of(info: dict, devices: list) -> dict:
+def device_of(info: Mapping, devices: list) -> dict:
     """The platform, kind and number of what has computed."""
     if info["implementation"] == "rows":
         return {"platform": "cpu", "kind": "NumPy", "count": 1}

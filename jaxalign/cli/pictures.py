@@ -1,6 +1,6 @@
 """``--plot`` and ``--dendrogram``: what is checked before the work, and drawn after."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,6 @@ from jaxalign.cli.request import Pictures, Request
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import output, picture
-from jaxalign.model.alphabet import Sequences
 from jaxalign.model.numbers import exact
 from jaxalign.model.operations import corners
 from jaxalign.model.show import counted, dot_plot
@@ -61,9 +60,8 @@ def prepare(
     return request
 
 
-def check_counts(drawn: Pictures, sequences: Sequence[Sequences]) -> None:
+def check_counts(drawn: Pictures, count: int) -> None:
     """Refuse pictures of too few sequences, or of more than one could read."""
-    count = max(map(len, sequences))
     if drawn.dot_plot and count != 1:
         raise UsageError(f"{drawn.dot_plot}: a dot plot has one pair, not {count:,}")
     if drawn.dendrogram and not 2 <= count <= picture.MOST_LEAVES:

@@ -1,11 +1,12 @@
-"""The straight line of ``jaxalign repertoire``."""
+"""``jaxalign repertoire``: receptors -> plan -> edges, block by block."""
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
-from jaxalign.cli import report
 from jaxalign.cli.derive import Given
-from jaxalign.cli.terminal import Messages, answer_json
+from jaxalign.cli.run import run
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import delimited, output
 from jaxalign.model.names import written
@@ -16,23 +17,51 @@ from jaxalign.repertoire import api
 FORMATS = (".tsv", ".parquet", ".npz")
 
 
-def repertoire(options: Given) -> int:
+def repertoire(given: Given) -> int:
     """``jaxalign repertoire CELLS``."""
-    # 1 check options and outputs, 2 read, 3 say what will be done, 4 compare and write,
-    # 5 say what was done
-    began, messages = time.perf_counter(), Messages(options.quiet)
-    path, reference = options.receptors, options.reference
-    _check_outputs(options)
-    chosen = _options(options)
-    plan = api.plan_of(path, reference, chosen, _block_rows(options))
-    messages.say(str(plan))
-    _warn_of_rows(plan, messages)
-    edges = _write(plan, chosen, options)
-    seconds = time.perf_counter() - began
-    messages.say(f"{counted(edges, 'edge')}, {seconds:.1f} s")
-    if options.json:
-        answer_json(_about(plan, edges, seconds, messages))
-    return 0
+    began, messages = time.perf_counter(), Messages(given.quiet)
+    out, listed = given.out, given.list_out
+    distances, loops = given.v_distances, given.v_loops
+    _check_outputs(given)
+    if distances and loops:
+        raise UsageError("--v-distances and --v-loops: one of the two")
+    own: dict[str, Any] = dict.fromkeys(("offset", "cap", "devices"))
+    own["v_distances"] = delimited.gene_distances(distances) if distances else None
+    own["v_loops"] = delimited.read_genes(loops)[1] if loops else None
+    chosen = RepertoireOptions(**shared(given, RepertoireOptions, **own))
+    if given.block_rows < 1:
+        raise UsageError(f"--block-rows {given.block_rows}: 1 or more")
+    whole = listed or (out and out.endswith(".npz"))  # which need all edges at once
+    block_rows = None if whole else given.block_rows
+    plan = api.plan_of(given.receptors, given.reference, chosen, block_rows)
+
+    def heading() -> Iterator[str]:
+        yield str(plan)
+        _warn_of_rows(plan, messages)
+
+    def compute(_: Report | None) -> tuple[int, float]:
+        return _write(plan, chosen, given), time.perf_counter() - began
+
+    def finish(result: tuple[int, float]) -> Iterator[str]:
+        yield f"{counted(result[0], 'edge')}, {result[1]:.1f} s"
+
+    def about(result: tuple[int, float]) -> dict:
+        sides = {"receptors": plan.receptors, "reference": plan.reference}
+        described = {
+            name: {
+                "file": side.rows.origin,
+                "rows": len(side.rows),
+                "receptors": len(side),
+                "without_distance": {k: len(x) for k, x in side.problems.items()},
+            }
+            for name, side in sides.items()
+            if side is not None
+        }
+        definition = plan.definition.about() | {"text": str(plan.definition)}
+        figures = {"edges": result[0], "seconds": round(result[1], 3)}
+        return {"definition": definition, **described, **figures}
+
+    return run(given, messages, heading(), compute, finish, about)
 
 
 def _check_outputs(options: Given) -> None:
@@ -50,27 +79,6 @@ def _check_outputs(options: Given) -> None:
     for file in filter(None, (out, listed)):
         output.check(file, options.force)
         output.check_inputs(file, inputs)
-
-
-def _options(given: Given) -> RepertoireOptions:
-    distances, loops = given.v_distances, given.v_loops
-    if distances and loops:
-        raise UsageError("--v-distances and --v-loops: one of the two")
-    tables = {
-        "v_distances": delimited.gene_distances(distances) if distances else None,
-        "v_loops": delimited.read_genes(loops)[1] if loops else None,
-    }
-    hidden = dict.fromkeys(("offset", "cap", "devices"))
-    return RepertoireOptions(**shared(given, RepertoireOptions, **tables, **hidden))
-
-
-def _block_rows(options: Given) -> int | None:
-    """Receptors of a block; None where all edges are needed at once."""
-    if options.block_rows < 1:
-        raise UsageError(f"--block-rows {options.block_rows}: 1 or more")
-    out = options.out
-    whole = options.list_out or (out and out.endswith(".npz"))
-    return None if whole else options.block_rows
 
 
 def _warn_of_rows(plan: api.RepertoirePlan, messages: Messages) -> None:
@@ -121,27 +129,3 @@ def _write(
 def _first_names(receptors: api.Receptors) -> list[str]:
     names = receptors.rows.names
     return [str(names[row]) for row in receptors.first.tolist()]
-
-
-def _about(
-    plan: api.RepertoirePlan, edges: int, seconds: float, messages: Messages
-) -> dict:
-    """A run as plain values."""
-    sides = {"receptors": plan.receptors, "reference": plan.reference}
-    return {
-        "versions": report.versions(),
-        "definition": plan.definition.about() | {"text": str(plan.definition)},
-        **{
-            name: {
-                "file": side.rows.origin,
-                "rows": len(side.rows),
-                "receptors": len(side),
-                "without_distance": {k: len(x) for k, x in side.problems.items()},
-            }
-            for name, side in sides.items()
-            if side is not None
-        },
-        "edges": edges,
-        "seconds": round(seconds, 3),
-        "warnings": messages.warnings,
-    }

@@ -57,7 +57,7 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def summary(info: dict, rows: int, filters: str) -> str:
+def summary(info: Mapping, rows: int, filters: str) -> str:
     """Summary line: pairs computed, kept and excluded by proof, and speed."""
     cut = f", {rows:,} kept ({filters})" if filters else ""
     return (
@@ -66,19 +66,19 @@ def summary(info: dict, rows: int, filters: str) -> str:
     )
 
 
-def strands(info: dict) -> str:
+def strands(info: Mapping) -> str:
     """Which strands were aligned, where that was a question."""
     words = {PLUS: "plus", MINUS: "minus"}
     names = [words[sign] for sign in info.get("strands", ())]
     return f"; strands {' and '.join(names)}" if names else ""
 
 
-def cells(info: dict) -> int:
+def cells(info: Mapping) -> int:
     """Cells of the pairs that were aligned."""
     return info.get("aligned_cells", info["cells"])
 
 
-def excluded(info: dict) -> str:
+def excluded(info: Mapping) -> str:
     """The pairs that were not aligned, by the inequality that shows that they cannot
     pass; or that there is none."""
     counts = {name: n for name, n in info.get("excluded", {}).items() if n}
@@ -90,7 +90,7 @@ def excluded(info: dict) -> str:
     return f"; bound {bound}" if bound.startswith("none") else ""
 
 
-def halved(info: dict) -> str:
+def halved(info: Mapping) -> str:
     """Launches for which a GPU had no memory, if there were any."""
     count = info.get("halved_launches", 0)
     some = f"{count:,} launch" + "es" * (count != 1)
@@ -102,29 +102,25 @@ def pairs(info: Mapping) -> str:
     return f"{info['pairs']:,} pair" + "s" * (info["pairs"] != 1)
 
 
-def speed(info: dict) -> str:
+def speed(info: Mapping) -> str:
     """Seconds, and of a job that took one or more its GCUPS: of a shorter one they
     would tell of its start alone."""
     seconds = f"{info['seconds']:.2f} s"
     return seconds if info["seconds"] < 1 else f"{seconds}, {gcups(info):.3g} GCUPS"
 
 
-def gcups(info: dict) -> float:
+def gcups(info: Mapping) -> float:
     """10^9 cells a second, compilation included."""
     return cells(info) / info["seconds"] / 1e9 if info["seconds"] > 0 else 0.0
 
 
 def about_run(
-    request: "Request",
-    inputs: "Inputs",
-    info: dict,
-    rows: dict,
-    device: Any,
-    warnings: list[str],
+    request: "Request", inputs: "Inputs", info: Mapping, rows: dict, device: Any
 ) -> dict:
     """Facts of a run for ``--json``; ``rows``: how many are kept, the best score."""
+    elsewhere = ("implementation", "reason", "seconds", "cells", "pairs")
+    elsewhere += ("aligned_pairs", "aligned_cells", "excluded", "bound", "strands")
     return {
-        "versions": versions(),
         "device": device,
         "implementation": info["implementation"],
         "reason": info["reason"],
@@ -146,14 +142,23 @@ def about_run(
         "seconds": info["seconds"],
         "cells": info["cells"],
         "gcups": gcups(info),
-        "plan": _plan(info),
-        "warnings": warnings,
+        "plan": {name: x for name, x in info.items() if name not in elsewhere},
     }
 
 
 def free_ends(request: "Request") -> list[str]:
     """The ends that are free, whatever says so."""
     return sorted(resolve_ends(request.options.mode, request.options.free_ends))
+
+
+def manifest(inputs: list[dict], costs: Scoring, about: dict) -> dict:
+    """All that the rows of a run depend on, by which a later run knows it again."""
+    return {
+        "inputs": inputs,
+        "scoring": scoring(costs) | {"scores_sha256": digest(costs.scores)},
+        **about,
+        "jaxalign": versions()["jaxalign"],
+    }
 
 
 def digest(numbers: "ArrayLike") -> str:
@@ -187,9 +192,3 @@ def files(inputs: "Inputs") -> list[dict]:
         }
         for path, digest, sequences, count in zip(*columns, strict=True)
     ]
-
-
-def _plan(info: dict) -> dict:
-    elsewhere = ("implementation", "reason", "seconds", "cells", "pairs")
-    elsewhere += ("aligned_pairs", "aligned_cells", "excluded", "bound", "strands")
-    return {name: value for name, value in info.items() if name not in elsewhere}

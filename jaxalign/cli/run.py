@@ -17,7 +17,7 @@ def run(
     heading: Iterable[str],
     compute: Callable[[Report | None], Any],
     finish: Callable[[Any], Iterable[str]],
-    about: Callable[[Any], dict],
+    about: Callable[[Any], dict] | None = None,
 ) -> int:
     """Run a verb whose inputs are read; its exit code.
 
@@ -26,15 +26,16 @@ def run(
     heading : messages that say what will be done
     compute : from the report of progress, None for none, to the result
     finish : writes the result, and yields messages that say what was done
-    about : the run as plain values, for ``--json``
+    about : the run as plain values, for ``--json``; None for verbs without one
     """
     for line in heading:
         messages.say(line)
-    with terminal.reporting(given.progress, given.quiet) as progress:
+    kind = getattr(given, "progress", "none")
+    with terminal.reporting(kind, given.quiet) as progress:
         result = compute(progress)
     for line in finish(result):
         messages.say(line)
-    if given.json:
+    if about is not None and given.json:
         versions = {"versions": report.versions()}
         warnings = {"warnings": messages.warnings}
         terminal.answer_json(versions | about(result) | warnings)

@@ -1,16 +1,24 @@
-"""The straight line of ``jaxalign search``."""
+"""``jaxalign search``: options -> inputs -> hits -> files."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, pairs, report
+from jaxalign.cli import inputs, pairs, parts, report
 from jaxalign.cli.derive import Given
-from jaxalign.cli.request import Request, resolve
+from jaxalign.cli.request import Request, resolve, wants_folder
 from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Messages, Report
-from jaxalign.database.api import SearchOptions, hits_of
+from jaxalign.database.api import (
+    SearchOptions,
+    hits_by_parts,
+    hits_of,
+    in_memory,
+    parts_search,
+)
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.io.source import sha256
@@ -20,38 +28,95 @@ from jaxalign.model.table import Table, compact
 from jaxalign.options import AlignedEnds, Execution, shared
 from jaxalign.pairs import api
 
+# Figures, how many hits are found and kept, and unless they are written by parts, the
+# rows and the best score.
+Found = tuple[dict, dict[str, int], Table | None, Any]
 
-def search(options: Given) -> int:
-    """``jaxalign search QUERY DB`` into one file."""
-    request, database = resolve(options, mode="local"), options.database
-    check(request, options)
-    messages = Messages(options.quiet)
-    request, read = read_inputs(request, options, options.json, messages)
-    devices = pairs.select_device(options)
-    record = settings(request, options)
-    (queries,), within = read.sequences, filter_of(options, request)
 
-    def compute(progress: Report | None) -> tuple[Table, Table]:
+def search(given: Given) -> int:
+    """``jaxalign search QUERY DB``, into a folder or one file."""
+    folder, database = wants_folder(given), given.database
+    request = resolve(given, mode="local", folder=folder)
+    check(request, given)
+    if folder and not os.path.isfile(database):
+        inputs.check(database)
+        raise UsageError(f"{database}: parts need a file, which can be read again")
+    messages, hashed = Messages(given.quiet), given.json or folder
+    request, read = read_inputs(request, given, hashed, messages)
+    devices, (queries,) = pairs.select_device(given), read.sequences
+    record, within = settings(request, given), filter_of(given, request)
+    heading = [_heading(request, len(queries), database)]
+
+    def in_one(progress: Report | None) -> Found:
         reported = replace(record, progress=progress)
         table = hits_of(queries, database, request.scoring, reported)
-        warn_of_letters(table.info, database, request, messages)
-        return table, within(table)
-
-    def finish(tables: tuple[Table, Table]) -> Iterator[str]:
-        table, rows = tables
-        pairs.write(rows, request, options.force)
-        warn_of_fits(table.info, messages)
-        yield summary(table.info, {"found": len(table), "kept": len(rows)})
-
-    def about(tables: tuple[Table, Table]) -> dict:
-        table, rows = tables
-        device = pairs.device_of(table.info, devices)
+        rows = within(table)
         hits = {"found": len(table), "kept": len(rows)}
-        described = as_dict(request, read, options, table.info, device)
-        return described | {"hits": hits, "max_score": pairs.best_score(table)}
+        return table.info, hits, rows, parts.best_score(table)
 
-    lines = [heading(request, len(queries), database)]
-    return run(options, messages, lines, compute, finish, about)
+    compute = in_one
+    if folder:
+        opened, stream = _in_parts(request, read, given, record, messages)
+        heading.append(str(opened))
+
+        def by_parts(progress: Report | None) -> Found:
+            also = parts.OF_A_SEARCH
+            info, rows = parts.written(stream(progress), opened, within, also)
+            hits = {name: rows[name] for name in ("found", "kept")}
+            return parts.NO_HIT | info, hits, None, None
+
+        compute = by_parts
+
+    def finish(result: Found) -> Iterator[str]:
+        info, hits, rows, _ = result
+        count, wildcard = info.get("substituted", 0), request.scoring.alphabet.wildcard
+        messages.warn_of_letters(database, count, wildcard)
+        if rows is not None:
+            pairs.write(rows, request, given.force)
+        _warn_of_fits(info, messages)
+        yield _summary(info, hits)
+
+    def about(result: Found) -> dict:
+        info, hits, rows, score = result
+        device = pairs.device_of(info, devices)
+        described = _as_dict(request, read, given, info, device) | {"hits": hits}
+        best = {} if rows is None else {"max_score": score}
+        return described | best
+
+    return run(given, messages, heading, compute, finish, about)
+
+
+def _in_parts(
+    request: Request,
+    read: inputs.Inputs,
+    given: Given,
+    record: SearchOptions,
+    messages: Messages,
+) -> tuple[parts.PartsFolder, Callable[[Report | None], Iterator]]:
+    """(the folder, a function that searches for the parts that it lacks)."""
+    (queries,), database = read.sequences, given.database
+    index = in_memory(database, request.scoring)
+    size = given.top, given.part_rows
+    pieces = parts_search(queries, index, database, *size)
+    manifest = {
+        "format": "jaxalign search parts, 1",
+        "database": {"sha256": sha256(database)},
+        "unknown": given.scoring.unknown,
+        "top": given.top,
+        "max_evalue": given.max_evalue,
+        "parts_sha256": report.digest([part.last for part in pieces]),
+    }
+    manifest |= parts.manifest(request, read, pieces)
+    manifest |= {"strand": given.strand, "statistics": given.statistics}
+    opened = parts.opened_folder(request, manifest, pieces, given, messages)
+    shares = {"part_rows": given.part_rows, "skip": opened.skip, "shard": given.shard}
+    source = database if index is None else index
+
+    def stream(progress: Report | None) -> Iterator:
+        chosen = replace(record, progress=progress, **shares)
+        return hits_by_parts(queries, source, request.scoring, chosen)
+
+    return opened, stream
 
 
 def read_inputs(
@@ -97,14 +162,6 @@ def settings(request: Request, options: Given) -> SearchOptions:
     )
 
 
-def warn_of_letters(
-    info: dict, database: str, request: Request, messages: Messages
-) -> None:
-    """Letters of the database that the alphabet lacks."""
-    wildcard = request.scoring.alphabet.wildcard
-    messages.warn_of_letters(database, info.get("substituted", 0), wildcard)
-
-
 def check(request: Request, search: Given) -> None:
     """Refuse what can be, before anything is read."""
     bound = search.max_evalue
@@ -135,35 +192,32 @@ def filter_of(search: Given, request: Request) -> Callable[[Table], Table]:
     return within
 
 
-def heading(request: Request, queries: int, database: str) -> str:
+def _heading(request: Request, queries: int, database: str) -> str:
     """A line about the search, before it begins."""
     what = f"{queries:,} queries against {database}"
     kind = f"{request.scoring.alphabet.kind} alphabet"
     return "; ".join((str(request.scoring), report.mode(request), kind, what))
 
 
-def summary(info: dict, hits: dict[str, int]) -> str:
+def _summary(info: dict, hits: dict[str, int]) -> str:
     """A line about the search, after it."""
     count, total = hits["kept"], hits["found"]
     text = f"{count:,} hits" + (f" of {total:,}" if count < total else "")
     ran = f"{info['implementation']} ({info['reason']})"
     size = f"{info['sequences']:,} sequences of {info['residues']:,} residues"
+    fitted = ""
+    if info.get("statistics") == "fitted":  # medians over the queries
+        known = ~np.isnan(info["lambda"])
+        fitted = "; E-values could not be fitted"
+        if known.any():
+            rate, factor = (np.median(info[name][known]) for name in ("lambda", "K"))
+            fitted = "; E-values fitted to this search, "
+            fitted += f"lambda {rate:.3g}, K {factor:.2g}"
     return (
         f"{ran}; {size} searched; "
         f"{text}; {info['cells']:,} cells in {report.speed(info)}{report.halved(info)}"
-        f"{report.strands(info)}{_fitted(info)}"
+        f"{report.strands(info)}{fitted}"
     )
-
-
-def _fitted(info: dict) -> str:
-    """That statistics were fitted, with medians over the queries."""
-    if info.get("statistics") != "fitted":
-        return ""
-    known = ~np.isnan(info["lambda"])
-    if not known.any():
-        return "; E-values could not be fitted"
-    rate, factor = (np.median(info[name][known]) for name in ("lambda", "K"))
-    return f"; E-values fitted to this search, lambda {rate:.3g}, K {factor:.2g}"
 
 
 def _sources(info: dict) -> dict[str, int]:
@@ -172,7 +226,7 @@ def _sources(info: dict) -> dict[str, int]:
     return {name: sources.count(name) for name in dict.fromkeys(sources)}
 
 
-def warn_of_fits(info: dict, messages: Messages) -> None:
+def _warn_of_fits(info: dict, messages: Messages) -> None:
     """Say where E-values are not of the database itself."""
     counts = _sources(info)
     total = sum(counts.values())
@@ -189,7 +243,7 @@ def warn_of_fits(info: dict, messages: Messages) -> None:
         )
 
 
-def as_dict(
+def _as_dict(
     request: Request,
     read: inputs.Inputs,
     search: Given,

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from jaxalign.cli import inputs, terminal
 from jaxalign.cli.derive import Given
+from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import mode_of, scoring_of
-from jaxalign.cli.terminal import Messages
+from jaxalign.cli.run import run
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import output, picture
 from jaxalign.model.alignment import Alignment
+from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.names import written
-from jaxalign.model.scoring import Scoring
 from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.api import mea_alignment
 
@@ -37,55 +40,59 @@ class SoftReport:
 
 def soft(given: Given) -> int:
     """``jaxalign soft A B``."""
-    a, b, scoring, force = given.a, given.b, given.scoring, given.force
-    out, plot, temperature = given.out, given.plot, given.temperature
-    scored, (named, ends) = scoring_of(scoring), mode_of(given)
+    a, b, out, plot = given.a, given.b, given.out, given.plot
+    scoring, (mode, ends) = scoring_of(given.scoring), mode_of(given)
     for path in filter(None, (out, plot)):
-        output.check(path, force)
-        output.check_inputs(path, (a, b, scoring.matrix))
+        output.check(path, given.force)
+        output.check_inputs(path, (a, b, given.scoring.matrix))
     if plot:
         picture.check(plot)
     messages = Messages(given.quiet)
-    read = inputs.read((a, b), scored, scoring, False, messages.warn)
-    scored = read.scoring
+    read = inputs.read((a, b), scoring, given.scoring, False, messages.warn)
+    scoring = read.scoring
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
-    query, target = (sequences.take([0]) for sequences in read.sequences)
-    model: dict[str, Any] = {"mode": named, "free_ends": ends}
-    model["temperature"] = temperature
-    model["adjacent_gaps"] = not given.forbid_adjacent_gaps
-    report = compute(query, target, scored, model, given.threshold)
-    kind = f"{scored.alphabet.kind} alphabet"
-    messages.say(f"{scored}; {named}; {kind}; temperature {temperature:g}")
-    if out:
-        save(out, report)
-    if plot:
-        draw(plot, report)
-    terminal.answer(lines(report))
-    return 0
+    heading = f"{scoring}; {mode}; {scoring.alphabet.kind} alphabet; "
+    heading += f"temperature {given.temperature:g}"
+
+    def finish(report: SoftReport) -> Iterator[str]:
+        # Behind the work, which refuses a temperature.
+        yield heading
+        if out:
+            output.write_file(out, partial(_save, report))
+        if plot:
+            picture.heat_map(plot, report.posterior, *report.names)
+        terminal.answer(_lines(report))
+
+    def compute(_: Report | None) -> SoftReport:
+        return _model(given, read, mode, ends)
+
+    return run(given, messages, (), compute, finish)
 
 
-def compute(
-    query: Any, target: Any, scoring: Scoring, model: dict[str, Any], threshold: float
+def _model(
+    given: Given, read: Inputs, mode: Mode, free_ends: tuple[FreeEnd, ...] | None
 ) -> SoftReport:
-    """Score, posterior, expected identities, entropy and alignment of two single
-    sequences.
-
-    Raises
-    ------
-    UsageError
-        Scores are too large for the temperature.
-    """
+    """Score, posterior, expected identities, entropy and alignment of the first
+    records."""
+    (query, target), scoring = (x.take([0]) for x in read.sequences), read.scoring
     codes = query[0].astype(np.int32), target[0].astype(np.int32)
     scores = np.asarray(scoring.scores / scoring.scale, np.float32)
-    model = model | {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
-    values = api.soft_summary((*codes, scores), **model)
+    ends: dict[str, Any] = {"mode": mode, "free_ends": free_ends}
+    values = api.soft_summary(
+        (*codes, scores),
+        temperature=given.temperature,
+        adjacent_gaps=not given.forbid_adjacent_gaps,
+        gap_open=scoring.gap_open,
+        gap_extend=scoring.gap_extend,
+        **ends,
+    )
     score, posterior, entropy = map(np.asarray, values)
     if np.isnan(score) or np.isnan(posterior).any():
-        temperature = model["temperature"]
-        raise UsageError(f"--temperature {temperature:g}: scores are too large for it")
-    texts = query.text(0), target.text(0)
-    ends = {name: model[name] for name in ("mode", "free_ends")}
+        raise UsageError(
+            f"--temperature {given.temperature:g}: scores are too large for it"
+        )
+    texts, threshold = (query.text(0), target.text(0)), given.threshold
     return SoftReport(
         (query.names[0], target.names[0]),
         posterior,
@@ -96,7 +103,7 @@ def compute(
     )
 
 
-def lines(report: SoftReport) -> Iterator[str]:
+def _lines(report: SoftReport) -> Iterator[str]:
     """The lines for standard output: numbers, then the alignment of its core."""
     yield HEADING
     expected = report.posterior.sum(), report.identities
@@ -114,25 +121,15 @@ def lines(report: SoftReport) -> Iterator[str]:
         yield from mea.rows()
 
 
-def save(path: str, report: SoftReport) -> None:
-    """The npz file: ``posterior`` (m, n), ``score``, ``entropy``, ``names``, ``rows``
-    and ``cigar`` of the most accurate alignment."""
-
-    def fill(temporary: str):
-        with open(temporary, "wb") as handle:
-            np.savez_compressed(
-                handle,
-                posterior=report.posterior,
-                score=report.score,
-                entropy=report.entropy,
-                names=np.array(report.names),
-                rows=np.array(report.alignment.rows()),
-                cigar=np.array(report.alignment.cigar()),
-            )
-
-    output.write_file(path, fill)
-
-
-def draw(path: str, report: SoftReport) -> None:
-    """The picture of the posterior."""
-    picture.heat_map(path, report.posterior, *report.names)
+def _save(report: SoftReport, path: str) -> None:
+    """Write the npz file, with rows and CIGAR of the most accurate alignment."""
+    with open(path, "wb") as handle:
+        np.savez_compressed(
+            handle,
+            posterior=report.posterior,
+            score=report.score,
+            entropy=report.entropy,
+            names=np.array(report.names),
+            rows=np.array(report.alignment.rows()),
+            cigar=np.array(report.alignment.cigar()),
+        )

@@ -92,7 +92,7 @@ def align(
 
 
 @takes(
-    "jaxalign.cli.parts:all_pairs",
+    "jaxalign.cli.pairs:all_pairs",
     options.Stream,
     ColumnOptions,
     ResumeOptions,
@@ -119,7 +119,7 @@ def all_pairs(
 
 
 @takes(
-    "jaxalign.cli.parts:search_database",
+    "jaxalign.cli.search:search",
     options.SearchOptions,
     HitOptions,
     options.Tabular,
