@@ -17,7 +17,7 @@ from jaxalign.family import result
 from jaxalign.family.options import search_options
 from jaxalign.family.result import GAP, Columns, FamilyAlignment, PassSummary
 from jaxalign.model import profile, statistics
-from jaxalign.model.alphabet import PROTEIN, Alphabet, Sequences, from_parts
+from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.profile import FREQUENCIES, Profile, as_query
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.statistics import Fit
@@ -116,26 +116,21 @@ def filtered(
     if max_identity >= 1:
         return rows
     order = rows[np.argsort(-count[rows], kind="stable")]
-    return np.sort(order[_different(query, codes[order], max_identity)])
-
-
-def _different(query: np.ndarray, codes: np.ndarray, max_identity: float) -> np.ndarray:
-    """Mark the rows that differ enough from the query and from all marked rows before
-    them."""
-    residues = np.where(codes < RESIDUES, codes, -1).astype(np.int8)
-    staying = np.empty((len(residues) + 1, len(query)), np.int8)
+    # Rows stay that differ enough from the query and all rows that stay before them.
+    letters = np.where(codes[order] < RESIDUES, codes[order], -1).astype(np.int8)
+    staying = np.empty((len(letters) + 1, len(query)), np.int8)
     staying[0] = np.where(query < RESIDUES, query.astype(np.int8), -1)
-    count, stay = 1, np.zeros(len(residues), bool)
-    for k, row in enumerate(residues):
+    size, stay = 1, np.zeros(len(letters), bool)
+    for k, row in enumerate(letters):
         at = np.flatnonzero(row >= 0)
-        compared = staying[:count, at]
-        pairs = (compared >= 0).sum(1)
-        differing = pairs - (compared == row[at]).sum(1)
-        alike = (pairs > 0) & (differing <= (1 - TOLERANCE - max_identity) * pairs)
+        compared = staying[:size, at]
+        shared = (compared >= 0).sum(1)
+        differing = shared - (compared == row[at]).sum(1)
+        alike = (shared > 0) & (differing <= (1 - TOLERANCE - max_identity) * shared)
         if not alike.any():
-            staying[count], stay[k] = row, True
-            count += 1
-    return stay
+            staying[size], stay[k] = row, True
+            size += 1
+    return np.sort(order[stay])
 
 
 # ------------------------------------------------------------------------------
@@ -157,29 +152,14 @@ def profile_of(
     rows = np.vstack([query.astype(np.int8)[None], hits])
     letters = np.where(rows < RESIDUES, rows, profile.OTHER_CODE).astype(np.int8)
     letters[rows == GAP] = profile.GAP_CODE
-    has_residues = (letters >= 0).any()
-    odds = (
-        log_odds(letters, PSEUDOCOUNTS) if has_residues else np.zeros((len(query), 20))
-    )
-    return Profile(name, whole_scores(odds, unit), alphabet, unit)
-
-
-def log_odds(letters: np.ndarray, pseudocounts: float) -> np.ndarray:
-    """Compute ln(Q / P) of the residues, (m, 20), as PSI-BLAST does
-    (``model.profile``); 0 at a position without a residue."""
-    share = profile.row_weights(letters, "henikoff")
+    # ln(Q / P) of the residues (m, 20), as PSI-BLAST has it (``model.profile``); 0 at a
+    # position without a residue.
     occupied = (letters >= 0).any(0)
-    odds = np.zeros((letters.shape[1], RESIDUES))
-    odds[occupied] = profile.log_odds_of(letters[:, occupied], share, pseudocounts)
-    return odds
-
-
-def whole_scores(odds: np.ndarray, unit: float) -> np.ndarray:
-    """Convert log-odds of the 20 residues in nats to int32 (m, 24); 1 is ``unit``
-    nats."""
-    ambiguous = [profile.mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
-    scores = np.rint(np.column_stack([odds, *ambiguous]) / unit)
-    return np.column_stack([scores, scores.min(1)]).astype(np.int32)
+    odds = np.zeros((len(query), RESIDUES))
+    if occupied.any():
+        share = profile.row_weights(letters, "henikoff")
+        odds[occupied] = profile.log_odds_of(letters[:, occupied], share, PSEUDOCOUNTS)
+    return Profile(name, profile.whole_scores(odds, unit), alphabet, unit)
 
 
 # ------------------------------------------------------------------------------
@@ -230,16 +210,10 @@ class Source:
 class PassHits(NamedTuple):
     """The hits of a query in one pass.
 
-    Attributes
-    ----------
-    table : Table
-        From the smallest E-value, with paths, ``bits``, ``evalue`` and ``bias``, the
-        score that the composition costs.
-    columns : Columns
-    fit : Fit
-        Lambda and K.
-    fitted_to : str
-        ``database``, ``shuffled`` or ``none``.
+    table : from the smallest E-value, with paths, ``bits``, ``evalue`` and ``bias``,
+        the score that the composition costs.
+    fit : lambda and K.
+    fitted_to : ``database``, ``shuffled`` or ``none``.
     """
 
     table: Table
@@ -261,23 +235,11 @@ def hits_of(
     report_progress : called with the cells so far
     """
     search = search_options(options)
-    scan, tasks = pair_options(search, "score"), []
+    scores, tasks = pair_options(search, "score"), []
     for query in queries:
         nothing = from_parts((), [], query.scoring.alphabet)
-        task = make_task("cross", query.sequences, nothing, query.scoring, scan)
+        task = make_task("cross", query.sequences, nothing, query.scoring, scores)
         tasks.append(replace(task, top=int(search.top)))
-    scans = _scan(tasks, source, sample, report_progress)
-    pairs = zip(queries, tasks, scans, strict=True)
-    return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
-
-
-def _scan(
-    tasks: list[Task],
-    source: Source,
-    sample: fitted.Sample,
-    report_progress: Callable[[int], object] | None,
-) -> list[Hits]:
-    """Find the best hits of each task in the whole database."""
     keep, is_sampled = source.sequences is None, sample.seen > 0
     scans, cells = [no_hits(1) for _ in tasks], 0
     for blocks in source.rounds():
@@ -287,7 +249,8 @@ def _scan(
             before = hits.info["cells"]
             scan(task, iter(blocks), keep, tell_after(report_progress, cells), hits)
             cells += hits.info["cells"] - before
-    return scans
+    pairs = zip(queries, tasks, scans, strict=True)
+    return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
 
 
 def _hits(

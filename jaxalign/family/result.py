@@ -46,12 +46,9 @@ class Steps(NamedTuple):
 class Columns(NamedTuple):
     """The residues of some hits.
 
-    Attributes
-    ----------
-    codes : int8 (hits, m)
-        Of the residue at each position of the query, ``GAP`` where there is none.
-    inserted : int64 (hits, letters)
-        How many of each letter stand between positions.
+    codes : int8 (hits, m). Of the residue at each position of the query, ``GAP`` where
+        there is none.
+    inserted : int64 (hits, letters). How many of each letter stand between positions.
     """
 
     codes: np.ndarray
@@ -218,8 +215,6 @@ POSITION = re.compile("[A-Z-]")  # of a row of a3m
 class AlignedText(NamedTuple):
     """An alignment and its profile, as the writers need them.
 
-    Attributes
-    ----------
     names : of the rows, the query's first
     headings : the same, and of hits where they lie, E-values and bits
     spans : (first, last) residue of each row, counted from 1
@@ -251,7 +246,14 @@ def stockholm(text: AlignedText) -> Iterator[str]:
         times[word] += 1
         number = f"_{times[word]}" if times[word] > 1 else ""
         names.append(f"{word}{number}/{first}-{last}")
-    return _alignment_columns(names, text.rows)
+    # Every residue has a column, and ``#=GC RF`` marks the positions of the query.
+    widths = _widths(text.rows)
+    longest = max(len("#=GC RF"), *map(len, names))
+    yield "# STOCKHOLM 1.0\n\n"
+    for name, row in zip(names, text.rows, strict=True):
+        yield f"{name:{longest}} {_padded(row, widths)}\n"
+    marks = "x".join("." * width for width in widths)
+    yield f"{'#=GC RF':{longest}} {marks}\n//\n"
 
 
 def hmm(text: AlignedText) -> Iterator[str]:
@@ -271,18 +273,6 @@ def pssm(text: AlignedText) -> Iterator[str]:
     scores = text.profile.scores[:, : len(RESIDUES)].tolist()
     for k, (letter, row) in enumerate(zip(text.rows[0], scores, strict=True), 1):
         yield f"{k:5d} {letter}    " + "".join(f"{x:4d}" for x in row) + "\n"
-
-
-def _alignment_columns(names: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
-    """Write rows of a3m as a Stockholm alignment, line by line: every residue has a
-    column, and ``#=GC RF`` marks the positions of the query."""
-    widths = _widths(rows)
-    longest = max(len("#=GC RF"), *map(len, names))
-    yield "# STOCKHOLM 1.0\n\n"
-    for name, row in zip(names, rows, strict=True):
-        yield f"{name:{longest}} {_padded(row, widths)}\n"
-    marks = "x".join("." * width for width in widths)
-    yield f"{'#=GC RF':{longest}} {marks}\n//\n"
 
 
 def _widths(rows: Sequence[str]) -> list[int]:
@@ -376,15 +366,6 @@ def format_of(path: str, format: str | None) -> str:
             f"{path}: format {named!r}: one of {formats}, or a suffix of {ends}"
         )
     return named
-
-
-def write_alignment(
-    text: AlignedText, path: str, format: str | None, force: bool
-) -> None:
-    """Write a file, whole or not at all."""
-    writer = WRITERS[format_of(path, format)]
-    output.check(path, force)
-    output.write_text(path, writer(text))
 
 
 @dataclass(frozen=True)
@@ -501,7 +482,10 @@ class FamilyAlignment:
         UsageError
             No such format, or the file exists.
         """
-        write_alignment(self.as_text(), os.fspath(path), format, force)
+        path = os.fspath(path)
+        writer = WRITERS[format_of(path, format)]
+        output.check(path, force)
+        output.write_text(path, writer(self.as_text()))
 
     def as_text(self) -> AlignedText:
         """Names, places and rows, for the writers."""

@@ -112,12 +112,8 @@ def _wrong(path: str, number: int, why: str) -> InputError:
 class KnownNames:
     """Names of sequences: first words of headings, and the headings, whole.
 
-    Attributes
-    ----------
-    names : collection of str
-        First words.
-    path : str or None
-        The FASTA that they come from, if it can be read again.
+    names : collection of str. First words.
+    path : the FASTA that they come from, if it can be read again.
     """
 
     names: Collection[str]
@@ -216,13 +212,8 @@ def _is_heading(
 class PairList:
     """Rows of a table.
 
-    Attributes
-    ----------
-    path : str
-    lines : list of int
     pairs : list of (str, str)
-    parts : list of str, or None
-        Where a heading has a column of parts.
+    parts : where a heading has a column of parts.
     """
 
     path: str

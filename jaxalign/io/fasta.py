@@ -46,21 +46,14 @@ OTHER = re.compile(r"[^\x00-\x7f]")
 class RawRecords:
     """The records of one FASTA file, before any alphabet is chosen.
 
-    Attributes
-    ----------
-    source : str
-        The path as given; "-" is standard input.
-    names : tuple of str
-        First word of each header.
-    text : ndarray, shape (total,), uint8
-        The ASCII letters of all records, end to end, white space dropped; a
-        character outside ASCII stands here as 0.
-    offsets : ndarray, shape (n + 1,), int64
-        Record ``i`` is ``text[offsets[i]:offsets[i + 1]]``.
-    buffer : bytes or None
-        The input itself where it cannot be read twice (standard input, pipes).
-    before : int
-        Records of the file that come before these, for a block of it.
+    source : the path as given; "-" is standard input.
+    names : first word of each header.
+    text : ndarray, shape (total,), uint8. The ASCII letters of all records, end to end,
+        white space dropped; a character outside ASCII stands here as 0.
+    offsets : ndarray, shape (n + 1,), int64. Record ``i`` is
+        ``text[offsets[i]:offsets[i + 1]]``.
+    buffer : the input itself where it cannot be read twice (standard input, pipes).
+    before : records of the file that come before these, for a block of it.
     """
 
     source: str
@@ -219,7 +212,17 @@ def encode_counted(
         codes, substituted = substitute_unknown(raw.text, alphabet, unknown)
         bad = codes == BAD
         if bad.any():
-            raise _bad_letter(raw, alphabet, bad)
+            position = int(np.argmax(bad))
+            record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
+            inside = position - int(raw.offsets[record])
+            place = letter_place(raw.source, raw.buffer, raw.before + record, inside)
+            extra, number = int(bad.sum()) - 1, raw.before + record + 1
+            further = f" (and {extra} more unknown letter{'s' * (extra > 1)})"
+            raise InputError(
+                f"{label(raw.source)}, line {place.line}, column {place.column}: "
+                f"record {number} ({raw.names[record]!r}) holds {place.letter!r}"
+                f"{further if extra else ''}; {alphabet.rule()}{_hint(place, alphabet)}"
+            )
     sequences = Sequences(raw.names, codes, raw.offsets, alphabet)
     return sequences, int(substituted)
 
@@ -435,21 +438,6 @@ def _duplicate(raw: RawRecords, name: str, first: int, second: int) -> InputErro
         f"{label(raw.source)}, line {line}, column 1: record {second + 1} has the name "
         f"{name!r} of record {first + 1} (line {line_of_first}); names, the first word "
         "of each header, must differ"
-    )
-
-
-def _bad_letter(raw: RawRecords, alphabet: Alphabet, bad: np.ndarray) -> InputError:
-    position = int(np.argmax(bad))
-    record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
-    inside = position - int(raw.offsets[record])
-    place = letter_place(raw.source, raw.buffer, raw.before + record, inside)
-    extra = int(bad.sum()) - 1
-    return InputError(
-        f"{label(raw.source)}, line {place.line}, column {place.column}: record "
-        f"{raw.before + record + 1} ({raw.names[record]!r}) holds {place.letter!r}"
-        + (f" (and {extra} more unknown letter{'s' * (extra > 1)})" if extra else "")
-        + f"; {alphabet.rule()}"
-        + _hint(place, alphabet)
     )
 
 

@@ -51,14 +51,11 @@ Arrays = dict[str, np.ndarray]
 class SavedRun:
     """A run that a later one can complete.
 
-    Parameters
-    ----------
-    path : str
-        The output: a file, beside which the state is a file with this name and
+    path : the output: a file, beside which the state is a file with this name and
         ``.partial``, or a folder of parts.
-    description : dict, or a function that returns it when it is needed first
-        Plain values, all that results depend on; of a folder with the number of
-        ``parts``, and those of ``FREE`` may differ.
+    description : dict, or a function that returns it when it is needed first. Plain
+        values, all that results depend on; of a folder with the number of ``parts``,
+        and those of ``FREE`` may differ.
     """
 
     def __init__(self, path: str, description: dict | Callable[[], dict]):
@@ -141,8 +138,21 @@ class SavedRun:
                     f"{path}: is a folder with other files; give a new one"
                 )
             if exists and not force:
-                _check_same(path, self.description)
-                _check_names(path, names, self.description["parts"])
+                there, about = read_manifest(path), self.description
+                fields = sorted((there.keys() | about.keys()) - set(FREE))
+                differing = [x for x in fields if there.get(x) != about.get(x)]
+                if differing:
+                    said = "; ".join(
+                        f"{x}: {there.get(x)} there, {about.get(x)} here"
+                        for x in differing
+                    )
+                    if len(said) > 600:
+                        said = ", ".join(differing)
+                    raise UsageError(
+                        f"{path}: its manifest is of another run ({said}); give a new "
+                        "folder, or use --force to begin anew"
+                    )
+                _check_names(path, names, about["parts"])
                 if not (resume or join):
                     raise UsageError(
                         f"{path}: exists; use --resume to complete it, or --force to "
@@ -264,23 +274,6 @@ def _names(path: str) -> list[str]:
         output.check(path, True)
         os.makedirs(path, exist_ok=True)
     return [name for name in os.listdir(path) if not name.startswith(".")]
-
-
-def _check_same(path: str, manifest: dict) -> None:
-    there = read_manifest(path)
-    names = sorted((there.keys() | manifest.keys()) - set(FREE))
-    differing = [name for name in names if there.get(name) != manifest.get(name)]
-    if not differing:
-        return
-    said = "; ".join(
-        f"{n}: {there.get(n)} there, {manifest.get(n)} here" for n in differing
-    )
-    if len(said) > 600:
-        said = ", ".join(differing)
-    raise UsageError(
-        f"{path}: its manifest is of another run ({said}); give a new folder, or use "
-        "--force to begin anew"
-    )
 
 
 def _check_names(path: str, names: list[str], count: int) -> None:

@@ -221,7 +221,20 @@ def pair(table: Table) -> Iterator[str]:
         start = alignment.query_start if alignment.mode == "local" else 0
         signs = show.marks(query, target, table.scoring, start)
         yield _pair_header(alignment, table.scoring, query, target, signs)
-        yield _pretty_blocks(alignment, query, signs, target)
+        # Blocks of both rows with their numbers, from 0 unless the match is local.
+        a, q = alignment, start
+        t = a.target_start if a.mode == "local" else 0
+        width, lines = max(13, len(a.query_name), len(a.target_name)), []
+        for column in range(0, len(signs), WIDTH):
+            piece = slice(column, column + WIDTH)
+            upper, lower = query[piece], target[piece]
+            first = _row(a.query_name, width, q, upper)
+            middle = f"{'':{width + 8}}{signs[piece]}\n"
+            last = _row(a.target_name, width, t, lower)
+            q += len(upper) - upper.count(GAP)
+            t += len(lower) - lower.count(GAP)
+            lines.append(first + middle + last + "\n")
+        yield "".join(lines) + "\n"
     yield "#" + "-" * 39 + "\n" + "#" + "-" * 39 + "\n"
 
 
@@ -284,23 +297,6 @@ def _pair_header(
         f"# Score: {show.number(a.score)}\n"
         f"{overhang}#\n#\n{rule}\n\n"
     )
-
-
-def _pretty_blocks(alignment: Alignment, query: str, signs: str, target: str) -> str:
-    a, local = alignment, alignment.mode == "local"
-    width = max(13, len(a.query_name), len(a.target_name))
-    q, t = (a.query_start, a.target_start) if local else (0, 0)
-    lines = []
-    for start in range(0, len(signs), WIDTH):
-        piece = slice(start, start + WIDTH)
-        upper, lower = query[piece], target[piece]
-        first = _row(a.query_name, width, q, upper)
-        middle = f"{'':{width + 8}}{signs[piece]}\n"
-        last = _row(a.target_name, width, t, lower)
-        q += len(upper) - upper.count(GAP)
-        t += len(lower) - lower.count(GAP)
-        lines.append(first + middle + last + "\n")
-    return "".join(lines) + "\n"
 
 
 def _row(name: str, width: int, before: int, letters: str) -> str:

@@ -605,12 +605,9 @@ MAX_TABLE = 2**21  # values that a table has room for; those of Unicode are fewe
 class LetterCodes:
     """Some sequences as one flat array of codes, and the number of codes.
 
-    Attributes
-    ----------
     codes : uint8, uint16 or uint32 (letters,), each less than ``size``
     offsets : int64 (n + 1,)
-    size : int
-        Of all sets that were encoded together; some codes may have no letter.
+    size : of all sets that were encoded together; some codes may have no letter.
     """
 
     codes: np.ndarray

@@ -166,23 +166,16 @@ def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     start = next((k for k, row in enumerate(rows) if row.words[0] == "HMM"), None)
     if start is None:
         raise wrong(source, rows[-1].number, "the file ends before a line HMM")
-    name, length = _header(source, rows[1:start], rows[start].number)
-    return name, *_body(source, rows[start + 1 :], rows[-1].number, length)
-
-
-def _header(
-    source: str | os.PathLike[str], rows: list[ModelLine], end: int
-) -> tuple[str, int]:
-    """(name, LENG) of the lines before HMM."""
+    # The lines before HMM.
     fields: dict[str, ModelLine] = {}
-    for row in rows:
+    for row in rows[1:start]:
         field = row.words[0]
         if field in ONCE and field in fields:
             raise wrong(source, row.number, f"{field} comes twice")
         fields[field] = row
     for field in ONCE:
         if field not in fields:
-            raise wrong(source, end, f"no line {field} before it")
+            raise wrong(source, rows[start].number, f"no line {field} before it")
         if len(fields[field].words) < 2:
             raise wrong(source, fields[field].number, f"{field} of nothing")
     kind, length = fields["ALPH"], fields["LENG"]
@@ -190,7 +183,8 @@ def _header(
         raise wrong(source, kind.number, f"a model of {kind.words[1]}, not of proteins")
     if not length.words[1].isdecimal() or int(length.words[1]) < 1:
         raise wrong(source, length.number, f"LENG {length.words[1]}: 1 or more")
-    return " ".join(fields["NAME"].words[1:]), int(length.words[1])
+    name, length = " ".join(fields["NAME"].words[1:]), int(length.words[1])
+    return name, *_body(source, rows[start + 1 :], rows[-1].number, length)
 
 
 def _body(
@@ -405,18 +399,6 @@ def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
     return total / total.sum()
 
 
-def count_positions(
-    letters: np.ndarray, weights: np.ndarray, max_gaps: float | None
-) -> np.ndarray:
-    """The columns with letters, and with no more gaps than ``max_gaps``."""
-    keep = (letters >= 0).any(0)
-    if max_gaps is not None:
-        keep &= weights @ (letters == GAP_CODE) <= max_gaps
-    if not keep.any():
-        raise UsageError("no column of the alignment is a position")
-    return letters[:, keep]
-
-
 def log_odds_of(
     letters: np.ndarray, weights: np.ndarray, pseudocounts: float
 ) -> np.ndarray:
@@ -438,17 +420,6 @@ def log_odds_of(
     alpha = np.mean([len(set(x[x >= 0])) for x in letters.T]) - 1
     mixed = (alpha * f + pseudocounts * (f @ conditional)) / (alpha + pseudocounts)
     return np.log(mixed / FREQUENCIES)
-
-
-def gap_costs_of(transitions: np.ndarray):
-    """-ln of MM, MI, MD, IM, II, DM, DD behind each position -> (opening, extending),
-    each (of positions that are left out, of residues behind a position)."""
-    mm, mi, md, im, ii, dm, dd = np.minimum(transitions, 50).T
-    before = np.maximum(np.arange(len(mm)) - 1, 0)  # D of k is entered from k - 1
-    leave = np.maximum(md[before] + dm - mm, 0) / LAMBDA
-    insert = np.maximum(mi + im - mm, 0) / LAMBDA
-    extending = dd[before] / LAMBDA, ii / LAMBDA
-    return (leave, insert), extending
 
 
 def mean_of(odds: np.ndarray, kinds: str) -> np.ndarray:
@@ -493,7 +464,22 @@ class Profile:
     gap_extend: tuple[np.ndarray, np.ndarray] | None = None
 
     def __post_init__(self):
-        scores = _checked_scores(self.scores, self.alphabet)
+        scores = np.asarray(self.scores)
+        if scores.dtype.kind not in "iuf" or scores.ndim != 2:
+            raise UsageError(
+                f"scores of {scores.dtype}, shape {scores.shape}: whole numbers "
+                "(positions, letters) are needed"
+            )
+        if scores.shape[1] != self.alphabet.size or not len(scores):
+            raise UsageError(
+                f"scores of shape {scores.shape}: a position or more, and the "
+                f"{self.alphabet.size} letters {self.alphabet.letters} are needed"
+            )
+        if not (np.abs(scores.astype(float)) <= MAX_SCORE).all():
+            raise UsageError(f"scores are finite, from {-MAX_SCORE} to {MAX_SCORE}")
+        if (scores != np.rint(scores)).any():
+            raise UsageError("a profile has whole scores, and these are not")
+        scores = scores.astype(np.int32)
         object.__setattr__(self, "scores", scores)
         if not (is_number(self.unit) and 0 < self.unit < np.inf):
             raise UsageError(f"unit = {self.unit!r}: nats, a number above 0")
@@ -604,14 +590,19 @@ class Profile:
         letters = codes_of(rows)
         try:
             share = row_weights(letters, weights)
-            letters = count_positions(letters, share, None if by_case else max_gaps)
+            keep = (letters >= 0).any(0)
+            if not by_case:
+                keep &= share @ (letters == GAP_CODE) <= max_gaps
+            if not keep.any():
+                raise UsageError("no column of the alignment is a position")
+            letters = letters[:, keep]
             share = row_weights(letters, weights)
         except UsageError as error:
             if not isinstance(source, (str, os.PathLike)):
                 raise
             raise UsageError(f"{os.fspath(source)}: {error}") from None
         odds = log_odds_of(letters, share, float(pseudocounts))
-        return cls(name, _whole_scores(odds), named_alphabet("protein"))
+        return cls(name, whole_scores(odds), named_alphabet("protein"))
 
     @classmethod
     def from_hmm(cls, source: str | os.PathLike[str]) -> "Profile":
@@ -637,9 +628,14 @@ class Profile:
         # -ln p by position in HMMER's order of letters -> ln(p / P) in ours
         order = [sorted(RESIDUES).index(residue) for residue in RESIDUES]
         odds = -emissions[:, order] - np.log(FREQUENCIES)
-        opening, extending = gap_costs_of(transitions)
+        # Costs of positions that are left out, and of residues behind a position.
+        mm, mi, md, im, ii, dm, dd = np.minimum(transitions, 50).T
+        before = np.maximum(np.arange(len(mm)) - 1, 0)  # D of k is entered from k - 1
+        leave = np.maximum(md[before] + dm - mm, 0) / LAMBDA
+        insert = np.maximum(mi + im - mm, 0) / LAMBDA
+        opening, extending = (leave, insert), (dd[before] / LAMBDA, ii / LAMBDA)
         alphabet = named_alphabet("protein")
-        scores = _whole_scores(odds)
+        scores = whole_scores(odds)
         return cls(name, scores, alphabet, UNIT, opening, extending)
 
 
@@ -653,33 +649,13 @@ def as_query(query: Any, scoring: Scoring) -> tuple[Any, Scoring]:
     return sequences, Scoring(query, scoring.gap_open, scoring.gap_extend)
 
 
-def _whole_scores(odds: np.ndarray) -> np.ndarray:
-    """Log-odds of the 20 residues in nats -> int32 (m, 24).
+def whole_scores(odds: np.ndarray, unit: float = UNIT) -> np.ndarray:
+    """Log-odds of the 20 residues in nats -> int32 (m, 24); 1 is ``unit`` nats.
 
     B and Z are means of their two residues, X that of all, by frequency; * is the
     lowest score of the position."""
     odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-    scores = np.rint(odds / UNIT)
+    scores = np.rint(odds / unit)
     ambiguous = [mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
-    columns = [*(np.rint(x / UNIT) for x in ambiguous), scores.min(1)]
+    columns = [*(np.rint(x / unit) for x in ambiguous), scores.min(1)]
     return np.column_stack([scores, *columns]).astype(np.int32)
-
-
-def _checked_scores(scores: Any, alphabet: Alphabet) -> np.ndarray:
-    """Scores as int32."""
-    array = np.asarray(scores)
-    if array.dtype.kind not in "iuf" or array.ndim != 2:
-        raise UsageError(
-            f"scores of {array.dtype}, shape {array.shape}: whole numbers (positions, "
-            "letters) are needed"
-        )
-    if array.shape[1] != alphabet.size or not len(array):
-        raise UsageError(
-            f"scores of shape {array.shape}: a position or more, and the "
-            f"{alphabet.size} letters {alphabet.letters} are needed"
-        )
-    if not (np.abs(array.astype(float)) <= MAX_SCORE).all():
-        raise UsageError(f"scores are finite, from {-MAX_SCORE} to {MAX_SCORE}")
-    if (array != np.rint(array)).any():
-        raise UsageError("a profile has whole scores, and these are not")
-    return array.astype(np.int32)

@@ -185,15 +185,6 @@ def _is_pair(matrix: Any) -> bool:
     return isinstance(matrix, (tuple, list)) and len(matrix) == 2
 
 
-def match_matrix(match: float, mismatch: float, alphabet_name: str | None):
-    alphabet = named_alphabet(alphabet_name or "dna")
-    same = np.eye(alphabet.size, dtype=bool)
-    if alphabet.wildcard is not None:
-        same[alphabet.wildcard_code, alphabet.wildcard_code] = False
-    scores = np.where(same, float(match), float(mismatch))
-    return f"match {match:g} / mismatch {mismatch:g}", alphabet.letters, scores
-
-
 def check_scoring(scoring: Any) -> None:
     """Check the fields of a ``Scoring``, whose docstring says what they may be."""
     if (scoring.match is None) != (scoring.mismatch is None):
@@ -324,7 +315,13 @@ class Scoring:
     def _named(self):
         """(name, letters, float matrix)."""
         if self.match is not None and self.mismatch is not None:
-            return match_matrix(self.match, self.mismatch, self.alphabet_name)
+            alphabet = named_alphabet(self.alphabet_name or "dna")
+            same = np.eye(alphabet.size, dtype=bool)
+            if alphabet.wildcard is not None:
+                same[alphabet.wildcard_code, alphabet.wildcard_code] = False
+            scores = np.where(same, float(self.match), float(self.mismatch))
+            name = f"match {self.match:g} / mismatch {self.mismatch:g}"
+            return name, alphabet.letters, scores
         if isinstance(self.matrix, str):
             return (self.matrix, *load_matrix(self.matrix))
         if self.by_position:

@@ -266,7 +266,16 @@ def fit(scores: "ArrayLike", query_length: int, lengths: "ArrayLike") -> Fit:
     scores, weights = scores[positive], query_length * lengths[positive]
     if len(scores) < LEAST_SCORES or np.ptp(scores) == 0:
         return NO_FIT
-    estimate, unrelated = _by_quartiles(scores, weights), np.zeros(0, bool)
+    # The first fit is by quartiles.
+    low, high = np.quantile(scores, (0.25, 0.75))
+    rate = QUARTILES / max(high - low, 1.0)
+    for _ in range(ROUNDS):  # scores less what their lengths add
+        residuals = scores - np.log(weights) / rate
+        low, middle, high = np.quantile(residuals, (0.25, 0.5, 0.75))
+        rate = QUARTILES / max(high - low, 1e-9)
+    residuals = scores - np.log(weights) / rate
+    estimate = LogFit(rate, rate * float(np.median(residuals)) + log(log(2)))
+    unrelated = np.zeros(0, bool)
     for _ in range(ROUNDS):
         expected = _expected(estimate, scores, weights)
         previous, unrelated = unrelated, -np.expm1(-expected) * len(scores) >= UNRELATED
@@ -319,17 +328,6 @@ def fit_distance(
     shares = -np.expm1(-_expected(log_fit, at[None, :], weights)).mean(axis=0)
     seen = (scores[:, None] >= at[None, :]).mean(axis=0)
     return float(np.abs(shares - seen).max(initial=0))
-
-
-def _by_quartiles(scores: np.ndarray, weights: np.ndarray) -> LogFit:
-    low, high = np.quantile(scores, (0.25, 0.75))
-    rate = QUARTILES / max(high - low, 1.0)
-    for _ in range(ROUNDS):  # scores less what their lengths add
-        residuals = scores - np.log(weights) / rate
-        low, middle, high = np.quantile(residuals, (0.25, 0.5, 0.75))
-        rate = QUARTILES / max(high - low, 1e-9)
-    residuals = scores - np.log(weights) / rate
-    return LogFit(rate, rate * float(np.median(residuals)) + log(log(2)))
 
 
 def _most_likely(scores: np.ndarray, weights: np.ndarray) -> LogFit:

@@ -182,7 +182,13 @@ def induced(triple: TripleAlignment, x: int, y: int) -> Alignment:
     runs = operations.run_lengths(steps, np.array([len(steps)]))[0]
     spans = [list(triple.spans[n]) for n in (x, y)]
     ends = frozenset(FREE_ENDS if triple.mode == "semiglobal" else ())
-    runs = _without_overhang(runs, spans) if ends else runs
+    if ends:  # take a gap at the start and one at the end off
+        core = runs.tolist()
+        for end, sign in ((0, 1), (-1, -1)):
+            if core and core[end] & 15 != operations.M:
+                run = core.pop(end)
+                spans[run & 15 == operations.D][end] += sign * (run >> 4)
+        runs = np.array(core, np.uint32)
     pair = Alignment(
         query=triple.sequences[x],
         target=triple.sequences[y],
@@ -208,16 +214,6 @@ def _steps(x: str, y: str) -> np.ndarray:
         gaps[0], operations.D, np.where(gaps[1], operations.I, operations.M)
     )
     return steps[~(gaps[0] & gaps[1])].astype(np.uint8)
-
-
-def _without_overhang(runs: np.ndarray, spans: list[list[int]]):
-    """Take a gap at the start and one at the end off; the spans change in place."""
-    core = runs.tolist()
-    for end, sign in ((0, 1), (-1, -1)):
-        if core and core[end] & 15 != operations.M:
-            run = core.pop(end)
-            spans[run & 15 == operations.D][end] += sign * (run >> 4)
-    return np.array(core, np.uint32)
 
 
 def _agreed(letters: Sequence[str], kind: str) -> str:

@@ -241,7 +241,20 @@ def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
     if isinstance(data, ReceptorRows):
         return data
     if isinstance(data, (str, os.PathLike)):
-        return _read_file(os.fspath(data), chains)
+        path = os.fspath(data)
+        if path != "-" and not os.path.exists(path):
+            raise InputError(f"{path}: no such file")
+        buffer = keep(path)  # a pipe is read once
+        if delimited.is_airr(path, buffer):
+            return receptors.rows_of_table(
+                delimited.read_airr(path, buffer), chains, path
+            )
+        if chains is not None:
+            raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
+        raw = fasta.read_raw(path, buffer)
+        text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
+        texts = [text[start:stop] for start, stop in pairwise(ends)]
+        return _rows([*raw.names], texts, path)
     frame: Any = data
     if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         return receptors.rows_of_table(
@@ -259,20 +272,6 @@ def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
 
 def _rows(names: list[str], texts: list[Any], origin: str = "") -> ReceptorRows:
     return ReceptorRows(names, (Chain("CDR3", texts),), origin)
-
-
-def _read_file(path: str, chains: str | None) -> ReceptorRows:
-    if path != "-" and not os.path.exists(path):
-        raise InputError(f"{path}: no such file")
-    buffer = keep(path)  # a pipe is read once
-    if delimited.is_airr(path, buffer):
-        return receptors.rows_of_table(delimited.read_airr(path, buffer), chains, path)
-    if chains is not None:
-        raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
-    raw = fasta.read_raw(path, buffer)
-    text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
-    texts = [text[start:stop] for start, stop in pairwise(ends)]
-    return _rows([*raw.names], texts, path)
 
 
 __all__ = [

@@ -200,15 +200,11 @@ def _position_rectangle(
 class LetterCosts:
     """Least costs by a metric, which the bound needs.
 
-    Attributes
-    ----------
-    costs : int (20, 20)
-        At least so much costs letter a of one sequence beside b of the other one,
-        whichever of the two the distance is measured by; 0 on the diagonal.
-    unpaired : int
-        At least so much costs a letter beside a gap, the gap itself not counted.
-    open, extend : int
-        Of a gap.
+    costs : int (20, 20). At least so much costs letter a of one sequence beside b of
+        the other one, whichever of the two the distance is measured by; 0 on the
+        diagonal.
+    unpaired : at least so much costs a letter beside a gap, the gap itself not counted.
+    open, extend : of a gap.
     """
 
     costs: np.ndarray

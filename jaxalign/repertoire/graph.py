@@ -46,17 +46,9 @@ ADVICE = ", and stream_repertoire needs memory for a block of rows alone"
 class RepertoirePlan:
     """One job: who is compared with whom, and what decides.
 
-    Attributes
-    ----------
-    receptors : Receptors
-    reference : Receptors or None
-        What they are compared with; None for themselves.
-    definition : GraphDefinition
-    combine : {"sum", "all", "any"}
-        How the distances of chains are one.
-    genes : GeneDistances or None
-    blocks : tuple of range
-        Receptors whose edges are found together.
+    reference : what they are compared with; None for themselves.
+    combine : {"sum", "all", "any"}. How the distances of chains are one.
+    blocks : receptors whose edges are found together.
     """
 
     receptors: Receptors
@@ -210,14 +202,10 @@ def diagonals(m: int, n: int, gaps: LetterCosts, cutoff: int) -> range:
 class Neighbours:
     """Values within the cutoff of each value, itself too, by rows.
 
-    Attributes
-    ----------
     starts : int64 (rows + 1,)
-    columns : int64 (links,)
-        Rising in each row.
+    columns : int64 (links,). Rising in each row.
     distance : int64 (links,)
-    width : int
-        How many columns there may be.
+    width : how many columns there may be.
     """
 
     starts: np.ndarray
@@ -364,34 +352,31 @@ def blocks(plan: RepertoirePlan, machine: Machine) -> Iterator[EdgeBlock]:
     """Yield the edges of all receptors, block by block: i < j of one set, (i of the
     receptors, j of the reference) of two."""
     for rows in plan.blocks:
-        yield EdgeBlock(rows, _edges(plan, rows, machine))
-
-
-def _edges(plan: RepertoirePlan, rows: range, machine: Machine) -> Edges:
-    rows_side = _Receptors(plan.receptors, np.arange(rows.start, rows.stop))
-    one_set = plan.reference is None
-    if plan.reference is None:  # pairs i < j: those before the block are not needed
-        columns_side = _Receptors(
-            plan.receptors, np.arange(rows.start, len(plan.receptors))
-        )
-    else:
-        columns_side = _Receptors(plan.reference, np.arange(len(plan.reference)))
-    whole = one_set and rows.stop == len(plan.receptors)
-    chains = range(len(plan.receptors.rows.chains))
-    if len(chains) == 1 and plan.genes is None:
-        edges = _of_sequences(plan, rows_side, columns_side, whole, machine)
-    else:
-        graphs, sides = [], []
-        for chain in chains:
-            graph, *numbers = _chain_graph(
-                plan, chain, rows_side, columns_side, whole, machine
+        rows_side = _Receptors(plan.receptors, np.arange(rows.start, rows.stop))
+        one_set = plan.reference is None
+        if plan.reference is None:  # pairs i < j: those before the block are not needed
+            columns_side = _Receptors(
+                plan.receptors, np.arange(rows.start, len(plan.receptors))
             )
-            graphs.append(graph)
-            sides.append(numbers)
-        a, b = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
-        about = plan.combine, plan.definition.cutoff, one_set, machine.budget
-        edges = join(graphs, a, b, *about)
-    return _named(edges, rows_side.rows, columns_side.rows)
+        else:
+            columns_side = _Receptors(plan.reference, np.arange(len(plan.reference)))
+        whole = one_set and rows.stop == len(plan.receptors)
+        chains = range(len(plan.receptors.rows.chains))
+        if len(chains) == 1 and plan.genes is None:
+            edges = _of_sequences(plan, rows_side, columns_side, whole, machine)
+        else:
+            graphs, sides = [], []
+            for chain in chains:
+                graph, *numbers = _chain_graph(
+                    plan, chain, rows_side, columns_side, whole, machine
+                )
+                graphs.append(graph)
+                sides.append(numbers)
+            a, b = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
+            about = plan.combine, plan.definition.cutoff, one_set, machine.budget
+            edges = join(graphs, a, b, *about)
+        edges = _named(edges, rows_side.rows, columns_side.rows)
+        yield EdgeBlock(rows, edges)
 
 
 def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> Edges:

@@ -25,14 +25,10 @@ LOWEST = -(2**30)
 class Comparison:
     """Sequences of one length against those of that length, or against longer ones.
 
-    Attributes
-    ----------
-    length : int
-        Of the shorter sequence.
-    surplus : range
-        How many letters the other one may have more.
-    from_start, from_end : range
-        Positions that are compared, counted from the start and from the end.
+    length : of the shorter sequence.
+    surplus : range. How many letters the other one may have more.
+    from_start, from_end : range. Positions that are compared, counted from the start
+        and from the end.
     """
 
     length: int
@@ -45,17 +41,11 @@ class Comparison:
 class PositionMetric:
     """A distance that is a sum over positions.
 
-    Attributes
-    ----------
-    table : int32 (20, 20)
-        Distances of letters, in the order of ``LETTERS``.
-    gap_penalty : int or None
-        Cost of each letter that the longer sequence has more; None where sequences of
-        two lengths have no distance.
-    ntrim, ctrim : int
-        Letters at both ends that count for nothing.
-    fixed_gap : bool
-        Whether the gap is at one place; else at the best of several.
+    table : int32 (20, 20). Distances of letters, in the order of ``LETTERS``.
+    gap_penalty : cost of each letter that the longer sequence has more; None where
+        sequences of two lengths have no distance.
+    ntrim, ctrim : letters at both ends that count for nothing.
+    fixed_gap : whether the gap is at one place; else at the best of several.
     """
 
     table: np.ndarray

@@ -41,15 +41,9 @@ TCRDIST = {
 class GraphDefinition:
     """Which pairs have an edge.
 
-    Attributes
-    ----------
-    metric : str
-    cutoff : int
-        A pair at exactly the cutoff has an edge.
-    positions : PositionMetric or None
-        Of ``tcrdist`` and ``hamming``.
-    scoring : Scoring or None
-        Of ``alignment``, and that whose matrix ``tcrdist`` reads.
+    cutoff : a pair at exactly the cutoff has an edge.
+    positions : of ``tcrdist`` and ``hamming``.
+    scoring : of ``alignment``, and that whose matrix ``tcrdist`` reads.
     """
 
     metric: str
@@ -81,18 +75,7 @@ def define(options: RepertoireOptions) -> GraphDefinition:
     cutoff = options.cutoff
     cutoff = CUTOFFS[options.metric] if cutoff is None else cutoff
     check_between("cutoff", cutoff, 0, MAX_CUTOFF)
-    _refuse_unused(options)
-    by_metric = {
-        "tcrdist": _tcrdist,
-        "hamming": _hamming,
-        "levenshtein": _levenshtein,
-        "alignment": _alignment,
-    }
-    return by_metric[options.metric](options, int(cutoff))
-
-
-def _refuse_unused(options: RepertoireOptions) -> None:
-    """Refuse options that mean nothing for a metric."""
+    # Refuse options that mean nothing for the metric.
     uses = {
         "tcrdist": {*TCRDIST, "scoring"},
         "alignment": {"scoring", "gap_penalty"},
@@ -100,6 +83,12 @@ def _refuse_unused(options: RepertoireOptions) -> None:
     for name in (*TCRDIST, "scoring"):
         if getattr(options, name) is not None and name not in uses:
             raise UsageError(f"{name} means nothing for metric {options.metric!r}")
+    if options.metric == "tcrdist":
+        return _tcrdist(options, int(cutoff))
+    if options.metric == "alignment":
+        return _alignment(options, int(cutoff))
+    positions = hamming() if options.metric == "hamming" else None
+    return GraphDefinition(options.metric, int(cutoff), positions, None, {})
 
 
 def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
@@ -120,14 +109,6 @@ def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
         numbers["fixed_gap"],
     )
     return GraphDefinition("tcrdist", cutoff, positions, scoring, numbers)
-
-
-def _hamming(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
-    return GraphDefinition("hamming", cutoff, hamming(), None, {})
-
-
-def _levenshtein(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
-    return GraphDefinition("levenshtein", cutoff, None, None, {})
 
 
 def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:

@@ -37,12 +37,7 @@ _CODE[[*map(ord, LETTERS)]] = np.arange(len(LETTERS))
 class Chain:
     """One chain of all rows; None where a row lacks it.
 
-    Attributes
-    ----------
-    name : str
-        ``VJ`` (alpha, gamma, light), ``VDJ`` (beta, delta, heavy), or ``CDR3``.
-    cdr3 : list of str or None
-    v_genes : list of str or None, or None
+    name : ``VJ`` (alpha, gamma, light), ``VDJ`` (beta, delta, heavy), or ``CDR3``.
     """
 
     name: str
@@ -70,14 +65,9 @@ class ReceptorRows:
 class Values:
     """The unique values of a chain: CDR3 sequences with their V genes.
 
-    Attributes
-    ----------
-    cdr3 : list of str
-        Unique sequences.
-    genes : list of str
-        Unique V genes, empty where they do not count.
-    parts : int64 (values, 1 or 2)
-        The sequence, and the gene, of each value.
+    cdr3 : unique sequences.
+    genes : unique V genes, empty where they do not count.
+    parts : int64 (values, 1 or 2). The sequence, and the gene, of each value.
     """
 
     cdr3: list[str]
@@ -97,21 +87,14 @@ class Values:
 class Receptors:
     """Unique receptors of some rows.
 
-    Attributes
-    ----------
-    rows : ReceptorRows
-    vertex : int64 (rows,)
-        The receptor of each row, ``DROPPED`` of one that was dropped.
-    first : int64 (receptors,)
-        The first row of each.
-    counts : int64 (receptors,)
-        How many rows are equal to it, itself too.
-    values : tuple of Values
-        Of each chain.
-    of_chain : int64 (receptors, chains)
-        Which value of each chain a receptor has; -1 for none.
-    problems : dict
-        Why rows have no distance, and which: reason -> int64 rows.
+    vertex : int64 (rows,). The receptor of each row, ``DROPPED`` of one that was
+        dropped.
+    first : int64 (receptors,). The first row of each.
+    counts : int64 (receptors,). How many rows are equal to it, itself too.
+    values : of each chain.
+    of_chain : int64 (receptors, chains). Which value of each chain a receptor has; -1
+        for none.
+    problems : why rows have no distance, and which: reason -> int64 rows.
     """
 
     rows: ReceptorRows
@@ -305,10 +288,7 @@ def encoded(cdr3: list[str]) -> LetterCodes:
 class GeneDistances:
     """Distances of V genes.
 
-    Attributes
-    ----------
-    places : dict of str to int
-        The row of each gene.
+    places : dict of str to int. The row of each gene.
     matrix : int64 (genes, genes)
     """
 
@@ -403,18 +383,13 @@ def genes_from_loops(
     metric = PositionMetric(table, LOOP_GAP)
     matrix = np.zeros((len(names),) * 2, np.int64)
     for column in zip(*sequences, strict=True):
-        matrix += loop_distances(list(column), metric)
+        codes = [encoded([text]).codes.astype(np.int64) for text in column]
+        for i, x in enumerate(codes):
+            for j, y in enumerate(codes[:i]):
+                distance = _distance(x, y, metric)
+                matrix[i, j] += distance
+                matrix[j, i] += distance
     return GeneDistances({x: k for k, x in enumerate(names)}, matrix)
-
-
-def loop_distances(texts: list[str], metric: PositionMetric) -> np.ndarray:
-    """All distances of some short sequences, int64 (n, n)."""
-    codes = [encoded([text]).codes.astype(np.int64) for text in texts]
-    matrix = np.zeros((len(texts),) * 2, np.int64)
-    for i, x in enumerate(codes):
-        for j, y in enumerate(codes[:i]):
-            matrix[i, j] = matrix[j, i] = _distance(x, y, metric)
-    return matrix
 
 
 def _distance(x: np.ndarray, y: np.ndarray, metric: PositionMetric) -> int:
@@ -447,7 +422,20 @@ def rows_of_table(
         raise InputError(f"{origin or 'table'}: no column {JUNCTION!r}")
     if len({len(values) for values in table.values()}) > 1:
         raise InputError(f"{origin or 'table'}: columns differ in length")
-    arms = _arms(table, origin)
+    # The arm of every row, None where neither locus nor gene names it.
+    count = len(table[JUNCTION])
+    loci = table.get("locus") or [None] * count
+    genes = table.get(GENE) or [None] * count
+    arms: list[str | None] = []
+    for row, (locus, gene) in enumerate(zip(loci, genes, strict=True)):
+        name = locus or (gene or "")[:3]
+        arm = ARMS.get(name.upper())
+        if arm is None and locus:
+            raise InputError(
+                f"{origin or 'table'}, row {row + 1}: locus {locus!r} is unknown; "
+                f"known: {', '.join(ARMS)}"
+            )
+        arms.append(arm)
     if chains in ("sum", "all", "any"):
         return _cells(table, arms, origin)
     present = set(arms) - {None}
@@ -477,24 +465,6 @@ def _text(value: Any) -> str | None:
     return str(value)
 
 
-def _arms(table: dict[str, list], origin: str) -> list[str | None]:
-    """Arm of every row, None where neither locus nor gene names it."""
-    count = len(table[JUNCTION])
-    loci = table.get("locus") or [None] * count
-    genes = table.get(GENE) or [None] * count
-    values: list[str | None] = []
-    for row, (locus, gene) in enumerate(zip(loci, genes, strict=True)):
-        name = locus or (gene or "")[:3]
-        arm = ARMS.get(name.upper())
-        if arm is None and locus:
-            raise InputError(
-                f"{origin or 'table'}, row {row + 1}: locus {locus!r} is unknown; "
-                f"known: {', '.join(ARMS)}"
-            )
-        values.append(arm)
-    return values
-
-
 def _taken(table: dict[str, list], rows: list[int]) -> tuple[list, list | None]:
     genes = table.get(GENE)
     cdr3 = [table[JUNCTION][row] for row in rows]
@@ -511,7 +481,15 @@ def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> Recep
     """One row per cell: the most abundant chain of each arm, the first of equals."""
     if CELL not in table:
         raise InputError(f"{origin or 'table'}: no column {CELL!r}, which pairs chains")
-    abundance = _abundance(table)
+    # The abundance of the chain in each row; 0 where no count is given.
+    count = len(table[JUNCTION])
+    column = next((table[name] for name in ABUNDANCE if name in table), [None] * count)
+    abundance = np.zeros(count)
+    for row, value in enumerate(column):
+        try:
+            abundance[row] = float(value or 0)
+        except ValueError:
+            raise InputError(f"row {row + 1}: count {value!r} is no number") from None
     cells: dict[str, dict[str, int]] = {}
     surplus = 0
     for row, (cell, arm) in enumerate(zip(table[CELL], arms, strict=True)):
@@ -532,16 +510,3 @@ def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> Recep
         chain_genes = genes and [None if row is None else genes[row] for row in rows]
         chains_of_cells.append(Chain(arm, cdr3, chain_genes))
     return ReceptorRows(list(cells), tuple(chains_of_cells), origin, notes)
-
-
-def _abundance(table: dict[str, list]) -> np.ndarray:
-    """Abundance of the chain in each row; 0 where no count is given."""
-    count = len(table[JUNCTION])
-    column = next((table[name] for name in ABUNDANCE if name in table), [None] * count)
-    values = np.zeros(count)
-    for row, value in enumerate(column):
-        try:
-            values[row] = float(value or 0)
-        except ValueError:
-            raise InputError(f"row {row + 1}: count {value!r} is no number") from None
-    return values

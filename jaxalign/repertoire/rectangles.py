@@ -41,15 +41,10 @@ class RowDistances:
     """Exact distances of a rectangle: sums over positions, or edit distances, which
     the GPU kernels compute themselves.
 
-    Attributes
-    ----------
     x, y : uint8 (queries, letters), uint8 (targets, letters)
-    largest : int (targets,)
-        The largest distance of a near pair.
-    add : function
-        Takes the rows of near pairs, and their distances.
-    table : int32 (letters, letters) or None
-        What is summed; None of edit distances.
+    largest : int (targets,). The largest distance of a near pair.
+    add : takes the rows of near pairs, and their distances.
+    table : int32 (letters, letters) or None. What is summed; None of edit distances.
     """
 
     x: np.ndarray
@@ -70,16 +65,10 @@ class RowDistances:
 class Rectangle:
     """Some rows against others.
 
-    Attributes
-    ----------
     queries, targets : uint32 (words, rows)
-    limits : int32 (targets,)
-        How many bits a query may differ in.
-    triangle : bool
-        Both sides are the same rows, and a target follows its query.
-    check : function
-        Takes the rows of pairs that may be near.
-    distances : RowDistances or None
+    limits : int32 (targets,). How many bits a query may differ in.
+    triangle : both sides are the same rows, and a target follows its query.
+    check : takes the rows of pairs that may be near.
     """
 
     queries: np.ndarray

@@ -219,22 +219,17 @@ def _to_tree(parts: Any) -> Any:
         case "dict":
             return dict(zip(about[0], inner, strict=True))
         case "named":
-            return _named_tuple(*about)(*inner)
+            # Any other class is refused, so that a file cannot have code called.
+            node: Any = sys.modules[about[0]]
+            for part in about[1].split("."):
+                node = vars(node)[part]
+            if not _is_named_tuple(node):
+                raise Unstorable(about[1])
+            return node(*inner)
         case "none":
             return None
         case _:
             return {"tuple": tuple, "list": list}[kind](inner)
-
-
-def _named_tuple(module: str, name: str) -> Any:
-    """Look up a named-tuple class of an imported module; any other class is refused, so
-    that a file cannot have code called."""
-    kind: Any = sys.modules[module]
-    for part in name.split("."):
-        kind = vars(kind)[part]
-    if not _is_named_tuple(kind):
-        raise Unstorable(name)
-    return kind
 
 
 def _is_named_tuple(kind: Any) -> bool:

@@ -147,8 +147,6 @@ def note(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 class Program:
     """A jitted function; called like it, and inside other transformations the same.
 
-    Parameters
-    ----------
     jitted : what ``jax.jit`` returns
     static_argnames : its static arguments, hashable
     """

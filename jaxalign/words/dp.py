@@ -100,15 +100,6 @@ def _of_queries(
     return one_function(all_queries)(match, groups, letters, start, length, count)
 
 
-def _lcs_word(v: jax.Array, match: jax.Array, carry: jax.Array | None):
-    """(the word of the next row, its carry)."""
-    u = v & match
-    total = v + u if carry is None else v + u + carry
-    highest = jnp.asarray(8 * v.dtype.itemsize - 1, v.dtype)
-    over = lax.shift_right_logical(u | (v & ~total), highest)
-    return total | (v & ~match), over
-
-
 def _next_row(
     words: Sequence[jax.Array],
     carries: tuple[jax.Array, ...],
@@ -124,7 +115,12 @@ def _next_row(
     for block, start in enumerate(range(0, len(words), BLOCK_WORDS)):
         carry = carries[block - 1] if block else first
         for word in range(start, min(start + BLOCK_WORDS, len(words))):
-            words[word], carry = _lcs_word(words[word], match(block, word), carry)
+            v, bits = words[word], match(block, word)
+            u = v & bits
+            total = v + u if carry is None else v + u + carry
+            highest = jnp.asarray(8 * v.dtype.itemsize - 1, v.dtype)
+            over = lax.shift_right_logical(u | (v & ~total), highest)
+            words[word], carry = total | (v & ~bits), over
         behind.append(carry)
     return tuple(words), tuple(behind)
 

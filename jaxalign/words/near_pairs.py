@@ -276,15 +276,9 @@ def _by_variants(
 class VariantJoin:
     """Sequences that are compared: all pairs of them, or pairs across two sets.
 
-    Attributes
-    ----------
-    sequences : LetterCodes
-        One set, or the first and the second one.
-    first : int or None
-        How many are of the first of two sets.
-    cutoff : int
-    max_pairs : float
-        How many pairs that share a variant may be compared.
+    sequences : one set, or the first and the second one.
+    first : how many are of the first of two sets.
+    max_pairs : how many pairs that share a variant may be compared.
     """
 
     sequences: LetterCodes

@@ -56,38 +56,26 @@ def lcs(codes: np.ndarray, lengths: np.ndarray, match: np.ndarray) -> np.ndarray
     """
     words, _, targets = match.shape
     v = np.full((words, len(codes), targets), 2**64 - 1, np.uint64)
-    carry, u, total, remainder = (np.empty(v.shape[1:], np.uint64) for _ in range(4))
+    room = np.empty((4, *v.shape[1:]), np.uint64)
     longest = int(lengths.max(initial=0))
     present = np.searchsorted(-lengths, -np.arange(longest))  # queries with a letter
     for at, count in enumerate(present.tolist()):
-        room = [x[:count] for x in (carry, u, total, remainder)]
-        _next_lcs_row(v[:, :count], match, codes[:count, at], *room)
+        carry, u, total, remainder = (x[:count] for x in room)
+        letters = codes[:count, at]
+        for word, (old, rows) in enumerate(zip(v[:, :count], match, strict=True)):
+            np.take(rows, letters, axis=0, out=u, mode="clip")
+            np.bitwise_and(old, u, out=u)
+            np.add(old, u, out=total)
+            if word:
+                np.add(total, carry, out=total)
+            np.bitwise_xor(old, u, out=remainder)
+            np.bitwise_or(total, remainder, out=old)
+            if word + 1 < words:  # the carry: the highest bit of U | (V & ~total)
+                np.invert(total, out=total)
+                np.bitwise_and(remainder, total, out=remainder)
+                np.bitwise_or(remainder, u, out=remainder)
+                np.right_shift(remainder, np.uint64(WORD_BITS - 1), out=carry)
     return np.bitwise_count(~v).sum(axis=0, dtype=np.int32)
-
-
-def _next_lcs_row(
-    v: np.ndarray,
-    match: np.ndarray,
-    letters: np.ndarray,
-    carry: np.ndarray,
-    u: np.ndarray,
-    total: np.ndarray,
-    remainder: np.ndarray,
-) -> None:
-    """Take the words of some pairs a letter further; the other arrays are room."""
-    for word, (old, rows) in enumerate(zip(v, match, strict=True)):
-        np.take(rows, letters, axis=0, out=u, mode="clip")
-        np.bitwise_and(old, u, out=u)
-        np.add(old, u, out=total)
-        if word:
-            np.add(total, carry, out=total)
-        np.bitwise_xor(old, u, out=remainder)
-        np.bitwise_or(total, remainder, out=old)
-        if word + 1 < len(v):  # the carry: the highest bit of U | (V & ~total)
-            np.invert(total, out=total)
-            np.bitwise_and(remainder, total, out=remainder)
-            np.bitwise_or(remainder, u, out=remainder)
-            np.right_shift(remainder, np.uint64(WORD_BITS - 1), out=carry)
 
 
 def lcs_block(
@@ -205,62 +193,46 @@ def edit_distances(sequences: LetterCodes, i: np.ndarray, j: np.ndarray) -> np.n
     codes[inside] = sequences.chosen(which).codes
     (match,) = match_table(codes, sequences.size, word, words)
     match = np.ascontiguousarray(match.swapaxes(0, 1)).reshape(words, -1)
-    p = np.full((words, len(i)), np.iinfo(word).max, word)
-    n_words = np.zeros_like(p)
+    p_words = np.full((words, len(i)), np.iinfo(word).max, word)
+    n_words = np.zeros_like(p_words)
     room = np.empty((6, len(i)), word)
+    unit, highest, last = word.type(1), word.type(width - 1), words - 1
     first = sequences.starts[i]
     longest = int(m.max(initial=0))
     present = np.searchsorted(-m, -np.arange(longest))  # queries with a letter
     for at, count in enumerate(present.tolist()):
         letters = sequences.codes[first[:count] + at].astype(np.intp)
-        _next_edit_row(
-            p[:, :count],
-            n_words[:, :count],
-            match,
-            letters * target_count + place[:count],
-            room[:, :count],
-        )
+        at_match = letters * target_count + place[:count]
+        equal, d, up, down, rise, fall = room[:, :count]
+        pairs = zip(p_words[:, :count], n_words[:, :count], strict=True)
+        for k, (p, n) in enumerate(pairs):
+            np.take(match[k], at_match, out=equal, mode="clip")
+            if k:
+                np.bitwise_or(equal, fall, out=equal)
+            np.bitwise_and(equal, p, out=d)
+            np.add(d, p, out=d)
+            np.bitwise_xor(d, p, out=d)
+            np.bitwise_or(d, equal, out=d)
+            np.bitwise_or(d, n, out=d)
+            np.bitwise_or(d, p, out=up)
+            np.invert(up, out=up)
+            np.bitwise_or(up, n, out=up)
+            np.bitwise_and(d, p, out=down)
+            if k < last:  # the highest bits, which the next word takes up
+                np.right_shift(up, highest, out=equal)
+                np.right_shift(down, highest, out=n)
+            np.left_shift(up, unit, out=up)
+            np.bitwise_or(up, rise if k else unit, out=up)
+            np.left_shift(down, unit, out=down)
+            if k:
+                np.bitwise_or(down, fall, out=down)
+            if k < last:
+                rise[:], fall[:] = equal, n
+            np.bitwise_or(d, up, out=p)
+            np.invert(p, out=p)
+            np.bitwise_or(p, down, out=p)
+            np.bitwise_and(d, up, out=n)
     (mask,) = flag_words(inside, word, words)
-    rises = np.bitwise_count(p & mask[:, place]).sum(axis=0, dtype=np.int32)
+    rises = np.bitwise_count(p_words & mask[:, place]).sum(axis=0, dtype=np.int32)
     falls = np.bitwise_count(n_words & mask[:, place]).sum(axis=0, dtype=np.int32)
     return m.astype(np.int32) + rises - falls
-
-
-def _next_edit_row(
-    p_words: np.ndarray,
-    n_words: np.ndarray,
-    match: np.ndarray,
-    place: np.ndarray,
-    room: np.ndarray,
-) -> None:
-    """Take P and N of some pairs a letter further, whose match words have places."""
-    equal, d, up, down, rise, fall = room
-    unit, highest = (p_words.dtype.type(x) for x in (1, 8 * p_words.itemsize - 1))
-    last = len(p_words) - 1
-    for word, (p, n) in enumerate(zip(p_words, n_words, strict=True)):
-        np.take(match[word], place, out=equal, mode="clip")
-        if word:
-            np.bitwise_or(equal, fall, out=equal)
-        np.bitwise_and(equal, p, out=d)
-        np.add(d, p, out=d)
-        np.bitwise_xor(d, p, out=d)
-        np.bitwise_or(d, equal, out=d)
-        np.bitwise_or(d, n, out=d)
-        np.bitwise_or(d, p, out=up)
-        np.invert(up, out=up)
-        np.bitwise_or(up, n, out=up)
-        np.bitwise_and(d, p, out=down)
-        if word < last:  # the highest bits, which the next word takes up
-            np.right_shift(up, highest, out=equal)
-            np.right_shift(down, highest, out=n)
-        np.left_shift(up, unit, out=up)
-        np.bitwise_or(up, rise if word else unit, out=up)
-        np.left_shift(down, unit, out=down)
-        if word:
-            np.bitwise_or(down, fall, out=down)
-        if word < last:
-            rise[:], fall[:] = equal, n
-        np.bitwise_or(d, up, out=p)
-        np.invert(p, out=p)
-        np.bitwise_or(p, down, out=p)
-        np.bitwise_and(d, up, out=n)
