@@ -6,7 +6,6 @@ proves that it is no worse than all of the worst pairs known by then.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +24,6 @@ from jaxalign.model.alphabet import (
 from jaxalign.model.names import written
 from jaxalign.model.numbers import rounded
 from jaxalign.model.table import Table
-from jaxalign.options import PairOptions
 from jaxalign.pairs import by_rows, jobs
 from jaxalign.pairs.options import make_task
 from jaxalign.runtime import pipeline
@@ -220,8 +218,16 @@ def compare(
     )
     pairs = [(a, b) for a in range(len(sets)) for b in range(a + 1, len(sets))]
     pairs = [(a, b) for a, b in pairs if len(sets[a]) and len(sets[b])]
-    for a, b in pairs:
-        worst = worst.and_more(_seeds(sets, a, b, definition, count), count)
+    threads = definition.options.threads or pipeline.default_threads()
+    for a, b in pairs:  # first those that are likely among the worst
+        i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
+        options = jobs.beside(pair_options(definition, 0.0), _cells(sets[a], sets[b]))
+        sides = sets[a].take(i), sets[b].take(j)
+        table = jobs.run("zip", *sides, definition.scoring, options)
+        rows = table["query"]
+        of_sets = np.full(len(rows), a), np.full(len(rows), b)
+        shares = identities(table, definition)
+        worst = worst.and_more(WorstPairs(*of_sets, i[rows], j[rows], shares), count)
     falling, leaks = [longest_first(sequences) for sequences in sets], 0
     cells_in_all, cells_done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
 
@@ -232,10 +238,12 @@ def compare(
 
     for a, b in pairs:
         (of_a, queries), (of_b, targets) = falling[a], falling[b]
-        with_progress = partial(_with_progress, definition, cells_in_all, cells_done)
-        for table in _tables(queries, targets, definition, least, with_progress):
+        of_job = cells_done, cells_in_all
+        for table in _tables(queries, targets, definition, least, of_job):
             shares = identities(table, definition)
-            compared = _pairs(a, b, of_a[table["query"]], of_b[table["target"]], shares)
+            i, j = of_a[table["query"]], of_b[table["target"]]
+            of_sets = np.full(len(i), a), np.full(len(i), b)
+            compared = WorstPairs(*of_sets, i, j, shares)
             linked = shares >= definition.cut
             leaking[a][compared.i[linked]] = leaking[b][compared.j[linked]] = True
             nearest[a].add(compared.i, b, compared.j, shares)
@@ -252,21 +260,31 @@ def _tables(
     targets: Sequences,
     definition: Definition,
     least: Callable[[], float],
-    with_progress: Callable[[PairOptions, int], PairOptions],
+    of_job: tuple[int, int],
 ) -> Iterator[Table]:
     """Yield all pairs of two sets at or above an identity. It rises with the worst
-    pairs, so it is asked again before every batch of parts; batches grow."""
+    pairs, so it is asked again before every batch of parts; batches grow.
+
+    of_job : cells of the whole job that are done, and all
+    """
     shown, full = everything(definition), definition.options.full_histogram
     options = pair_options(shown)
     task = make_task("cross", queries, targets, definition.scoring, options)
     short = by_rows.is_short(task.job.total)
     parts = [] if short else parts_of(task, definition)
-    at, cells_done = 0, 0
+    at, (cells_done, cells_in_all) = 0, of_job
+    report_progress: Callable | None = definition.options.progress
     while short or at < len(parts):
         batch = parts[at : ROUNDS_RATIO * at + 1]
-        batch_options = with_progress(
-            pair_options(shown, 0.0 if full else least()), cells_done
-        )
+        batch_options = pair_options(shown, 0.0 if full else least())
+        if report_progress is not None:
+            batch_options = replace(
+                batch_options,
+                progress=lambda cells, of, before=cells_done: report_progress(
+                    before + min(cells, of), cells_in_all
+                ),
+                busy=definition.options.busy,
+            )
         task = make_task("cross", queries, targets, definition.scoring, batch_options)
         if (batch_options.min_identity or 0.0) < definition.cut:
             task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
@@ -277,48 +295,8 @@ def _tables(
         cells_done += sum(part.cells for part in batch)
 
 
-def _pairs(
-    a: int, b: int, i: np.ndarray, j: np.ndarray, shares: np.ndarray
-) -> WorstPairs:
-    full = np.full(len(i), a, np.int64), np.full(len(i), b, np.int64)
-    return WorstPairs(*full, i, j, shares)
-
-
 def _cells(a: Sequences, b: Sequences) -> int:
     return len(a.codes) * len(b.codes)
-
-
-def _seeds(
-    sets: list[Sequences], a: int, b: int, definition: Definition, count: int
-) -> WorstPairs:
-    """Align pairs of two sets that are likely among the worst."""
-    threads = definition.options.threads or pipeline.default_threads()
-    i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
-    sides = sets[a].take(i), sets[b].take(j)
-    cells = _cells(sets[a], sets[b])
-    options = jobs.beside(pair_options(definition, 0.0), cells)
-    table = jobs.run("zip", *sides, definition.scoring, options)
-    rows = table["query"]
-    return _pairs(a, b, i[rows], j[rows], identities(table, definition))
-
-
-def _with_progress(
-    definition: Definition,
-    cells_in_all: int,
-    before: int,
-    options: PairOptions,
-    cells_done: int,
-) -> PairOptions:
-    """Add a callback to options that reports the cells of the whole job."""
-    callback: Callable | None = definition.options.progress
-    if callback is None:
-        return options
-    report, first = callback, before + cells_done
-
-    def progress(cells: int, of: int) -> None:
-        report(first + min(cells, of), cells_in_all)
-
-    return replace(options, progress=progress, busy=definition.options.busy)
 
 
 # ------------------------------------------------------------------------------
@@ -365,17 +343,8 @@ class OtherMeasure:
 def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherMeasure]:
     """Compare likely pairs across by the measures that differ from the definition's."""
     options = definition.options
-    measures = [x for x in MEASURES if x != (options.mode, options.identity)]
-    sides = _likely(sets, options.threads)
-    if not len(sides[0]):
-        return []
-    cells = sum(len(x.codes) * len(y.codes) for x, y in combinations(sets, 2))
-    return [_by(measure, *sides, definition, cells) for measure in measures]
-
-
-def _likely(sets: list[Sequences], threads: int | None) -> tuple[Sequences, Sequences]:
-    """Collect pairs across that share many words, of every two sets."""
-    threads = threads or pipeline.default_threads()
+    threads = options.threads or pipeline.default_threads()
+    # pairs across that share many words, of every two sets
     sides: tuple[list, list] = [], []
     for a in range(len(sets)):
         for b in range(a):
@@ -387,41 +356,22 @@ def _likely(sets: list[Sequences], threads: int | None) -> tuple[Sequences, Sequ
     alphabet = sets[0].alphabet
     joined = (from_parts([x for x, _ in y], [x for _, x in y], alphabet) for y in sides)
     queries, targets = joined
-    return queries, targets
-
-
-def _by(
-    measure: tuple[Any, Any],
-    queries: Sequences,
-    targets: Sequences,
-    definition: Definition,
-    cells: int,
-) -> OtherMeasure:
-    """Compare pairs by a measure.
-
-    cells : of the audit that the pairs belong to
-    """
-    mode, identity = measure
-    options = replace(
-        definition.options,
-        mode=mode,
-        free_ends=None,
-        identity=identity,
-        min_length_ratio=None,
-        progress=None,
-        busy=None,
-    )
-    redefined = replace(definition, options=options)
-    pair_settings = jobs.beside(pair_options(redefined, 0.0), cells)
-    table = jobs.run("zip", queries, targets, definition.scoring, pair_settings)
-    shares = np.nan_to_num(identities(table, redefined))
-    at = int(np.argmax(shares)) if len(shares) else 0
-    row = int(table["query"][at]) if len(shares) else 0
-    return OtherMeasure(
-        mode,
-        identity,
-        len(queries),
-        int((shares >= definition.cut).sum()),
-        (queries.names[row], targets.names[row]),
-        float(shares[at]) if len(shares) else 0.0,
-    )
+    cells = sum(_cells(x, y) for x, y in combinations(sets, 2))
+    results = []
+    for mode, identity in MEASURES if len(queries) else ():
+        if (mode, identity) == (options.mode, options.identity):
+            continue
+        changes: dict[str, Any] = {"mode": mode, "identity": identity}
+        changes |= dict.fromkeys(("free_ends", "min_length_ratio", "progress", "busy"))
+        redefined = replace(definition, options=replace(options, **changes))
+        pair_settings = jobs.beside(pair_options(redefined, 0.0), cells)
+        table = jobs.run("zip", queries, targets, definition.scoring, pair_settings)
+        shares = np.nan_to_num(identities(table, redefined))
+        at = int(np.argmax(shares)) if len(shares) else 0
+        row = int(table["query"][at]) if len(shares) else 0
+        linked = int((shares >= definition.cut).sum())
+        worst = queries.names[row], targets.names[row]
+        largest = float(shares[at]) if len(shares) else 0.0
+        about = mode, identity, len(queries), linked, worst, largest
+        results.append(OtherMeasure(*about))
+    return results

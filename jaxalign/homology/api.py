@@ -22,9 +22,9 @@ from jaxalign.homology.assignment import (
     Unlabelled,
     check_choices,
 )
-from jaxalign.homology.audit import Audit
+from jaxalign.homology.audit import Audit, audit_of
 from jaxalign.homology.certificate import coverage
-from jaxalign.homology.clustering import audit_of, clusters_of, dendrogram, graph_of
+from jaxalign.homology.clustering import clusters_of, dendrogram, graph_of
 from jaxalign.homology.options import Definition, Method, TooLarge, check_cuts, define
 from jaxalign.homology.pair_splits import (
     Cold,

@@ -3,13 +3,19 @@
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from jaxalign.homology import certificate
-from jaxalign.homology.across import Across, NearestAcross, OtherMeasure, other_measures
+from jaxalign.homology.across import (
+    NearestAcross,
+    OtherMeasure,
+    compare,
+    other_measures,
+)
 from jaxalign.homology.certificate import sha256_of
 from jaxalign.homology.links import BINS, EDGES, PairCounts, components, stream_links
 from jaxalign.homology.options import Definition, everything, pair_options
@@ -17,11 +23,12 @@ from jaxalign.homology.result import Split
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.names import written
-from jaxalign.model.numbers import exact, rounded
+from jaxalign.model.numbers import check_whole, exact, rounded
 from jaxalign.model.show import page
 from jaxalign.model.system import package_versions
 from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
+from jaxalign.runtime.pipeline import in_background
 
 # ------------------------------------------------------------------------------
 # The figures of a report beyond an audit: the pairs within parts, and components.
@@ -385,51 +392,55 @@ class Audit:
         ]
 
 
-def with_alignments(
-    names: tuple[str, ...],
-    sets: list[Sequences],
+def audit_of(
+    parts: dict[str, Sequences],
     definition: Definition,
-    across: Across,
-    counts: PairCounts,
-    left_out: dict[str, int],
+    removed: int = 0,
+    unlisted: int = 0,
+    with_others: bool = False,
 ) -> Audit:
-    """Make the audit of a comparison; align the worst pairs with their paths."""
-    worst, kind = across.worst, definition.options.identity
-    sides = []
+    """Compare every pair across some parts; align the worst with their paths.
+
+    removed, unlisted : sequences in no part, which the result says
+    with_others : compute ``others`` of the result in a thread meanwhile
+    """
+    options = definition.options
+    check_whole("worst", options.worst)
+    counts, names, sets = PairCounts(), tuple(parts), list(parts.values())
+    future_others = None
+    if with_others:
+        (future_others,) = in_background(partial(other_measures, sets), [definition], 1)
+    result = compare(sets, definition, options.worst, counts)
+    worst, sides = result.worst, []
     for which, index in ((worst.a, worst.i), (worst.b, worst.j)):
         pairs = list(zip(which.tolist(), index.tolist(), strict=True))
         ids = [sets[a].names[i] for a, i in pairs]
         sides.append(from_parts(ids, [sets[a][i] for a, i in pairs], sets[0].alphabet))
-    options = replace(
-        pair_options(definition, 0.0),
-        output="alignment",
-        min_identity=None,
-        identity=None,
-        min_length_ratio=None,
-    )
     a, b = sides
-    table = jobs.run("zip", a, b, definition.scoring, options)
+    plain = dict.fromkeys(("min_identity", "identity", "min_length_ratio"))
+    path_options = replace(pair_options(definition, 0.0), output="alignment", **plain)
+    table = jobs.run("zip", a, b, definition.scoring, path_options)
     m, n = a.lengths, b.lengths
     below = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}
-    below = below.get(kind, (m + n) / 2)
+    below = below.get(options.identity, (m + n) / 2)
     columns = {
-        "query": np.array(sides[0].names, object),
-        "target": np.array(sides[1].names, object),
-        "query_part": np.array([names[a] for a in worst.a], object),
-        "target_part": np.array([names[b] for b in worst.b], object),
+        "query": np.array(a.names, object),
+        "target": np.array(b.names, object),
+        "query_part": np.array([names[k] for k in worst.a], object),
+        "target_part": np.array([names[k] for k in worst.b], object),
         "identity": worst.identity,
         "identities": np.rint(worst.identity * below).astype(np.int64),
     }
-    about = counts.about() | {"implementation": counts.implementation}
     return Audit(
         names=names,
         parts=tuple(sets),
-        leaks=across.leaks,
-        leaking=across.leaking,
+        leaks=result.leaks,
+        leaking=result.leaking,
         worst=columns,
         alignments=table,
         definition=definition,
-        info=about,
-        left_out=left_out,
-        nearest=across.nearest,
+        info=counts.about() | {"implementation": counts.implementation},
+        left_out={"removed": removed, "unlisted": unlisted},
+        nearest=result.nearest,
+        future_others=future_others,
     )

@@ -8,7 +8,6 @@ representatives are linked.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import isqrt
 from typing import NamedTuple
 
@@ -19,15 +18,13 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
 from jaxalign.errors import MemoryPlanError
-from jaxalign.homology import across
-from jaxalign.homology.across import other_measures
-from jaxalign.homology.audit import Audit, with_alignments
 from jaxalign.homology.links import (
     Links,
+    LinkTask,
     PairCounts,
     all_links,
     components,
-    longest_first,
+    link_job,
     longest_members,
     merged,
     parts_of,
@@ -44,16 +41,14 @@ from jaxalign.homology.options import (
 from jaxalign.homology.result import Clusters
 from jaxalign.model.alphabet import Sequences, renumbered
 from jaxalign.model.identity import denominator, ratio
-from jaxalign.model.numbers import check_whole
 from jaxalign.pairs import engine, jobs, part_stream
-from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.part_stream import Part
 from jaxalign.pairs.plan import COLUMN_BYTES, Plan, Task, added
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import Survivors, proofs_of
 from jaxalign.runtime.devices import budget_of, by_length
-from jaxalign.runtime.pipeline import in_background, teller
+from jaxalign.runtime.pipeline import teller
 
 MIN_BAND, MAX_BAND = 64, 2**14  # sequences taken at once
 
@@ -90,14 +85,14 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
     while len(later):
         band, later = later[:width], later[width:]
         _join_representatives(state, band, band, sequences, definition, counts)
-        representatives = _without(state, band)
+        representatives = band[state.representative[band] < 0]
         state.representative[representatives] = representatives
         representatives = band[state.representative[band] == band]
         step = max(rows // max(len(later), 1), 1)
         for first in range(0, len(representatives), step):
             piece = representatives[first : first + step]
             _join_representatives(state, piece, later, sequences, definition, counts)
-            later = _without(state, later)
+            later = later[state.representative[later] < 0]
         wide = len(representatives) * 2 > len(band)
         width = width * 2 if wide else max(width // 2, MIN_BAND)
         width = min(width, MAX_BAND, max(isqrt(rows), MIN_BAND))
@@ -107,11 +102,6 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
             )
     counts.pairs += n * (n - 1) // 2
     return state
-
-
-def _without(state: Greedy, gone: np.ndarray) -> np.ndarray:
-    """Select the sequences that have no representative."""
-    return gone[state.representative[gone] < 0]
 
 
 def _join_representatives(
@@ -205,31 +195,15 @@ class Joining:
         return int((lengths[pairs.i] * lengths[pairs.j]).sum())
 
 
-def can_join(sequences: Sequences, definition: Definition) -> bool:
-    """Return whether common subsequences on a CPU can prove which pairs are not linked.
-    A GPU aligns the remaining pairs in less time than it takes to select among them."""
-    if len(sequences) < 2:
-        return False
-    task = make_task(
-        "all", sequences, sequences, definition.scoring, pair_options(definition)
-    )
-    proofs = proofs_of(task)
-    return proofs is not None and proofs.lcs and proofs.launches is None
-
-
 def joined_components(
-    sequences: Sequences, definition: Definition
+    job: LinkTask, definition: Definition
 ) -> tuple[np.ndarray, PairCounts]:
     """Find the components of a set, int32 (n,), numbered as by ``links.components`` of
     all links; and counts of the pairs, of which only aligned ones count as linked."""
-    options, (order, falling) = definition.options, longest_first(sequences)
-    task = make_task(
-        "all", falling, falling, definition.scoring, pair_options(definition)
-    )
-    parts = parts_of(task, definition)
-    report_progress = teller(options.progress, sum(part.cells for part in parts))
-    labels = np.arange(len(sequences), dtype=np.int32)
-    state = Joining(task, definition, labels, report_progress)
+    parts = parts_of(job.task, definition)
+    report_progress = teller(job.options.progress, sum(part.cells for part in parts))
+    labels = np.arange(len(job.order), dtype=np.int32)
+    state = Joining(job.task, definition, labels, report_progress)
     waiting, pair_count = [], 0
     for part in parts:
         waiting.append(_pairs_of(state, part))
@@ -239,7 +213,7 @@ def joined_components(
             waiting, pair_count = [], 0
     if waiting:
         _join(state, waiting)
-    labels[order] = state.labels.copy()
+    labels[job.order] = state.labels.copy()
     return renumbered(labels), state.counts
 
 
@@ -378,25 +352,18 @@ def linkage_clusters(
     for number in np.flatnonzero(sizes > 1):
         family = members[number]
         if method == "complete":
-            distance = _linked_distances(family, *of_component[number])
+            # its links; any other pair is farther than the cut
+            i, j, identity = of_component[number]
+            distance = np.full((len(family),) * 2, APART)
+            rows, columns = np.searchsorted(family, i), np.searchsorted(family, j)
+            distance[rows, columns] = distance[columns, rows] = 1 - identity
+            np.fill_diagonal(distance, 0)
         else:
             distance = _all_distances(sequences, family, definition, counts)
         tree = hierarchy.linkage(squareform(distance, checks=False), method)
         groups = hierarchy.fcluster(tree, 1 - definition.cut, "distance")
         labels[family] = family[np.unique(groups, return_index=True)[1]][groups - 1]
     return renumbered(labels)
-
-
-def _linked_distances(
-    family: np.ndarray, i: np.ndarray, j: np.ndarray, identity: np.ndarray
-) -> np.ndarray:
-    """Return the distances of a component: its links; any other pair is farther than
-    the cut."""
-    square = np.full((len(family),) * 2, APART)
-    rows, columns = np.searchsorted(family, i), np.searchsorted(family, j)
-    square[rows, columns] = square[columns, rows] = 1 - identity
-    np.fill_diagonal(square, 0)
-    return square
 
 
 def _all_distances(
@@ -459,13 +426,17 @@ def clusters_of(
         labels = renumbered(groups.representative)
         first = np.unique(labels, return_index=True)[1]
         representatives, identity = groups.representative[first], groups.identity
-    elif method == "components" and not every_link and can_join(data, definition):
-        labels, counts = joined_components(data, definition)
-        representatives = longest_members(labels, data.lengths)
     else:
         if method == "components":
-            parts = stream_links(data, definition, counts)
-            labels = components(len(data), ((x.i, x.j) for x in parts))
+            job = link_job(data, definition)
+            proofs = None if every_link or len(data) < 2 else proofs_of(job.task)
+            # Common subsequences on a CPU may prove which pairs are not linked. A GPU
+            # aligns the remaining pairs in less time than it takes to select some.
+            if proofs is not None and proofs.lcs and proofs.launches is None:
+                labels, counts = joined_components(job, definition)
+            else:
+                parts = stream_links(data, definition, counts, job)
+                labels = components(len(data), ((x.i, x.j) for x in parts))
         else:
             links = all_links(data, definition, counts)
             groups = components(len(data), [(links.i, links.j)])
@@ -481,27 +452,3 @@ def graph_of(data: Sequences, definition: Definition) -> csr_array:
     sides = np.concatenate([links.i, links.j]), np.concatenate([links.j, links.i])
     values = np.concatenate([links.identity] * 2)
     return csr_array(coo_array((values, sides), shape=(len(data),) * 2))
-
-
-def audit_of(
-    parts: dict[str, Sequences],
-    definition: Definition,
-    removed: int = 0,
-    unlisted: int = 0,
-    with_others: bool = False,
-) -> Audit:
-    """Compare every pair across some parts.
-
-    removed, unlisted : sequences in no part, which the result says
-    with_others : compute ``others`` of the result in a thread meanwhile
-    Raises UsageError: ``worst`` is no number from 1 on
-    """
-    check_whole("worst", definition.options.worst)
-    counts, sets = PairCounts(), list(parts.values())
-    future_others = None
-    if with_others:
-        (future_others,) = in_background(partial(other_measures, sets), [definition], 1)
-    result = across.compare(sets, definition, definition.options.worst, counts)
-    left_out = {"removed": removed, "unlisted": unlisted}
-    audit = with_alignments(tuple(parts), sets, definition, result, counts, left_out)
-    return replace(audit, future_others=future_others)

@@ -4,6 +4,7 @@ connected components of a graph of links: never the matrix of all pairs."""
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -92,19 +93,34 @@ class Links:
         return Links(self.i[which], self.j[which], self.identity[which])
 
 
-def stream_links(
-    sequences: Sequences, definition: Definition, counts: PairCounts
-) -> Iterator[Links]:
-    """Yield the links of all pairs of a set, part by part; ``counts`` counts them.
+class LinkTask(NamedTuple):
+    """All pairs of a set; ``order`` numbers the sequences of the task, the longest
+    first: then those of a part are alike in length, and lengths alone exclude most of
+    the others."""
 
-    Parts are computed from the longest sequences to the shortest: then those of a part
-    are alike in length, and lengths alone exclude most of the others.
-    """
-    options, (order, falling) = definition.options, longest_first(sequences)
-    task_options = pair_options(definition)
-    task_options = replace(task_options, progress=options.progress, busy=options.busy)
-    task = make_task("all", falling, falling, definition.scoring, task_options)
-    for table in tables_of(task, task_options, partial(parts_of, task, definition)):
+    order: np.ndarray
+    task: Task
+    options: PairOptions
+
+
+def link_job(sequences: Sequences, definition: Definition) -> LinkTask:
+    """Make the job of the links of a set."""
+    execution, (order, falling) = definition.options, longest_first(sequences)
+    options = pair_options(definition)
+    options = replace(options, progress=execution.progress, busy=execution.busy)
+    task = make_task("all", falling, falling, definition.scoring, options)
+    return LinkTask(order, task, options)
+
+
+def stream_links(
+    sequences: Sequences,
+    definition: Definition,
+    counts: PairCounts,
+    job: LinkTask | None = None,
+) -> Iterator[Links]:
+    """Yield the links of all pairs of a set, part by part; ``counts`` counts them."""
+    order, task, options = job or link_job(sequences, definition)
+    for table in tables_of(task, options, partial(parts_of, task, definition)):
         shares = identities(table, definition)
         counts.add(table.info, shares, definition)
         i, j = (order[table[side]].astype(np.int32) for side in ("query", "target"))

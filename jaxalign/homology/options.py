@@ -204,6 +204,7 @@ class PurgeCut:
         if options.score is not None:
             cut = f"score >= {exact(options.score)}"
         else:
+            assert options.max_evalue is not None
             cut = f"E-value <= {exact(options.max_evalue)}"
         return f"{cut}{cov}; local alignment, {self.scoring}"
 

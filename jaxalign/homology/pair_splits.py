@@ -84,16 +84,6 @@ def dealt(keys: np.ndarray, ratios: np.ndarray, seed: int) -> np.ndarray:
     return part[of_key.reshape(-1)]
 
 
-def by_first(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
-    """C2 where the second column is of groups: a part for every unit of the first
-    column, int32 (count,); shares are of pairs."""
-    tallies = np.bincount(graph.a, minlength=graph.count).astype(np.float64)[:, None]
-    present = np.flatnonzero(tallies[:, 0])
-    part = np.zeros(graph.count, np.int32)
-    part[present] = assign(tallies[present], aimed_tallies(ratios, tallies), seed)[0]
-    return part
-
-
 def by_last(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
     """C2 of two columns of proteins: a part for every unit, int32 (count,). A pair is
     in the later of the parts of its units, so that this unit is new to all earlier
@@ -132,7 +122,15 @@ def apart(graph: UnitGraph, ratios: np.ndarray, seed: int) -> np.ndarray:
     best, highest = part_of_block[blocks].astype(np.int32), -np.inf
     if not large.any():
         return best
-    for order in _orders(matrix, seed):
+    # Orders of units that keep neighbours close: outwards from one unit, and by the
+    # second eigenvector of the random walk; and a random one.
+    random = np.random.default_rng(seed)
+    orders = [outwards(matrix, random) for _ in range(STARTS - 2)]
+    vector = _second(matrix)[1]
+    if vector is not None:
+        orders.append(np.argsort(vector, kind="stable"))
+    orders.append(random.permutation(graph.count))
+    for order in orders:
         part = _cut(order, graph, ratios)
         part = _moved(part, graph, matrix, ratios, seed)
         if graph.count * len(ratios) * len(graph.a) <= SMALL:
@@ -147,19 +145,6 @@ def pairs_apart(graph: UnitGraph, part: np.ndarray) -> np.ndarray:
     """Return the part of every pair, int32 (pairs,); -1 where its units are in two
     parts."""
     return np.where(part[graph.a] == part[graph.b], part[graph.a], -1).astype(np.int32)
-
-
-def _orders(matrix: csr_array, seed: int):
-    """Yield orders of units that keep neighbours close: outwards from one unit, and by
-    the second eigenvector of the random walk; and a random one."""
-    random = np.random.default_rng(seed)
-    count = matrix.shape[0]
-    for _ in range(STARTS - 2):
-        yield outwards(matrix, random)
-    vector = _second(matrix)[1]
-    if vector is not None:
-        yield np.argsort(vector, kind="stable")
-    yield random.permutation(count)
 
 
 def _cut(order: np.ndarray, graph: UnitGraph, ratios: np.ndarray) -> np.ndarray:
@@ -266,9 +251,16 @@ def most_apart(graph: UnitGraph, shares: np.ndarray) -> int:
     if not total:
         return 0
     value, _, block = _second(matrix)
+    # the joint share of a subset of parts that is nearest to a half
+    if len(shares) > 12:
+        sums = np.cumsum(np.sort(shares)[::-1])
+    else:
+        masks = (np.arange(2 ** len(shares))[:, None] >> np.arange(len(shares))) & 1
+        sums = masks @ shares
+    share = float(sums[np.argmin(np.abs(sums - 0.5))])
     inner = int(block[graph.a].sum())
     # Beyond 1 the inequality would not rise with what is across.
-    mu, share, outer = min(max(1 - value, 0.0), 1.0), _even_share(shares), total - inner
+    mu, outer = min(max(1 - value, 0.0), 1.0), total - inner
 
     def allowed(across: int) -> bool:
         within, least = total - across, np.inf
@@ -283,17 +275,6 @@ def most_apart(graph: UnitGraph, shares: np.ndarray) -> int:
         across = (low + high) // 2
         low, high = (low, across) if allowed(across) else (across + 1, high)
     return total - low
-
-
-def _even_share(shares: np.ndarray) -> float:
-    """Find the joint share of a subset of parts that is nearest to a half."""
-    if len(shares) > 12:
-        order = np.sort(shares)[::-1]
-        sums = np.cumsum(order)
-        return float(sums[np.argmin(np.abs(sums - 0.5))])
-    masks = (np.arange(2 ** len(shares))[:, None] >> np.arange(len(shares))) & 1
-    sums = masks @ shares
-    return float(sums[np.argmin(np.abs(sums - 0.5))])
 
 
 def _second(matrix: csr_array) -> tuple[float, np.ndarray | None, np.ndarray]:
@@ -483,21 +464,6 @@ def split_pairs_of(
     shares, counts = check_pair_choices(choices), PairCounts()
     stream = stream_links(data, definition, counts)
     units = components(len(data), ((x.i, x.j) for x in stream))
-    return parts_of_pairs(data, definition, pairs, choices, (units, shares, counts))
-
-
-def parts_of_pairs(
-    data: Sequences,
-    definition: Definition,
-    pairs: NamedPairs,
-    choices: PairChoices,
-    compared: tuple[np.ndarray, dict[str, float], PairCounts],
-) -> PairSplit:
-    """Put pairs into parts, with the components of sequences at hand.
-
-    compared : components int32 (n,), shares by name, counts of pairs that were compared
-    """
-    units, shares, counts = compared
     ratios, seed = np.array(list(shares.values())), choices.seed
     count = int(units.max(initial=-1)) + 1
     grouped = pairs.groups is not None
@@ -508,13 +474,17 @@ def parts_of_pairs(
     if choices.cold == "none":
         part = dealt(pair_keys(pairs, len(data)), ratios, seed)
     elif choices.cold == "both":
-        of_unit = apart(graph, ratios, seed)
-        part = pairs_apart(graph, of_unit)
+        part = pairs_apart(graph, apart(graph, ratios, seed))
     elif grouped:
-        part = by_first(graph, ratios, seed)[graph.a]
+        # C2 of groups: units of the first column go into parts, by shares of pairs
+        tallies = np.bincount(graph.a, minlength=graph.count)[:, None].astype(float)
+        present = np.flatnonzero(tallies[:, 0])
+        of_unit = np.zeros(graph.count, np.int32)
+        aim = aimed_tallies(ratios, tallies)
+        of_unit[present] = assign(tallies[present], aim, seed)[0]
+        part = of_unit[graph.a]
     else:
-        of_unit = by_last(graph, ratios, seed)
-        part = pairs_by_last(graph, of_unit)
+        part = pairs_by_last(graph, by_last(graph, ratios, seed))
     sizes = np.bincount(part[part >= 0], minlength=len(ratios))
     if (sizes == 0).any():
         empty = list(shares)[int(np.argmin(sizes))]
@@ -546,18 +516,6 @@ def pair_keys(pairs: NamedPairs, count: int) -> np.ndarray:
     if pairs.groups is None:
         a, b = np.minimum(a, b), np.maximum(a, b)
     return a * (max(count, len(pairs.groups or ())) + 1) + b
-
-
-def proteins_of(pairs: NamedPairs, inside: np.ndarray, first: bool) -> np.ndarray:
-    """Return the distinct sequences of selected pairs, int64.
-
-    inside : bool (pairs,)
-    first : whether those of the first column alone
-    """
-    sides = [pairs.first[inside]]
-    if pairs.groups is None and not first:
-        sides.append(pairs.second[inside])
-    return np.unique(np.concatenate(sides))
 
 
 # ------------------------------------------------------------------------------
@@ -657,16 +615,20 @@ def audit_pairs_of(
     if cold == "none":
         leaking = _shared(pair_keys(pairs, len(data)), part)
     elif cold == "one" and pairs.groups is None:
-        leaking = _seen(data, definition, pairs, part, len(names), counts)
+        # both proteins are near one of an earlier part
+        leaking = np.zeros(len(part), bool)
+        for number in range(1, len(names)):
+            sides = part == number, (part >= 0) & (part < number)
+            mask = _near(data, definition, pairs, sides, False, counts)[0]
+            leaking |= sides[0] & mask[pairs.first] & mask[pairs.second]
     else:
-        first = cold == "one"
-        sides = _near(data, definition, pairs, part, len(names), first, counts)
-        leaking = sides[0]
-        if cold == "both":
-            second_leaks = (
-                sides[1] if pairs.groups is None else _shared(pairs.second, part)
-            )
-            leaking = leaking | second_leaks
+        sides, inside = [part == k for k in range(len(names))], part >= 0
+        masks = _near(data, definition, pairs, sides, cold == "one", counts)
+        leaking = inside & masks[part, pairs.first]
+        if cold == "both" and pairs.groups is None:
+            leaking |= inside & masks[part, pairs.second]
+        elif cold == "both":
+            leaking |= _shared(pairs.second, part)
     about = counts.about()
     grouped = pairs.groups is not None
     return PairAudit(names, part, leaking, cold, grouped, definition, about)
@@ -686,48 +648,27 @@ def _near(
     data: Sequences,
     definition: Definition,
     pairs: NamedPairs,
-    part: np.ndarray,
-    parts: int,
+    sides: Sequence[np.ndarray],
     first: bool,
     counts: PairCounts,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mark pairs whose first, and whose second protein is near one of another part.
+) -> np.ndarray:
+    """Mark the proteins of each of some groups of pairs that are near one of another
+    group: bool (groups, n).
 
+    sides : bool (pairs,) each, the pairs of a group
     first : whether the first column alone counts
     """
-    members = [proteins_of(pairs, part == number, first) for number in range(parts)]
+    members = []
+    for inside in sides:
+        columns = [pairs.first[inside]]
+        if pairs.groups is None and not first:
+            columns.append(pairs.second[inside])
+        members.append(np.unique(np.concatenate(columns)))
     sets = [data.take(x.tolist()) for x in members]
     result = across.compare(sets, definition, 1, counts)
-    is_near = np.zeros((parts, len(data)), bool)
+    is_near = np.zeros((len(sides), len(data)), bool)
     times = np.bincount(np.concatenate(members), minlength=len(data))
-    for number, mask in enumerate(result.leaking):
-        is_near[number, members[number][mask]] = True
-        # A sequence of two parts is near itself.
-        is_near[number, members[number]] |= times[members[number]] > 1
-    inside = part >= 0
-    of_first = inside & is_near[part, pairs.first]
-    if first or pairs.groups is not None:
-        return of_first, np.zeros(len(part), bool)
-    return of_first, inside & is_near[part, pairs.second]
-
-
-def _seen(
-    data: Sequences,
-    definition: Definition,
-    pairs: NamedPairs,
-    part: np.ndarray,
-    parts: int,
-    counts: PairCounts,
-) -> np.ndarray:
-    """Mark pairs whose proteins are both near one of an earlier part."""
-    leaking = np.zeros(len(part), bool)
-    for number in range(1, parts):
-        later, earlier = part == number, (part >= 0) & (part < number)
-        members, before = (proteins_of(pairs, x, False) for x in (later, earlier))
-        sets = [data.take(x.tolist()) for x in (members, before)]
-        result = across.compare(sets, definition, 1, counts)
-        is_near = np.zeros(len(data), bool)
-        is_near[members[result.leaking[0]]] = True
-        is_near[np.intersect1d(members, before)] = True  # itself
-        leaking |= later & is_near[pairs.first] & is_near[pairs.second]
-    return leaking
+    for number, leaking in enumerate(result.leaking):
+        # A sequence of two groups is near itself.
+        is_near[number, members[number]] = leaking | (times[members[number]] > 1)
+    return is_near

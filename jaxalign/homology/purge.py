@@ -5,20 +5,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import partial
 from typing import Unpack
 
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.homology import purge_scan
-from jaxalign.homology.options import PurgeCut, cut_of
+from jaxalign.homology.options import cut_of
 from jaxalign.homology.purge_scan import Purge, PurgeState
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.runs import Arrays, SavedRun
 from jaxalign.keywords import PurgeKeywords
-from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.options import PurgeOptions
 from jaxalign.runtime.pipeline import read_ahead
@@ -98,7 +96,11 @@ def purge_of(
     (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
     corpus = Corpus(train, scoring, options.unknown)
     state = PurgeState() if arrays is None else purge_scan.state_of(arrays)
-    for so_far in scanned(encoded, corpus, cut, records, state):
+    size = corpus.size() if cut.column == "evalue" else (0, 0)
+    report_progress = corpus.teller(options.progress, encoded)
+    first, stop = records
+    blocks = read_ahead(corpus.blocks(first + state.sequences, stop))
+    for so_far in purge_scan.scan(encoded, blocks, cut, size, state, report_progress):
         if checkpoint is not None:
             checkpoint.save(partial(purge_scan.arrays_of, so_far))
     info = {
@@ -113,22 +115,6 @@ def purge_of(
     index, test, value = purge_scan.joined(state)
     names, size = tuple(state.names), state.sequences
     return Purge(encoded, index, names, test, value, size, cut, info)
-
-
-def scanned(
-    tests: Sequences,
-    corpus: Corpus,
-    cut: PurgeCut,
-    records: tuple[int, int | None],
-    state: PurgeState,
-) -> Iterator[PurgeState]:
-    """Find near sequences in a range of records of a corpus; yield the state after each
-    block."""
-    size = corpus.size() if cut.column == "evalue" else (0, 0)
-    report_progress = corpus.teller(cut.options.progress, tests)
-    start, stop = records
-    blocks = read_ahead(corpus.blocks(start + state.sequences, stop))
-    yield from purge_scan.scan(tests, blocks, cut, size, state, report_progress)
 
 
 __all__ = [

@@ -17,7 +17,6 @@ from jaxalign.model.alphabet import Sequences, join_best
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
-from jaxalign.options import PairOptions
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.options import make_task
 
@@ -164,75 +163,65 @@ def scan(
     size : (sequences, residues) of the corpus, for E-values
     report_progress : takes the cells so far
     """
-    options = _options(tests, cut, size)
+    options, by_evalue = cut.pair_options(), cut.column == "evalue"
+    evalue = cut.options.max_evalue
+    if by_evalue and len(tests):
+        # a score that all pairs below the cut reach
+        published: Any = statistics.parameters(cut.scoring, LOCAL)
+        sequences, residues = size
+        spaces = [
+            statistics.search_space(int(m), residues, sequences, published)
+            for m in np.unique(tests.lengths)
+        ]
+        assert evalue is not None
+        least = log(published.k * min(spaces) / evalue) / published.lambda_
+        options = replace(options, min_score=max(ceil(least) - 1, 1))
 
     def fold(state: PurgeState, piece: BlockPiece, _report_progress: Any) -> None:
-        best = _best_of(tests, piece.targets, cut, options, size, state)
-        which = np.flatnonzero(best.test >= 0)
+        """Add the sequences of a block that are near, each with its nearest test
+        sequence; of equally near ones the first counts."""
+        block = piece.targets
+        if not len(tests) or not len(block):
+            return
+        best = np.full(len(block), -1, np.int64)
+        best_rank, best_value = (
+            np.full(len(block), -np.inf),
+            np.full(len(block), np.nan),
+        )
+        tables = best[:, None], best_rank[:, None], best_value[:, None]
+        task = make_task("cross", tests, block, cut.scoring, options)
+        sizes = len(block), len(block.codes)
+        parts = partial(part_stream.cut_search, tests.lengths, *sizes)
+        for table in tables_of(task, options, parts):
+            info = table.info
+            state.aligned += info.get("aligned_pairs", info["pairs"])
+            state.implementation = state.implementation or info["implementation"]
+            value = _values(table, cut, size)
+            if by_evalue:
+                rank, within_cut = -value, np.flatnonzero(value <= evalue)
+            else:
+                by_score = cut.definition is None
+                least = cut.options.score if by_score else cut.options.max_identity
+                rank, within_cut = value, np.flatnonzero(value >= least)
+            query, target = (
+                table[side][within_cut].astype(np.int64) for side in ("query", "target")
+            )
+            join_best(
+                tables,
+                tables[0] >= 0,
+                target,
+                (query, rank[within_cut], value[within_cut]),
+                lambda test, rank, _value: (-rank, test),
+            )
+        which = np.flatnonzero(best >= 0)
         state.index.append(which + state.sequences)
-        state.test.append(best.test[which])
-        state.value.append(best.value[which])
-        state.names += [piece.targets.names[k] for k in which.tolist()]
+        state.test.append(best[which])
+        state.value.append(best_value[which])
+        state.names += [block.names[k] for k in which.tolist()]
 
     parts = (BlockPiece(block, block) for block in blocks)
     return pieces.scan(
         state, parts, fold, len(tests.codes), report_progress, records=False
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """For each sequence of a block the nearest test sequence, -1 for none; rank is
-    larger for a nearer one."""
-
-    test: np.ndarray
-    rank: np.ndarray
-    value: np.ndarray
-
-
-def _best_of(
-    tests: Sequences,
-    block: Sequences,
-    cut: PurgeCut,
-    options: PairOptions,
-    size: tuple[int, int],
-    state: PurgeState,
-) -> _Best:
-    none = np.full(len(block), -1, np.int64)
-    best = _Best(none, np.full(len(block), -np.inf), np.full(len(block), np.nan))
-    if not len(tests) or not len(block):
-        return best
-    task = make_task("cross", tests, block, cut.scoring, options)
-    sizes = len(block), len(block.codes)
-    parts = partial(part_stream.cut_search, tests.lengths, *sizes)
-    for table in tables_of(task, options, parts):
-        info = table.info
-        state.aligned += info.get("aligned_pairs", info["pairs"])
-        state.implementation = state.implementation or info["implementation"]
-        _join(best, table, cut, size)
-    return best
-
-
-def _join(best: _Best, table: Table, cut: PurgeCut, size: tuple[int, int]) -> None:
-    """Join the rows of a table; of equally near test sequences the first counts."""
-    value = _values(table, cut, size)
-    rank = -value if cut.column == "evalue" else value
-    options = cut.options
-    if cut.column == "evalue":
-        within_cut = np.flatnonzero(value <= options.max_evalue)
-    else:
-        least = options.score if cut.definition is None else options.max_identity
-        within_cut = np.flatnonzero(value >= least)
-    query, target = (
-        table[side][within_cut].astype(np.int64) for side in ("query", "target")
-    )
-    tables = best.test[:, None], best.rank[:, None], best.value[:, None]
-    join_best(
-        tables,
-        tables[0] >= 0,
-        target,
-        (query, rank[within_cut], value[within_cut]),
-        lambda test, rank, _value: (-rank, test),
     )
 
 
@@ -249,21 +238,3 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
         return identities(table, cut.definition)
     below = denominator(cut.options.identity, table.columns, *table.lengths())
     return ratio(table["identities"], below)
-
-
-def _options(tests: Sequences, cut: PurgeCut, size: tuple[int, int]) -> PairOptions:
-    """Return the options of the pairs. For a cut by E-value they include a score that
-    all pairs below the cut reach."""
-    options = cut.pair_options()
-    published: Any = statistics.parameters(cut.scoring, LOCAL)
-    if cut.column != "evalue" or not len(tests):
-        return options
-    sequences, residues = size
-    spaces = [
-        statistics.search_space(int(m), residues, sequences, published)
-        for m in np.unique(tests.lengths)
-    ]
-    evalue = cut.options.max_evalue
-    assert evalue is not None
-    least = log(published.k * min(spaces) / evalue) / published.lambda_
-    return replace(options, min_score=max(ceil(least) - 1, 1))
