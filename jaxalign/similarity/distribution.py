@@ -114,7 +114,12 @@ class AlignmentDistribution:
         self.gap_open, self.gap_extend = gap_open, gap_extend
         self.temperature = temperature
         free = resolve_ends(mode, free_ends)
-        band = _hashable(band)
+        if isinstance(band, (tuple, list)) and is_corridor(band):
+            # A band by rows is hashable as nested tuples.
+            def tuples(x: Any) -> Any:
+                return tuple(map(tuples, x)) if isinstance(x, list) else x
+
+            band = tuple(tuples(np.asarray(x).tolist()) for x in band)
         self.support = AlignmentSupport(mode, free, bool(adjacent_gaps), band)
         self.implementation = implementation
 
@@ -220,9 +225,7 @@ class AlignmentDistribution:
         """The options with which ``hard_alignment`` sees this distribution."""
         support = self.support
         band = support.band
-        if is_corridor(band):
-            first, last = map(np.asarray, band)
-            band = first, last
+        band = tuple(map(np.asarray, band)) if is_corridor(band) else band
         return {
             "gap_open": self.gap_open,
             "gap_extend": self.gap_extend,
@@ -234,19 +237,5 @@ class AlignmentDistribution:
 
     def soft_options(self) -> dict[str, Any]:
         """The options with which ``soft_score`` sees it."""
-        settings = {
-            "temperature": self.temperature,
-            "implementation": self.implementation,
-        }
-        return self.hard_options() | settings
-
-
-def _hashable(band: Band) -> Any:
-    """A band by rows as nested tuples, any other as it is."""
-    if not isinstance(band, (tuple, list)) or not is_corridor(band):
-        return band
-    return tuple(_tuples(np.asarray(x).tolist()) for x in band)
-
-
-def _tuples(x: Any) -> Any:
-    return tuple(map(_tuples, x)) if isinstance(x, list) else x
+        soft = {name: getattr(self, name) for name in ("temperature", "implementation")}
+        return self.hard_options() | soft

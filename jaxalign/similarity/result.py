@@ -67,7 +67,7 @@ class HardAlignments:
         """
         if self.score.ndim:
             raise UsageError("a batch of alignments: call alignments()")
-        return self._written(self, query, target, as_scoring(scoring))
+        return self._written(query, target, as_scoring(scoring))
 
     def alignments(
         self,
@@ -79,45 +79,36 @@ class HardAlignments:
         otherwise as ``alignment``."""
         scoring = as_scoring(scoring)
         flat = [_on_host(getattr(self, name)) for name in FIELDS]
-        rank = self.score.ndim
-        rows = [x.reshape(flat[0].size, *x.shape[rank:]) for x in flat]
-        nobody = [None] * len(rows[0])
-        texts = list(queries or nobody), list(targets or nobody)
-        if {len(side) for side in texts} != {len(nobody)}:
-            raise UsageError(f"{len(nobody)} alignments need as many sequences a side")
-        pairs = (
-            replace(self, **dict(zip(FIELDS, row, strict=True)))
-            for row in zip(*rows, strict=True)
-        )
+        rank, count = self.score.ndim, flat[0].size
+        rows = zip(*(x.reshape(count, *x.shape[rank:]) for x in flat), strict=True)
+        texts = list(queries or [None] * count), list(targets or [None] * count)
+        if {len(side) for side in texts} != {count}:
+            raise UsageError(f"{count} alignments need as many sequences a side")
         return [
-            self._written(pair, a, b, scoring)
-            for pair, a, b in zip(pairs, *texts, strict=True)
+            replace(self, **dict(zip(FIELDS, row, strict=True)))._written(a, b, scoring)
+            for row, a, b in zip(rows, *texts, strict=True)
         ]
 
-    @staticmethod
     def _written(
-        pair: "HardAlignments",
-        query: str | None,
-        target: str | None,
-        scoring: Scoring,
+        self, query: str | None, target: str | None, scoring: Scoring
     ) -> Alignment:
-        m, n = _on_host(pair.lengths).tolist()
+        m, n = _on_host(self.lengths).tolist()
         letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
         a, b = query or letter * m, target or letter * n
         if (len(a), len(b)) != (m, n):
             raise UsageError(f"sequences of {len(a)}, {len(b)} for {m} x {n}")
-        spans = _on_host(pair.spans).tolist()
-        partners = _on_host(pair.partners)[:m]
-        operations = between(partners, spans, pair.query_first)
+        spans = _on_host(self.spans).tolist()
+        partners = _on_host(self.partners)[:m]
+        operations = between(partners, spans, self.query_first)
         return Alignment(
             a,
             b,
-            _on_host(pair.score).item(),
+            _on_host(self.score).item(),
             **dict(zip(SPANS, spans, strict=True)),
             operations=operations,
             scoring=scoring,
-            mode=pair.mode,
-            free_ends=pair.free_ends,
+            mode=self.mode,
+            free_ends=self.free_ends,
             implementation="scored",
         )
 

@@ -43,7 +43,7 @@ from jaxalign.similarity.band import empty_fits, without_band
 from jaxalign.similarity.costs import Weights, by_cell, no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, paths
 from jaxalign.similarity.soft.dp.free_energy import posterior as pair_posterior
-from jaxalign.similarity.soft.dp.paths import accurate, spans_of
+from jaxalign.similarity.soft.dp.paths import spans_of
 from jaxalign.similarity.soft.dp.scan import Banded, Kernels
 from jaxalign.similarity.soft.options import (
     MAX_TEMPERATURE,
@@ -329,9 +329,19 @@ def most_accurate(
     free: Sequence[bool],
     local: bool,
 ):
-    """(score, partners, spans, lengths) of one posterior."""
+    """(expected number of correct pairs, partners, spans, lengths) of one posterior;
+    nan and none where a probability within the lengths is nan."""
     posterior, threshold, m, n = arrays
-    score, partners = accurate(posterior, threshold, m, n)
+    partners = paths.most_accurate(posterior - threshold, m, n)
+    i, j = (jnp.arange(size, dtype=jnp.int32) for size in posterior.shape)
+    inside = (i[:, None] < m) & (j[None, :] < n)
+    unknown = jnp.any(jnp.isnan(posterior) & inside)
+    score = jnp.zeros((), posterior.dtype)
+    if 0 not in posterior.shape:
+        probabilities = posterior[i, jnp.maximum(partners, 0)]
+        score = jnp.sum(jnp.where(partners >= 0, probabilities, 0))
+        score = jnp.where(unknown, jnp.nan, score)
+        partners = jnp.where(unknown, -1, partners)
     spans = spans_of(partners, m, n, free, local)
     return score, partners, spans, jnp.stack([m, n])
 

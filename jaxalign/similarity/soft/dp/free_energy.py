@@ -61,10 +61,8 @@ EVERYTHING: frozenset[str] = frozenset(
 
 class Expectation(NamedTuple):
     """Score and what an alignment holds on average; None where it is not among
-    the outputs.
-
-    ``gradient`` has the shapes of ``Weights``; ``entropy`` is a scalar, in nats.
-    """
+    the outputs. ``gradient`` has the shapes of ``Weights``; ``entropy`` is a scalar, in
+    nats."""
 
     score: jax.Array
     gradient: Weights
@@ -79,10 +77,9 @@ def score(weights: Weights, temperature: jax.Array, rules: ModeRules, block: Blo
     pass; None keeps all of them."""
     if isinstance(block, Kernels) and block.pairs_only:
         block = block.otherwise
-    if isinstance(block, Kernels):
-        scaled = over_temperature(weights, temperature, rules)
-        return log_z(block.score, scaled, temperature, rules)[0]
     scaled = over_temperature(weights, temperature, rules)
+    if isinstance(block, Kernels):
+        return log_z(block.score, scaled, temperature, rules)[0]
     table, block = table_of(scaled, rules, block)
     if isinstance(block, int):
         ends, _ = scan.run(block, table, scaled.similarity)
@@ -344,18 +341,8 @@ def _product(
 
     for _ in range(batches):
         of_one = jax.vmap(of_one)
-    return of_one(*_parts(arrays, tree))
-
-
-def _parts(arrays: Sequence[jax.Array], tree: Any):
-    """(what the expectations are of, directions)."""
     count = tree.num_leaves
-    return list(arrays[:count]), list(arrays[count:])
-
-
-def _shapes(*arrays: Any, tree: Any, into: tuple[str, ...], **_: Any):
-    named, _ = jax.tree.unflatten(tree, _parts(arrays, tree)[0])
-    return [named[name].update(weak_type=False) for name in into]
+    return of_one(list(arrays[:count]), list(arrays[count:]))
 
 
 def _batched(
@@ -384,9 +371,9 @@ def _jvp(
 ):
     """Linear in the directions; by the weights it is differentiated as it stands."""
     value = product.bind(*primals, tree=tree, **settings)
-    tables, directions = _parts(primals, tree)
-    moved, turned = _parts(tangents, tree)
-    turned = [ad.instantiate_zeros(x) for x in turned]
+    count = tree.num_leaves
+    tables, directions, moved = primals[:count], primals[count:], tangents[:count]
+    turned = [ad.instantiate_zeros(x) for x in tangents[count:]]
     change = product.bind(*tables, *turned, tree=tree, **settings)
     at = [k for k, x in enumerate(moved) if not isinstance(x, ad.Zero)]
     if not at:
@@ -410,10 +397,15 @@ def _transposed(
     **settings: Any,
 ):
     """The Hessian is symmetric."""
-    tables, _ = _parts(arrays, tree)
+    tables = arrays[: tree.num_leaves]
     back = [ad.instantiate_zeros(x) for x in cotangents]
     out = product.bind(*tables, *back, tree=tree, along=into, into=along, **settings)
     return [None] * len(tables) + out
+
+
+def _shapes(*arrays: Any, tree: Any, into: tuple[str, ...], **_: Any):
+    named, _ = jax.tree.unflatten(tree, arrays[: tree.num_leaves])
+    return [named[name].update(weak_type=False) for name in into]
 
 
 product = batch_primitive("soft_curvature", _shapes, _product, _product, _batched)

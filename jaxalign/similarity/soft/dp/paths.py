@@ -237,20 +237,3 @@ def spans_of(
     nothing = local or all(free)
     empty = (zero,) * 4 if nothing else (zero, m, zero, n)
     return jnp.where(paired, spans, jnp.stack(empty))
-
-
-def accurate(posterior: jax.Array, threshold: jax.Array, m: jax.Array, n: jax.Array):
-    """(expected number of correct pairs, partners); nan and none where a probability
-    within the lengths is nan."""
-    partners = most_accurate(posterior - threshold, m, n)
-    i = jnp.arange(posterior.shape[0], dtype=jnp.int32)
-    inside = (i[:, None] < m) & (
-        jnp.arange(posterior.shape[1], dtype=jnp.int32)[None, :] < n
-    )
-    unknown = jnp.any(jnp.isnan(posterior) & inside)
-    if 0 in posterior.shape:
-        return jnp.zeros((), posterior.dtype), partners
-    probabilities = posterior[i, jnp.maximum(partners, 0)]
-    score = jnp.sum(jnp.where(partners >= 0, probabilities, 0))
-    score = jnp.where(unknown, jnp.nan, score)
-    return score, jnp.where(unknown, -1, partners)
