@@ -14,7 +14,7 @@ FILES, LINES, STATEMENTS = 252, 68_300, 32_000
 # name -> (function of a folder that makes the call, files, moves, depth)
 CALLS = {
     "align": (lambda _: entered_files.two_strings(), 12, 34, 9),
-    "all": (entered_files.command_line, 35, 308, 19),
+    "all": (entered_files.command_line, 36, 310, 19),
     "align_all": (lambda _: entered_files.set_of_proteins(), 20, 144, 12),
     "search": (lambda _: entered_files.search(), 31, 728, 16),
     "nearest": (lambda _: entered_files.nearest(), 35, 766, 20),
