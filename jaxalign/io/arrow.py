@@ -33,11 +33,6 @@ def parquet(
     were kept. ``about`` is what the metadata of a part of a folder have in place of the
     implementation: a part has the same bytes, whoever computes it. Pages have
     checksums, which pyarrow compares with ``page_checksum_verification``.
-
-    Raises
-    ------
-    UsageError
-        pyarrow is not installed, or a column cannot be written.
     """
     with writing(path, columns, identity, about) as write:
         write(table)

@@ -16,14 +16,7 @@ HEADING = (
 
 
 def read(path: str) -> dict[str, np.ndarray]:
-    """Read the arrays of an npz file by name, in its order: float32 (residues, k).
-
-    Raises
-    ------
-    InputError
-        No such file, or an array that is no table of numbers that are finite as
-        float32, or whose k differs from that of the first.
-    """
+    """Read the arrays of an npz file by name, in its order: float32 (residues, k)."""
     refuse_endless(path, path)
     try:
         # NumPy would leave a damaged file open that it has opened itself.

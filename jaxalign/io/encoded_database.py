@@ -127,11 +127,6 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     The page, the size of the file, every offset and the largest code are checked: 15 ms
     for 10^8 residues that are in memory, and no copy of them. ``verify`` reads all of
     it and compares the checksums as well.
-
-    Raises
-    ------
-    InputError
-        The file is missing, no index, of another version, cut short or damaged.
     """
     path = os.fspath(path)
     about, alphabet = _about(path)

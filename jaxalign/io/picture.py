@@ -133,10 +133,8 @@ def dendrogram(
 ) -> None:
     """A tree with its root at the left and a name a leaf.
 
-    Parameters
-    ----------
-    lines : list of (heights, places)
-        The four corners of every joint; the k-th leaf has the place k.
+    lines : list of (heights, places). The four corners of every joint; the k-th leaf
+        has the place k.
     names : of the leaves, from the bottom
     """
 

@@ -296,13 +296,7 @@ def read_manifest(path: str) -> dict:
 
 
 def complete(path: str) -> tuple[int, int]:
-    """Count (finished parts, all parts) of a dataset.
-
-    Raises
-    ------
-    InputError
-        The manifest is damaged.
-    """
+    """Count (finished parts, all parts) of a dataset."""
     count = read_manifest(path).get("parts")
     if type(count) is not int or count < 0:
         raise InputError(f"{path}: {DATASET_MANIFEST} is damaged: parts = {count!r}")

@@ -389,14 +389,7 @@ def write_triple(
 ) -> None:
     """Write one alignment to a file, or with ``"-"`` to standard output, in one of
     ``FORMATS``. In all but json a control character in a name is an escape
-    (``jaxalign.model.names``).
-
-    Raises
-    ------
-    UsageError
-        An unknown format, one that needs rows where only a score was computed, or a
-        path that cannot be written.
-    """
+    (``jaxalign.model.names``)."""
     if format not in TRIPLE_FORMATS:
         names = ", ".join(TRIPLE_FORMATS)
         raise UsageError(f"unknown format {format!r}: one of {names}")

@@ -38,13 +38,7 @@ def to_polars(columns: dict):
 
 
 def pyarrow() -> Any:
-    """The module ``pyarrow``.
-
-    Raises
-    ------
-    UsageError
-        It is not installed.
-    """
+    """The module ``pyarrow``."""
     try:
         import pyarrow
     except ImportError as error:

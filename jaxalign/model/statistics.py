@@ -174,14 +174,9 @@ def evalues(
 ) -> np.ndarray:
     """Expected number of random hits with at least this score, float64.
 
-    Parameters
-    ----------
-    score, query_lengths : arrays of one shape
-        Of every hit.
-    residues, count : int
-        Residues and sequences of the whole database.
-    karlin : Parameters or None
-        nan where None.
+    score, query_lengths : arrays of one shape. Of every hit.
+    residues, count : residues and sequences of the whole database.
+    karlin : nan where None.
     """
     score = np.asarray(score, np.float64)
     if karlin is None:

@@ -270,19 +270,10 @@ def join(
 ) -> Edges:
     """Join the graphs of the parts to edges of things.
 
-    Parameters
-    ----------
-    a, b : int64 (things, parts)
-        The values of either side.
-    combine : {"sum", "all", "any"}
-        The distance is the sum of the parts' distances, the largest, or the least.
-    one_set : bool
-        Both sides are the same things: edges i < j alone.
-
-    Raises
-    ------
-    MemoryPlanError
-        They exceed the budget.
+    a, b : int64 (things, parts). The values of either side.
+    combine : {"sum", "all", "any"}. The distance is the sum of the parts' distances,
+        the largest, or the least.
+    one_set : both sides are the same things: edges i < j alone.
     """
     edges = EdgeList(budget, "cutoff", ADVICE)
 

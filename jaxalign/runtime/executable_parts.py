@@ -106,14 +106,7 @@ def parts_of(
 def load(
     about: dict[str, Any], executable: bytes, call: CallArrays, device: Any
 ) -> Any:
-    """Load a compiled program from its parts, for given arguments and device.
-
-    Raises
-    ------
-    Exception
-        It is of another platform or version, or ``about`` is not what ``parts_of``
-        returned.
-    """
+    """Load a compiled program from its parts, for given arguments and device."""
     devices: Any = _library.xla_client.DeviceList((device,))
     # Of whichever device of its kind it was made for: it is assigned to this one.
     options = compiler.get_compile_options(
