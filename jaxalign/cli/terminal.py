@@ -167,7 +167,9 @@ def spoken(message: str, options: Collection[str]) -> str:
 
     def of_call(match: re.Match[str]) -> str:
         flag = option(match[1])
-        return f"{flag} {_value(match[2])}" if flag else match[0]
+        if flag is None or match[2] == "True":
+            return flag or match[0]
+        return f"{flag} {_value(match[2])}"
 
     def of_name(match: re.Match[str]) -> str:
         return option(match[1]) or match[0]

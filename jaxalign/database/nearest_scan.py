@@ -54,9 +54,10 @@ def scan_by_score(
 ) -> NearestState:
     """Find the best ``options.top`` of each test sequence in all blocks of a corpus.
 
-    Where no pair of residues of the two scores above 0, every score is 0, and the first
-    sequence of the corpus is the nearest. ``blocks`` follow ``saved_hits``, the hits so
-    far and the first record of the corpus, which ``on_block`` takes after each block.
+    Where no pair of residues of two sequences scores above 0, their score is 0; of such
+    sequences the first of the corpus come first. ``blocks`` follow ``saved_hits``, the
+    hits so far and the first records of the corpus, which ``on_block`` takes after each
+    block.
     """
     pairs = PairOptions(mode=LOCAL, output="score", **shared(options, Execution))
     nothing = from_parts((), [], scoring.alphabet)
@@ -64,23 +65,26 @@ def scan_by_score(
     task = replace(task, top=options.top)
     hits, first = saved_hits or (None, {})
 
-    def with_first_record() -> Iterator[Sequences]:
+    def with_first_records() -> Iterator[Sequences]:
         for block in blocks:
-            if not first and len(block):
-                first[0] = block.names[0], np.array(block[0])
+            for k in range(min(options.top - len(first), len(block))):
+                first[len(first)] = block.names[k], np.array(block[k])
             yield block
 
     on_hits = None if on_block is None else lambda so_far: on_block(so_far, first)
     hits = hit_tables_scan(
-        task, with_first_record(), True, report_progress, hits, on_hits
+        task, with_first_records(), True, report_progress, hits, on_hits
     )
     state = no_state(len(tests), options.top)
     width = min(hits.index.shape[1], options.top)
     state.index[:, :width] = hits.index[:, :width]
     state.records = dict(hits.records)
-    if first and (state.index[:, 0] == NONE).any():
-        state.index[state.index[:, 0] == NONE, 0] = 0
-        state.records |= first
+    for row in np.flatnonzero((state.index == NONE).any(axis=1)).tolist():
+        scored = state.index[row, state.index[row] != NONE]
+        unscored = np.setdiff1d(np.fromiter(first, np.int64), scored)
+        count = min(options.top - len(scored), len(unscored))
+        state.index[row, len(scored) : len(scored) + count] = unscored[:count]
+        state.records |= {k: first[k] for k in unscored[:count].tolist()}
     state.sequences, state.residues = hits.sequences, hits.residues
     state.implementation = hits.info["implementation"]
     state.aligned = hits.sequences * len(tests)

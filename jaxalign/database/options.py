@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import get_args
+
+import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import Output
@@ -48,11 +51,12 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
     if options.top > MAX_TOP:
         raise UsageError(f"top = {options.top}: {needed}")
     resolve_ends(options.mode, options.free_ends)
-    bands = options.bands
+    several = isinstance(options.bands, (Sequence, np.ndarray))
+    bands = list(options.bands) if several else []
     fractions = all(is_number(x) and 0 < x <= 1 for x in bands)
     if not bands or not fractions or any(a >= b for a, b in pairwise(bands)):
         raise UsageError(
-            f"bands = {bands!r}: rising fractions above 0, up to 1, are needed"
+            f"bands = {options.bands!r}: rising fractions above 0, up to 1, are needed"
         )
     least = options.min_length_ratio
     if least is not None and not (is_number(least) and 0 <= least <= 1):

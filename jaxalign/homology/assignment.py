@@ -96,7 +96,7 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
     if choices.priority is not None and choices.too_large != "remove":
         raise UsageError("priority says what is removed: too_large='remove' is needed")
     seed = choices.seed
-    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
+    check_whole("seed", seed, "0 or more is needed", least=0)
     members = np.arange(len(data))
     labels = choices.labels
     if choices.unlabelled == "remove":

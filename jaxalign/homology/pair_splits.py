@@ -448,7 +448,7 @@ def check_pair_choices(choices: PairChoices) -> dict[str, float]:
     check_choice("cold", choices.cold, get_args(Cold))
     check_choice("second", choices.second, get_args(Second))
     seed = choices.seed
-    check_whole("seed", seed + 1 if type(seed) is int else seed, "0 or more is needed")
+    check_whole("seed", seed, "0 or more is needed", least=0)
     if choices.cold == "one" and choices.folds and choices.second == "proteins":
         raise UsageError(
             "folds with cold='one': a pair of two folds would belong to both, since "

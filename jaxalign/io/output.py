@@ -30,7 +30,7 @@ def check(path: str, force: bool) -> None:
         raise UsageError(f"{path}: is a folder; give a file name")
     if os.path.isfile(path) and not force:
         raise UsageError(
-            f"{path}: exists; use --force (force=True) to replace it, or another name"
+            f"{path}: exists; use force=True to replace it, or another name"
         )
 
 

@@ -14,12 +14,18 @@ def is_number(value: Any) -> bool:
 
 
 def check_whole(
-    name: str, value: Any, needed: str = "1 or more are needed", optional: bool = True
+    name: str,
+    value: Any,
+    needed: str = "1 or more are needed",
+    optional: bool = True,
+    least: int = 1,
 ) -> None:
-    """Refuse an option that is no whole number from 1 on, nor None where it may be."""
+    """Refuse an option that is no whole number from ``least`` on, or None."""
     if value is None and optional:
         return
-    if not (isinstance(value, (int, np.integer)) and is_number(value) and value >= 1):
+    if not (
+        isinstance(value, (int, np.integer)) and is_number(value) and value >= least
+    ):
         raise UsageError(f"{name} = {value!r}: {needed}")
 
 

@@ -64,7 +64,7 @@ class RepertoirePlan:
         if self.reference is not None:
             against = f" against {len(self.reference):,}"
         chains = [chain.name for chain in self.receptors.rows.chains]
-        joined = f" {self.combine} of".join(["", " and ".join(chains)])
+        joined = f" {self.combine} of ".join(["", " and ".join(chains)])
         names = joined if len(chains) > 1 else f" {chains[0]}"
         blocks = f", {len(self.blocks)} blocks" if len(self.blocks) > 1 else ""
         subject = f"{rows:,} rows, {count:,} receptors{against};{names}"

@@ -320,3 +320,18 @@ def test_kernels_bring_the_nearest(monkeypatch, filtered, seed):
         some = state.index[i] != nearest_state.NONE
         got = state.index[i, some].tolist(), state.identity[i, some].tolist()
         assert got == expected(row, top), (i, test)
+
+
+@pytest.mark.parametrize("top", [1, 3, 9])
+def test_every_query_has_as_many_rows_by_score(top):
+    """Those that score 0 come in the order of the corpus, after the others."""
+    tests, corpus = ["WWWW", "PP", "AWA"], ["P", "W", "", "GW", "A", "PWP"]
+    names = [f"seq{k}" for k in range(1, 7)]
+    near = jaxalign.nearest(tests, corpus, top=top, by="score")
+    scores = jaxalign.align_pairs(
+        [x for x in tests for _ in corpus], corpus * len(tests), mode="local"
+    )["score"].reshape(len(tests), -1)
+    want = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+    called = [near.corpus.names[k] for k in near.nearest.tolist()]
+    assert called == [names[j] for row in want.tolist() for j in row]
+    assert near.score.tolist() == np.take_along_axis(scores, want, 1).ravel().tolist()
