@@ -353,7 +353,7 @@ def test_window_computes_what_it_is_told_to():
     "dtype, local",
     [
         ("int16", True),
-        pytest.param("int32", False, marks=pytest.mark.slow),
+        ("int32", False),
         pytest.param("int64", True, marks=pytest.mark.slow),
     ],
 )
