@@ -13,7 +13,6 @@ split, other pairs and another network. Needs jaxalign[dev] (equinox, optax,
 matplotlib).
 """
 
-import argparse
 import time
 
 import aligner_network as an
@@ -97,7 +96,7 @@ def run(pfam, seed: int, steps: int):
 
 def main(argv=None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--plot", metavar="FILE")

@@ -9,7 +9,6 @@ are all compared; *pairs* is ``edit_distance`` of as many pairs, letters made in
 included. edlib and rapidfuzz (``process.cpdist``) compute the same pairs one by one.
 """
 
-import argparse
 import time
 from importlib.util import find_spec
 
@@ -137,9 +136,7 @@ def peptides(count: int, cut: int) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--count", type=int)
     parser.add_argument("--cut", type=int, default=2)
     options = parser.parse_args()

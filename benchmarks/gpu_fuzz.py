@@ -226,7 +226,7 @@ def summary(log: Log, seconds: float) -> dict:
 
 
 def parsed(argv):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("--seconds", type=float, default=400)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help="the first job")

@@ -10,7 +10,6 @@ of calls in turns, TCUPS 10^12 cells a second. Partners and scores of both forms
 compared before anything is timed.
 """
 
-import argparse
 import contextlib
 import time
 from functools import partial
@@ -150,9 +149,7 @@ def peer(repeats: int) -> list[dict]:
 
 def main(argv=None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--repeats", type=int, default=7)

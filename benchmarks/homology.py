@@ -14,7 +14,6 @@ of all where the first took less than a minute. ``cdr3`` makes the graph of all 
 and compares that of 1,000 of them with one made without the filter.
 """
 
-import argparse
 import resource
 import time
 from pathlib import Path
@@ -220,9 +219,7 @@ def cdr3(path: Path | None, count: int) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("what", choices=("lcs", "filter", "cdr3"))
     parser.add_argument("--count", type=int)
     parser.add_argument("--peptides", type=Path)

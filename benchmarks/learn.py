@@ -11,7 +11,6 @@ optimal path and by the most accurate alignment of the posterior, beside BLOSUM6
 jaxalign[docs] (optax, matplotlib).
 """
 
-import argparse
 import time
 from pathlib import Path
 
@@ -224,7 +223,7 @@ def show(report) -> None:
 
 def main(argv=None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="few pairs, few steps")
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,5 +1,6 @@
 """Helpers of all benchmarks: cell counts, timing in turns, tables, the machine."""
 
+import argparse
 import json
 import os
 import platform
@@ -10,6 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "parasail", "biotite", "biopython")
+
+
+def arguments(text: str) -> argparse.ArgumentParser:
+    """A parser whose help is the docstring of the script, as it stands."""
+    return argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def all_pairs_cells(lengths, include_self: bool = False) -> int:
@@ -51,12 +59,7 @@ def in_turns(calls: dict, repeats: int = 3):
 def median_seconds(call, repeats: int = 5) -> float:
     """The median wall time of some calls after the first."""
     call()
-    taken = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+    return statistics.median(_timed(call)[0] for _ in range(repeats))
 
 
 def _timed(call):

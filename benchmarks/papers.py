@@ -28,7 +28,6 @@ computes each sequence against itself, so rows of X1 do too (pairs i <= j), for 
 tool. Times are medians of calls in turns after one that is not counted.
 """
 
-import argparse
 import re
 import shutil
 import subprocess
@@ -435,9 +434,7 @@ def run_all(names, options) -> dict:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("names", nargs="+", choices=list(ROWS), metavar="NAME")
     parser.add_argument(
         "--quick",

@@ -19,7 +19,6 @@ printed as they are measured. The paper's figures are of a Tesla C2050, its scor
 traceback of one core of an i7-x980.
 """
 
-import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -381,7 +380,7 @@ def sweep(lengths, repeats, schedules=SCHEDULES, sides=SIDES, heights=HEIGHTS,
 
 def main(argv=None) -> None:
     """Print the tables asked for, and keep them with the machine's description."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("experiments", nargs="*", default=["X2.1"])
     parser.add_argument("--quick", action="store_true", help="the smallest size only")
     parser.add_argument("--sizes", type=int, nargs="*", default=[1, 2, 3, 4, 5],

@@ -303,9 +303,7 @@ def _numbers(text: str) -> list[int]:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     names = [*problems.RANDOM, *problems.MIXED]
     parser.add_argument("--threads", type=_numbers, default=[1], metavar="1,2")
     parser.add_argument(

@@ -16,8 +16,6 @@ BLOSUM62 throughout, global. The standard error of a difference is that of the m
 the triples' differences from pairwise.
 """
 
-import argparse
-
 import measure
 import numpy as np
 
@@ -123,9 +121,7 @@ def row_of(name, family, count: int, natural: bool) -> dict:
 
 def main(argv=None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="three triples")
     parser.add_argument("--natural", action="store_true")
     parser.add_argument("--families", nargs="*", choices=list(TRIPLES))

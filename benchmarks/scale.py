@@ -574,9 +574,7 @@ def numbers(text: str) -> list[int]:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    made = measure.arguments(__doc__)
     made.add_argument("what", choices=(*ROWS, "all"))
     made.add_argument("--counts", type=numbers, default=[1, 2, 4], help="of devices")
     made.add_argument("--modes", default="local,global,semiglobal")

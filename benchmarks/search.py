@@ -295,9 +295,7 @@ def _files(records, folder: Path):
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--threads", type=int, help="pin to so many cores")
     parser.add_argument("--lengths", type=lambda x: [int(n) for n in x.split(",")],
                       default=list(LENGTHS))  # fmt: skip

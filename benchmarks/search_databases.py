@@ -14,7 +14,6 @@ programs ``align`` and ``makedb`` of CUDASW++4.0: ``peer`` is the time that it p
 for all queries, its database on the card, and its hits must have the same scores.
 """
 
-import argparse
 import re
 import statistics
 import subprocess
@@ -141,9 +140,7 @@ def peer_scores(text: str) -> list[list[int]]:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--peer", metavar="FOLDER", help="programs of CUDASW++4.0")
     parser.add_argument("--only", default="", help="databases with this in their name")
     parser.add_argument("--quick", action="store_true", help="too small for figures")

@@ -12,7 +12,6 @@ residues of query and sequence that were recovered. Every seed draws another que
 split and network. Needs jaxalign[dev] (equinox, optax, matplotlib).
 """
 
-import argparse
 import time
 
 import aligner_network as an
@@ -85,7 +84,7 @@ def run(family, seed: int, steps: int):
 
 def main(argv=None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
     parser.add_argument("--steps", type=int, default=30)

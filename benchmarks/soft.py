@@ -23,7 +23,6 @@ SMURF      local, affine (--smurf: the folder of its sw_functions.py, which has 
            package); a path of one pair alone is missing there.
 """
 
-import argparse
 import statistics
 import sys
 import time
@@ -293,9 +292,7 @@ def traced(repeats: int = 3) -> float:
 
 def main(argv=None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("names", nargs="*", default=["small", "large", "precision"])
     parser.add_argument("--quick", action="store_true", help="too small for figures")
     parser.add_argument("--repeats", type=int, default=7)

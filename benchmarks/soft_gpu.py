@@ -15,7 +15,6 @@ one, among the others). XLA's scan is ``log``, or ``blocked`` where that is the 
 float64 is XLA's scan on the host's CPU for the batch.
 """
 
-import argparse
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -288,9 +287,7 @@ def batch(sizes, made, in_double) -> list[dict]:
 
 def main(argv=None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--devices", action="store_true")
     parser.add_argument("--repeats", type=int, default=5)

@@ -10,7 +10,6 @@ times     score and gradient, ms: by PyTorch, by JAX, and of ``soft_dtw`` (one s
 matrix    ``hard_matrix`` of embeddings of bfloat16, 1,024 wide: 10^12 cells a second
 """
 
-import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -245,7 +244,7 @@ def matrix(count: int, length: int, width: int, memory: str) -> list[dict]:
 
 
 def main(argv=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="too small for figures")
     parser.add_argument("--json", help="file for the figures")
     args = parser.parse_args(argv)

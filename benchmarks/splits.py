@@ -10,7 +10,6 @@ are 0.8, 0.1 and 0.1. ``--peers`` is a Python that has graph-part and hestia-goo
 what is missing is left out.
 """
 
-import argparse
 import json
 import os
 import random
@@ -264,7 +263,7 @@ def run(name: str, records, options) -> dict:
 
 
 def main(argv=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("--proteins", type=int, default=1000)
     parser.add_argument("--cut", type=float, default=0.4)
     parser.add_argument("--peers", type=Path, default=Path(sys.executable))

@@ -12,7 +12,6 @@ counted (it compiles). The scores of kernels and planes are compared, and every
 alignment is rescored.
 """
 
-import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -229,7 +228,7 @@ def _short(value):
 
 
 def main(argv=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     parser.add_argument("--variants", action="store_true")
     parser.add_argument("--large", action="store_true", help="large tables alone")
     parser.add_argument("--repeats", type=int, default=5)

@@ -15,7 +15,6 @@ and what the programs took, summed over threads: trace, lower, compile, load, st
 Peers are run where they are installed: needle, ssearch36, parasail.
 """
 
-import argparse
 import json
 import os
 import random
@@ -338,9 +337,7 @@ def fill_seconds(shape, problem, dtype: str, paths: bool) -> float:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--fills", action="store_true", help="the fill by rows alone")
     parser.add_argument("--only", default="", help="rows whose name contains it")
