@@ -554,6 +554,8 @@ def test_info_says_what_the_options_give(run, folder):
     runs = json.loads(out)["runs"]
     assert (code, runs["threads"], runs["budget_bytes"]) == (DONE, 1, 2**30)
     assert "device 7" in refused(run, folder, DEVICE, "info", "--devices", "7")
+    words = ("info", "--plan", "a.fa", "--memory-budget", "1kB")
+    assert "would fit" in refused(run, folder, MEMORY, *words)
 
 
 def test_a_u_in_dna(run, folder):
@@ -574,11 +576,6 @@ def test_a_set_too_large_for_one_table_still_has_a_folder(run, folder, monkeypat
     assert "memory budget is 3 MiB" in found["plan"]["refused"]
     assert "-o FOLDER/" in found["plan"]["refused"]
     assert found["folder_plan"]["pairs"] == 400 * 399 // 2
-
-
-def test_info_refuses_a_plan_over_the_budget(run, folder):
-    words = ("info", "--plan", "a.fa", "--memory-budget", "1kB")
-    assert "would fit" in refused(run, folder, MEMORY, *words)
 
 
 def test_soft_prints_and_saves(run, folder):
@@ -735,12 +732,6 @@ def test_help_names_verbs_and_exit_codes(run):
 # Start, pipes, progress --------------------------------------------------------------
 
 
-def child(code: str, **how):
-    """Run Python in a fresh process."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, **how)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
 @pytest.mark.parametrize(
     "words, without",
     [
@@ -755,8 +746,8 @@ def test_light_verbs_import_no_jax(words, without):
         "import sys; from jaxalign.cli.main import main; assert main("
         f"{words}) == 0; assert not {set(without.split())} & set(sys.modules)"
     )
-    found, _, err = child(code)
-    assert (found, err) == (DONE, "")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (done.returncode, done.stderr) == (DONE, b"")
 
 
 def test_a_closed_pipe_is_quiet():
@@ -819,19 +810,13 @@ def test_progress_says_how_many_devices_are_at_work(capsys, monkeypatch):
     assert progress_text(now).endswith(", 2 of 4 devices busy")
 
 
-def test_progress_as_lines(capsys, monkeypatch):
+def test_progress_for_people(capsys, monkeypatch):
     line = "jaxalign: 100% of 4e+09 cells, 1.33 GCUPS, ETA 0:00:00\n"
     assert told("plain", capsys, monkeypatch) == line
-
-
-def test_progress_bar(capsys, monkeypatch):
     # rich draws from a thread of its own, so the clock may have ticked more often.
-    assert re.search(
-        r"100% of 4e\+09 cells, [\d.]+ GCUPS", told("bar", capsys, monkeypatch)
-    )
-
-
-def test_no_progress_for_short_work_or_when_quiet(capsys, monkeypatch):
+    bar = r"100% of 4e\+09 cells, [\d.]+ GCUPS"
+    assert re.search(bar, told("bar", capsys, monkeypatch))
+    # Nothing for short work or when quiet.
     assert told("none", capsys, monkeypatch) == ""
     assert told("auto", capsys, monkeypatch) == ""
     assert told("auto", capsys, monkeypatch, quiet=True, terminal=True) == ""
