@@ -74,7 +74,17 @@ def read_parts(
     (data,) = job.read.sequences
     known = links.known_names(paths[0], job.read)
     table = delimited.read_names(split, known, PART_COLUMNS, column)
-    members = _members(table, data, (split, *paths), names)
+    numbers = {name: number for number, name in enumerate(data.names)}
+    unknown = [name for name in table if name not in numbers]
+    if unknown:
+        raise InputError(
+            f"{split}: {len(unknown):,} names are not in {paths[0]} "
+            f"({_some(unknown)}); a name is the first word of a heading, whole"
+        )
+    # Parts that are named come first.
+    members: dict[str, list[int]] = {name: [] for name in names}
+    for name, part in table.items():
+        members.setdefault(part, []).append(numbers[name])
     removed = members.pop(REMOVED, [])
     sets = {name: data.take(sorted(rows)) for name, rows in members.items()}
     unlisted = [name for name in data.names if name not in table]
@@ -90,30 +100,8 @@ def read_parts(
     return AuditedParts(sets, left_out)
 
 
-def _members(
-    table: dict[str, str], data: Sequences, where: Sequence[str], names: Sequence[str]
-) -> dict:
-    """The sequences of every part of a list; parts that are named come first."""
-    numbers = {name: number for number, name in enumerate(data.names)}
-    unknown = [name for name in table if name not in numbers]
-    if unknown:
-        raise InputError(
-            f"{where[0]}: {len(unknown):,} names are not in {where[1]} "
-            f"({_some(unknown)}); a name is the first word of a heading, whole"
-        )
-    members: dict[str, list[int]] = {name: [] for name in names}
-    for name, part in table.items():
-        members.setdefault(part, []).append(numbers[name])
-    return members
-
-
 def check_files(paths: Sequence[str]) -> None:
-    """Refuse a file that is two parts.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a file that is two parts."""
     for number, path in enumerate(paths):
         for other in paths[:number]:
             files = os.path.isfile(path) and os.path.isfile(other)
@@ -330,7 +318,15 @@ def verify(path: str, given: Given) -> int:
         It is not what it says.
     """
     # 1 read the certificate and its files, 2 what is compared, 3 compare, 4 say
-    _check_verified(given)
+    names = ("max_identity", "link", "mode", "free_ends", "identity")
+    names += ("min_length_ratio",)
+    usual = all(getattr(given, name) is None for name in names) and given.filter
+    usual = usual and given.worst == api.HomologyOptions().worst
+    if not usual or given.scoring != ScoringOptions():
+        raise UsageError(
+            "--certificate has its own cut, links, scoring and --worst: leave out "
+            "these options"
+        )
     known = certificate.read(path)
     files = _certificate_files(path, known, given)
     # The alphabet is that of the certificate: it is not guessed from letters.
@@ -354,19 +350,6 @@ def verify(path: str, given: Given) -> int:
     opened = "" if files.parts == _paths(known) else "; its paths were not opened"
     job.messages.say(f"{path}: verified, the same was found again{opened}")
     return 0 if result.holds else LeakError.exit_code
-
-
-def _check_verified(given: Given) -> None:
-    """Refuse what a certificate says itself."""
-    names = ("max_identity", "link", "mode", "free_ends", "identity")
-    names += ("min_length_ratio",)
-    usual = all(getattr(given, name) is None for name in names) and given.filter
-    usual = usual and given.worst == api.HomologyOptions().worst
-    if not usual or given.scoring != ScoringOptions():
-        raise UsageError(
-            "--certificate has its own cut, links, scoring and --worst: leave out "
-            "these options"
-        )
 
 
 def _paths(known: dict) -> tuple[str, ...]:

@@ -37,12 +37,7 @@ FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
 
 
 def check_run(given: Given, corpus: str) -> None:
-    """Raise early if this run cannot be resumed.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Raise early if this run cannot be resumed."""
     if given.resume and (given.out in (None, output.STDOUT) or corpus == STDIN):
         raise UsageError("--resume needs -o FILE, and a corpus that can be read again")
 
@@ -154,7 +149,20 @@ CUTS = ("max_identity", "score", "max_evalue", "min_cov")
 
 def purge(given: Given) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
-    _check_purge(given)
+    check_run(given, given.train)
+    if given.shard is not None and given.certificate is not None:
+        raise UsageError("--certificate is of all that stays: leave out --shard")
+    if given.train == STDIN:
+        raise UsageError("TRAIN is read again to write what stays: give a file")
+    if given.certificate is not None:
+        if given.out is None:
+            raise UsageError("--certificate is about the file that -o names")
+        if given.max_identity is None or given.min_cov is not None:
+            raise UsageError(
+                "--certificate is of --max-identity alone, without --min-cov"
+            )
+        if given.against == STDIN:
+            raise UsageError("--certificate names the file of --against")
     files = files_of(given.train)
     outs = (given.out, given.removed, given.certificate)
     letters = inputs.opening(files[0])
@@ -187,22 +195,6 @@ def purge(given: Given) -> int:
     heading = [f"{given.train} against {len(tests):,}; near: {cut}"]
     about = partial(about_purge, job, files)
     return run(given, job.messages, heading, compute, finish, about)
-
-
-def _check_purge(given: Given) -> None:
-    check_run(given, given.train)
-    if given.shard is not None and given.certificate is not None:
-        raise UsageError("--certificate is of all that stays: leave out --shard")
-    if given.train == STDIN:
-        raise UsageError("TRAIN is read again to write what stays: give a file")
-    if given.certificate is None:
-        return
-    if given.out is None:
-        raise UsageError("--certificate is about the file that -o names")
-    if given.max_identity is None or given.min_cov is not None:
-        raise UsageError("--certificate is of --max-identity alone, without --min-cov")
-    if given.against == STDIN:
-        raise UsageError("--certificate names the file of --against")
 
 
 def _write_purge(

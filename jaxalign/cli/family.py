@@ -25,9 +25,18 @@ SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
 def family(options: Given) -> int:
     """``jaxalign family QUERY DB``."""
     query, database = options.query, options.database
-    chosen, scoring = settings(options), scoring_of(options.scoring)
+    scoring, unknown = scoring_of(options.scoring), options.scoring.unknown
+    own = {"unknown": unknown, "devices": devices_of(options), "progress": None}
+    chosen = FamilyOptions(**shared(options, FamilyOptions, **own))
     api.check(chosen)
-    _check_output(query, database, options)
+    if query == database == "-":
+        raise UsageError("'-' twice: standard input can be read once")
+    if options.json and options.out == output.STDOUT:
+        raise UsageError("--json takes standard output: the alignment needs -o FILE")
+    if options.out and not _is_folder(options.out):
+        api.format_of(options.out, options.format)
+        output.check(options.out, options.force)
+        output.check_inputs(options.out, (query, database, options.scoring.matrix))
     messages = Messages(options.quiet)
     about = options.scoring, options.json, messages.warn
     read = inputs.read((query,), scoring, *about)
@@ -51,25 +60,6 @@ def family(options: Given) -> int:
     heading = [f"{scoring}; {len(queries):,} queries against {database}"]
     about = partial(_about, read, database, chosen)
     return run(options, messages, heading, compute, finish, about)
-
-
-def settings(given: Given) -> FamilyOptions:
-    """The options of the search."""
-    unknown, devices = given.scoring.unknown, devices_of(given)
-    own = {"unknown": unknown, "devices": devices, "progress": None}
-    return FamilyOptions(**shared(given, FamilyOptions, **own))
-
-
-def _check_output(query: str, database: str, options: Given) -> None:
-    """Refuse what can be, before anything is read."""
-    if query == database == "-":
-        raise UsageError("'-' twice: standard input can be read once")
-    if options.json and options.out == output.STDOUT:
-        raise UsageError("--json takes standard output: the alignment needs -o FILE")
-    if options.out and not _is_folder(options.out):
-        api.format_of(options.out, options.format)
-        output.check(options.out, options.force)
-        output.check_inputs(options.out, (query, database, options.scoring.matrix))
 
 
 def _is_folder(out: str) -> bool:
@@ -150,26 +140,25 @@ def _about(
         "scoring": report.scoring(read.scoring),
         "max_evalue": chosen.max_evalue,
         "include": chosen.include,
-        "families": [_family(family) for family in families],
-    }
-
-
-def _family(family: FamilyAlignment) -> dict:
-    return {
-        "query": family.name,
-        "rows": len(family),
-        "neff": round(family.neff, 4),
-        "converged": family.converged,
-        "passes": [
+        "families": [
             {
-                "hits": scan.hits,
-                "included": scan.included,
-                "new": scan.new,
-                "lambda": scan.lambda_,
-                "K": scan.k,
-                "fitted_to": scan.fitted_to,
-                "seconds": round(scan.seconds, 3),
+                "query": family.name,
+                "rows": len(family),
+                "neff": round(family.neff, 4),
+                "converged": family.converged,
+                "passes": [
+                    {
+                        "hits": scan.hits,
+                        "included": scan.included,
+                        "new": scan.new,
+                        "lambda": scan.lambda_,
+                        "K": scan.k,
+                        "fitted_to": scan.fitted_to,
+                        "seconds": round(scan.seconds, 3),
+                    }
+                    for scan in family.passes
+                ],
             }
-            for scan in family.passes
+            for family in families
         ],
     }

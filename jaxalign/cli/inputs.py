@@ -119,10 +119,6 @@ def check(path: str) -> None:
     """Refuse a file that is not there, or no FASTA, before other work is done.
 
     A pipe is left alone: it can be read once.
-
-    Raises
-    ------
-    InputError
     """
     special = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
     if not special and not is_database(path):

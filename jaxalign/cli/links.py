@@ -77,10 +77,6 @@ def prepare(
     hashed : whether SHA-256 of the inputs are wanted
     known : the scoring, where something else than options says it
     letters : of what the inputs are compared with, where it is not read yet
-
-    Raises
-    ------
-    UsageError, InputError
     """
     linked, identity = linked_as(verb)
     chosen = Given(**vars(verb) | {"mode": linked})

@@ -71,7 +71,15 @@ def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Requ
     mode, free_ends = mode_of(options, mode)
     columns = options.columns
     _check_filters(options, mode, free_ends)
-    out, format = _folder(options) if folder else _destination(options)
+    out, format = options.out, options.format
+    if folder and out in (None, "-"):
+        raise UsageError("parts of a result need a folder: -o FOLDER/")
+    if folder and format not in (None, "parquet"):
+        raise UsageError(f"parts of a result are parquet, not {format}")
+    if folder:
+        out, format = out.rstrip("/") or out, "parquet"
+    else:
+        out, format = _destination(options)
     usual = usual_identity(mode, resolve_ends(mode, free_ends))
     level, identity = _level(options, format, columns, usual)
     chosen = shared(options, Execution, devices=devices_of(options))
@@ -187,16 +195,6 @@ def _destination(options: Given):
     return out, formats.resolve_format(out, chosen.format)
 
 
-def _folder(options: Given):
-    """(folder, "parquet")."""
-    out, format = options.out, options.format
-    if out in (None, "-"):
-        raise UsageError("parts of a result need a folder: -o FOLDER/")
-    if format not in (None, "parquet"):
-        raise UsageError(f"parts of a result are parquet, not {format}")
-    return out.rstrip("/") or out, "parquet"
-
-
 def _level(
     options: Given,
     format: str | None,
@@ -219,7 +217,13 @@ def _level(
     if level == "score" and options.min_identity is not None:
         return ("stats" if identity in BY_PATH else "identity"), identity
     if level == "identity":
-        return level, _without_path(options.identity, usual)
+        if options.identity in BY_PATH:
+            raise UsageError(
+                f"--output identity computes no path, --identity {options.identity} "
+                "needs one: choose shorter, longer, mean, query or target, or "
+                "--output stats"
+            )
+        return level, options.identity or usual
     return level, identity
 
 
@@ -228,15 +232,6 @@ def _identity(options: Given) -> Identity:
     name = options.scoring.preset
     usual = preset(name).identity if name else "alignment"
     return options.identity or usual
-
-
-def _without_path(output: Identity | None, usual: Identity) -> Identity:
-    if output in BY_PATH:
-        raise UsageError(
-            f"--output identity computes no path, --identity {output} needs one: "
-            "choose shorter, longer, mean, query or target, or --output stats"
-        )
-    return output or usual
 
 
 def _check_filters(

@@ -19,12 +19,7 @@ from jaxalign.options import HomologyOptions
 
 
 def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
-    """The cuts of ``--max-identity`` or of ``--cuts``.
-
-    Raises
-    ------
-    UsageError
-    """
+    """The cuts of ``--max-identity`` or of ``--cuts``."""
     if cut is not None and cuts is None:
         return (cut,)
     if cut is not None or cuts is None:
@@ -38,12 +33,7 @@ def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
 
 
 def shares_of(text: str | None) -> dict[str, float] | None:
-    """ "train=0.8,test=0.2" -> names and shares.
-
-    Raises
-    ------
-    UsageError
-    """
+    """ "train=0.8,test=0.2" -> names and shares."""
     if text is None:
         return None
     shares: dict[str, float] = {}
@@ -108,12 +98,7 @@ def split(given: Given) -> int:
 
 
 def _check_pairs(given: Given) -> None:
-    """Refuse options of sequences beside --pairs.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse options of sequences beside --pairs."""
     tables = (given.cuts, given.labels, given.fixed, given.priority, given.fasta)
     files = (given.certificate, given.report, given.plot, given.leaks)
     usual = HomologyOptions()

@@ -64,12 +64,7 @@ def answer(lines: Iterable[str]) -> None:
 
 
 def answer_json(about: dict) -> None:
-    """One JSON object on standard output.
-
-    Raises
-    ------
-    JaxalignError
-    """
+    """One JSON object on standard output."""
     answer([as_json(about)])
 
 
@@ -81,12 +76,7 @@ def as_json(about: dict) -> str:
 
 
 def finish() -> None:
-    """Have standard output written.
-
-    Raises
-    ------
-    JaxalignError
-    """
+    """Have standard output written."""
     if sys.stdout is not None:
         with output.naming(output.STANDARD_OUTPUT):
             sys.stdout.flush()
