@@ -178,7 +178,15 @@ def induced(triple: TripleAlignment, x: int, y: int) -> Alignment:
     Columns with a gap in both rows are dropped. In semiglobal mode what hangs over, a
     gap before the first or after the last residue of its row, lies outside the spans.
     """
-    steps = _steps(*(triple.rows()[n] for n in (x, y)))
+    # The operation of each column in which one of the two rows has a residue.
+    pair_rows = [triple.rows()[n] for n in (x, y)]
+    gaps = [
+        np.frombuffer(row.encode("latin-1"), np.uint8) == ord("-") for row in pair_rows
+    ]
+    steps = np.where(
+        gaps[0], operations.D, np.where(gaps[1], operations.I, operations.M)
+    )
+    steps = steps[~(gaps[0] & gaps[1])].astype(np.uint8)
     runs = operations.run_lengths(steps, np.array([len(steps)]))[0]
     spans = [list(triple.spans[n]) for n in (x, y)]
     ends = frozenset(FREE_ENDS if triple.mode == "semiglobal" else ())
@@ -203,17 +211,6 @@ def induced(triple: TripleAlignment, x: int, y: int) -> Alignment:
         implementation=triple.implementation,
     )
     return replace(pair, score=pair.rescore())
-
-
-def _steps(x: str, y: str) -> np.ndarray:
-    """The operation of each column of two gapped rows, uint8."""
-    gaps = [
-        np.frombuffer(row.encode("latin-1"), np.uint8) == ord("-") for row in (x, y)
-    ]
-    steps = np.where(
-        gaps[0], operations.D, np.where(gaps[1], operations.I, operations.M)
-    )
-    return steps[~(gaps[0] & gaps[1])].astype(np.uint8)
 
 
 def _agreed(letters: Sequence[str], kind: str) -> str:

@@ -15,8 +15,10 @@ from jaxalign.model.alphabet import LetterCodes
 from jaxalign.runtime.devices import by_length, refuse_over, refuse_without_threads
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.match_vectors import (
+    FEW_LANES,
+    MAX_SPREAD,
     WORD_BITS,
-    edit_block_size,
+    edit_lanes,
     edit_vectors,
     query_letters,
 )
@@ -247,6 +249,9 @@ def blocks_of(
     """Runs of an order of falling lengths, as many as are lanes."""
     falling, at = lengths[order], 0
     while at < len(order):
-        count = edit_block_size(falling, at, longest_query)
+        count = edit_lanes(int(falling[at]), longest_query)
+        last = falling[min(at + count, len(falling)) - 1]
+        if falling[at] > max(MAX_SPREAD * last, WORD_BITS):  # lengths differ
+            count = min(count, FEW_LANES)
         yield order[at : at + count]
         at += count

@@ -156,14 +156,6 @@ def edit_lanes(longest: int, longest_query: int) -> int:
     return next((lanes for limit, lanes in MANY_LANES if words <= limit), FEW_LANES)
 
 
-def edit_block_size(lengths: np.ndarray, at: int, longest_query: int) -> int:
-    """Targets of the block that starts at ``at``, in falling lengths."""
-    lanes = edit_lanes(int(lengths[at]), longest_query)
-    last = lengths[min(at + lanes, len(lengths)) - 1]
-    alike = lengths[at] <= max(MAX_SPREAD * last, WORD_BITS)
-    return lanes if alike else min(lanes, FEW_LANES)
-
-
 @dataclass(frozen=True, eq=False)
 class QueryLetters:
     """Queries one after the other, ``PADDING`` times a letter that nothing matches
