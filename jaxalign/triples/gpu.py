@@ -72,13 +72,8 @@ def _frame(ends: jax.Array, layer: jax.Array) -> BoxFill:
 
 
 def solve(triples: list[Triple], regions: list[Region], paths: bool):
-    """[(score, columns or None)] of regions of triples of one model, cost and matrices.
-
-    Raises
-    ------
-    CertificateError
-        A path is not worth its score.
-    """
+    """[(score, columns or None)] of regions of triples of one model, cost and matrices;
+    a path has to be worth its score."""
     out: list = [(0, np.zeros(0, np.uint8) if paths else None)] * len(regions)
     filled = [n for n, region in enumerate(regions) if any(region.extent)]
     if not filled:
@@ -228,7 +223,11 @@ def launch(
     longest = extents.max(axis=0).tolist()
     shape = launch_shape(triple, longest, count, paths, reverse)
     letters = letters or letters_of(triples, regions, reverse)
-    codes = map(_rows_of, letters, extents.T, kernels.rooms(shape))
+    # Codes of regions, a row each, zeros behind them
+    rooms = kernels.rooms(shape)
+    codes = [np.zeros((len(regions), size), np.uint8) for size in rooms]
+    for rows, lengths, of_side in zip(codes, extents.T, letters, strict=True):
+        rows[np.arange(rows.shape[1]) < lengths[:, None]] = of_side
     cost = triple.cost[0] - triple.cost[1]
     backwards = reverse and triple.model.states > 1
     states = [region.end if reverse else region.start for region in regions]
@@ -243,13 +242,6 @@ def launch(
         filled_up(np.array(ends, np.int32), count),
     )
     return data, shape
-
-
-def _rows_of(codes: np.ndarray, lengths: np.ndarray, size: int):
-    """Codes of regions, a row each, zeros behind them."""
-    rows = np.zeros((len(lengths), size), np.uint8)
-    rows[np.arange(size) < lengths[:, None]] = codes
-    return rows
 
 
 def filled_up(rows: np.ndarray, count: int):

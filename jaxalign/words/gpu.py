@@ -80,10 +80,8 @@ def columns_of(
 def chosen(
     count_and_places: Callable, shape: tuple[int, int], least: int = LEAST_PAIRS
 ) -> FewPairs:
-    """Fetch the selected pairs of a table of rows and columns on a device.
-
-    count_and_places : function (``size``, ``start``) -> ``compact`` of them
-    least : pairs that there is room for at least
+    """Fetch the selected pairs of a table of rows and columns on a device, by a
+    function (``size``, ``start``) -> ``compact`` of them.
 
     Where there is no room for all, the same program takes the next ones, since another
     room would be another program. Only many times as many have such a room.
@@ -187,12 +185,8 @@ class EditLaunches:
         self, queries: np.ndarray, blocks: tuple[jax.Array, np.ndarray], met: slice
     ):
         """Distances of one launch: int32 (``self.queries``, ``self.targets``), on the
-        device; rows beyond the queries, and targets that none meets, may hold anything.
-
-        queries : indices, longest first, ``query_count`` of the first at most
-        blocks : of ``self.blocks``
-        met : slice of the targets that any of the queries meets
-        """
+        device; rows beyond the queries, and targets outside the slice ``met``, may hold
+        anything. Queries are indices, longest first, ``query_count`` at most."""
         first, length = places(self.sequences, queries, self.queries)
         words, slots = kernels_pallas.edit_stack(int(length.max(initial=0)))
         static: Any = {"words": words, "padding": self.sequences.size}
@@ -213,12 +207,9 @@ class EditLaunches:
         last: np.ndarray,
         cut: int,
     ) -> FewPairs:
-        """Pairs of one launch within a cut, and their distances.
-
-        queries, blocks : as of ``distances``
-        first, last : the targets before the first are beyond the cut; int (queries,),
-            how many each query meets, no fewer than the query before
-        """
+        """Pairs of one launch within a cut, and their distances: the targets before the
+        first are beyond it, and ``last`` says how many each query meets, no fewer than
+        the query before."""
         met = slice(first, int(last[-1]))
         last = np.pad(last, (0, self.queries - len(last))).astype(np.int32)
         # A thread has no default device of its own.

@@ -170,14 +170,9 @@ def copy_table(
     barrier: Any,
     warpgroup: Any = None,
 ) -> None:
-    """Copy table ``which`` of ``source`` to shared memory and wait until all threads
-    of the program may read it.
+    """Copy table ``which`` of ``source``, int32 (tables, rows, COPY_WORDS), to shared
+    memory and wait until all threads of the program may read it.
 
-    Parameters
-    ----------
-    source : int32 (tables, rows, COPY_WORDS)
-    which : int32 ()
-    table : int32 (rows, COPY_WORDS), in shared memory
     barrier : from ``copy_scratch``; may be empty
     warpgroup : int32 (), where a program has several; the first one copies
     """

@@ -80,13 +80,8 @@ def stacked_score(output: FillOutput, n: Numbers, s: Fill, stacks, queries: int)
 def border_end(
     output: FillOutput, problem: Problem, n: Numbers, s: Fill, m, columns, tie
 ):
-    """End cells of border modes.
-
-    Parameters
-    ----------
-    m, columns : int32, lengths of query and target, of the shape of the result
-    tie : bool, likewise
-    """
+    """End cells of border modes; m, columns (n) and ``tie`` are of the shape of the
+    result."""
     queries, skew = m.shape[0], n.corner + n.unskew * (m + columns)
 
     def last(words):
@@ -110,7 +105,10 @@ def border_end(
         return _choose(on_top, top_end, EndCells(best, i, columns))
 
     column = lax.cond(problem.query_end, best_of_column, lambda: corner)
-    empty = _empty_target(problem, m, columns)
+    # For n = 0. Column 0 falls from 0 (or stays there): its first row is best.
+    zero = jnp.zeros_like(m)
+    empty = EndCells(border(m, problem.query_start, problem), m, zero)
+    empty = empty, EndCells(zero, zero, zero), empty
     ends = (corner, column, row)
     ends = [_choose(columns == 0, a, b) for a, b in zip(empty, ends, strict=True)]
     return best_end(*ends, problem, tie)
@@ -144,18 +142,13 @@ def _best_of_column(output: FillOutput, n: Numbers, s: Fill, m, rows):
             by_item(x, s)[:, None, :, table, None, None] for x in (m - rows, m)
         )
         i = place + above
-        u = _half(words[:, :, table % s.slots], table, s)
+        u = words[:, :, table % s.slots]
+        if s.packed:
+            u = (u if table else u << 16) >> 16
         h = jnp.where((i > 0) & (i <= last), u - n.unskew * jnp.maximum(i, 0), lowest)
         h, i = _first_best(h, i, (3, 4))
         bests.append(_first_best(h, i, (1,)))
     return (by_pair(jnp.stack(x, -1), s, m.shape[0]) for x in zip(*bests, strict=True))
-
-
-def _half(words, table, s: Fill):
-    """Values of one table in words of threads, int32."""
-    if not s.packed:
-        return words
-    return (words if table else words << 16) >> 16
 
 
 def _first_best(h, i, axes):
@@ -187,14 +180,6 @@ def border(index, free, problem: Problem) -> jax.Array:
     """H on row 0 or column 0 at distance ``index``."""
     cost = problem.gap_open + (index - 1) * problem.gap_extend
     return jnp.where(free | (index <= 0), 0, -cost)
-
-
-def _empty_target(problem, m, columns):
-    """Corner, best of column n and of row m for n = 0."""
-    zero = jnp.zeros_like(m)
-    corner = EndCells(border(m, problem.query_start, problem), m, zero)
-    # Column 0 falls from 0 (or stays there): its first row is best.
-    return corner, EndCells(zero, zero, zero), corner
 
 
 def best_end(
@@ -286,7 +271,11 @@ def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks
             key, first, last = state[3 * c : 3 * c + 3]
             place = where(swap != 0, by_column, by_row)
             line_key = where(swap != 0, th.splat(x), th.splat(k))
-            is_goal = _best(th, word, c, s) == goal
+            best = word
+            if s.packed:
+                half = word << 16 if c == 0 else word
+                best = lax.shift_right_arithmetic(half, th.splat(16))
+            is_goal = best == goal
             better, same = is_goal & (line_key < key), is_goal & (line_key == key)
             first = where(better, place, first)
             last = where(better | same, place, last)
@@ -301,10 +290,3 @@ def _end_program(strips, steps, first_record, strip_records, scores, ties, peaks
     state = lax.fori_loop(jnp.int32(0), count, strip, state)
     for k, value in enumerate(state):
         th.store(out, thread + k * THREADS, (value,), item, 3 * s.tables * THREADS)
-
-
-def _best(th, word, table, s: Fill):
-    """Best of a tile of one table."""
-    if not s.packed:
-        return word
-    return lax.shift_right_arithmetic(word << 16 if table == 0 else word, th.splat(16))

@@ -246,15 +246,8 @@ def _records(strips, lengths, s: Fill):
 def shared_inputs(
     problem, queries, m, targets, n, s: Fill, strip_room: int
 ) -> FillInputs:
-    """FillInputs of a fill of every query against every target.
-
-    Parameters
-    ----------
-    queries : uint8 (Q, M), Q a multiple of ``s.tables``
-    targets : uint8 (N, L) or ``Letters``, N a multiple of ``s.groups``
-    m, n : int32 (Q,) and (N,)
-    strip_room : strips that the longest query may take
-    """
+    """FillInputs of a fill of every query (Q, M) against every target (N, L), or
+    ``Letters``; Q is a multiple of ``s.tables`` and N of ``s.groups``."""
     pairs = m.reshape(-1, s.tables)
     strips = strips_of(pairs.max(1), s)
     rows = _rows(

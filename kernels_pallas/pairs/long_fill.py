@@ -54,23 +54,13 @@ from kernels_pallas.pairs.long_values import (
     packed_range,
     profile_words,
     shifted,
-    target_words,
     warp_max,
 )
 
 
 def fill(inputs: LongInputs, top, s: LongFill, segments: int = 1, interpret=None):
-    """Fill a block from its border.
-
-    Parameters
-    ----------
-    top : int32 (width, 4, 2), U and E of the row above; minus infinity beyond column n
-    segments : static, with a best of their own each, in local mode
-
-    Returns
-    -------
-    LongOutput
-    """
+    """Fill a block from its border: ``top`` (width, 4, 2), U and E of the row above,
+    minus infinity beyond column n. In local mode ``segments`` have a best each."""
     memory = _memory(top, s, segments if s.local else 1)
     refs = [jax.new_ref(x.reshape(-1)) for x in memory]
     run = kernel(
@@ -518,21 +508,16 @@ def _step(view: LongView, above: _Above, careful: bool, going, x, carry):
     base = view.write_slot * s.width + (t - (s.lanes - 1))
     if careful or th.plain:
         base = jnp.maximum(base, th.splat(0))
-    numbers = _below(view, out, packed)
+    # U and E of the last row in the format of memory. E matters only where U is real.
+    numbers = ()
+    for pair in zip(out[::2], out[1::2], strict=True):
+        u_last, e_last = (form.lanes(word)[-1] for word in pair)
+        for value in (u_last, e_last):
+            numbers += (form.number(value, packed and packed.base, u_last),)
     for k in range(0, BLOCK_WORDS, 4):
         words = numbers[k : k + 4]
         th.store(view.out["rows"], th.splat(k), words, base, BLOCK_WORDS, storing)
     return next_state, prefetch
-
-
-def _below(view: LongView, out: tuple, packed) -> tuple:
-    """U and E of the last row in the format of memory. E matters only where U is
-    real."""
-    form, numbers = view.form, ()
-    for u, e in zip(out[::2], out[1::2], strict=True):
-        u, e = form.lanes(u)[-1], form.lanes(e)[-1]
-        numbers += tuple(form.number(x, packed and packed.base, u) for x in (u, e))
-    return numbers
 
 
 def _cells(th, table, values, s: LongFill, columns: int):
@@ -705,7 +690,7 @@ def inputs_of(block: LongBlock, scores, s: LongFill):
     inputs = LongInputs(
         jnp.stack([jnp.asarray(x, jnp.int32) for x in n]),
         profile_words(scores, block.query, n, s),
-        target_words(block.target, s),
+        lax.bitcast_convert_type(block.target.reshape(-1, COLUMNS), jnp.int32),
         left.reshape(-1),
         above,
         block.slots,

@@ -208,11 +208,6 @@ def profile_words(scores, query, numbers: LongNumbers, s: LongFill):
     return jax.lax.bitcast_convert_type(order, jnp.int32).reshape(-1)
 
 
-def target_words(target, s: LongFill):
-    """Four letters a word: uint8 (4 width,) -> int32 (width,)."""
-    return jax.lax.bitcast_convert_type(target.reshape(-1, COLUMNS), jnp.int32)
-
-
 NO_VALUE = MINUS_INFINITY // 2  # nothing real lies below it
 
 

@@ -440,10 +440,8 @@ def walk(inputs: FillInputs, output: FillOutput, pairs: WalkInputs, s: Fill, run
 def find(
     inputs: FillInputs, output: FillOutput, pairs: WalkInputs, s: Fill, interpret=None
 ):
-    """Find the end cells of local mode in the tiles of ``end_tiles``.
-
-    Returns i and j, (pairs,) int32; 0 where there is no tile to look into.
-    """
+    """Find the end cells (i, j) of local mode in the tiles of ``end_tiles``, int32
+    (pairs,) each; 0 where there is no tile to look into."""
     shapes = [pairs.i.shape] * 2
     return _launch(_find_program, inputs, output, pairs, s, shapes, 128, interpret)
 
@@ -485,21 +483,19 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
 
 
 def _begin(refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
-    """Load the pair of each thread, 1 in threads that have one, outputs and first
-    state."""
+    """Load the pair of each thread, 1 in threads that have one, outputs, i and j."""
     inputs, scratch = dict(zip(names, refs, strict=False)), -2 - s.target.bulk_copies
     out, (table, nibbles, *barrier) = refs[len(names) : scratch], refs[scratch:]
     view, real = load_pair(inputs, table, nibbles, barrier, s, sizes, warpgroups)
-    th = view.th
-    (i,), (j,) = (th.load(view.refs[name], view.pair) for name in "ij")
-    zero = th.splat(0)
-    return view, real, out, WalkState._make([i, j, *[zero] * 8, inside_table(i, j)])
+    return view, real, out, [view.th.load(view.refs[x], view.pair)[0] for x in "ij"]
 
 
 def _walk_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int, runs: int):
     """Walk 128 pairs."""
-    view, real, out, state = _begin(refs, names, s, sizes, warpgroups)
-    th, tags = view.th, tags_of(view)
+    view, real, out, (i, j) = _begin(refs, names, s, sizes, warpgroups)
+    th, zero = view.th, view.th.splat(0)
+    state = WalkState._make([i, j, *[zero] * 8, inside_table(i, j)])
+    tags = tags_of(view)
 
     def tile(carry):
         _, state = carry
@@ -527,17 +523,14 @@ class Nibbles(NamedTuple):
     count: int
 
     def __call__(self, th, cells):
-        return tuple(_nibbles(th, cells[8 * c : 8 * c + 8]) for c in range(self.count))
-
-
-def _nibbles(th, cells):
-    """A word of the directions of 8 rows."""
-    word = None
-    for h, e, f in cells:
-        nibble = (((h & 12) | (e & -13)) & -2) | (f & 1)
-        top = nibble << 28
-        word = top if word is None else th.shift_right(word, 4) | top
-    return word
+        words = []
+        for c in range(self.count):
+            word = None
+            for h, e, f in cells[8 * c : 8 * c + 8]:
+                top = ((((h & 12) | (e & -13)) & -2) | (f & 1)) << 28
+                word = top if word is None else th.shift_right(word, 4) | top
+            words.append(word)
+        return tuple(words)
 
 
 class Heights(NamedTuple):
@@ -590,12 +583,9 @@ def _walk_tile(view, state, start, top, tags, real, out, runs):
 
 def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
     """Search 128 pairs, in the tiles whose best is the pair's score."""
-    inputs, scratch = dict(zip(names, refs, strict=False)), -2 - s.target.bulk_copies
-    out, (table, nibbles, *barrier) = refs[len(names) : scratch], refs[scratch:]
-    view, real = load_pair(inputs, table, nibbles, barrier, s, sizes, warpgroups)
+    view, real, out, (first_visit, end) = _begin(refs, names, s, sizes, warpgroups)
     th = view.th
     (score,) = th.load(view.refs["score"], view.pair)
-    (first_visit,), (end,) = (th.load(view.refs[name], view.pair) for name in "ij")
     none = th.splat(2**30)
     best = (score + view.n.floor) * TILE_SCALE
 
@@ -620,7 +610,15 @@ def _find_program(*refs, names, s: Fill, sizes: WalkSizes, warpgroups: int):
         limit = (x * s.tile - g + s.tile) * s.columns
         limit = jnp.minimum(limit, view.columns + view.lead)
         last = where(going, limit, start)
-        visit = partial(_first_hits, view, score * TILE_SCALE)
+        goal = score * TILE_SCALE + view.n.floor * TILE_SCALE
+
+        def visit(hits, slot, column, heights, active):
+            """First column of every row in which H is the score."""
+            return tuple(
+                where(active & (h == goal) & (column < hit), column, hit)
+                for hit, h in zip(hits, heights, strict=True)
+            )
+
         hits = refill(view, k, g, x, last, Heights(s.rows), visit, (none,) * s.rows)
         top = k * s.strip + g * s.rows + 1 - view.pad
         for r, column in enumerate(hits):
@@ -651,13 +649,3 @@ def _tile_at(view, place, exists):
     low = place - high * length
     line, x = where(view.tie != 0, low, high), where(view.tie != 0, high, low)
     return shift(th, line, s.lanes), line & (s.lanes - 1), x
-
-
-def _first_hits(view, score, hits, slot, column, heights, active):
-    """First column of every row in which H is the score."""
-    goal = score + view.n.floor * TILE_SCALE
-    first = []
-    for hit, h in zip(hits, heights, strict=True):
-        is_hit = active & (h == goal) & (column < hit)
-        first.append(where(is_hit, column, hit))
-    return tuple(first)

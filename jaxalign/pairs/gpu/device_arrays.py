@@ -337,10 +337,7 @@ def to_host(
     total: int,
     cells: int,
 ) -> Rows:
-    """Rows of a launch whose result is kept on the host.
-
-    As ``columns_to_host``; total : runs of all its paths; cells : of the launch
-    """
+    """Rows of a launch on the host; ``total`` runs of all its paths, and its cells."""
     at, columns = columns_to_host(job, ids, launch.zipped, result, passing)
     pairs, paths = job.task.job, None
     numbered = pairs.rows is None and pairs.pairs < MAX_ROWS
@@ -386,11 +383,8 @@ def columns_to_host(
     result: "LaunchResult",
     passing: PassingPairs | None = None,
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """(places in the grid (P,), columns (P,)) of a launch, on the host.
-
-    job : DeviceJob; ids : of both sides; passing : of the result, chosen before
-    Pairs that run again are left out.
-    """
+    """(places in the grid (P,), columns (P,)) of a launch, on the host, without pairs
+    that run again; ``passing`` are those of the result, if chosen before."""
     if not job.task.filtered:
         # Taking by number is 8 x a 2-D mask.
         at = np.flatnonzero(np.asarray(result.mask))

@@ -420,7 +420,7 @@ def _both(
 def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
     """Load the codes and other inputs of launches on JAX's default device.
 
-    interpret : parameters of the GPU interpreter, for tests.
+    interpret : parameters of the GPU interpreter, for tests
     """
     job, count = task.job, task.shape[0]
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)

@@ -359,41 +359,34 @@ def takes(task: "Task") -> bool:
 def least_type(
     task: "Task", kernels: Any, m: int, n: int, limits: Iterable[int]
 ) -> tuple[str, bool] | None:
-    """Choose a dtype as ``dtype_of`` does, from the lengths alone or, while a smaller
-    one may do, from successive limits of the scores, each slower to compute."""
-    least = ("int32" if task.output == "identity" else "int16"), True
-    by_length = min(m, n) * int(numbers(task)[0].max(initial=0))
-    cell_type = None
-    for limit in chain([by_length], limits):
-        cell_type = dtype_of(task, kernels, m, n, limit)
-        if cell_type == least:
-            break
-    return cell_type
+    """(int16 or int32, whether its range is proved), None where the kernels cannot:
+    from the lengths alone or, while a smaller one may do, from successive limits of the
+    scores, each slower to compute.
 
-
-def dtype_of(
-    task: "Task", kernels: Any, m: int, n: int, high: int
-) -> tuple[str, bool] | None:
-    """(int16 or int32, whether its range is proved), None where the kernels cannot.
-
-    m, n : the longest query and target; high : no score is above. Local int16 may go
-    unproved: the kernels then mark the pairs that have to run again in int32. Not in a
-    search, whose scores are used as they come.
+    m, n : the longest query and target. Local int16 may go unproved: the kernels then
+    mark the pairs that have to run again in int32. Not in a search, whose scores are
+    used as they come.
     """
-    identity = task.output == "identity"
+    identity, scoring = task.output == "identity", numbers(task)
     if not takes(task):
         return None
     if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
         return None
-    holds = partial(kernels.fits, *numbers(task), m, n, task.local, high)
-    holds = partial(holds, paths=task.paths)
-    if not identity and holds(dtype="int16"):
-        return "int16", True
     free = task.local and not identity and task.top is None
     free = free and not task.scoring.by_position  # which no list takes
-    if free and kernels.detects(*numbers(task)):
-        return "int16", False
-    return ("int32", True) if holds(dtype="int32") else None
+    cell_type = None
+    for high in chain([min(m, n) * int(scoring[0].max(initial=0))], limits):
+        holds = partial(kernels.fits, *scoring, m, n, task.local, high)
+        holds = partial(holds, paths=task.paths)
+        if not identity and holds(dtype="int16"):
+            return "int16", True
+        if free and kernels.detects(*scoring):
+            cell_type = "int16", False
+        else:
+            cell_type = ("int32", True) if holds(dtype="int32") else None
+        if identity and cell_type:
+            break
+    return cell_type
 
 
 # Launches of queries; fewer are full: each waits for its longest program
