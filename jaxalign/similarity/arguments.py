@@ -157,12 +157,29 @@ def gap(
     if isinstance(cost, (tuple, list)):
         if len(cost) != 2:
             raise UsageError(f"{name}: one cost, or a pair (query's, target's)")
-        sides = zip(cost, ("query", "target"), (m, n), strict=True)
-        gaps = (
-            _one_gap(name, x, fit, batch, (m, n), side, length)
-            for x, side, length in sides
-        )
-        return Gap(*gaps)
+
+        def one_side(cost: GapCost, side: str, length: int):
+            cost = real_numbers(name, cost)
+            shape = cost.shape
+            if not shape:
+                return fit(cost, rank=0)
+            full = len(shape) >= 2 and shape[-2:] == (m, n)
+            vector = shape[-1:] == (length,)
+            residues = f"each of {length} residues of the {side}, as (..., {length})"
+            if vector and shape == batch:
+                each = f"one cost for each pair of the batch {batch}"
+                raise _two_ways(name, shape, each, f"for {residues}")
+            if full and vector and shape[:-1] == batch[-len(shape) + 1 :]:
+                cells = f"for each cell {m, n}"
+                raise _two_ways(name, shape, cells, f"for {residues}")
+            if full:
+                return fit(cost, rank=2)
+            if not vector:
+                raise UsageError(f"{name} of shape {shape}: (..., {length}) is needed")
+            return fit(cost, rank=1)
+
+        query, target = cost
+        return Gap(one_side(query, "query", m), one_side(target, "target", n))
     cost = real_numbers(name, cost)
     shape = cost.shape
     full = len(shape) >= 2 and shape[-2:] == (m, n)
@@ -176,35 +193,6 @@ def gap(
         )
     fitted = fit(cost, rank=2 if full else 0)
     return Gap(fitted, fitted)
-
-
-def _one_gap(
-    name: str,
-    cost: GapCost,
-    fit: Callable[..., tuple[jax.Array, int | None]],
-    batch: tuple[int, ...],
-    cells: tuple[int, int],
-    side: str,
-    length: int,
-):
-    """One of a pair of costs: of the residues of ``side``."""
-    cost = real_numbers(name, cost)
-    shape = cost.shape
-    if not shape:
-        return fit(cost, rank=0)
-    full = len(shape) >= 2 and shape[-2:] == cells
-    vector = shape[-1:] == (length,)
-    residues = f"for each of {length} residues of the {side}, as (..., {length})"
-    if vector and shape == batch:
-        each = f"one cost for each pair of the batch {batch}"
-        raise _two_ways(name, shape, each, residues)
-    if full and vector and shape[:-1] == batch[-len(shape) + 1 :]:
-        raise _two_ways(name, shape, f"for each cell {cells}", residues)
-    if full:
-        return fit(cost, rank=2)
-    if not vector:
-        raise UsageError(f"{name} of shape {shape}: (..., {length}) is needed")
-    return fit(cost, rank=1)
 
 
 def _two_ways(name: str, shape: tuple[int, ...], first: str, second: str) -> UsageError:
@@ -283,8 +271,29 @@ def checked_band(
         return None
     if max(cost_ranks) == 2:
         raise UsageError("a band takes gap costs by number or residue, not by cell")
-    if is_corridor(band):
-        return _lanes(band, shape) - 1
+    if isinstance(band, (tuple, list)) and is_corridor(band):
+        if any(isinstance(x, Tracer) for x in band):
+            raise UsageError(
+                "a band by rows is of NumPy, also inside jit: it has a width"
+            )
+        first, last = (np.asarray(x) for x in band)
+        rows = shape[-2]
+        for x in (first, last):
+            if x.dtype.kind not in "iu" or x.shape[-1:] != (rows,):
+                kind = f"not {x.dtype} {x.shape}"
+                raise UsageError(f"a band by rows has integers (..., {rows}), {kind}")
+            if (np.diff(x) < 0).any() or x.min(initial=0) < 0:
+                raise UsageError(
+                    "a band by rows does not fall, and begins at 0 or later"
+                )
+        first, last = (x.reshape(-1, rows) for x in np.broadcast_arrays(first, last))
+        i, c, widest = np.arange(rows), np.arange(sum(shape[-2:])), 1
+        # How many residues of the query a diagonal has at most.
+        for starts, stops in zip(i + first, i + last, strict=True):
+            before = np.searchsorted(stops, c)
+            lanes = np.searchsorted(starts, c, "right") - before
+            widest = max(widest, int(lanes.max(initial=0)))
+        return -(-widest // LANES) * LANES - 1
     try:
         width = index(band)  # pyright: ignore[reportArgumentType]
     except TypeError:
@@ -300,30 +309,6 @@ def checked_band(
     if 2 * sum(shape[-2:]) * longest >= 2**31:
         raise UsageError(f"a band in a table of {shape[-2:]}: 23,170 is the limit")
     return width
-
-
-def _lanes(band: Any, shape: tuple[int, ...]) -> int:
-    """How many residues of the query a diagonal has at most in a band by rows."""
-    if any(isinstance(x, Tracer) for x in band):
-        raise UsageError("a band by rows is of NumPy, also inside jit: it has a width")
-    first, last = (np.asarray(x) for x in band)
-    rows = shape[-2]
-    for x in (first, last):
-        if x.dtype.kind not in "iu" or x.shape[-1:] != (rows,):
-            raise UsageError(
-                f"a band by rows has integers (..., {rows}), not {x.dtype} {x.shape}"
-            )
-        if (np.diff(x) < 0).any() or x.min(initial=0) < 0:
-            raise UsageError("a band by rows does not fall, and begins at 0 or later")
-    first, last = (x.reshape(-1, rows) for x in np.broadcast_arrays(first, last))
-    i, c = np.arange(rows), np.arange(sum(shape[-2:]))
-    widest = 1
-    for starts, stops in zip(i + first, i + last, strict=True):
-        before = np.searchsorted(stops, c)
-        widest = max(
-            widest, int((np.searchsorted(starts, c, "right") - before).max(initial=0))
-        )
-    return -(-widest // LANES) * LANES
 
 
 Lengths = jax.typing.ArrayLike | Sequence[Any] | None

@@ -45,11 +45,6 @@ def call_public(public: Callable[..., Any], arguments: Any, options: Any) -> Any
 
     Tensors, NumPy arrays and numbers are the arrays of a program. All else (``RULES``,
     letters, a ``Scoring``) belongs to the function that is compiled.
-
-    Raises
-    ------
-    UsageError
-        A number is no cost or no temperature.
     """
     check_numbers(options)
     rules = tuple((k, _hashable(options[k])) for k in sorted(RULES & options.keys()))
@@ -101,12 +96,6 @@ def _option(rule: Any) -> Any:
 def check_numbers(options: dict[str, Any]) -> None:
     """Refuse numbers that are no costs and no temperature; tensors are not looked at,
     since that would wait for their device.
-
-    Raises
-    ------
-    UsageError
-        A negative cost, extending that costs more than opening, or a temperature not
-        above 0.
     """
 
     def number(x: Any) -> Any:
@@ -129,13 +118,8 @@ class ArrayFunction:
     """A JAX function of flat arrays, its programs and its derivatives; the same object
     for the same function.
 
-    Parameters
-    ----------
-    function : (*arrays) -> pytree of arrays
-
-    Attributes
-    ----------
-    tree : structure of the result, known when it has run
+    ``function`` gives a pytree of arrays, of the structure ``tree``, which is set when
+    it has run.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -239,15 +223,7 @@ def settings(values: Sequence[Any]) -> AbstractContextManager[Any]:
 
 
 def device_of(tensors: list[torch.Tensor]) -> torch.device:
-    """The device that computes: that of the tensors, of which some may be on the CPU.
-
-    Raises
-    ------
-    UsageError
-        Tensors of several other devices.
-    DeviceError
-        A kind of device that JAX does not share memory with.
-    """
+    """The device that computes: that of the tensors, some of which may be on a CPU."""
     accelerators = [x for x in {x.device for x in tensors} if x.type != "cpu"]
     if len(accelerators) > 1:
         names = " and ".join(sorted(map(str, accelerators)))
@@ -260,13 +236,7 @@ def device_of(tensors: list[torch.Tensor]) -> torch.device:
 
 
 def as_array(x: Any) -> Any:
-    """A tensor in a form that ``jax.jit`` takes; a number as it is.
-
-    Raises
-    ------
-    DeviceError
-        A CUDA tensor where JAX has no CUDA.
-    """
+    """A tensor in a form that ``jax.jit`` takes; a number as it is."""
     if not isinstance(x, torch.Tensor):
         return x
     x = x.detach().contiguous()
