@@ -65,9 +65,9 @@ def min_max_rate() -> float:
 
 def min_max_kernel(interpret=None):
     """A kernel of independent chains of min-max instructions, and nothing else."""
-    out = jax.ShapeDtypeStruct((PROGRAMS * THREADS,), jnp.int32)
     body = partial(_chains, plain=interpret is not None)
-    return kernel(body, [out], [], (PROGRAMS,), ("program",), interpret)
+    shapes = [(PROGRAMS * THREADS,)]
+    return kernel(body, shapes, [], (PROGRAMS,), ("program",), interpret)
 
 
 def _chains(numbers, out, *, plain):

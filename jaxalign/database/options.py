@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -51,8 +51,8 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
     if options.top > MAX_TOP:
         raise UsageError(f"top = {options.top}: {needed}")
     resolve_ends(options.mode, options.free_ends)
-    several = isinstance(options.bands, (Sequence, np.ndarray))
-    bands = list(options.bands) if several else []
+    bands: Any = options.bands
+    bands = list(bands) if isinstance(bands, (Sequence, np.ndarray)) else []
     fractions = all(is_number(x) and 0 < x <= 1 for x in bands)
     if not bands or not fractions or any(a >= b for a, b in pairwise(bands)):
         raise UsageError(

@@ -251,8 +251,9 @@ def _why_not(pack: Pack) -> str | None:
         manifest = json.loads(content)
         makers, targets = manifest["makers"], manifest["architectures"]
         same_format = manifest["format"] == FORMAT
-        lists = isinstance(makers, dict) and isinstance(targets, list)
-        if not lists or {*map(type, targets)} - {str}:
+        if [type(makers), type(targets)] != [dict, list] or {*map(type, targets)} - {
+            str
+        }:
             return f"{MANIFEST} is damaged"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{MANIFEST} is damaged"

@@ -492,7 +492,7 @@ def test_parquet_on_standard_output():
 def test_existing_output(tmp_path):
     path = tmp_path / "r.tsv"
     path.write_text("mine")
-    says(refused(table_of(), path), str(path), "exists", "--force")
+    says(refused(table_of(), path), str(path), "exists", "force=True")
     assert path.read_text() == "mine"
     write(table_of(), path, force=True)
     assert path.read_text().startswith("query\t")
