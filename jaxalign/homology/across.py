@@ -22,7 +22,7 @@ from jaxalign.model.alphabet import (
     join_best,
 )
 from jaxalign.model.names import written
-from jaxalign.model.numbers import rounded
+from jaxalign.model.numbers import printed_below
 from jaxalign.model.table import Table
 from jaxalign.pairs import by_rows, jobs
 from jaxalign.pairs.options import make_task
@@ -336,7 +336,7 @@ class OtherMeasure:
         a, b = map(written, self.worst)
         return (
             f"{self.mode}, over the {self.identity}: {self.linked:,} of {self.pairs:,} "
-            f"at the cut, the worst {rounded(self.largest, 4):.4f} ({a}, {b})"
+            f"at the cut, the worst {printed_below(self.largest, 4):.4f} ({a}, {b})"
         )
 
 

@@ -12,7 +12,7 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.identity import BY_PATH, IDENTITIES
 from jaxalign.model.names import all_written
-from jaxalign.model.numbers import rounded
+from jaxalign.model.numbers import printed_below
 from jaxalign.model.table import Table
 
 CHUNK = 100_000
@@ -29,13 +29,15 @@ class Column:
     """One output column: its heading, printf template and values.
 
     `values` gives an array, or a list of text, with one entry per row. A column of
-    names says in `names` which index column, "query" or "target", it spells out.
+    names says in `names` which index column, "query" or "target", it spells out. Text
+    files have ``shown(values)``.
     """
 
     name: str
     template: str
     values: Callable[[Table], Values]
     names: str | None = None
+    shown: Callable[[Any], Any] = lambda values: values
 
 
 def resolve(
@@ -113,7 +115,8 @@ def _column(table: Table, name: str, identity: str) -> Column:
         needs, template, values = _DERIVED[name]
         if needs:
             require(table, needs, f"column {name!r}")
-        return Column(name, template, values)
+        shown = _SHOWN.get(name, Column.shown)
+        return Column(name, template, values, shown=shown)
     # A stored column. %.15g gives back the decimal a scaled score was divided into.
     if name in (*SPANS, *COUNTS):
         require(table, "stats", f"column {name!r}")
@@ -129,10 +132,8 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
         "stats" if kind in BY_PATH else "identity",
         f"column {name!r} (identity {kind!r})",
     )
-    decimals = 4 if factor == 1 else 5
-    return Column(
-        name, template, lambda t: factor * rounded(t.identity(kind), decimals)
-    )
+    shown = partial(printed_below, decimals=4 if factor == 1 else 3, whole=factor)
+    return Column(name, template, lambda t: factor * t.identity(kind), shown=shown)
 
 
 def _names(side: str, table: Table) -> list[str]:
@@ -152,7 +153,7 @@ def texts(columns: Sequence[Column], table: Table) -> list[Sequence[Any]]:
     """List the values of columns, with names escaped as in text files."""
     lists: list[Sequence[Any]] = []
     for column in columns:
-        values: Any = column.values(table)
+        values: Any = column.shown(column.values(table))
         values = values if isinstance(values, list) else values.tolist()
         lists.append(all_written(values) if column.names else values)
     return lists
@@ -166,8 +167,7 @@ def _covered(side: str) -> Callable[[Table], np.ndarray]:
     def values(table: Table) -> np.ndarray:
         span = table.columns[f"{side}_end"] - table.columns[f"{side}_start"]
         length = _lengths(side)(table)
-        shares = np.where(length > 0, span / np.maximum(length, 1), np.nan)
-        return rounded(shares, 3)
+        return np.where(length > 0, span / np.maximum(length, 1), np.nan)
 
     return values
 
@@ -200,10 +200,9 @@ def _optional(name: str) -> Callable[[Table], np.ndarray]:
     return values
 
 
-def _bits(table: Table) -> list[str]:
+def _plain(values: np.ndarray) -> list[str]:
     # Without an exponent: programs that sort lines take 1.24e+04 for 1.24.
-    bits = _optional("bits")(table).tolist()
-    return [f"{x:.0f}" if x >= 9999.5 else f"{x:.4g}" for x in bits]
+    return [f"{x:.0f}" if x >= 9999.5 else f"{x:.4g}" for x in values.tolist()]
 
 
 def _choices(what: str, value: str, choices: Sequence[str]) -> str:
@@ -231,5 +230,7 @@ _DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "qcov": ("stats", "%.3f", _covered("query")),
     "tcov": ("stats", "%.3f", _covered("target")),
     "evalue": (None, "%.3g", _optional("evalue")),
-    "bits": (None, "%s", _bits),
+    "bits": (None, "%s", _optional("bits")),
 }
+_SHARE = partial(printed_below, decimals=3)
+_SHOWN = {"bits": _plain, "qcov": _SHARE, "tcov": _SHARE}

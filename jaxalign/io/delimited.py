@@ -27,7 +27,7 @@ from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
 from jaxalign.io.source import label, open_text
 from jaxalign.model.names import read_back, written
-from jaxalign.model.numbers import rounded
+from jaxalign.model.numbers import printed_below
 
 HEADINGS = (
     "name", "ac", "id", "accession", "entry", "identifier", "sequence", "seqid",
@@ -372,7 +372,7 @@ def list_lines(
     """Format columns as lines, a heading first; ``field`` formats one value.
     Identities below 1 are never rounded to 1."""
     values = (
-        rounded(x, 6).tolist() if name.startswith("identity") else x
+        printed_below(x, 6).tolist() if name.startswith("identity") else x
         for name, x in columns.items()
     )
     rows = zip(*values, strict=True)

@@ -43,8 +43,9 @@ def exact(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def rounded(fractions: Any, decimals: int) -> Any:
-    """Round fractions, and none below 1 to 1: 29,899 of 29,900 are 0.9999."""
-    nearest = np.round(fractions, decimals)
-    below = np.round(1 - 10.0**-decimals, decimals)
-    return np.where((nearest == 1) & (np.asarray(fractions) < 1), below, nearest)
+def printed_below(values: Any, decimals: int, whole: float = 1.0) -> Any:
+    """Lower what would be printed as the whole with so many decimals, and is less:
+    29,899 of 29,900 are 0.9999."""
+    values, unit = np.asarray(values), 10.0**-decimals
+    near = (values < whole) & (values > whole - 0.500001 * unit)
+    return np.where(near, round(whole - unit, decimals), values)

@@ -8,7 +8,7 @@ import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.io.columns import texts
 from jaxalign.io.delimited import list_lines, text_field
-from jaxalign.model.numbers import exact, rounded
+from jaxalign.model.numbers import exact, printed_below
 
 
 @pytest.mark.parametrize("decimals", [3, 4, 6])
@@ -16,7 +16,7 @@ def test_no_fraction_is_rounded_to_one(decimals):
     lengths = np.array([1, 9, 299, 5_000, 29_900, 10**9])
     for count in (lengths - 1, lengths):
         values = count / lengths
-        printed = [float(f"{x:.{decimals}f}") for x in rounded(values, decimals)]
+        printed = [float(f"{x:.{decimals}f}") for x in printed_below(values, decimals)]
         assert ([x == 1 for x in printed] == (values == 1)).all()
         assert (np.abs(values - printed) < 10.0**-decimals).all()
 
@@ -38,8 +38,8 @@ def test_columns_of_tables_and_lists():
 def test_bit_scores_sort_as_numbers(bits):
     table = jaxalign.search(["MKTAYIAKQR"], ["MKTAYIAKQR"])
     table.columns["bits"] = np.array([bits])
-    (column,) = jaxalign.io.columns.resolve(table, ("bits",), "longer")
-    (text,) = column.values(table)
+    selection = jaxalign.io.columns.resolve(table, ("bits",), "longer")
+    ((text,),) = texts(selection, table)
     assert "e" not in text and float(text) == pytest.approx(bits, rel=6e-4)
 
 
