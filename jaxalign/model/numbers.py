@@ -47,5 +47,5 @@ def printed_below(values: Any, decimals: int, whole: float = 1.0) -> Any:
     """Lower what would be printed as the whole with so many decimals, and is less:
     29,899 of 29,900 are 0.9999."""
     values, unit = np.asarray(values), 10.0**-decimals
-    near = (values < whole) & (values > whole - 0.500001 * unit)
-    return np.where(near, round(whole - unit, decimals), values)
+    close = (values < whole) & (values > whole - 0.500001 * unit)
+    return np.where(close, round(whole - unit, decimals), values)
