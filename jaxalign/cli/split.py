@@ -187,7 +187,7 @@ def _about(series: list[api.Split], of_series: bool) -> dict:
     ]
     if not of_series:
         return rows[0]
-    cuts = (f"{exact(result.definition.cut)}" for result in series)
+    cuts = (exact(result.definition.cut) for result in series)
     return {"cuts": dict(zip(cuts, rows, strict=True))}
 
 

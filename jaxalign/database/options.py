@@ -74,7 +74,7 @@ def nearest_definition(options: NearestOptions, scoring: Scoring) -> str:
     """The identity that is meant, for a methods section."""
     ratio, free = "", options.free_ends
     if options.min_length_ratio is not None:
-        least = f"{exact(options.min_length_ratio)}"
+        least = exact(options.min_length_ratio)
         ratio = f", length ratio (shorter / longer) >= {least}"
     ends = f"{options.mode} alignment"
     if free:

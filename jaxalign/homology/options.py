@@ -57,7 +57,7 @@ class Definition:
         """The sentence for a methods section, without its subject."""
         ratio_text = ""
         if self.options.min_length_ratio is not None:
-            least = f"{exact(self.options.min_length_ratio)}"
+            least = exact(self.options.min_length_ratio)
             ratio_text = f", length ratio (shorter / longer) >= {least}"
         return (
             f"identity_{self.options.identity} >= {exact(self.cut)}{ratio_text}; "

@@ -13,6 +13,10 @@ def is_number(value: Any) -> bool:
     return is_numeric and not isinstance(value, bool)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and is_number(value)
+
+
 def check_whole(
     name: str,
     value: Any,
@@ -23,16 +27,13 @@ def check_whole(
     """Refuse an option that is no whole number from ``least`` on, or None."""
     if value is None and optional:
         return
-    if not (
-        isinstance(value, (int, np.integer)) and is_number(value) and value >= least
-    ):
+    if not (_is_whole(value) and value >= least):
         raise UsageError(f"{name} = {value!r}: {needed}")
 
 
 def check_between(name: str, value: Any, least: int, largest: int) -> None:
     """Refuse an option that is no whole number in a range, both ends included."""
-    whole = isinstance(value, (int, np.integer)) and is_number(value)
-    if not (whole and least <= value <= largest):
+    if not (_is_whole(value) and least <= value <= largest):
         raise UsageError(
             f"{name} = {value!r}: a whole number from {least} to {largest} is needed"
         )

@@ -89,7 +89,7 @@ class Proofs:
         """Denominator and cut of the bound."""
         if self.bound is None:
             return ""
-        least = self.task.filters.cut_name or f"{exact(self.bound.cut)}"
+        least = self.task.filters.cut_name or exact(self.bound.cut)
         return f"{self.bound} < {least}"
 
     def may_pass(self, m: np.ndarray, n: np.ndarray) -> np.ndarray:
