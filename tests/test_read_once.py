@@ -114,6 +114,7 @@ NONE_OF_ITEMS = {
     "stream_hard_matrix",
 }
 VARYING = ("seconds", "bytes")
+SLOW = "search_family"
 FORMS = {"tuple": tuple, "iterator": iter, "set": set}
 FUNCTIONS = [x for x in jaxalign.__all__ if inspect.isfunction(getattr(jaxalign, x))]
 
@@ -176,7 +177,10 @@ def test_every_function_has_its_call():
                 assert isinstance(options[shown.name], Iterable), (name, shown.name)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=pytest.mark.slow) if x == SLOW else x for x in CALLS],
+)
 def test_no_argument_is_used_up_by_its_check(name):
     arguments, options = CALLS[name]
     want = outcome(name, arguments, options)

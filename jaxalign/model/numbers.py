@@ -1,6 +1,6 @@
 """Numbers that a caller gives as options: which are numbers at all, and whole ones."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def is_number(value: Any) -> bool:
     return is_numeric and not isinstance(value, bool)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and is_number(value)
 
 
