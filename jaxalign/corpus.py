@@ -8,9 +8,9 @@ from jaxalign.inputs import SetLike
 from jaxalign.io import corpus_files
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.encoded_database import is_database, mapped
-from jaxalign.io.source import STDIN
 from jaxalign.model.alphabet import Sequences, in_blocks
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.source import STDIN
 
 
 class Corpus:

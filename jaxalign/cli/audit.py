@@ -15,11 +15,11 @@ from jaxalign.homology import api
 from jaxalign.homology.api import REMOVED, Audit, certificate, coverage, define
 from jaxalign.io import delimited, output
 from jaxalign.io.delimited import PairList
-from jaxalign.io.source import sha256
 from jaxalign.model.alphabet import UNKNOWN_POLICIES, Sequences
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.source import sha256
 
 # As jaxalign, GraphPart and others call them.
 PART_COLUMNS = ("part", "cluster", "fold", "split", "set", "partition", "subset")

@@ -30,7 +30,7 @@ from jaxalign.homology.purge import (
 )
 from jaxalign.io import corpus_files, output
 from jaxalign.io.runs import SavedRun, about_file
-from jaxalign.io.source import STDIN, label, sha256
+from jaxalign.model.source import STDIN, label, sha256
 from jaxalign.options import HomologyOptions, NearestOptions, PurgeOptions
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")

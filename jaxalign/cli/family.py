@@ -15,8 +15,8 @@ from jaxalign.errors import UsageError
 from jaxalign.family import api
 from jaxalign.family.api import FamilyAlignment
 from jaxalign.io import output
-from jaxalign.io.source import sha256
 from jaxalign.model.show import counted
+from jaxalign.model.source import sha256
 from jaxalign.options import FamilyOptions, shared
 
 SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}

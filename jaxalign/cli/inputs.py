@@ -16,8 +16,9 @@ import numpy as np
 from jaxalign.cli.arguments import ScoringOptions
 from jaxalign.cli.request import scoring_of
 from jaxalign.errors import UsageError
-from jaxalign.io import fasta, source
+from jaxalign.io import fasta
 from jaxalign.io.encoded_database import is_database, mapped, open_database
+from jaxalign.model import source
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring

@@ -17,9 +17,9 @@ from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.io.runs import SavedRun
-from jaxalign.io.source import STDIN, sha256
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.source import STDIN, sha256
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
 

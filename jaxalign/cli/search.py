@@ -21,7 +21,7 @@ from jaxalign.database.api import (
 )
 from jaxalign.errors import UsageError
 from jaxalign.io import output
-from jaxalign.io.source import sha256
+from jaxalign.model.source import sha256
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, compact

@@ -15,8 +15,8 @@ from jaxalign.errors import InputError
 from jaxalign.io import fasta
 from jaxalign.io.encoded_database import SUFFIX, is_database, mapped
 from jaxalign.io.fasta import NameHashes
-from jaxalign.io.source import STDIN, label, open_text
 from jaxalign.model.alphabet import Alphabet, Sequences, in_blocks
+from jaxalign.model.source import STDIN, label, open_text
 
 FASTA_ENDS = (".fasta", ".fa", ".faa", ".fas", ".fna", ".ffn")
 PACKED_ENDS = ("", ".gz", ".bz2", ".xz", ".zst")

@@ -25,9 +25,9 @@ import numpy as np
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
-from jaxalign.io.source import label, open_text
 from jaxalign.model.names import read_back, written
 from jaxalign.model.numbers import printed_below
+from jaxalign.model.source import label, open_text
 
 HEADINGS = (
     "name", "ac", "id", "accession", "entry", "identifier", "sequence", "seqid",
@@ -264,7 +264,7 @@ def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> Pa
 def is_airr(path: str, buffer: bytes | None = None) -> bool:
     """Whether a file is a table, not FASTA: its first line does not begin with ``>``.
 
-    ``buffer`` : what ``io.source.keep`` returned.
+    ``buffer`` : what ``model.source.keep`` returned.
     """
     with open_text(path, buffer) as handle:
         line = next((line for line in handle if line.strip()), "")
@@ -274,7 +274,7 @@ def is_airr(path: str, buffer: bytes | None = None) -> bool:
 def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
     """Read the columns of a table of rearrangements, by their names, as text.
 
-    ``buffer`` : what ``io.source.keep`` returned.
+    ``buffer`` : what ``model.source.keep`` returned.
     """
     rows = _rows_below_heading(path, buffer, in_line_1=True)
     number, names = next(rows)

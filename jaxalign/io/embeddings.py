@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from jaxalign.errors import InputError
-from jaxalign.io.source import refuse_endless
 from jaxalign.model import names, operations
 from jaxalign.model.alignment import Alignment
+from jaxalign.model.source import refuse_endless
 
 HEADING = (
     "query", "target", "score", "query_start", "query_end", "target_start",

@@ -22,7 +22,6 @@ from typing import BinaryIO, NamedTuple, TextIO
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.io.source import in_memory, keep, label, open_bytes, open_text
 from jaxalign.model.alphabet import (
     BAD,
     UNKNOWN_POLICIES,
@@ -33,6 +32,7 @@ from jaxalign.model.alphabet import (
     substitute_unknown,
 )
 from jaxalign.model.profile import FAMILY_GAP, Family
+from jaxalign.model.source import in_memory, keep, label, open_bytes, open_text
 
 CHUNK = 2**24  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
@@ -129,7 +129,7 @@ def read_raw(path: str | os.PathLike[str], buffer: bytes | None = None) -> RawRe
     path : path or "-"
         Plain, gzip, bzip2 or xz; "-" reads standard input.
     buffer : bytes, optional
-        What `io.source.keep` returned, if it was asked before.
+        What `model.source.keep` returned, if it was asked before.
 
     Returns
     -------

@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.io import arrow, output, source
+from jaxalign.io import arrow, output
+from jaxalign.model import source
 from jaxalign.model.system import is_endless
 from jaxalign.model.table import Table
 

@@ -16,10 +16,10 @@ from typing import Any, Unpack
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import delimited, fasta
-from jaxalign.io.source import keep
 from jaxalign.keywords import RepertoireKeywords
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import as_scoring
+from jaxalign.model.source import keep
 from jaxalign.options import RepertoireOptions
 from jaxalign.repertoire import graph, receptors
 from jaxalign.repertoire.graph import EdgeBlock, RepertoirePlan, blocks_of

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import jaxalign
 from jaxalign.errors import InputError, JaxalignError, UsageError
 from jaxalign.homology import certificate
-from jaxalign.io import arrow, delimited, embeddings, fasta, runs, source
+from jaxalign.io import arrow, delimited, embeddings, fasta, runs
 from jaxalign.io.delimited import KnownNames
-from jaxalign.model import scoring
+from jaxalign.model import scoring, source
 from jaxalign.model.alphabet import named_alphabet
 
 PROTEIN = named_alphabet("protein")

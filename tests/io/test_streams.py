@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from jaxalign.errors import InputError
-from jaxalign.io.source import BGZF_END, BUFFER, open_bytes
+from jaxalign.model.source import BGZF_END, BUFFER, open_bytes
 
 TEXT = b"".join(b">s%d\n%s\n" % (k, b"MKTAYIAKQR" * (k % 7)) for k in range(200))
 HALF = TEXT.index(b">", len(TEXT) // 2)
