@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from jaxalign import inputs
-from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
-from jaxalign.io import corpus_files
+from jaxalign.io import corpus_files, fasta
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.model.alphabet import Sequences, in_blocks
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.source import STDIN
+from jaxalign.model.system import reads_again
 
 
 class Corpus:
@@ -37,6 +36,10 @@ class Corpus:
         self._scoring, self._unknown = scoring, unknown
         if isinstance(corpus, inputs.PATH):
             self.files = files_of(corpus)
+            if not all(map(reads_again, self.files)):  # a pipe, whose size is asked for
+                raw = fasta.read_raw(self.files[0])
+                encoded = fasta.encode_counted(raw, scoring.alphabet, unknown)
+                self._sequences, self.substituted = encoded
         else:
             (self._sequences,) = inputs.sets(scoring, corpus)
 
@@ -74,21 +77,10 @@ class Corpus:
         return sum(map(len, databases)), sum(len(x.codes) for x in databases)
 
     def size(self) -> tuple[int, int]:
-        """Return (sequences, residues); FASTA is read once more for it.
-
-        Raises
-        ------
-        UsageError
-            It can be read only once.
-        """
+        """Return (sequences, residues); FASTA is read once more for it."""
         sizes = self.known_size()
         if sizes is not None:
             return sizes
-        if self.files == (STDIN,):
-            raise UsageError(
-                "standard input can be read once, and the size of the corpus is "
-                "needed before: give a file"
-            )
         counts, replaced = (0, 0), self.substituted
         for block in self.blocks():
             counts = counts[0] + len(block), counts[1] + len(block.codes)

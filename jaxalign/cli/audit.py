@@ -19,7 +19,7 @@ from jaxalign.model.alphabet import UNKNOWN_POLICIES, Sequences
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.source import sha256
+from jaxalign.model.source import STDIN, sha256
 
 # As jaxalign, GraphPart and others call them.
 PART_COLUMNS = ("part", "cluster", "fold", "split", "set", "partition", "subset")
@@ -104,8 +104,9 @@ def check_files(paths: Sequence[str]) -> None:
     """Refuse a file that is two parts."""
     for number, path in enumerate(paths):
         for other in paths[:number]:
-            files = os.path.isfile(path) and os.path.isfile(other)
-            if path == other or (files and os.path.samefile(path, other)):
+            a, b = ("/dev/stdin" if x == STDIN else x for x in (path, other))
+            there = os.path.exists(a) and os.path.exists(b)
+            if a == b or (there and os.path.samefile(a, b)):
                 same = path if path == other else f"{other} and {path}"
                 raise UsageError(
                     f"{same}: one file is given as two parts, and every sequence of it "

@@ -31,14 +31,16 @@ from jaxalign.homology.purge import (
 from jaxalign.io import corpus_files, output
 from jaxalign.io.runs import SavedRun, about_file
 from jaxalign.model.source import STDIN, label, sha256
+from jaxalign.model.system import is_stream
 from jaxalign.options import HomologyOptions, NearestOptions, PurgeOptions
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
 
 
-def check_run(given: Given, corpus: str) -> None:
+def check_run(given: Given, files: tuple[str, ...]) -> None:
     """Raise early if this run cannot be resumed."""
-    if given.resume and (given.out in (None, output.STDOUT) or corpus == STDIN):
+    streams = any(map(is_stream, files))
+    if given.resume and (given.out in (None, output.STDOUT) or streams):
         raise UsageError("--resume needs -o FILE, and a corpus that can be read again")
 
 
@@ -80,8 +82,8 @@ def share(count: int, shard: tuple[int, int] | None) -> tuple[int, int]:
 def nearest(given: Given) -> int:
     """``jaxalign nearest TEST CORPUS``."""
     path, corpus = given.tests, given.corpus
-    check_run(given, corpus)
     files = files_of(corpus)
+    check_run(given, files)
     if path == corpus == "-":
         raise UsageError("'-' twice: standard input can be read once")
     outs = (given.out, given.report)
@@ -149,11 +151,10 @@ CUTS = ("max_identity", "score", "max_evalue", "min_cov")
 
 def purge(given: Given) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
-    check_run(given, given.train)
+    files = files_of(given.train)
+    check_run(given, files)
     if given.shard is not None and given.certificate is not None:
         raise UsageError("--certificate is of all that stays: leave out --shard")
-    if given.train == STDIN:
-        raise UsageError("TRAIN is read again to write what stays: give a file")
     if given.certificate is not None:
         if given.out is None:
             raise UsageError("--certificate is about the file that -o names")
@@ -163,7 +164,6 @@ def purge(given: Given) -> int:
             )
         if given.against == STDIN:
             raise UsageError("--certificate names the file of --against")
-    files = files_of(given.train)
     outs = (given.out, given.removed, given.certificate)
     letters = inputs.opening(files[0])
     job = links.prepare((given.against,), given, outs, files, True, letters=letters)

@@ -6,7 +6,6 @@ matrix, nor a preset other than that of needle, which does the same.
 """
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -102,8 +101,6 @@ def _profile(path: str, scoring: Scoring, options: ScoringOptions):
 
 def warn_of_headings(path: str, warn: Callable[[str], object]) -> None:
     """GraphPart takes a whole heading, up to the first |, for the id."""
-    if path == "-":
-        return
     with source.open_text(path) as lines:
         described = any(
             line.startswith(">") and " " in line.split("|", 1)[0].strip()
@@ -117,12 +114,8 @@ def warn_of_headings(path: str, warn: Callable[[str], object]) -> None:
 
 
 def check(path: str) -> None:
-    """Refuse a file that is not there, or no FASTA, before other work is done.
-
-    A pipe is left alone: it can be read once.
-    """
-    special = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
-    if not special and not is_database(path):
+    """Refuse a file that is not there, or no FASTA, before other work is done."""
+    if not is_database(path):
         with source.open_text(path) as handle:
             fasta.check_first_line(path, handle)
 
@@ -174,10 +167,8 @@ def opening(path: str) -> list[np.ndarray]:
     """The first letters of a database that is read in blocks, or mapped.
 
     Of an index its alphabet counts, not its letters: all of that are given, none where
-    it is one of nucleotides. A pipe is left alone, since it can be read once.
+    it is one of nucleotides.
     """
-    if not os.path.isfile(path):
-        return []
     if is_database(path):
         alphabet = open_database(path).alphabet
         letters = np.frombuffer(alphabet.letters.encode(), np.uint8)

@@ -39,6 +39,7 @@ from jaxalign.errors import (
     MemoryPlanError,
     UsageError,
 )
+from jaxalign.model.system import streams_kept
 
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
@@ -101,7 +102,8 @@ def main(argv: list[str] | None = None) -> int:
     terminal.prepare()
     _prepare(argv)
     try:
-        return _run(argv)
+        with streams_kept():
+            return _run(argv)
     finally:
         terminal.give_up()
 

@@ -19,7 +19,8 @@ from jaxalign.io import formats, output
 from jaxalign.io.runs import SavedRun
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.source import STDIN, sha256
+from jaxalign.model.source import sha256
+from jaxalign.model.system import is_stream
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
 
@@ -155,7 +156,8 @@ def _prepare(
 ) -> TableJob:
     """Check options, read, and refuse what cannot be written."""
     request = resolve(given)
-    if resume and (request.out in (None, output.STDOUT) or STDIN in paths):
+    streams = any(map(is_stream, paths))
+    if resume and (request.out in (None, output.STDOUT) or streams):
         raise UsageError("--resume needs -o FILE, and inputs that can be read again")
     if drawn:
         from jaxalign.cli import pictures

@@ -24,6 +24,7 @@ from jaxalign.io import output
 from jaxalign.model.source import sha256
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
+from jaxalign.model.system import is_stream
 from jaxalign.model.table import Table, compact
 from jaxalign.options import AlignedEnds, Execution, shared
 from jaxalign.pairs import api
@@ -39,7 +40,8 @@ def search(given: Given) -> int:
     request = resolve(given, mode="local", folder=folder)
     check(request, given)
     if folder and not os.path.isfile(database):
-        inputs.check(database)
+        if not is_stream(database):
+            inputs.check(database)
         raise UsageError(f"{database}: parts need a file, which can be read again")
     messages, hashed = Messages(given.quiet), given.json or folder
     request, read = read_inputs(request, given, hashed, messages)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Unpack
+from typing import Any, Unpack
 
 from jaxalign import inputs
 from jaxalign.database.api import in_memory, read_blocks
@@ -18,6 +18,7 @@ from jaxalign.inputs import SetLike
 from jaxalign.keywords import FamilyKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.system import is_stream, reads_again
 from jaxalign.options import FamilyOptions
 from jaxalign.signatures import with_options
 
@@ -102,8 +103,10 @@ def families_of(
     encoded = inputs.sets(scoring, queries, unknown=options.unknown)[0]
     # The source of the database, which every pass reads.
     sequences = in_memory(database, scoring)
-    if sequences is None and database == "-" and options.iterations > 1:
-        raise UsageError("a database of several passes is no standard input")
+    if sequences is None and options.iterations > 1:
+        path: Any = database
+        if is_stream(path) and not reads_again(path):
+            raise UsageError(f"{path}: a database of several passes is a file")
 
     substituted = [0]
 

@@ -17,6 +17,7 @@ from jaxalign.io.encoded_database import SUFFIX, is_database, mapped
 from jaxalign.io.fasta import NameHashes
 from jaxalign.model.alphabet import Alphabet, Sequences, in_blocks
 from jaxalign.model.source import STDIN, label, open_text
+from jaxalign.model.system import reads_again
 
 FASTA_ENDS = (".fasta", ".fa", ".faa", ".fas", ".fna", ".ffn")
 PACKED_ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
@@ -104,7 +105,7 @@ def pieces(path: str, sequences: Sequences, selected: np.ndarray) -> Iterator[st
         written from the sequences instead: names and letters.
     selected : bool (n,)
     """
-    if os.path.isfile(path) and not is_database(path):
+    if reads_again(path) and not is_database(path):
         yield from _copied(path, selected.tolist())
         return
     for number in np.flatnonzero(selected).tolist():
@@ -147,6 +148,6 @@ def _copied(path: str, selected: list[bool]) -> Generator[str, None, int]:
 def headings(path: str) -> Iterator[str]:
     """Yield the headings of a FASTA file, whole, without ``>``; none of an index, or of
     what can be read only once."""
-    if os.path.isfile(path) and not is_database(path):
+    if reads_again(path) and not is_database(path):
         with open_text(path) as handle:
             yield from (line[1:].strip() for line in handle if line.startswith(">"))

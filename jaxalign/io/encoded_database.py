@@ -61,8 +61,10 @@ class Names:
 def is_database(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like an index; False if it cannot be opened."""
     try:
+        if not os.path.isfile(path):  # to open a pipe would wait for who writes it
+            return False
         with open(path, "rb") as file:
-            return os.path.isfile(path) and file.read(len(MAGIC)) == MAGIC
+            return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError):  # or no name of a file
         return False
 

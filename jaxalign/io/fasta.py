@@ -33,6 +33,7 @@ from jaxalign.model.alphabet import (
 )
 from jaxalign.model.profile import FAMILY_GAP, Family
 from jaxalign.model.source import in_memory, keep, label, open_bytes, open_text
+from jaxalign.model.system import reads_again
 
 CHUNK = 2**24  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
@@ -378,6 +379,7 @@ def check_first_line(source: str, handle: TextIO) -> None:
                 f"'>' header line, this one with {shown!r}{hint}"
             )
     what = "holds no record, only blank or ';' lines" if number else "is empty"
+    what += ", or the pipe was read before" * (not reads_again(source) and not number)
     raise InputError(f"{label(source)}: the file {what}; FASTA needs a '>' line")
 
 

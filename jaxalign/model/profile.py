@@ -27,16 +27,20 @@ from jaxalign.model import scoring
 from jaxalign.model.alphabet import BAD, PROTEIN, Alphabet, from_parts, named_alphabet
 from jaxalign.model.numbers import is_number
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.system import is_endless
+from jaxalign.model.system import bytes_once, is_endless
 
 
 def lines_of(source: Any) -> list[str]:
     """Read an ASCII file as lines, numbered as an editor does."""
     if is_endless(source):
         raise InputError(f"{source}: is a device that has no end")
-    try:
+
+    def read() -> bytes:
         with open(os.fspath(source), "rb") as file:
-            data = file.read()
+            return file.read()
+
+    try:
+        data = read() if os.path.isfile(source) else bytes_once(os.fspath(source), read)
     except (OSError, TypeError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{source}: cannot be read as text ({why})") from error

@@ -15,14 +15,14 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, BinaryIO, TextIO
 
 from jaxalign.errors import InputError, MemoryPlanError
 from jaxalign.model.names import written
-from jaxalign.model.system import is_endless
+from jaxalign.model.system import STDIN, bytes_once, is_endless, reads_again
 
-STDIN = "-"
 PIECE_BYTES = 2**24
 MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
@@ -44,13 +44,12 @@ def keep(source: str) -> bytes | None:
         if sys.stdin is None:
             raise InputError("standard input: closed, nothing can be read")
         refuse_endless(source, "/dev/stdin")
-        return _whole(source, sys.stdin.buffer)
+        return bytes_once(source, partial(_whole, source))
     try:
         if stat.S_ISREG(os.stat(source).st_mode):
             return None
         refuse_endless(source, source)
-        with open(source, "rb") as handle:
-            return _whole(source, handle)
+        return bytes_once(source, partial(_whole, source))
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -63,16 +62,18 @@ def refuse_endless(source: str, file: str) -> None:
         raise InputError(f"{label(source)}: is a device that has no end")
 
 
-def _whole(source: str, handle: BinaryIO) -> bytes:
+def _whole(source: str) -> bytes:
     """Read a stream that may be endless, up to half of the machine's memory."""
     data = bytearray()
-    while piece := handle.read(PIECE_BYTES):
-        data += piece
-        if len(data) > MOST_BYTES:
-            raise MemoryPlanError(
-                f"{label(source)}: has more than {MOST_BYTES:,} bytes, half of this "
-                "machine's memory, and no end so far; give the name of a file"
-            )
+    stdin = nullcontext(sys.stdin.buffer) if source == STDIN else None
+    with stdin or open(source, "rb") as handle:
+        while piece := handle.read(PIECE_BYTES):
+            data += piece
+            if len(data) > MOST_BYTES:
+                raise MemoryPlanError(
+                    f"{label(source)}: has more than {MOST_BYTES:,} bytes, half of "
+                    "this machine's memory, and no end so far; give the name of a file"
+                )
     return bytes(data)
 
 
@@ -114,6 +115,9 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
     with in_memory(source), raw:
         head, name, stream = raw.read(6), None, raw
         raw.seek(0)
+        for start, (what, hint) in _FOREIGN.items():
+            if head.startswith(start):
+                raise InputError(f"{label(source)}: {what}\nhint: {hint}")
         for kind, (magic, opener) in _OPENERS.items():
             if head.startswith(magic):
                 try:
@@ -141,8 +145,10 @@ def sha256(source: str, buffer: bytes | None = None) -> str | None:
     """SHA-256 of a file as stored; None for an input that cannot be read again."""
     if buffer is not None:
         return hashlib.sha256(buffer).hexdigest()
-    if not os.path.isfile(source):
+    if not reads_again(source):
         return None
+    if (buffer := keep(source)) is not None:
+        return hashlib.sha256(buffer).hexdigest()
     with open(source, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
@@ -263,4 +269,18 @@ _OPENERS: dict[str, tuple[tuple[bytes, ...], Callable[..., Any]]] = {
         ),
         _open_zstd,
     ),
+}
+_RECODE = "iconv -f UTF-16 -t UTF-8, or save it as UTF-8"
+_UNPACK = "unpack it, and give the file inside"
+# What is no text of one file. Text in UTF-32 begins as UTF-16 does.
+_FOREIGN = {
+    b"\xff\xfe": ("the text is UTF-16, as Windows writes it", _RECODE),
+    b"\xfe\xff": ("the text is UTF-16", _RECODE),
+    b"PK\x03\x04": ("is a zip archive", _UNPACK),
+    b"7z\xbc\xaf\x27\x1c": ("is a 7z archive", _UNPACK),
+    b"Rar!": ("is a rar archive", _UNPACK),
+    b"\x1f\x9d": ("is packed by compress", "uncompress -c prints what is in it"),
+    b"\x04\x22\x4d\x18": ("is packed by lz4", "lz4 -dc prints what is in it"),
+    b"PAR1\x15": ("is a Parquet table", "its name has to end with .parquet"),
+    b"JAXALN": ("is an index of jaxalign", "give it as a file"),
 }
