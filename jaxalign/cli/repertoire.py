@@ -33,6 +33,7 @@ def repertoire(given: Given) -> int:
         raise UsageError(f"--block-rows {given.block_rows}: 1 or more")
     whole = listed or (out and out.endswith(".npz"))  # which need all edges at once
     block_rows = None if whole else given.block_rows
+    machine = api.machine_of(chosen)
     plan = api.plan_of(given.receptors, given.reference, chosen, block_rows)
 
     def heading() -> Iterator[str]:
@@ -40,7 +41,7 @@ def repertoire(given: Given) -> int:
         _warn_of_rows(plan, messages)
 
     def compute(_: Report | None) -> tuple[int, float]:
-        return _write(plan, chosen, given), time.perf_counter() - began
+        return _write(plan, machine, given), time.perf_counter() - began
 
     def finish(result: tuple[int, float]) -> Iterator[str]:
         yield f"{counted(result[0], 'edge')}, {result[1]:.1f} s"
@@ -95,14 +96,14 @@ def _warn_of_rows(plan: api.RepertoirePlan, messages: Messages) -> None:
 
 def _write(
     plan: api.RepertoirePlan,
-    chosen: RepertoireOptions,
+    machine: api.Machine,
     options: Given,
 ) -> int:
     """Write what is asked for; how many edges there were."""
     counts, out = [], options.out
 
     def sides() -> Iterator[delimited.EdgeColumns]:
-        for block in api.graph.blocks(plan, api.machine_of(chosen)):
+        for block in api.graph.blocks(plan, machine):
             counts.append(len(block.edges))
             yield block.edges.sides
 

@@ -537,8 +537,9 @@ def repertoire(
     Parameters
     ----------
     receptors
-        An AIRR table (tsv with junction_aa; v_call, locus and cell_id where they are
-        needed) or FASTA of CDR3, plain, gz, bz2, xz or zst; - is standard input.
+        An AIRR table (tsv, csv or parquet with junction_aa; v_call, locus and cell_id
+        where they are needed), a table of contigs of 10x, or FASTA of CDR3, plain, gz,
+        bz2, xz or zst; - is standard input.
     reference
         Compare with these receptors instead of with each other.
     out

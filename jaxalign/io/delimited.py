@@ -6,9 +6,10 @@ table of names is a heading where it begins with one of ``HEADINGS``, or has the
 the column that is meant, and does not begin with the name of a sequence. That of a
 table of pairs has two of ``PAIR_HEADINGS``, or one of ``PARTS`` for its parts.
 
-Tables of receptors and of V genes are tab-separated text with a heading. Receptors come
-in the format of the AIRR Community (Vander Heiden et al. 2018): one chain a line, and a
-column ``junction_aa`` has the CDR3 with the two residues around it.
+Tables of receptors and of V genes have a heading. Receptors come in the format of the
+AIRR Community (Vander Heiden et al. 2018): one chain a line, which may lack fields that
+are empty at its end, and a column ``junction_aa`` has the CDR3 with the two residues
+around it.
 """
 
 import csv
@@ -18,6 +19,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -42,7 +44,6 @@ PAIR_HEADINGS = (
 # What may follow such a word: protein1, interactor_a, uniprot_id_b.
 NUMBERED = re.compile(r"([\s_.#-]*(id|ac|name|[12ab]))*$")
 PARTS = ("part", "split", "fold", "set")
-JUNCTION = "junction_aa"
 EDGE_HEADING = "receptor\tneighbour\tdistance\n"
 PARQUET = ".parquet"
 SEPARATORS = {"": "\t", ".tsv": "\t", ".txt": "\t", ".csv": ","}
@@ -50,16 +51,23 @@ Rows = list[tuple[int, list[str]]]
 EdgeColumns = tuple[Any, Any, Any]  # (i, j, distance), integers (edges,) each
 
 
-def rows_of(path: str) -> Rows:
+def rows_of(path: str, buffer: bytes | None = None, titled: bool = False) -> Rows:
     """Read the number and the fields of every line that is not blank.
 
     A heading whose fields are all quoted, as R writes it, has quoted text below it; a
     first column without a name, the index that pandas writes, is left out.
+
+    buffer : what ``io.source.keep`` returned.
+    titled : every column has a title, if an empty one: all stay, and no row has more
+        fields. The last line may not be short and without a line end, as of a file that
+        was cut.
     """
     if path.lower().endswith(PARQUET):
         return list(enumerate(arrow.read_rows(path), 1))
-    with open_text(path) as handle:
-        lines = [line.rstrip("\n") for line in handle]
+    with open_text(path, buffer) as handle:
+        lines = list(handle)
+    cut = bool(lines) and not lines[-1].endswith("\n")
+    lines = [line.rstrip("\n") for line in lines]
     tabs, rows = any("\t" in line for line in lines), []
     first = next((line for line in lines if line.strip()), "")
     quoted = all(re.fullmatch('\\s*".*"\\s*', field) for field in first.split("\t"))
@@ -75,33 +83,15 @@ def rows_of(path: str) -> Rows:
                 rows.append((number, [field.strip() for field in fields]))
     except csv.Error as error:
         raise InputError(f"{label(path)}: {error}") from error
-    if rows and rows[0][1][0] == "" and any(rows[0][1]):
+    if titled and cut and rows and len(rows[-1][1]) < len(rows[0][1]):
+        why = "the file ends within this line, and without a line end: it may be cut"
+        raise _wrong(path, rows[-1][0], why)
+    if not titled and rows and rows[0][1][0] == "" and any(rows[0][1]):
         rows = [(number, fields[1:]) for number, fields in rows]
     elif len(rows) > 1 and quoted and len(rows[0][1]) + 1 == len(rows[1][1]):
         why = "the rows have one field more than the heading, as R writes row names"
         raise _wrong(path, rows[0][0], f"{why}\nhint: write.table(row.names = FALSE)")
     return rows
-
-
-def _rows_below_heading(
-    path: str, buffer: bytes | None = None, in_line_1: bool = False
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of the heading of tab-separated text, then of
-    every line that is not blank. ``in_line_1`` : the heading is line 1, even if
-    blank."""
-    heading: list[str] = []
-    with open_text(path, buffer) as handle:
-        for number, line in enumerate(handle, 1):
-            if not line.strip() and not (in_line_1 and number == 1):
-                continue
-            fields = line.rstrip("\r\n").split("\t")
-            heading = heading or fields
-            if len(fields) != len(heading):
-                why = f"{len(fields)} fields, the heading has {len(heading)}"
-                raise _wrong(path, number, why)
-            yield number, fields
-    if not heading:
-        raise InputError(f"{label(path)}: the file is empty")
 
 
 def _wrong(path: str, number: int, why: str) -> InputError:
@@ -266,6 +256,8 @@ def is_airr(path: str, buffer: bytes | None = None) -> bool:
 
     ``buffer`` : what ``model.source.keep`` returned.
     """
+    if path.lower().endswith(PARQUET):
+        return True
     with open_text(path, buffer) as handle:
         line = next((line for line in handle if line.strip()), "")
     return not line.startswith(">")
@@ -276,18 +268,27 @@ def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
 
     ``buffer`` : what ``model.source.keep`` returned.
     """
-    rows = _rows_below_heading(path, buffer, in_line_1=True)
-    number, names = next(rows)
-    if names == [""]:
-        raise InputError(f"{label(path)}: the file is empty")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise _wrong(path, number, f"column {twice[0]!r} comes twice")
-    if JUNCTION not in names:
-        why = f"no column {JUNCTION!r} in the heading ({', '.join(names)[:200]})"
-        raise _wrong(path, number, f"{why}: a table of AIRR rearrangements has one")
-    columns = zip(*(fields for _, fields in rows), strict=True)
-    lists = [list(column) for column in columns] or [[] for _ in names]
+    names, rows = _titled_rows(path, buffer)
+    columns = zip_longest(*(fields for _, fields in rows), fillvalue="")
+    lists = [list(column) for column in columns]
+    lists += [[""] * len(rows) for _ in names[len(lists) :]]
     return dict(zip(names, lists, strict=True))
+
+
+def _titled_rows(path: str, buffer: bytes | None = None) -> tuple[list[str], Rows]:
+    """Read the titles of the columns, and the rows, which have no further fields."""
+    rows = rows_of(path, buffer, titled=True)
+    if not rows:
+        raise InputError(f"{label(path)}: the file is empty")
+    number, names = rows.pop(0)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _wrong(path, number, f"column {twice!r} comes twice")
+    for number, fields in rows:
+        if len(fields) > len(names):
+            why = f"{len(fields)} fields, the heading has {len(names)}"
+            raise _wrong(path, number, why)
+    return names, rows
 
 
 def read_genes(path: str) -> tuple[list[str], dict[str, list[str]]]:
@@ -295,14 +296,16 @@ def read_genes(path: str) -> tuple[list[str], dict[str, list[str]]]:
 
     Returns the other names of the heading, and the other fields of each gene.
     """
-    rows = _rows_below_heading(path)
-    _, heading = next(rows)
+    names, rows = _titled_rows(path)
     genes: dict[str, list[str]] = {}
     for number, (gene, *fields) in rows:
         if gene in genes:
             raise _wrong(path, number, f"{gene!r} comes twice")
+        if len(fields) + 1 < len(names):
+            why = f"{len(fields) + 1} fields, the heading has {len(names)}"
+            raise _wrong(path, number, why)
         genes[gene] = fields
-    return heading[1:], genes
+    return names[1:], genes
 
 
 def gene_distances(path: str) -> dict[tuple[str, str], float]:

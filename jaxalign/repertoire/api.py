@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Unpack
 
@@ -66,7 +66,9 @@ def repertoire_graph(
     receptors : list of str, mapping of names to str, table, or path
         CDR3 sequences (``junction_aa``, from the conserved C to the F or W); a
         ``DataFrame``, or a mapping of columns, with ``junction_aa`` and perhaps
-        ``v_call``, ``locus``, ``cell_id`` of AIRR; or a file: an AIRR table or FASTA.
+        ``v_call``, ``locus``, ``cell_id``, ``productive`` of AIRR, or what 10x calls
+        them; or a file: such a table or FASTA. ``NA``, ``None`` and the like are
+        missing.
     reference : as ``receptors``, optional
         What they are compared with: edges across the two sets alone.
     metric : {"tcrdist", "hamming", "levenshtein", "alignment"}
@@ -91,9 +93,10 @@ def repertoire_graph(
         Distances of V genes are TCRdist of CDR1, CDR2 and CDR2.5, say.
     bad : {"error", "keep", "drop"}
         What to do with rows that have no distance (stop codons, lower case, letters
-        outside the twenty, nothing, an unknown V gene, a missing chain): refuse them by
-        name, keep them without edges, or leave them out. ``receptors.problems`` of the
-        result has them all.
+        outside the twenty, nothing, an unknown V gene, a missing chain, not
+        productive): refuse them by name, keep them without edges, or leave them out.
+        ``receptors.problems`` of the result has them all. Chains of cells that are not
+        usable are left out, and ``receptors.rows.notes`` counts them.
     threads : int, optional
         Host threads; all cores by default.
     memory_budget : int or str, optional
@@ -183,12 +186,10 @@ def plan_of(
 ) -> RepertoirePlan:
     """Check the arguments of a call and plan its job."""
     definition, gene_distances = define(options), _gene_distances(options)
-    data = _unique(read_rows(receptors, options.chains), options, gene_distances)
+    data = _unique(receptors, options, gene_distances)
     reference_receptors = None
     if reference is not None:
-        reference_receptors = _unique(
-            read_rows(reference, options.chains), options, gene_distances
-        )
+        reference_receptors = _unique(reference, options, gene_distances)
     blocks = blocks_of(len(data), block_rows)
     combine = options.chains if options.chains in ("all", "any") else "sum"
     return RepertoirePlan(
@@ -227,16 +228,21 @@ def _gene_distances(options: RepertoireOptions) -> receptors.GeneDistances | Non
 
 
 def _unique(
-    rows: ReceptorRows,
+    data: ReceptorsLike,
     options: RepertoireOptions,
     gene_distances: receptors.GeneDistances | None,
 ) -> Receptors:
     gene_known = None if gene_distances is None else gene_distances.knows
     all_chains = options.chains in ("sum", "all")
+    rows = read_rows(data, options.chains, gene_known)
     return unique_receptors(rows, options.bad, gene_known, all_chains)
 
 
-def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
+def read_rows(
+    data: ReceptorsLike,
+    chains: str | None,
+    gene_known: Callable[[str], bool] | None = None,
+) -> ReceptorRows:
     """Read receptor rows from any input of a caller."""
     if isinstance(data, ReceptorRows):
         return data
@@ -246,9 +252,8 @@ def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
             raise InputError(f"{path}: no such file")
         buffer = keep(path)  # a pipe is read once
         if delimited.is_airr(path, buffer):
-            return receptors.rows_of_table(
-                delimited.read_airr(path, buffer), chains, path
-            )
+            table = delimited.read_airr(path, buffer)
+            return receptors.rows_of_table(table, chains, gene_known, path)
         if chains is not None:
             raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
         raw = fasta.read_raw(path, buffer)
@@ -256,17 +261,27 @@ def read_rows(data: ReceptorsLike, chains: str | None) -> ReceptorRows:
         texts = [text[start:stop] for start, stop in pairwise(ends)]
         return _rows([*raw.names], texts, path)
     frame: Any = data
-    if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
-        return receptors.rows_of_table(
-            {str(x): list(frame[x]) for x in frame.columns}, chains
-        )
-    if isinstance(data, Mapping) and "junction_aa" in data:
-        return receptors.rows_of_table(frame, chains)
+    junctions = (receptors.JUNCTION, *receptors.COLUMNS[receptors.JUNCTION])
+    table = None
+    if hasattr(frame, "to_pydict"):  # an Arrow table
+        table = frame.to_pydict()
+    elif hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
+        names = [str(x) for x in frame.columns]
+        if len(set(names)) < len(names):
+            raise InputError("table: two columns have the same name")
+        table = {str(x): frame[x] for x in frame.columns}
+    elif isinstance(frame, Mapping) and any(
+        not isinstance(frame.get(name), str | None) for name in junctions
+    ):
+        table = frame
+    if table is not None:
+        return receptors.rows_of_table(table, chains, gene_known)
     if chains is not None:
         raise UsageError(f"chains = {chains!r}: a table of rearrangements is needed")
-    if isinstance(data, Mapping):
-        return _rows([*map(str, data)], [*data.values()])
-    texts = list(data)
+    if isinstance(frame, Mapping):
+        return _rows([*map(str, frame)], receptors.meanings(frame.values()))
+    texts = frame.to_pylist() if hasattr(frame, "to_pylist") else frame
+    texts = receptors.meanings(texts)
     return _rows([f"seq{k}" for k in range(1, len(texts) + 1)], texts)
 
 
@@ -277,6 +292,7 @@ def _rows(names: list[str], texts: list[Any], origin: str = "") -> ReceptorRows:
 __all__ = [
     "EdgeBlock",
     "Edges",
+    "Machine",
     "RepertoirePlan",
     "RepertoireGraph",
     "RepertoireOptions",

@@ -6,8 +6,9 @@ Columns of rearrangements become rows: one chain a row, or a cell a row
 TCRdist of their loops.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -25,10 +26,32 @@ ARMS = {
     "TRA": "VJ", "TRG": "VJ", "IGK": "VJ", "IGL": "VJ",
     "TRB": "VDJ", "TRD": "VDJ", "IGH": "VDJ",
 }  # fmt: skip
-# How many of a chain there were; the first column that is there decides.
+# How many of a chain there were; the first column that has a value decides.
 ABUNDANCE = ("umi_count", "duplicate_count", "consensus_count")
-JUNCTION, GENE, CELL = "junction_aa", "v_call", "cell_id"
-NAMES = ("sequence_id", CELL)
+JUNCTION, GENE, CELL, NAME = "junction_aa", "v_call", "cell_id", "sequence_id"
+LOCUS, CHIMERIC = "locus", "multi"  # as Cell Ranger writes it
+# A row that says no to one of these is not usable, and why.
+FLAGS = {
+    "productive": "not productive",
+    "is_cell": "no cell",
+    "high_confidence": "low confidence",
+}
+YES, NO = ("t", "true", "1", "1.0", "yes"), ("f", "false", "0", "0.0", "no")
+# Names of AIRR, and what 10x Genomics and others call the same. These are looked for
+# where there is no ``junction_aa``.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    JUNCTION: ("cdr3_aa", "cdr3", "CDR3", "cdr3aa", "CDR3aa"),
+    GENE: ("v_gene",),
+    LOCUS: ("chain",),
+    CELL: ("barcode",),
+    NAME: ("contig_id",),
+    "umi_count": ("umis",),
+    "duplicate_count": (),
+    "consensus_count": ("reads",),
+} | dict.fromkeys(FLAGS, ())
+# Texts that mean nothing, whatever their case.
+MISSING = ("", "na", "<na>", "n/a", "#n/a", "nan", "nat", "none", "null")
+LONGEST_MISSING = max(map(len, MISSING))
 _CODE = np.full(256, 255, np.uint8)
 _CODE[[*map(ord, LETTERS)]] = np.arange(len(LETTERS))
 
@@ -49,13 +72,17 @@ class Chain:
 class ReceptorRows:
     """Rows of a caller: a name and some chains each.
 
-    ``origin`` says where rows come from: a file's path, say.
+    origin : where rows come from: a file's path, say.
+    faults : why rows are not usable, whatever their chains: row -> reason.
+    numbers : the row of the caller's table that each row is, or begins with.
     """
 
     names: Sequence[str]
     chains: tuple[Chain, ...]
     origin: str = ""
     notes: tuple[str, ...] = ()
+    faults: Mapping[int, str] = field(default_factory=dict)
+    numbers: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(self.chains[0].cdr3)
@@ -109,14 +136,40 @@ class Receptors:
         return len(self.first)
 
 
-def problem_of(cdr3: Any) -> str | None:
-    """Name the reason why a text is not a CDR3 sequence, or None."""
-    if cdr3 is None or cdr3 != cdr3 or cdr3 == "":
+def meanings(values: Iterable[Any]) -> list[Any]:
+    """List the values of a list or a column, None where one means nothing."""
+    return [
+        x if type(x) is str and len(x) > LONGEST_MISSING else _meaning(x)
+        for x in values
+    ]
+
+
+def _meaning(value: Any) -> Any:
+    if isinstance(value, str):
+        return None if value.strip().lower() in MISSING else value
+    try:
+        return value if value is not None and value == value else None
+    except TypeError:  # pandas.NA is neither equal nor unequal to itself
+        return None
+    except ValueError:  # an array
+        return str(value)
+
+
+def problem_of(
+    cdr3: Any, gene: str | None = None, gene_known: Callable[[str], bool] | None = None
+) -> str | None:
+    """Name the reason why a text is not a CDR3 sequence, or has no V gene, or None.
+
+    gene_known : whether a V gene has distances; None where genes do not count.
+    """
+    if cdr3 is None or (isinstance(cdr3, str) and not cdr3):
         return "no sequence"
     if not isinstance(cdr3, str):
         return "no text"
     if not cdr3.strip(LETTERS):
-        return None
+        if gene_known is None or (gene and gene_known(gene)):
+            return None
+        return "unknown V gene" if gene else "no V gene"
     for letters, problem in (
         ("*", "stop codon (*)"),
         ("_", "shifted frame (_)"),
@@ -198,19 +251,16 @@ def _reasons(
 ) -> list[str | None]:
     """List the reason why each row has no distance, or None."""
     reasons: list[str | None] = [None] * len(rows)
+    for row, fault in rows.faults.items():
+        reasons[row] = fault
     missing = np.zeros(len(rows), np.int64)
     several = len(rows.chains) > 1
     for chain in rows.chains:
         if gene_known is None and _all_fine(chain.cdr3):
             continue
         for row, cdr3 in enumerate(chain.cdr3):
-            problem = problem_of(cdr3)
-            if problem is None and gene_known is not None:
-                gene = chain.v_genes[row] if chain.v_genes else None
-                if not gene:
-                    problem = "no V gene"
-                elif not gene_known(gene):
-                    problem = "unknown V gene"
+            gene = chain.v_genes[row] if chain.v_genes else None
+            problem = problem_of(cdr3, gene, gene_known)
             if problem == "no sequence" and several:
                 missing[row] += 1
             elif problem is not None and reasons[row] is None:
@@ -225,8 +275,8 @@ def _refusal(rows: ReceptorRows, reasons: list, problems: dict[str, np.ndarray])
     """Names of the first bad rows, and how many there are."""
     bad = [row for row, reason in enumerate(reasons) if reason is not None]
     named = "; ".join(
-        f"row {row + 1} ({rows.names[row]}): {reasons[row]}"
-        + _shown(chain.cdr3[row] for chain in rows.chains)
+        f"row {(rows.numbers or range(len(rows)))[row] + 1} ({rows.names[row]}): "
+        f"{reasons[row]}" + _shown(chain.cdr3[row] for chain in rows.chains)
         for row in bad[:MAX_NAMED]
     )
     counts = ", ".join(f"{len(places):,} {why}" for why, places in problems.items())
@@ -407,62 +457,112 @@ def _distance(x: np.ndarray, y: np.ndarray, metric: PositionMetric) -> int:
 
 
 def rows_of_table(
-    columns: Mapping[str, Sequence[Any]], chains: str | None, origin: str = ""
+    columns: Mapping[str, Sequence[Any]],
+    chains: str | None,
+    gene_known: Callable[[str], bool] | None = None,
+    origin: str = "",
 ) -> ReceptorRows:
     """The rows of a table of rearrangements.
 
+    What a row that is not usable says of other columns decides nothing.
+
     columns : mapping of names of columns to their values. ``junction_aa``; ``v_call``,
-        ``locus``, ``cell_id``, ``sequence_id`` and counts are read where they are
-        needed.
+        ``locus``, ``cell_id``, ``sequence_id``, ``productive`` and counts are read
+        where they are needed, also by the names of ``COLUMNS``.
     chains : {"VJ", "VDJ", "sum", "all", "any"} or None. One arm alone, or both arms of
         each cell; None is for tables of one arm.
+    gene_known : whether a V gene has distances; None where genes do not count.
     """
-    table = {name: [_text(x) for x in values] for name, values in columns.items()}
-    if JUNCTION not in table:
-        raise InputError(f"{origin or 'table'}: no column {JUNCTION!r}")
-    if len({len(values) for values in table.values()}) > 1:
-        raise InputError(f"{origin or 'table'}: columns differ in length")
-    # The arm of every row, None where neither locus nor gene names it.
+    where = origin or "table"
+    table, notes = _table_of(columns, where)
     count = len(table[JUNCTION])
-    loci = table.get("locus") or [None] * count
-    genes = table.get(GENE) or [None] * count
+    blank: list[str | None] = [None] * count
+    loci, genes = table.get(LOCUS) or blank, table.get(GENE) or blank
+    faults = _faults(table, where)
+    # The arm of every row, None where neither locus nor gene names it.
     arms: list[str | None] = []
+    problems: list[str | None] = []
     for row, (locus, gene) in enumerate(zip(loci, genes, strict=True)):
-        name = locus or (gene or "")[:3]
-        arm = ARMS.get(name.upper())
-        if arm is None and locus:
+        arms.append(ARMS.get((locus or (gene or "")[:3]).upper()))
+        problem = faults.get(row) or problem_of(table[JUNCTION][row], gene, gene_known)
+        if problem is None and arms[row] is None and locus:
             raise InputError(
-                f"{origin or 'table'}, row {row + 1}: locus {locus!r} is unknown; "
+                f"{where}, row {row + 1}: locus {locus!r} is unknown; "
                 f"known: {', '.join(ARMS)}"
             )
-        arms.append(arm)
+        if problem is None and arms[row] is None and chains is not None:
+            problem = faults[row] = "neither locus nor V gene"
+        problems.append(problem)
+    if chains is not None and count and not any(arms):
+        raise InputError(
+            f"{where}: neither locus nor v_call says which arm a row is, which "
+            f"chains={chains!r} needs"
+        )
     if chains in ("sum", "all", "any"):
-        return _cells(table, arms, origin)
-    present = set(arms) - {None}
+        return _cells(table, arms, problems, notes, where, origin)
+    usable_arms = [x for x, why in zip(arms, problems, strict=True) if why is None]
+    present = dict.fromkeys(filter(None, usable_arms))
     if chains is None and len(present) > 1:
         raise UsageError(
-            f"{origin or 'table'}: chains of both arms, VJ and VDJ: chains='VJ' or "
+            f"{where}: chains of both arms, VJ and VDJ: chains='VJ' or "
             "'VDJ' takes one, 'sum', 'all' or 'any' both of each cell"
         )
-    if chains is not None and None in arms:
-        row = arms.index(None)
-        raise InputError(
-            f"{origin or 'table'}, row {row + 1}: neither locus nor v_call says which "
-            f"arm it is, which chains={chains!r} needs"
-        )
-    rows = [row for row, arm in enumerate(arms) if chains in (None, arm)]
-    dropped = len(arms) - len(rows)
-    notes = (f"{dropped:,} rows of the other arm are left out",) if dropped else ()
-    name = chains or next(iter(present), "CDR3")
-    chain = Chain(str(name), *_taken(table, rows))
-    return ReceptorRows(_names(table, rows), (chain,), origin, notes)
+    rows = [row for row, arm in enumerate(arms) if chains in (None, arm) or not arm]
+    if len(rows) < count:
+        notes = (*notes, f"{count - len(rows):,} rows of the other arm are left out")
+    chain = Chain(str(chains or next(iter(present), "CDR3")), *_taken(table, rows))
+    faults = {k: faults[row] for k, row in enumerate(rows) if row in faults}
+    names = _names(table, rows, where)
+    return ReceptorRows(names, (chain,), origin, notes, faults, rows)
 
 
-def _text(value: Any) -> str | None:
-    """A value of a table; what is empty is None."""
-    if value is None or value != value or value == "":
-        return None
-    return str(value)
+def _table_of(
+    columns: Mapping[str, Sequence[Any]], where: str
+) -> tuple[dict[str, list[str | None]], tuple[str, ...]]:
+    """The columns that are read, by their names in AIRR, as texts; and notes."""
+    if len({len(values) for values in columns.values()}) > 1:
+        raise InputError(f"{where}: columns differ in length")
+    table: dict[str, list[str | None]] = {}
+    for name, synonyms in COLUMNS.items():
+        candidates = (name,) if JUNCTION in columns else (name, *synonyms)
+        title = next((x for x in candidates if x in columns), None)
+        if title is not None:
+            values = (x.strip() if isinstance(x, str) else x for x in columns[title])
+            table[name] = [None if x is None else str(x) for x in meanings(values)]
+        if name != JUNCTION or title == JUNCTION:
+            continue
+        if title is None:
+            raise InputError(
+                f"{where}: no column {JUNCTION!r}, nor {', '.join(synonyms)} "
+                f"({', '.join(map(str, columns))[:200]})"
+            )
+        texts = [text.upper() for text in table[name] if text]
+        if texts and not "".join(texts).strip("ACGTUN"):
+            raise InputError(f"{where}: column {title!r} has nucleotides")
+    shifted = JUNCTION not in columns and "cdr3_aa" in columns
+    note = (
+        "cdr3_aa stands for junction_aa, which has a residue more at each end: ntrim, "
+        "ctrim and the place of a gap are counted from the ends of cdr3_aa"
+    )
+    return table, (note,) if shifted else ()
+
+
+def _faults(table: dict[str, list[str | None]], where: str) -> dict[int, str]:
+    """Why rows are not usable by what the table says of them: row -> reason."""
+    faults: dict[int, str] = {}
+    for name, reason in FLAGS.items():
+        for row, value in enumerate(table.get(name, ())):
+            word = (value or YES[0]).lower()
+            if word in NO:
+                faults.setdefault(row, reason)
+            elif word not in YES:
+                raise InputError(
+                    f"{where}, row {row + 1}: {name} {value!r} is neither T nor F"
+                )
+    for row, locus in enumerate(table.get(LOCUS, ())):
+        if (locus or "").lower() == CHIMERIC:
+            faults.setdefault(row, f"locus {locus}")
+    return faults
 
 
 def _taken(table: dict[str, list], rows: list[int]) -> tuple[list, list | None]:
@@ -471,42 +571,84 @@ def _taken(table: dict[str, list], rows: list[int]) -> tuple[list, list | None]:
     return cdr3, None if genes is None else [genes[row] for row in rows]
 
 
-def _names(table: dict[str, list], rows: list[int]) -> list[str]:
-    columns = [table[name] for name in NAMES if name in table]
-    named = ((row, next((c[row] for c in columns if c[row]), None)) for row in rows)
-    return [name or f"row{row + 1}" for row, name in named]
+def _names(table: dict[str, list], rows: list[int], where: str) -> list[str]:
+    """Names of rows: their own, that of a cell with one row, or a number."""
+    blank = [None] * len(table[JUNCTION])
+    ids, cells = table.get(NAME) or blank, table.get(CELL) or blank
+    of_cell = Counter(cells[row] for row in rows)
+    names: dict[str, int] = {}
+    for row in rows:
+        cell = cells[row]
+        shared = f"{cell}:{row + 1}" if cell and of_cell[cell] > 1 else cell
+        name = ids[row] or shared or f"row{row + 1}"
+        if names.setdefault(name, row) != row:
+            raise InputError(
+                f"{where}, rows {names[name] + 1} and {row + 1}: the name {name!r} "
+                f"comes twice\nhint: without a column {NAME!r} rows are numbered"
+            )
+    return [*names]
 
 
-def _cells(table: dict[str, list], arms: list[str | None], origin: str) -> ReceptorRows:
-    """One row per cell: the most abundant chain of each arm, the first of equals."""
+def _cells(
+    table: dict[str, list],
+    arms: list[str | None],
+    problems: list[str | None],
+    notes: tuple[str, ...],
+    where: str,
+    origin: str,
+) -> ReceptorRows:
+    """One row per cell: the most abundant usable chain of each arm, the first of
+    equals. A chain without a cell is a row of its own, which is not usable."""
     if CELL not in table:
-        raise InputError(f"{origin or 'table'}: no column {CELL!r}, which pairs chains")
+        raise InputError(f"{where}: no column {CELL!r}, which pairs chains")
+    usable = [row for row, why in enumerate(problems) if why is None]
     # The abundance of the chain in each row; 0 where no count is given.
-    count = len(table[JUNCTION])
-    column = next((table[name] for name in ABUNDANCE if name in table), [None] * count)
-    abundance = np.zeros(count)
-    for row, value in enumerate(column):
+    columns = (table[name] for name in ABUNDANCE if name in table)
+    counts = next((x for x in columns if any(x[row] for row in usable)), None)
+    abundance = np.zeros(len(arms))
+    for row in usable if counts else ():
         try:
-            abundance[row] = float(value or 0)
+            abundance[row] = float(counts[row] or 0)
         except ValueError:
-            raise InputError(f"row {row + 1}: count {value!r} is no number") from None
+            abundance[row] = np.nan
+        if not np.isfinite(abundance[row]):
+            raise InputError(
+                f"{where}, row {row + 1}: count {counts[row]!r} is no number"
+            )
     cells: dict[str, dict[str, int]] = {}
-    surplus = 0
+    first: list[int] = []
+    orphans: list[int] = []
+    surplus, unusable = 0, Counter[str]()
     for row, (cell, arm) in enumerate(zip(table[CELL], arms, strict=True)):
-        if cell is None or arm is None:
-            missing = CELL if cell is None else "locus or v_call"
-            raise InputError(f"{origin or 'table'}, row {row + 1}: no {missing}")
+        if cell is None:
+            orphans.append(row)
+            continue
+        if cell not in cells:
+            first.append(row)
         chains = cells.setdefault(cell, {})
+        problem = problems[row]
+        if problem is not None or arm is None:
+            unusable[str(problem)] += 1
+            continue
         best = chains.get(arm)
         surplus += best is not None
         if best is None or abundance[row] > abundance[best]:
             chains[arm] = row
-    notes = (f"{surplus:,} further chains of cells are left out",) if surplus else ()
+    if surplus:
+        notes = (*notes, f"{surplus:,} further chains of cells are left out")
+    if unusable:
+        reasons = ", ".join(f"{n:,} {why}" for why, n in unusable.items())
+        total = f"{unusable.total():,} chains of cells that are not usable"
+        notes = (*notes, f"{total} are left out: {reasons}")
     genes = table.get(GENE)
     chains_of_cells = []
+    no_chain: list[None] = [None] * len(orphans)
     for arm in ("VJ", "VDJ"):
-        rows = [chains.get(arm) for chains in cells.values()]
+        rows = [*(chains.get(arm) for chains in cells.values()), *no_chain]
         cdr3 = [None if row is None else table[JUNCTION][row] for row in rows]
         chain_genes = genes and [None if row is None else genes[row] for row in rows]
         chains_of_cells.append(Chain(arm, cdr3, chain_genes))
-    return ReceptorRows(list(cells), tuple(chains_of_cells), origin, notes)
+    faults = dict.fromkeys(range(len(cells), len(cells) + len(orphans)), f"no {CELL}")
+    names = [*cells, *_names(table, orphans, where)]
+    numbers = [*first, *orphans]
+    return ReceptorRows(names, tuple(chains_of_cells), origin, notes, faults, numbers)

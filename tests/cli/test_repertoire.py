@@ -104,6 +104,7 @@ def test_bad_rows(run):
         (("cells.tsv", "--json", "-o", "-"), USAGE, "--json takes standard output"),
         (("cells.tsv", "--list", "l", "--reference", "cells.fa"), USAGE, "clusters"),
         (("cells.tsv", "--block-rows", "0"), USAGE, "--block-rows"),
+        (("cells.tsv", "--memory-budget", "nan"), USAGE, "memory budget 'nan'"),
         (("cells.tsv", "--metric", "hamming", "--ntrim", "2"), USAGE, "means nothing"),
         (("cells.tsv", "--v-loops", "genes.tsv"), INPUT, "other letters"),
         (("cells.tsv", "--v-distances", "cells.tsv"), INPUT, "comes twice|same genes"),
@@ -127,7 +128,8 @@ def test_refusals(run, words, code, message):
     [
         ("", "is empty"),
         ("junction_aa\tjunction_aa\n", "comes twice"),
-        (HEADING + "a\tTRB\n", "line 2: 2 fields, the heading has 4"),
+        (HEADING + "a\tTRB\n", "row 1 (a): no sequence"),
+        (HEADING + "a\tTRB\t\tCAF\tx\n", "line 2: 5 fields, the heading has 4"),
         (HEADING + "a\tTRX\t\tCAF\n", "locus 'TRX' is unknown"),
     ],
 )

@@ -123,10 +123,12 @@ def test_both_chains(combine, cutoff, pairs_at_once, monkeypatch):
     assert {k: v.tolist() for k, v in graph.receptors.problems.items()} == problems
 
 
-@pytest.mark.parametrize("arm, cells", [("VJ", "abd"), ("VDJ", "abcdd")])
-def test_one_arm(arm, cells):
+@pytest.mark.parametrize(
+    "arm, names", [("VJ", "a b d"), ("VDJ", "a b c d:7 d:8")], ids=["VJ", "VDJ"]
+)
+def test_one_arm(arm, names):
     graph = jaxalign.repertoire_graph(CELLS, chains=arm)
-    assert graph.receptors.rows.names == [*cells]
+    assert graph.receptors.rows.names == names.split()
     assert "left out" in graph.receptors.rows.notes[0]
 
 
@@ -139,7 +141,7 @@ def test_arms_are_not_mixed():
     "columns, error, words",
     [
         ({"locus": ["TRX"] * 8}, InputError, "locus 'TRX' is unknown"),
-        ({"cell_id": [None] * 8}, InputError, "row 1: no cell_id"),
+        ({"cell_id": [None] * 8}, InputError, r"row 1 \(row1\): no cell_id"),
         ({"junction_aa": ["CAF"]}, InputError, "differ in length"),
         ({"duplicate_count": ["many"] * 8}, InputError, "'many' is no number"),
     ],
