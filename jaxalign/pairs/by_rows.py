@@ -55,6 +55,7 @@ LONE_CELLS = 2**19  # of a pair alone, which the anti-diagonals take 1.5 to 2 ms
 # their scores are wider than a byte
 LONE_IDENTITY_CELLS = 2**26
 MAX_PAIR_CELLS = 2**26  # of a pair whose directions are held, whatever the budget
+LONG_RATIO, LONG_TARGET = 4, 2**11  # letters of a target, for positions of a profile
 MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
 
 
@@ -67,15 +68,14 @@ def aligned(
     small = m * n <= MAX_PAIR_CELLS and is_short(m * n, min(m, n), paths=True)
     if not small or is_placed() or _switched_off():
         return None
-    swapped = m > n or scoring.by_position  # the longer side has the columns
+    swapped = not has_long_target(m, n) if scoring.by_position else m > n
     dtype = bounds.score_dtype(m, n, scoring, mode, margin=margin_of(m, n, scoring))
     codes = [query.codes[None], target.codes[None]][:: -1 if swapped else 1]
     lengths = [np.array([m]), np.array([n])][:: -1 if swapped else 1]
-    columns = codes[1]
-    if scoring.by_position:
-        columns = np.broadcast_to(np.arange(m), columns.shape)
     problem = problem_of(scoring, dtype, free, mode == "local", swapped)
-    filled = rows.fill(codes[0], lengths[0], columns, lengths[1], problem, dtype, True)
+    places = filled_codes(*codes, scoring.by_position, swapped)
+    filled = rows.fill(places[0], lengths[0], places[1], lengths[1], problem, dtype,
+                       True)  # fmt: skip
     wildcard = scoring.alphabet.wildcard_code
     walked = rows.walk(filled, codes[0], codes[1], wildcard)
     steps = walked.steps[::-1, 0]
@@ -131,6 +131,25 @@ def problem_of(
     return rows.RowsProblem(scores, opening, extending, free, local, swapped)
 
 
+def has_long_target(m: Any, n: Any):
+    """Whether the positions of a profile are the rows of a fill, since n letters as
+    rows would be many and narrow; otherwise they are the columns, of which the scores
+    are looked up once for all rows."""
+    return n > np.maximum(LONG_RATIO * m, LONG_TARGET)
+
+
+def filled_codes(
+    of_rows: np.ndarray, of_columns: np.ndarray, by_position: bool, swapped: bool
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """The codes of both sides as ``rows.fill`` takes them: of a profile its
+    positions."""
+    if not by_position:
+        return of_rows, of_columns
+    if not swapped:
+        return None, of_columns
+    return of_rows, np.broadcast_to(np.arange(of_columns.shape[1]), of_columns.shape)
+
+
 @dataclass(frozen=True, eq=False)
 class RowsWindow:
     """Pairs of a window, most rows first; ``swapped``: rows are the target."""
@@ -167,9 +186,9 @@ def partition(
     windows = []
     identity = task.output == "identity"
     dtype_of = bounds.identity_dtype if identity else bounds.score_dtype
-    by_position = task.scoring.by_position  # which are columns: they have a profile
+    is_swapped = ~has_long_target(m, n) if task.scoring.by_position else m > n
     for swapped in (False, True):
-        remaining = np.flatnonzero(((m > n) | by_position) == swapped)
+        remaining = np.flatnonzero(is_swapped == swapped)
         short, long = (n, m) if swapped else (m, n)
         remaining = remaining[np.argsort(-long[remaining], kind="stable")]
         while len(remaining):
@@ -204,7 +223,7 @@ def window_bytes(task: Task, window: RowsWindow) -> int:
 
 def _pair_bytes(task: Task, m: Any, n: Any, score_bytes: int):
     m, n = m + 1, n + 1
-    size = n * (score_bytes * (len(task.scoring.scores) + 14) + 16) + 16 * m
+    size = n * (score_bytes * (task.scoring.alphabet.size + 14) + 16) + 16 * m
     return size + m * n + 48 * (m + n) if task.paths else size
 
 
@@ -233,10 +252,8 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
         task.output == "identity",
     )
     sides = (targets, queries) if window.swapped else (queries, targets)
-    columns = sides[1]
-    if task.scoring.by_position:
-        columns = np.broadcast_to(np.arange(columns.shape[1]), columns.shape)
-    filled = rows.fill(sides[0], window.m, columns, window.n, problem, window.dtype,
+    codes = filled_codes(*sides, task.scoring.by_position, window.swapped)
+    filled = rows.fill(codes[0], window.m, codes[1], window.n, problem, window.dtype,
                        task.paths)  # fmt: skip
     # (1, P) arrays, in the caller's orientation
     result = RowsResult(filled.score.astype(window.dtype)[None])

@@ -11,6 +11,8 @@ import jaxalign
 from jaxalign import Profile, Scoring
 from jaxalign.errors import UsageError
 from jaxalign.model import profile
+from jaxalign.pairs import by_rows
+from jaxalign.pairs.dp import rows
 
 LETTERS = "ARNDCQEGHILKMFPSTWYV"
 SEED = Path(jaxalign.__file__).parent / "data/pfam/RRM_1.fasta"
@@ -62,8 +64,8 @@ def test_position_based_weights_are_those_of_the_paper():
 
 def test_log_odds_by_their_definition():
     """Of a single row all is pseudocounts: lambda times a row of BLOSUM62."""
-    rows = profile.codes_of(["MKW"])
-    odds = profile.log_odds_of(rows, np.ones(1), 10.0)
+    letters = profile.codes_of(["MKW"])
+    odds = profile.log_odds_of(letters, np.ones(1), 10.0)
     matrix = Profile.from_sequence("MKW").scores[:, :20]
     np.testing.assert_allclose(odds / profile.LAMBDA, matrix, atol=0.25)
     many = Profile.from_alignment(["MA", "MC", "MD", "ME"], pseudocounts=1e-6)
@@ -173,6 +175,28 @@ def test_hits_and_their_paths(mode, implementation):
     options = {"mode": mode, "implementation": implementation}
     found, _ = same_hits(*problem(), **options)
     assert found.implementation == implementation
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_positions_as_rows(mode, monkeypatch):
+    """Of a long target the letters are the columns: few rows, and the same answer."""
+    count, one_row = [0], rows._row
+
+    def counted(*arguments):
+        count[0] += 1
+        one_row(*arguments)
+
+    monkeypatch.setattr(rows, "_row", counted)
+    query, targets = problem()
+    long = random_protein(np.random.default_rng(6), 3000) + query
+    ((found, _), calls) = same_hits(query, [long, *targets], mode=mode), count[0]
+    # Of a sequence and a profile: scan and paths of the long target, and the others.
+    assert calls < 8 * max(len(query), *map(len, targets)) < len(long)
+    one = jaxalign.align(Profile.from_sequence(query), long, mode=mode)
+    assert one.cigar() == jaxalign.align(query, long, mode=mode).cigar()
+    monkeypatch.setattr(by_rows, "has_long_target", lambda m, n: n > 0 * m)
+    again, _ = same_hits(query, [long, *targets], mode=mode)
+    same_tables(again, found)
 
 
 @pytest.mark.slow

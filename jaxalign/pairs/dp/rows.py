@@ -39,7 +39,7 @@ END, LEFT_BORDER, UP_BORDER = 32, 33, 34  # of row 0 and column 0
 class RowsProblem(NamedTuple):
     """Scores, gaps and ends of all pairs of a fill; query and target as computed."""
 
-    scores: np.ndarray  # (A, A) int64, row = query letter; or (A, positions)
+    scores: np.ndarray  # (A, A) int64, row = query letter; of a profile (A, positions)
     open: int
     extend: int
     free: frozenset
@@ -86,7 +86,14 @@ class _RowBuffers:
         self.stripes = STRIPES if pairs * wide >= STRIPED_CELLS else 1
         self.blocks = -(-wide // self.stripes)
         self.m, self.n, self.problem, self.every = m, n, problem, pairs
-        self.profile = self._profile_of(targets, dtype)
+        scores = problem.scores
+        least = min(int(scores.min(initial=0)), 0)
+        padded = np.pad(scores, ((0, 0), (0, 1)), constant_values=least)
+        self.scores = (padded + problem.extend).astype(dtype)
+        letters = np.full((pairs, self.stripes * self.blocks), scores.shape[1])
+        mask = np.arange(targets.shape[1]) < n[:, None]
+        letters[:, 1 : targets.shape[1] + 1][mask] = targets[mask]
+        self.letters = self.ordered(letters).swapaxes(0, 1)  # (stripes, P, blocks)
         self.lowest = np.iinfo(dtype).min // 2
         top = "target_start" in problem.free or problem.local
         columns = self.ordered(np.arange(self.stripes * self.blocks))
@@ -123,20 +130,12 @@ class _RowBuffers:
         shape = *columns.shape[:-1], self.blocks, self.stripes
         return columns.reshape(shape).swapaxes(-1, -2)
 
-    def _profile_of(self, targets: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """S and a row's extend, in [(letter * stripes + stripe) * P + p, block]; beyond
-        n nothing is gained."""
-        scores, pairs = self.problem.scores, self.every
-        least = min(int(scores.min(initial=0)), 0)
-        padded = np.pad(scores, ((0, 0), (0, 1)), constant_values=least)
-        padded = (padded + self.problem.extend).astype(dtype)
-        letters = np.full((pairs, self.stripes * self.blocks), scores.shape[1])
-        mask = np.arange(targets.shape[1]) < self.n[:, None]
-        letters[:, 1 : targets.shape[1] + 1][mask] = targets[mask]
-        letters = self.ordered(letters).swapaxes(0, 1)  # (stripes, P, blocks)
-        profile = padded.take(letters, axis=1)
+    def look_up(self, first: int, end: int) -> None:
+        """Have S and a row's extend of some letters of the queries as ``profile``, in
+        [(letter * stripes + stripe) * P + p, block]; beyond n nothing is gained."""
+        profile = self.scores[first:end].take(self.letters, axis=1)
         profile[:, 0, :, 0] = 0
-        return profile.reshape(-1, self.blocks)
+        self.profile = profile.reshape(-1, self.blocks)
 
 
 def _columns(shape: tuple[int, int], count: int, dtype: np.dtype) -> list[np.ndarray]:
@@ -150,7 +149,7 @@ def _columns(shape: tuple[int, int], count: int, dtype: np.dtype) -> list[np.nda
 
 
 def fill(
-    queries: np.ndarray,
+    queries: np.ndarray | None,
     m: np.ndarray,
     targets: np.ndarray,
     n: np.ndarray,
@@ -160,7 +159,8 @@ def fill(
 ):
     """Fill the tables of some pairs.
 
-    queries : uint8 codes (P, M), what lies beyond m does not matter
+    queries : uint8 codes (P, M), what lies beyond m does not matter; None where the
+        rows of all pairs are those of the scores, in their order
     m : int64 (P,), falling
     targets : uint8 codes (P, N)
     n : int64 (P,)
@@ -188,11 +188,18 @@ def fill(
     ends = (_LocalEnds if problem.local else _BorderEnds)(rows, paths)
     ends.see(0, len(m))
     counts = np.searchsorted(-m, -np.arange(len(room)), "right").tolist()
-    letters = queries.T.astype(np.intp) * (rows.stripes * len(m))
+    letters = None
+    if queries is not None:
+        rows.look_up(0, len(problem.scores))
+        letters = queries.T.astype(np.intp) * (rows.stripes * len(m))
     for i, pairs in enumerate(room[1:].tolist(), 1):
         if pairs < rows.pairs:
             rows.lay_out(pairs)
-        places = rows.places + letters[i - 1, :pairs]
+        places = rows.places
+        if letters is None:  # a table of all rows would be as large as the cells
+            rows.look_up(i - 1, i)
+        else:
+            places = places + letters[i - 1, :pairs]
         _row(rows, i, places, None if directions is None else row_of(directions, i))
         ends.see(i, counts[i])
     score, i, j = ends.of_pairs()
