@@ -19,7 +19,7 @@ from jaxalign.io import fasta
 from jaxalign.io.encoded_database import is_database, mapped, open_database
 from jaxalign.model import source
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.profile import Profile, as_query
+from jaxalign.model.profile import Profile, as_query, first_line, read_text
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.strands import BLOCK, has_uracil, look_nucleic
 
@@ -93,10 +93,13 @@ def _profile(path: str, scoring: Scoring, options: ScoringOptions):
     """(the consensus of a profile, how it is scored)."""
     if (options.matrix, options.match, options.mismatch) != (None, None, None):
         raise UsageError("--profile has scores: leave out --matrix and --match")
-    with source.open_text(path) as lines:
-        is_model = next(lines, "").startswith("HMMER3")
-    profile = Profile.from_hmm(path) if is_model else Profile.from_alignment(path)
-    return as_query(profile, scoring)
+    if options.alphabet not in ("auto", "protein"):
+        raise UsageError(f"--alphabet {options.alphabet}: a profile is of proteins")
+    text = read_text(path)
+    if first_line(text.lines).startswith("HMMER3"):
+        return as_query(Profile.from_hmm(text), scoring)
+    kind = None if options.alphabet == "auto" else "protein"
+    return as_query(Profile.from_alignment(text, alphabet=kind), scoring)
 
 
 def warn_of_headings(path: str, warn: Callable[[str], object]) -> None:

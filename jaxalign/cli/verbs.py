@@ -82,7 +82,7 @@ def align(
         Dot plot of a single pair with its path; the suffix, png, svg or pdf, is the
         format. Computes paths. Needs jaxalign[plot].
     profile
-        A is a family of proteins: a HMMER3 model, or an alignment as a3m, Stockholm
+        A is a family of proteins: one HMMER3 model, or one alignment as a3m, Stockholm
         or FASTA. Its positions have scores of their own, and gaps the costs of
         --gap-open and --gap-extend.
     resume
@@ -154,7 +154,7 @@ def search(
         Of nucleotides: which strands of the queries are aligned. The usual one is
         plus, and with the scoring of --preset blastn both.
     profile
-        QUERY is a family of proteins: a HMMER3 model, or an alignment as a3m,
+        QUERY is a family of proteins: one HMMER3 model, or one alignment as a3m,
         Stockholm or FASTA. Its positions have scores of their own, and gaps the
         costs of --gap-open and --gap-extend.
     """

@@ -184,6 +184,7 @@ def maf(table: Table) -> Iterator[str]:
 
 
 WIDTH = 50
+_BREAKS = re.compile(r"[\s:]")
 GAP = "-"
 
 
@@ -206,31 +207,46 @@ def pair(table: Table) -> Iterator[str]:
     """Yield every alignment in the look of EMBOSS needle and water (srspair).
 
     Residues that hang over a free end are written against gaps and counted in
-    Length and Gaps, as needle does; the header says so.
+    Length and Gaps, as needle does; the header says so. A name is cut in the rows, as
+    needle cuts it, and its blanks and colons are _, since readers end a name there. An
+    alignment without columns is a line of its own, which they skip.
     """
     require(table, "alignment", "format 'pair'")
     rule = "#" * 40 + "\n"
     free = ", ".join(sorted(table.free_ends)) or "none"
+    overhang = ""
+    if table.free_ends and table.mode != "local":
+        overhang = (
+            "# Overhang: residues beyond the free ends are written against gaps, "
+            "counted in Length and Gaps\n"
+        )
     yield (
         f"{rule}# Program: jaxalign {program_version()}\n# Align_format: srspair\n"
         f"# Scoring: {table.scoring}\n# Mode: {table.mode}\n"
-        f"# Free_ends: {free}\n{rule}\n"
+        f"# Free_ends: {free}\n{overhang}{rule}\n"
     )
     for _, alignment in _alignments(table):
+        names = (alignment.query_name, alignment.target_name)
+        names = [_BREAKS.sub("_", name) or "_" for name in names]
+        alignment = replace(alignment, query_name=names[0], target_name=names[1])
         query, target = with_overhang(alignment)
         start = alignment.query_start if alignment.mode == "local" else 0
         signs = show.marks(query, target, table.scoring, start)
+        if not signs:
+            score = show.number(alignment.score)
+            yield f"#{'-' * 39} {' and '.join(names)}: score {score}, no columns\n\n"
+            continue
         yield _pair_header(alignment, table.scoring, query, target, signs)
         # Blocks of both rows with their numbers, from 0 unless the match is local.
         a, q = alignment, start
         t = a.target_start if a.mode == "local" else 0
-        width, lines = max(13, len(a.query_name), len(a.target_name)), []
+        lines = []
         for column in range(0, len(signs), WIDTH):
             piece = slice(column, column + WIDTH)
             upper, lower = query[piece], target[piece]
-            first = _row(a.query_name, width, q, upper)
-            middle = f"{'':{width + 8}}{signs[piece]}\n"
-            last = _row(a.target_name, width, t, lower)
+            first = _row(a.query_name, q, upper)
+            middle = f"{'':{ROW_HEAD}}{signs[piece]}\n"
+            last = _row(a.target_name, t, lower)
             q += len(upper) - upper.count(GAP)
             t += len(lower) - lower.count(GAP)
             lines.append(first + middle + last + "\n")
@@ -269,20 +285,10 @@ def _pair_header(
     alignment: Alignment, scoring: Scoring, query: str, target: str, signs: str
 ) -> str:
     a, rule, length = alignment, "#" + "=" * 39, len(signs)
-    same, overhang = signs.count("|"), ""
-    outside = (
-        len(a.query) - (a.query_end - a.query_start),
-        len(a.target) - (a.target_end - a.target_start),
-    )
-    if a.mode != "local" and any(outside):
-        overhang = (
-            f"# Overhang: {outside[0]} query and {outside[1]} target residues beyond "
-            "the free ends, written against gaps, counted in Length and Gaps\n"
-        )
+    same = signs.count("|")
 
     def share(count: int) -> str:
-        percent = 100 * count / length if length else 0.0
-        return f"{count:>5}/{length} ({percent:4.1f}%)"
+        return f"{count:>5}/{length} ({100 * count / length:4.1f}%)"
 
     return (
         f"{rule}\n#\n# Aligned_sequences: 2\n"
@@ -295,15 +301,19 @@ def _pair_header(
         f"# Similarity: {share(same + signs.count(':'))}\n"
         f"# Gaps:       {share(query.count(GAP) + target.count(GAP))}\n"
         f"# Score: {show.number(a.score)}\n"
-        f"{overhang}#\n#\n{rule}\n\n"
+        f"#\n#\n{rule}\n\n"
     )
 
 
-def _row(name: str, width: int, before: int, letters: str) -> str:
+ROW_HEAD = 21  # characters of name and number, after which readers expect the letters
+
+
+def _row(name: str, before: int, letters: str) -> str:
     """Format one row; without residues it repeats the last number, as needle does."""
     after = before + len(letters) - letters.count(GAP)
-    first = before + (after > before)
-    return f"{name:<{width}} {first:>6} {letters} {after:>6}\n"
+    first = f"{before + (after > before):>6}"
+    width = ROW_HEAD - len(first) - 2
+    return f"{name[:width]:<{width}} {first} {letters} {after:>6}\n"
 
 
 def graphpart(table: Table, identity: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Profiles: a score for every letter at every position of a family of sequences.
 
 A ``Profile`` is made of a sequence, of the columns of an alignment (aligned FASTA, a3m
-or Stockholm), or of the first model of a HMMER3 text file. Such a model has after its
-header lines: HMM and a heading, COMPO, two lines before the first position, three lines
+or Stockholm), or of the model of a HMMER3 text file. Such a model has after its header
+lines: HMM and a heading, COMPO, two lines before the first position, three lines
 for each of LENG positions, and //. All numbers are -ln of probabilities, ``*`` that of
 none, and those of a distribution sum to 1 (HMMER User's Guide 3.4, "HMMER profile HMM
 files"). Nothing that is almost one is read.
@@ -24,32 +24,49 @@ from numpy.typing import ArrayLike
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model import scoring
-from jaxalign.model.alphabet import BAD, PROTEIN, Alphabet, from_parts, named_alphabet
+from jaxalign.model.alphabet import (
+    BAD,
+    PROTEIN,
+    Alphabet,
+    as_ascii,
+    from_parts,
+    named_alphabet,
+)
 from jaxalign.model.numbers import is_number
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.system import bytes_once, is_endless
+from jaxalign.model.source import STDIN, label, open_text
+from jaxalign.model.strands import look_nucleic
 
 
-def lines_of(source: Any) -> list[str]:
-    """Read an ASCII file as lines, numbered as an editor does."""
-    if is_endless(source):
-        raise InputError(f"{source}: is a device that has no end")
+@dataclass(frozen=True)
+class ReadText:
+    """A text that was read, for what takes a path: a pipe is read once."""
 
-    def read() -> bytes:
-        with open(os.fspath(source), "rb") as file:
-            return file.read()
+    path: str
+    lines: list[str]
 
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __str__(self) -> str:
+        return label(self.path)
+
+
+def read_text(source: Any) -> ReadText:
+    """Read a text file as lines, numbered as an editor does."""
+    if isinstance(source, ReadText):
+        return source
     try:
-        data = read() if os.path.isfile(source) else bytes_once(os.fspath(source), read)
-    except (OSError, TypeError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"{source}: cannot be read as text ({why})") from error
-    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    try:
-        return data.decode("ascii").split("\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise wrong(source, line, f"{data[error.start]:#x} is no ASCII") from error
+        path = os.fsdecode(source)
+    except TypeError as error:
+        raise InputError(f"{source}: cannot be read as text ({error})") from error
+    with open_text(path) as handle:
+        return ReadText(path, handle.read().split("\n"))
+
+
+def first_line(lines: list[str]) -> str:
+    """The first line that is not blank."""
+    return next((line for line in lines if line.strip()), "")
 
 
 def wrong(source: Any, line: int, why: str) -> InputError:
@@ -163,8 +180,9 @@ class ModelLine(NamedTuple):
 def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     """(name, -ln of match emissions (m, 20), -ln of transitions behind each position
     (m, 7))."""
-    lines = lines_of(source)
-    if not lines[0].startswith("HMMER3"):
+    source = read_text(source)
+    lines = source.lines
+    if not first_line(lines).startswith("HMMER3"):
         raise wrong(source, 1, "no HMMER3 text file")
     rows = [ModelLine(k, x.split()) for k, x in enumerate(lines, 1) if x.strip()]
     start = next((k for k, row in enumerate(rows) if row.words[0] == "HMM"), None)
@@ -200,6 +218,9 @@ def _body(
         raise wrong(source, last, "the file ends before the model does, with //")
     if rows[0].words[0] != "m->m":
         raise wrong(source, rows[0].number, "the heading of transitions is needed")
+    if len(rows) > end + 1:
+        why = "another model behind //: a profile is of one, which `hmmfetch FILE NAME`"
+        raise wrong(source, rows[end + 1].number, f"{why} takes out of several")
     stop, rows = rows[end], rows[1:end]
     if rows and rows[0].words[0] == "COMPO":
         _emissions(source, rows.pop(0), "COMPO")
@@ -276,7 +297,13 @@ def _distributions(
     return values
 
 
+# Rows of HH-suite that are no sequences: secondary structure and accessibility, and the
+# letters they were made for.
+ANNOTATION = re.compile(r">\s*(ss|sa|aa)_(pred|conf|dssp)\b")
 OTHER_LETTERS = re.compile(r"[^A-Za-z.~*-]")  # no letter of a row, and no gap
+
+
+COMPRESSED = re.compile(r"\.(gz|bgz|bz2|xz|zst)$", re.IGNORECASE)  # ends of names
 
 
 class AlignedRow(NamedTuple):
@@ -295,8 +322,9 @@ def read_alignment(source: Any) -> tuple[str, list[str], bool]:
         rows = [AlignedRow(k, text) for k, text in enumerate(texts, 1)]
         _check(rows, lambda line, why: InputError(f"row {line} of an alignment: {why}"))
         return "alignment", [row.letters for row in rows], False
-    lines = lines_of(source)
-    stockholm = lines[0].startswith("# STOCKHOLM")
+    source = read_text(source)
+    lines = source.lines
+    stockholm = first_line(lines).startswith("# STOCKHOLM")
     rows = (_stockholm if stockholm else _fasta)(lines, source)
     by_case = not stockholm and len({len(row.letters) for row in rows}) > 1
     if by_case:  # of a3m: what stands between columns goes
@@ -304,7 +332,12 @@ def read_alignment(source: Any) -> tuple[str, list[str], bool]:
         texts = ["".join(letters).replace(".", "") for letters in columns]
         rows = [AlignedRow(row.line, x) for row, x in zip(rows, texts, strict=True)]
     _check(rows, lambda line, why: wrong(source, line, why))
-    return Path(source).stem, [row.letters for row in rows], by_case
+    name = Path(COMPRESSED.sub("", source.path)).stem
+    name = "alignment" if source.path == STDIN else name
+    return name, [row.letters for row in rows], by_case
+
+
+ANOTHER = "another alignment behind the end of the first: a profile is of one"
 
 
 def _check(rows: list[AlignedRow], error: Callable[[int, str], Exception]) -> None:
@@ -324,10 +357,13 @@ def _check(rows: list[AlignedRow], error: Callable[[int, str], Exception]) -> No
 
 
 def _stockholm(lines: list[str], source: Any) -> list[AlignedRow]:
-    """Rows of the first alignment; blocks of one name are joined."""
+    """Rows of the alignment; blocks of one name are joined."""
     rows: dict[str, AlignedRow] = {}
     for number, line in enumerate(lines, 1):
         if line.startswith("//"):
+            behind = enumerate(lines[number:], number + 1)
+            if second := next((k for k, x in behind if x.strip("\0 \t")), None):
+                raise wrong(source, second, ANOTHER)
             return list(rows.values())
         if line.strip() and not line.startswith("#"):
             name, *parts = line.split()
@@ -340,22 +376,34 @@ def _stockholm(lines: list[str], source: Any) -> list[AlignedRow]:
 
 
 def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
-    """Rows of aligned FASTA or a3m, at the lines of their headings."""
-    rows: list[tuple[int, list[str]]] = []
+    """Rows of aligned FASTA or a3m, at the lines of their headings; a zero byte ends an
+    alignment of MMseqs2."""
+    rows: list[tuple[int, list[tuple[int, str]]]] = []
+    parts, ended = None, False  # of the last row
     for number, line in enumerate(lines, 1):
-        if line.startswith(">"):
-            rows.append((number, []))
-        elif line.strip() and not line.startswith("#"):
-            if not rows:
+        ended |= line.startswith("\0")
+        text = line.strip("\0")
+        if text.strip() and not text.startswith(("#", ";")):
+            if ended:
+                raise wrong(source, number, ANOTHER)
+            if text.startswith(">"):
+                parts = []
+                if not ANNOTATION.match(text):
+                    rows.append((number, parts))
+            elif parts is None:
                 raise wrong(source, number, "no header before it")
-            letters = "".join(line.split())
-            if invalid := OTHER_LETTERS.search(letters):  # in its own line
+            else:
+                parts.append((number, "".join(text.split())))
+        ended |= line.endswith("\0")
+    for _, parts in rows:
+        for number, letters in parts:  # each in its own line
+            if invalid := OTHER_LETTERS.search(letters):
                 raise wrong(source, number, f"{invalid[0]!r} is no letter and no gap")
-            rows[-1][1].append(letters)
-    return [AlignedRow(number, "".join(parts)) for number, parts in rows]
+    return [AlignedRow(number, "".join(x for _, x in parts)) for number, parts in rows]
 
 
 RESIDUES = PROTEIN[:20]  # ARNDCQEGHILKMFPSTWYV
+GAPS = "-.~"
 GAP_CODE, OTHER_CODE = -1, -2  # beside the residues; B, Z, X are no evidence
 LAMBDA = 0.3176  # of BLOSUM62 without gaps, nats a score
 # Robinson and Robinson, PNAS 88:8880 (1991), in the order of ``RESIDUES``.
@@ -372,7 +420,7 @@ def codes_of(rows: list[str]) -> np.ndarray:
     table = np.full(128, OTHER_CODE, np.int8)
     for code, letter in enumerate(RESIDUES):
         table[[ord(letter), ord(letter.lower())]] = code
-    table[[ord(x) for x in "-.~"]] = GAP_CODE
+    table[[ord(x) for x in GAPS]] = GAP_CODE
     return table[np.array([list(row.encode("ascii")) for row in rows])]
 
 
@@ -548,14 +596,17 @@ class Profile:
         pseudocounts: float = 10.0,
         weights: str | np.ndarray = "henikoff",
         max_gaps: float = 0.5,
+        alphabet: str | None = None,
     ) -> "Profile":
         """Log-odds of the columns of a protein alignment, as PSI-BLAST has them.
 
         Parameters
         ----------
         source : path of aligned FASTA, a3m or Stockholm, or a list of aligned rows
-            The text says which of the first three. Of a3m the upper case columns are
-            positions; of the others those with few gaps.
+            The text says which of the first three, plain or gz, bz2, xz, zst; ``-`` is
+            standard input. Of a3m the upper case columns are positions; of the others
+            those with few gaps. Rows of secondary structure, as HH-suite has them
+            (``ss_pred``, ``ss_conf``, ``ss_dssp`` …), are left out.
         pseudocounts : float, 1e-9 to 1e9
             The weight (beta) of what BLOSUM62 expects beside the letters seen; that of
             the letters is their mean number of kinds in a column, less one.
@@ -563,11 +614,14 @@ class Profile:
             Position-based weights make rows that are alike count less.
         max_gaps : float
             A column with a larger weighted part of gaps is no position.
+        alphabet : "protein", optional
+            Says that the letters are residues, though all look like nucleotides.
 
         Raises
         ------
         InputError
-            The file cannot be read, or rows differ in length.
+            The file cannot be read or has several alignments, rows differ in length,
+            or all letters are nucleotides'.
         UsageError
             An option is out of its range, or no column is a position.
 
@@ -590,7 +644,18 @@ class Profile:
             )
         if not (is_number(max_gaps) and 0 <= max_gaps <= 1):
             raise UsageError(f"max_gaps={max_gaps!r}: a fraction from 0 to 1")
+        if alphabet not in (None, "protein"):
+            raise UsageError(f"alphabet={alphabet!r}: a profile is of proteins")
+        is_file = isinstance(source, (str, os.PathLike))
+        source = read_text(source) if is_file else source
         name, rows, by_case = read_alignment(source)
+        residues = as_ascii("".join(rows).translate(dict.fromkeys(map(ord, GAPS))))
+        if alphabet is None and look_nucleic([residues]):
+            raise InputError(
+                f"{source if is_file else 'rows'}: all letters are nucleotides', and a "
+                "profile is of proteins\nhint: alphabet='protein' takes them for "
+                "residues"
+            )
         letters = codes_of(rows)
         try:
             share = row_weights(letters, weights)
@@ -602,9 +667,9 @@ class Profile:
             letters = letters[:, keep]
             share = row_weights(letters, weights)
         except UsageError as error:
-            if not isinstance(source, (str, os.PathLike)):
+            if not is_file:
                 raise
-            raise UsageError(f"{os.fspath(source)}: {error}") from None
+            raise UsageError(f"{source}: {error}") from None
         odds = log_odds_of(letters, share, float(pseudocounts))
         return cls(name, whole_scores(odds), named_alphabet("protein"))
 
@@ -615,7 +680,8 @@ class Profile:
 
         Parameters
         ----------
-        source : path of a HMMER3 text file; the first model is read
+        source : path of a HMMER3 text file of one model, plain or gz, bz2, xz, zst;
+            ``-`` is standard input
 
         Notes
         -----
@@ -626,7 +692,7 @@ class Profile:
         Raises
         ------
         InputError
-            The file cannot be read or is no such model.
+            The file cannot be read, is no such model, or has several.
         """
         name, emissions, transitions = read_hmm(source)
         # -ln p by position in HMMER's order of letters -> ln(p / P) in ours

@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import (
     DNA,
     PROTEIN,
@@ -27,7 +27,7 @@ from jaxalign.model.alphabet import (
 )
 from jaxalign.model.choices import FreeEnd, Identity, Mode
 from jaxalign.model.numbers import is_number
-from jaxalign.model.system import bytes_once, is_endless
+from jaxalign.model.source import open_bytes
 
 ALIASES = {"EDNAFULL": "NUC", "DNAFULL": "NUC", "NUC.4.4": "NUC"}
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -72,18 +72,11 @@ def load_matrix(name: str) -> tuple[str, np.ndarray]:
     if (plain := plain_name(name)) in matrix_names():
         return _from_biotite(plain)
     if os.path.exists(name) and not os.path.isdir(name):
-        if is_endless(name):
-            raise UsageError(f"matrix {name}: is a device that has no end")
-
-        def read() -> bytes:
-            with open(name, "rb") as file:
-                return file.read(MAX_FILE_BYTES + 1)
-
         try:
-            data = read() if os.path.isfile(name) else bytes_once(name, read)
-        except OSError as error:
-            why = error.strerror
-            raise UsageError(f"matrix {name}: cannot be read ({why})") from error
+            with open_bytes(name) as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except InputError as error:
+            raise UsageError(f"matrix {error}") from error
         if len(data) > MAX_FILE_BYTES:
             raise UsageError(f"matrix {name}: larger than {MAX_FILE_BYTES} bytes")
         if b"\0" in data:

@@ -73,7 +73,7 @@ def aligned(
     codes = [query.codes[None], target.codes[None]][:: -1 if swapped else 1]
     lengths = [np.array([m]), np.array([n])][:: -1 if swapped else 1]
     problem = problem_of(scoring, dtype, free, mode == "local", swapped)
-    places = filled_codes(*codes, scoring.by_position, swapped)
+    places = filled_codes(codes[0], codes[1], scoring.by_position, swapped)
     filled = rows.fill(places[0], lengths[0], places[1], lengths[1], problem, dtype,
                        True)  # fmt: skip
     wildcard = scoring.alphabet.wildcard_code

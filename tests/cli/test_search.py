@@ -1,5 +1,6 @@
 """``jaxalign search`` and ``jaxalign index``, in process."""
 
+import io
 import json
 from pathlib import Path
 
@@ -205,7 +206,7 @@ def test_a_database_of_relatives_is_said(run, monkeypatch):
     assert run(*words, "-o", "folder/")[0] == 0
 
 
-def test_a_profile_is_a_query(run):
+def test_a_profile_is_a_query(run, monkeypatch):
     """An alignment of one row: the search and the alignments of the profile."""
     Path("family.a3m").write_text(">one\nMKTAYIAKQRWNE\n>two\nMKTaaAYLAKQRWQE\n")
     options = "--profile", "family.a3m", "d.fa", "-q"
@@ -219,6 +220,18 @@ def test_a_profile_is_a_query(run):
     want = jaxalign.align_profile(profile, "d.fa", gap_open=11, gap_extend=1)
     assert code == DONE
     assert [int(row["score"]) for row in table(out)] == [one.score for one in want]
+    text = Path("family.a3m").read_text()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    code, piped, _ = run("align", "--profile", "-", *options[2:], "--mode", "local")
+    assert (code, piped.replace("\nalignment\t", "\nfamily\t")) == (DONE, out)
+    code, _, err = run("search", *options, "--alphabet", "dna")
+    assert code == USAGE and "a profile is of proteins" in err
+    bases = ">a\nACGTACGTACGTACGTACGT\n>b\nACGTACGTACGTACGAACGT\n"
+    Path("bases.a3m").write_text(bases)
+    of_bases = "search", "--profile", "bases.a3m", *options[2:]
+    code, _, err = run(*of_bases)
+    assert code == INPUT and "--alphabet protein takes them" in err
+    assert run(*of_bases, "--alphabet", "protein")[0] == DONE
     code, _, err = run("search", *options, "--matrix", "PAM30")
     assert code == USAGE and "--profile has scores" in err
     code, _, err = run("search", "--profile", "nowhere.hmm", "d.fa")

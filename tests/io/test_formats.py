@@ -304,6 +304,8 @@ PAIR = """\
 # Scoring: BLOSUM62, gap(k) = 11 + 1*(k-1)
 # Mode: semiglobal
 # Free_ends: query_end, query_start, target_end, target_start
+# Overhang: residues beyond the free ends are written against gaps, \
+counted in Length and Gaps
 ########################################
 
 #=======================================
@@ -320,8 +322,6 @@ PAIR = """\
 # Similarity:     6/10 (60.0%)
 # Gaps:           4/10 (40.0%)
 # Score: 51
-# Overhang: 2 query and 2 target residues beyond the free ends, \
-written against gaps, counted in Length and Gaps
 #
 #
 #=======================================
@@ -393,7 +393,8 @@ def test_pair_breaks_lines_at_50_and_counts_on(capsys):
         ["101", "120"],
     ]
     assert [r.split()[1::2] for r in lower] == [["1", "50"], ["51", "60"], ["60", "60"]]
-    assert {r.index("W") for r in upper} == {len("a_name_longer_than_13") + 8}
+    assert {r.index("W") for r in upper} == {21}
+    assert all(r.startswith("a_name_longer ") for r in lower)
 
 
 # ---- parquet
