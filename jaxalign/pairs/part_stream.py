@@ -26,7 +26,8 @@ import numpy as np
 
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.model.alphabet import gather_runs
-from jaxalign.model.numbers import check_whole
+from jaxalign.model.identity import Filters
+from jaxalign.model.numbers import check_whole, exact
 from jaxalign.pairs import engine, pair_matrix
 from jaxalign.pairs.gpu import launches
 from jaxalign.pairs.pair_matrix import WholeJob
@@ -254,6 +255,7 @@ class Limits(NamedTuple):
 # A core counts the subsequences of 10^6 pairs a second, a GPU of 1,000 times as many;
 # few pairs at a time would leave it idle.
 ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**20, 64, 2)
+AFTER_SCORES = Limits(0, 2**18, 32)
 
 
 class Batch(NamedTuple):
@@ -265,11 +267,12 @@ class Batch(NamedTuple):
 
 
 class _Looked(NamedTuple):
-    """A part, the task of its rows, and its pairs that may pass."""
+    """A part, the task of its rows and those that compute all of them, and its pairs
+    that may pass, ``Survivors``; None: all are to be aligned."""
 
     part: Part
-    task: Task
-    passing: Survivors
+    tasks: tuple[Task, list[Task]]
+    passing: Any
 
 
 def stream(
@@ -283,10 +286,15 @@ def stream(
     """
     task = replace(task, whole_codes=_whole_codes(task))
     runs_ahead, reserved = _room(task, parts)
+    if task.scores_first:
+        yield from _after_scores(task, parts, reserved, progress, busy)
+        return
     batches: deque[Batch] = deque()
 
     def runs():
-        for batch in planned(task, parts, reserved):
+        limits = ON_GPU if proof.on_gpu(task, prepare=True) else ON_CPU
+        looked = looked_at(task, parts, reserved, limits)
+        for batch in batches_of(task, looked, reserved, limits):
             batches.append(batch)
             yield engine.start(batch.plan)
 
@@ -296,6 +304,37 @@ def stream(
         stop_time = time.perf_counter()
         run.seconds, start_time = stop_time - start_time, stop_time
         yield from parts_of(batches.popleft(), run)
+
+
+def _after_scores(
+    task: Task, parts: list[Part], reserved: int, progress: Progress, busy: Progress
+):
+    """Run parts as ``stream`` does: the scores of their pairs, and then the rows of
+    those that reach ``min_score``, while the next scores are computed."""
+    least = task.filters.min_score
+    assert least is not None
+    scores = replace(
+        task,
+        output="score",
+        filters=Filters(min_score=least),
+        later_filters=task.filters,
+    )
+
+    def looked() -> Iterator[_Looked]:
+        for part, columns, _, info in stream(scores, parts, progress, busy):
+            tasks = tasks_of_part(task, part, reserved)
+            pairs = Survivors(columns["query"], columns["target"])
+            i, j = proof.shifted(task, pairs, -part.first)
+            below = info.get("aligned_pairs", info["pairs"]) - len(i)
+            excluded = {**info.get("excluded", {}), f"score < {exact(least)}": below}
+            passing = proof.worthwhile(tasks[0], Survivors(i, j, excluded))
+            yield _Looked(part, tasks, passing)
+
+    for batch in batches_of(task, looked(), reserved, AFTER_SCORES):
+        start_time, run = time.perf_counter(), engine.start(batch.plan)
+        for _ in engine.compute([run], task, 0, None, busy):
+            run.seconds = time.perf_counter() - start_time
+            yield from parts_of(batch, run)
 
 
 def _whole_codes(task: Task) -> tuple[WholeCodes, ...]:
@@ -330,12 +369,12 @@ def plan_parts(task: Task, parts: list[Part]) -> Plan:
     return Plan(task, (), figures | whole, tuple(parts))
 
 
-def planned(task: Task, all_parts: list[Part], reserved: int) -> Iterator[Batch]:
-    """The batches of some parts of a task, in order."""
-    limits = ON_GPU if proof.on_gpu(task, prepare=True) else ON_CPU
+def looked_at(
+    task: Task, all_parts: list[Part], reserved: int, limits: Limits
+) -> Iterator[_Looked]:
+    """Parts with their pairs that may pass, by proofs that need no alignment."""
 
-    def look(parts: list[Part]) -> list[tuple]:
-        """(part, its tasks, its pairs that may pass or None: all are to be aligned)."""
+    def look(parts: list[Part]) -> list[_Looked]:
         tasks = [tasks_of_part(task, part, reserved) for part in parts]
         rows_tasks = [entry for entry, _ in tasks]
         if len(parts) > 1:
@@ -344,26 +383,35 @@ def planned(task: Task, all_parts: list[Part], reserved: int) -> Iterator[Batch]
             passing = proof.look_at_parts(band, rows_tasks, starts)
         else:
             passing = map(proof.look, rows_tasks)
-        return list(zip(parts, tasks, passing, strict=True))
+        return list(map(_Looked, parts, tasks, passing))
 
     groups, groups_ahead = _groups(all_parts, limits), limits.groups_ahead
-    looked: Iterable[list[tuple]] = map(look, groups)
+    looked: Iterable[list[_Looked]] = map(look, groups)
     if groups_ahead:
         looked = pipeline.in_advance(look, groups, groups_ahead)
+    return chain.from_iterable(looked)
+
+
+def batches_of(
+    task: Task, looked: Iterable[_Looked], reserved: int, limits: Limits
+) -> Iterator[Batch]:
+    """The batches of some parts of a task, in order."""
     waiting: list[_Looked] = []
-    for part, (rows_task, computed), passing in chain.from_iterable(looked):
+    for entry in looked:
         if waiting:
-            pairs = sum(len(entry.passing.i) for entry in waiting)
+            pairs = sum(len(x.passing.i) for x in waiting)
             full = pairs >= limits.pairs or len(waiting) >= limits.parts
-            if full or passing is None or waiting[-1].part.last != part.first:
+            apart = waiting[-1].part.last != entry.part.first
+            if full or entry.passing is None or apart:
                 yield _batch(task, waiting, reserved)
                 waiting = []
-        if passing is not None:
-            waiting.append(_Looked(part, rows_task, passing))
+        if entry.passing is not None:
+            waiting.append(entry)
             continue
+        rows_task, computed = entry.tasks
         plan = engine.plan_rows(rows_task, computed)
         figures = plan.figures | proof.figures_of(rows_task, None)
-        yield Batch([part], replace(plan, figures=figures), [{}])
+        yield Batch([entry.part], replace(plan, figures=figures), [{}])
     if waiting:
         yield _batch(task, waiting, reserved)
 
@@ -398,7 +446,7 @@ def _batch(task: Task, looked: list[_Looked], reserved: int) -> Batch:
     i, j = (np.concatenate(side) for side in zip(*sides, strict=True))
     excluded = reduce(added, (entry.passing.excluded for entry in looked))
     plan = proof.plan_of_survivors(rows_task, Survivors(i, j, excluded))
-    each = [proof.figures_of(entry.task, entry.passing) for entry in looked]
+    each = [proof.figures_of(entry.tasks[0], entry.passing) for entry in looked]
     return Batch(parts, plan, each)
 
 

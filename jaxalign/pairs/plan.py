@@ -88,6 +88,7 @@ class Task:
     whole_codes: tuple[WholeCodes, ...] = ()
     top: int | None = None  # keep only the best of each query, the scores on the device
     nearest: NearestOnly | None = None  # of a task ``cross`` with a ``min_identity``
+    later_filters: Filters | None = None  # of rows that only pairs kept here can have
 
     @cached_property
     def local(self) -> bool:
@@ -97,6 +98,20 @@ class Task:
     def filtered(self) -> bool:
         """Whether rows are left out."""
         return bool(self.filters)
+
+    @cached_property
+    def proved(self) -> Filters:
+        """The filters that proofs apply: all that a pair has to pass in the end."""
+        return self.later_filters or self.filters
+
+    @cached_property
+    def scores_first(self) -> bool:
+        """Whether the scores of all pairs are computed before the rows of those that
+        reach ``min_score``: local scores take a fraction of the time of identities or
+        paths (8 bits on a CPU), which pays for a program more."""
+        rows = self.output != "score" and self.filters.min_score is not None
+        free = self.local and self.bounded and self.mesh is None
+        return rows and free and self.job.total >= LARGE_JOB_CELLS
 
     @cached_property
     def large(self) -> bool:

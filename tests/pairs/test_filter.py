@@ -13,7 +13,7 @@ import jaxalign
 import kernels_pallas
 from jaxalign.cli.main import main
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, part_stream
+from jaxalign.pairs import compiled, part_stream, plan
 from jaxalign.pairs.pair_matrix import PairMatrix
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, LcsSizes
@@ -359,3 +359,27 @@ def test_the_engine_filters_by_kernels(monkeypatch):
     assert found.implementation == "pallas" and found.info["excluded"]
     for name in ("query", "target", "score", "max_identities"):
         np.testing.assert_array_equal(found[name], want[name])
+
+
+@pytest.mark.parametrize(
+    "output, options",
+    [
+        ("identity", {"min_score": 150, "min_length_ratio": 0.5, "include_self": True}),
+        ("alignment", {"min_score": 120, "min_identity": 0.4, "part_rows": 60}),
+        ("alignment", {"min_score": 1}),  # which nearly all pairs reach
+    ],
+    ids=str,
+)
+def test_scores_are_computed_before_rows(output, options, monkeypatch):
+    """A large local job with a ``min_score`` aligns the pairs that reach it alone."""
+    monkeypatch.setattr(plan, "LARGE_JOB_CELLS", 1)
+    texts = sequences()[:24]
+    scoring = jaxalign.Scoring(gap_open=9, gap_extend=2)
+    options |= {"mode": "local", "output": output} | SWEEP
+    table = jaxalign.align_all(texts, scoring, **options)
+    every = jaxalign.align_all(texts, scoring, **options, filter=False)
+    same_tables(table, every)
+    excluded, aligned = table.info["excluded"], table.info["aligned_pairs"]
+    assert sum(excluded.values()) + aligned == table.info["pairs"]
+    most_excluded = len(table) <= aligned < table.info["pairs"] / 2
+    assert most_excluded == (options["min_score"] > 1)

@@ -72,7 +72,7 @@ class Proofs:
     @property
     def by_lengths(self) -> dict[str, LengthTest]:
         """The inequalities of lengths, and which pairs of lengths they leave."""
-        filters, bound = self.task.filters, self.bound
+        filters, bound = self.task.proved, self.bound
         tests: dict[str, LengthTest] = {}
         if filters.min_length_ratio is not None:
             ratio = filters.min_length_ratio
@@ -89,7 +89,7 @@ class Proofs:
         """Denominator and cut of the bound."""
         if self.bound is None:
             return ""
-        least = self.task.filters.cut_name or exact(self.bound.cut)
+        least = self.task.proved.cut_name or exact(self.bound.cut)
         return f"{self.bound} < {least}"
 
     def may_pass(self, m: np.ndarray, n: np.ndarray) -> np.ndarray:
@@ -143,8 +143,8 @@ def proofs_of(task: Task) -> Proofs | None:
         return None
     bound = None
     if task.bounded:
-        bound = identity_bound(task.filters, task.mode, task.free)
-    if bound is None and task.filters.min_length_ratio is None:
+        bound = identity_bound(task.proved, task.mode, task.free)
+    if bound is None and task.proved.min_length_ratio is None:
         return None
     if bound is None:
         return Proofs(task, bound, False)
@@ -521,15 +521,15 @@ LAUNCHES_OF_A_DEVICE = 3  # one runs, one waits, one is with the host
 
 def bound_figures(task: Task) -> dict:
     """The bound of the filters, for a plan; nothing where there is no cut."""
-    if task.filters.min_identity is None:
+    if task.proved.min_identity is None:
         return {}
     if not task.bounded:
         return {"bound": "none: filter=False, every pair is aligned"}
     if task.mesh is not None:
         return {"bound": "none on a mesh: every pair is aligned"}
-    bound = identity_bound(task.filters, task.mode, task.free)
+    bound = identity_bound(task.proved, task.mode, task.free)
     if bound is None:
-        return {"bound": f"none: {why_none(task.filters)}; every pair is aligned"}
+        return {"bound": f"none: {why_none(task.proved)}; every pair is aligned"}
     return {"bound": f"identity <= lcs / {bound}"}
 
 
@@ -539,10 +539,18 @@ def look(task: Task) -> Survivors | None:
     proofs = proofs_of(task)
     if proofs is None:
         return None
-    survivors = find(proofs)
     limit = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
-    worthwhile = cells_of(task, survivors) <= limit * task.job.cells
-    return survivors if worthwhile and any(survivors.excluded.values()) else None
+    return worthwhile(task, find(proofs), limit)
+
+
+def worthwhile(
+    task: Task, survivors: Survivors, limit: float = MAX_LEFT
+) -> Survivors | None:
+    """The pairs that may pass; None where they have so many of all cells, beyond
+    ``limit``, that all pairs are aligned sooner."""
+    if cells_of(task, survivors) > limit * task.job.cells:
+        return None
+    return survivors if any(survivors.excluded.values()) else None
 
 
 def on_gpu(task: Task, prepare: bool = False) -> bool:
@@ -629,8 +637,9 @@ def figures_of(task: Task, survivors: Survivors | None) -> dict:
     survivors : None where all pairs are aligned
     """
     figures = {"pairs": task.job.pairs, "cells": task.job.cells}
-    filters = task.filters
-    if filters.min_identity is None and filters.min_length_ratio is None:
+    filters = task.proved
+    cuts = filters.min_identity, filters.min_length_ratio
+    if cuts == (None, None) and not task.scores_first:
         return figures
     if survivors is None:
         excluded = {}
