@@ -1,8 +1,15 @@
 """Every failure a user can meet: its class, and the exit code of the command line.
 
 A message names the value and the rule; a failure in a file also names the file,
-the record, the line and the column.
+the record, the line and the column. What is too long for a message, as a name of two
+million letters, is cut in its middle.
 """
+
+import re
+
+LONGEST_WORD, LONGEST_LINE = 500, 2000  # characters of a message
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+_LONG_LINE = re.compile(rf"[^\n]{{{LONGEST_LINE + 1},}}")
 
 EXIT_CODES = {
     0: "done",
@@ -21,6 +28,26 @@ class JaxalignError(Exception):
     """Anything jaxalign refuses or fails at; exit code 1."""
 
     exit_code = 1
+
+    def __init__(self, *said: object):
+        super().__init__(*(shortened(x) if isinstance(x, str) else x for x in said))
+
+
+def shortened(message: str) -> str:
+    """Cut the middle of words and lines that are too long for a message.
+
+    Examples
+    --------
+    >>> shortened("the name " + "x" * 5000).replace("x" * 250, "xx")
+    'the name xx[4,500 characters]xx'
+    """
+
+    def cut(match: re.Match[str], longest: int) -> str:
+        text, end = match[0], longest // 2
+        return f"{text[:end]}[{len(text) - 2 * end:,} characters]{text[-end:]}"
+
+    message = _LONG_WORD.sub(lambda match: cut(match, LONGEST_WORD), message)
+    return _LONG_LINE.sub(lambda match: cut(match, LONGEST_LINE), message)
 
 
 class UsageError(JaxalignError, ValueError):

@@ -18,6 +18,7 @@ from functools import partial
 from io import TextIOWrapper
 from typing import TextIO
 
+from jaxalign.errors import shortened
 from jaxalign.io import output
 from jaxalign.io.output import standard_output
 from jaxalign.model.names import visible
@@ -36,7 +37,7 @@ def prepare() -> None:
 
 def say(message: str) -> None:
     """A message on standard error, if there is one."""
-    print_to(sys.stderr, "\n".join(_lines(PROGRAM + message)))
+    print_to(sys.stderr, "\n".join(_lines(PROGRAM + shortened(message))))
 
 
 def say_where() -> None:
@@ -118,7 +119,7 @@ class Messages:
             say(text)
 
     def warn(self, text: str) -> None:
-        self.warnings.append(text)
+        self.warnings.append(shortened(text))
         say(f"warning: {text}")
 
     def warn_of_letters(self, path: str, count: int, wildcard: str | None) -> None:

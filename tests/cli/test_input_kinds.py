@@ -208,16 +208,16 @@ def compared(content: bytes | str, *words: str) -> str:
     return DIFFERING.sub("…", re.sub(rf"(?<![\w-])({called})(?![\w-])", "…", text))
 
 
-def jobs():
+def jobs(quick):
     """Each job with each of its inputs."""
     for job, words in JOBS.items():
         for number, word in enumerate(words):
             if word.startswith("@"):
-                marks = () if job in QUICK else pytest.mark.slow
+                marks = () if job in quick else pytest.mark.slow
                 yield pytest.param(job, number, marks=marks, id=f"{job} {word[1:]}")
 
 
-@pytest.mark.parametrize("job, number", [*jobs()])
+@pytest.mark.parametrize("job, number", [*jobs(QUICK)])
 def test_an_input_of_any_kind_is_that_input(folder, monkeypatch, capfd, job, number):
     monkeypatch.chdir(folder)
     plain = [word.removeprefix("@") for word in JOBS[job]]
@@ -246,6 +246,31 @@ def test_an_input_of_any_kind_is_that_input(folder, monkeypatch, capfd, job, num
         pairs += [(content[file], usual[file]) for file in usual]
         for other, data in pairs:
             assert compared(other, word, name) == compared(data, word, name), kind
+
+
+def longer(data: bytes, place: int) -> bytes:
+    """A text file with a word of 60,000 letters, or a name of a FASTA that is bad
+    too."""
+    words = re.findall(rb"\S+|\s+", data)
+    words[2 * place] += b"n" * 60_000 + b" " + b"1" * (place % 2)
+    return b"".join(words)
+
+
+@pytest.mark.parametrize("job, number", [*jobs({"dedup", "split", "genes"})])
+def test_long_names_make_short_messages(folder, monkeypatch, capfd, job, number):
+    monkeypatch.chdir(folder)
+    words = [word.removeprefix("@") for word in JOBS[job]]
+    data = (folder / words[number]).read_bytes()
+    if b"\0" in data:
+        return
+    words[number] = "long." + words[number].partition(".")[2]
+    for place in range(4):
+        Path(words[number]).write_bytes(longer(data, place))
+        main(words)
+        _, err = capfd.readouterr()
+        assert len(err) < 10_000 and "hint: -v" not in err, err[:2000]
+        outputs(folder)
+    Path(words[number]).unlink()
 
 
 CALLS = {
