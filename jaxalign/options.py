@@ -252,6 +252,10 @@ class Planned(Nucleotides, OneSet):
 class PairOptions(Planned, Stream):
     """Every option of a function of two sequences, with its default."""
 
+    equals_alike: bool = False
+    """Count all residues of a pair of equal texts as identical, wildcards too, and keep
+    its row whatever the filters; of verbs that say duplicate, leak or nearest."""
+
 
 @part
 class FileLetters:

@@ -16,7 +16,7 @@ from jaxalign.database.pieces import sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model import frames, show, statistics
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.identity import of_lengths, ratio
 from jaxalign.model.names import written
 from jaxalign.model.numbers import exact, printed_below
 from jaxalign.model.scoring import Scoring
@@ -316,9 +316,8 @@ def _aligned(
         return columns
     sides = tests.take(test[rows].tolist()), corpus.take(nearest[rows].tolist())
     table = jobs.run("zip", *sides, scoring, identity_options(options))
-    below = denominator(options.identity, table.columns, *table.lengths())
-    columns["identities"][rows] = table["max_identities"]
-    columns["identity"][rows] = ratio(table["max_identities"], below)
+    columns["identities"][rows] = counts = table["max_identities"]
+    columns["identity"][rows] = of_lengths(options.identity, counts, *table.lengths())
     local = PairOptions(mode=LOCAL, output="stats", **shared(options, Execution))
     table = jobs.run("zip", *sides, scoring, local)
     columns["score"][rows] = table["score"]

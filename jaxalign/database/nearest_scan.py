@@ -22,6 +22,7 @@ from jaxalign.database.nearest_state import (
     NearestState,
     align,
     bars_of,
+    join_pairs,
     no_state,
     rectangles,
     zipped,
@@ -36,6 +37,7 @@ from jaxalign.pairs import by_rows
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.proofs import best_first, proof
+from jaxalign.pairs.result import equal_texts
 from jaxalign.runtime.devices import by_length
 from jaxalign.runtime.pipeline import read_ahead
 
@@ -170,6 +172,10 @@ def _fold(
     if not min(task.shape):
         return
     top = state.index.shape[1]
+    i, j = equal_texts(task)  # which no bound finds where they have wildcards
+    if len(i):
+        info = {"pairs": 0, "implementation": state.implementation}
+        join_pairs(task, i, j, task.queries.lengths[i], info, state)
     if not options.filter:
         queries, targets = (by_length(x.lengths) for x in (task.queries, task.targets))
         bars, step = bars_of(state)[0], QUERIES_AT_ONCE

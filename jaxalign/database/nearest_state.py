@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxalign.database.pieces import Hits, Records
 from jaxalign.model.alphabet import join_best, views
-from jaxalign.model.identity import Filters, denominator, share
+from jaxalign.model.identity import Filters, of_lengths
 from jaxalign.pairs import engine
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.plan import NearestOnly, Run, Task
@@ -154,9 +154,9 @@ def join_pairs(
     state.aligned += info["pairs"]
     state.implementation = state.implementation or info["implementation"]
     m, n = task.queries.lengths[i], task.targets.lengths[j]
-    identity = share(count, denominator(task.filters.identity, {}, m, n), np)
+    identity = of_lengths(task.filters.identity, count, m, n)
     better = identity >= state.identity[i, -1]
-    better &= task.filters.length_mask(m, n)
+    better &= task.filters.length_mask(m, n) | (m == n)
     join_best(  # a pair may come twice
         (state.identity, state.count, state.index),
         state.index != NONE,

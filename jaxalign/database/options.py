@@ -86,4 +86,5 @@ def identity_options(options: NearestOptions) -> PairOptions:
     """The options of an alignment that counts identical pairs."""
     free = None if options.free_ends is None else tuple(options.free_ends)
     chosen = shared(options, Execution)
-    return PairOptions(mode=options.mode, free_ends=free, output="identity", **chosen)
+    chosen |= {"output": "identity", "equals_alike": True}
+    return PairOptions(mode=options.mode, free_ends=free, **chosen)

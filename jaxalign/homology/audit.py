@@ -419,6 +419,7 @@ def audit_of(
     a, b = sides
     plain = dict.fromkeys(("min_identity", "identity", "min_length_ratio"))
     path_options = replace(pair_options(definition, 0.0), output="alignment", **plain)
+    path_options = replace(path_options, equals_alike=False)
     table = jobs.run("zip", a, b, definition.scoring, path_options)
     m, n = a.lengths, b.lengths
     below = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}

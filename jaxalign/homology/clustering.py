@@ -47,6 +47,7 @@ from jaxalign.pairs.part_stream import Part
 from jaxalign.pairs.plan import COLUMN_BYTES, Plan, Task, added
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import Survivors, proofs_of
+from jaxalign.pairs.result import equal_texts
 from jaxalign.runtime.devices import budget_of, by_length
 from jaxalign.runtime.pipeline import teller
 
@@ -203,7 +204,9 @@ def joined_components(
     parts = parts_of(job.task, definition)
     report_progress = teller(job.options.progress, sum(part.cells for part in parts))
     labels = np.arange(len(job.order), dtype=np.int32)
-    state = Joining(job.task, definition, labels, report_progress)
+    labels = merged(labels, [equal_texts(job.task)])
+    task = replace(job.task, equals_alike=False)  # equal texts are joined
+    state = Joining(task, definition, labels, report_progress)
     waiting, pair_count = [], 0
     for part in parts:
         waiting.append(_pairs_of(state, part))

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jaxalign.errors import UsageError
-from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.identity import of_lengths
 from jaxalign.model.numbers import check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.statistics import parameters
@@ -145,15 +145,15 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
         free_ends=free,
         output="identity",
         min_identity=definition.cut if least is None else least,
+        equals_alike=True,
         **shared(options, Measure, Execution),
     )
 
 
 def identities(table: Table, definition: Definition) -> np.ndarray:
-    """Identities of the rows of a table, float64; ``nan`` of two empty sequences."""
-    kind = definition.options.identity
-    below = denominator(kind, table.columns, *table.lengths())
-    return ratio(table["max_identities"], below)
+    """Identities of the rows of a table, float64."""
+    counts = table["max_identities"]
+    return of_lengths(definition.options.identity, counts, *table.lengths())
 
 
 def everything(definition: Definition) -> Definition:

@@ -472,7 +472,7 @@ def split_pairs_of(
     graph = UnitGraph(unit_count, units[pairs.first].astype(np.int64), second)
     about = counts.about() | {"seed": seed, "units": count}
     if choices.cold == "none":
-        part = dealt(pair_keys(pairs, len(data)), ratios, seed)
+        part = dealt(pair_keys(pairs, data), ratios, seed)
     elif choices.cold == "both":
         part = pairs_apart(graph, apart(graph, ratios, seed))
     elif grouped:
@@ -509,13 +509,16 @@ def split_pairs_of(
     )
 
 
-def pair_keys(pairs: NamedPairs, count: int) -> np.ndarray:
-    """Number pairs so that equal pairs have equal numbers; two proteins in either
-    order."""
-    a, b = pairs.first, pairs.second
+def pair_keys(pairs: NamedPairs, data: Sequences) -> np.ndarray:
+    """Number pairs so that equal pairs have equal numbers: of equal texts, two proteins
+    in either order."""
+    numbers: dict[bytes, int] = {}
+    texts = (data[k].tobytes() for k in range(len(data)))
+    text = np.array([numbers.setdefault(x, len(numbers)) for x in texts], np.int64)
+    a, b = text[pairs.first], pairs.second
     if pairs.groups is None:
-        a, b = np.minimum(a, b), np.maximum(a, b)
-    return a * (max(count, len(pairs.groups or ())) + 1) + b
+        a, b = np.minimum(a, text[b]), np.maximum(a, text[b])
+    return a * (max(len(data), len(pairs.groups or ())) + 1) + b
 
 
 # ------------------------------------------------------------------------------
@@ -613,7 +616,7 @@ def audit_pairs_of(
         raise UsageError(f"{len(names)} parts: an audit needs two or more")
     counts = PairCounts()
     if cold == "none":
-        leaking = _shared(pair_keys(pairs, len(data)), part)
+        leaking = _shared(pair_keys(pairs, data), part)
     elif cold == "one" and pairs.groups is None:
         # both proteins are near one of an earlier part
         leaking = np.zeros(len(part), bool)

@@ -14,7 +14,7 @@ from jaxalign.homology.links import tables_of
 from jaxalign.homology.options import LOCAL, PurgeCut, identities
 from jaxalign.model import frames, statistics
 from jaxalign.model.alphabet import Sequences, join_best
-from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.identity import of_lengths
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
 from jaxalign.pairs import part_stream
@@ -236,5 +236,4 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
     if cut.options.min_cov is None:
         assert cut.definition is not None
         return identities(table, cut.definition)
-    below = denominator(cut.options.identity, table.columns, *table.lengths())
-    return ratio(table["identities"], below)
+    return of_lengths(cut.options.identity, table["identities"], *table.lengths())

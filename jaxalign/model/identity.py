@@ -191,6 +191,11 @@ def ratio(count: ArrayLike, below: ArrayLike):
     return share(np.asarray(count, float), np.asarray(below, float), np)
 
 
+def of_lengths(kind: str, count: ArrayLike, m: np.ndarray, n: np.ndarray):
+    """Identities over a length, float64. Two empty sequences are equal: they have 1."""
+    return np.where(np.maximum(m, n) > 0, ratio(count, denominator(kind, {}, m, n)), 1)
+
+
 def check_filters(filters: Filters, output: str) -> None:
     """Refuse thresholds that are meaningless or need columns that are not computed."""
     for name in ("min_identity", "min_cov", "min_length_ratio"):

@@ -54,6 +54,7 @@ def make_task(
         devices,
         options.mesh,
         bounded=options.filter,
+        equals_alike=options.equals_alike,
     )
 
 

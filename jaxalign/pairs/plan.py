@@ -89,6 +89,7 @@ class Task:
     top: int | None = None  # keep only the best of each query, the scores on the device
     nearest: NearestOnly | None = None  # of a task ``cross`` with a ``min_identity``
     later_filters: Filters | None = None  # of rows that only pairs kept here can have
+    equals_alike: bool = False  # all residues of pairs of equal texts are identical
 
     @cached_property
     def local(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxalign.model import bounds, operations
 from jaxalign.model.alignment import SPANS
-from jaxalign.model.alphabet import gather_runs
+from jaxalign.model.alphabet import CodedSequences, gather_runs
 from jaxalign.model.table import Table
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime.pipeline import in_background
@@ -189,6 +189,8 @@ class Output:
         at = np.concatenate([np.zeros(0, np.int64), *(x.at for x in pieces)])
         order = np.argsort(at, kind="stable")
         columns = self._joined(order) if self.task.filtered else self._columns()
+        if self.task.equals_alike and len((pairs := equal_texts(self.task))[0]):
+            columns = _with_equal_texts(self.task, columns, *pairs)
         if self.task.output != "alignment":
             return columns, None
         paths = [x.paths for x in pieces]
@@ -212,6 +214,71 @@ class Output:
             return np.concatenate([np.zeros(0, dtype), *parts])[order].astype(dtype)
 
         return {name: whole(name, dtype) for name, dtype in self.dtypes.items()}
+
+
+def equal_texts(task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (i, j) of a task, int64, whose texts are equal, by a hash.
+
+    Of all pairs of two sets, or of one, those are left out in which every alignment
+    with the best score has all residues identical: where letters score more with
+    themselves than with any other, and are no wildcards.
+    """
+    queries, targets = task.queries, task.targets
+    if task.kind == "zip":
+        (like,) = np.nonzero(_marks(queries) == _marks(targets))
+        equal = [k for k in like.tolist() if np.array_equal(queries[k], targets[k])]
+        pairs = np.array(equal, np.int64)
+        return pairs, pairs
+    scores, best = task.scoring.scores, task.scoring.scores.diagonal()
+    certain = (best > 0) & (best >= scores.max(axis=0)) & (best >= scores.max(axis=1))
+    certain &= np.arange(len(best)) != task.scoring.alphabet.wildcard_code
+    (places,) = np.nonzero(~certain[queries.codes])
+    ends = queries.starts, queries.starts + queries.lengths
+    first, last = (np.searchsorted(places, x) for x in ends)
+    (unclear,) = np.nonzero((first < last) | (queries.lengths == 0))
+    if not len(unclear):
+        return unclear, unclear
+    texts: dict[bytes, list[int]] = {}
+    for k in unclear.tolist():
+        texts.setdefault(queries[k].tobytes(), []).append(k)
+    members = {text: np.array(numbers) for text, numbers in texts.items()}
+    (like,) = np.nonzero(np.isin(_marks(targets), _marks(queries)[unclear]))
+    none = np.zeros(0, np.int64)
+    equal = [members.get(targets[k].tobytes(), none) for k in like.tolist()]
+    i, j = np.concatenate([none, *equal]), np.repeat(like, [len(x) for x in equal])
+    met = i < j if task.kind == "all" else np.ones(len(i), bool)
+    return i[met], j[met]
+
+
+def _marks(sequences: CodedSequences) -> np.ndarray:
+    """A number of each sequence, int64, made of its length and of three of its letters:
+    those of equal texts are equal."""
+    codes, marks = sequences.codes, sequences.lengths.copy()
+    for place in (0, marks // 2, marks - 1) if len(codes) else ():
+        letters = np.take(codes, sequences.starts + place, mode="clip")
+        marks = marks * 256 + np.where(sequences.lengths > 0, letters, 0)
+    return marks
+
+
+def _with_equal_texts(task: Task, columns: dict, i: np.ndarray, j: np.ndarray) -> dict:
+    """Give the rows of equal texts all their residues as identical, and add those that
+    filters left out. Their scores, and the ends of their paths, stay 0: verbs that ask
+    for such rows read identities alone."""
+    at = task.job.position(columns["query"], columns["target"])
+    rows = task.job.position(i, j)
+    lacking = ~np.isin(rows, at)
+    order = np.argsort(np.concatenate([at, rows[lacking]]), kind="stable")
+    added = {"query": i[lacking], "target": j[lacking]}
+    none = np.zeros(len(added["query"]), np.int64)
+    columns = {
+        name: np.concatenate([values, added.get(name, none).astype(values.dtype)])
+        for name, values in columns.items()
+    }
+    columns = {name: values[order] for name, values in columns.items()}
+    at = task.job.position(columns["query"], columns["target"])
+    name = "max_identities" if task.output == "identity" else "identities"
+    columns[name][np.searchsorted(at, rows)] = task.queries.lengths[i]
+    return columns
 
 
 def _touch(columns: list[np.ndarray]) -> None:

@@ -20,7 +20,10 @@ def below(kind: str, m: int, n: int) -> float:
 
 
 def identity(a: str, b: str, kind: str = "longer", mode: str = "global") -> float:
-    """The identity of two words of ``LETTERS``; nan where there is none."""
+    """The identity of two words of ``LETTERS``, 1 of equal ones; nan of an empty one,
+    over the shorter."""
+    if a == b:
+        return 1.0
     codes = [[LETTERS.index(x) for x in word] for word in (a, b)]
     scores = matrix()
     _, count = oracle.max_identities(

@@ -33,10 +33,16 @@ def breaks(pairs, part, shares, cut, cold, second):
     near = lambda a, b: a == b or shares[number(a), number(b)] >= cut  # noqa: E731
     proteins = second == "proteins"
     leaking = []
+
+    def equal(a, b):
+        """Whether two names are of one text, or of one group."""
+        return a == b or (a[0] == b[0] == "s" and shares[number(a), number(b)] == 1)
+
     for (a, b), p in zip(pairs, part, strict=True):
         others = [(x, q) for x, q in zip(pairs, part, strict=True) if -1 < q != p > -1]
         if cold == "none":
-            same = [{*x} == {a, b} if proteins else x == (a, b) for x, _ in others]
+            same = [equal(a, x) and equal(b, y) for (x, y), _ in others]
+            same += [equal(a, y) and equal(b, x) for (x, y), _ in others if proteins]
             leaking.append(any(same))
         elif cold == "both" and proteins:
             names = {y for x, _ in others for y in x}

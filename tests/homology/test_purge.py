@@ -107,6 +107,7 @@ def test_by_coverage(seed):
         )
         share = rows.identity("longer")
         shares[i] = np.where((covered >= 0.6) & (share >= 0.4), share, np.nan)
+        shares[i][np.array(tests) == word] = 1
     clean = jaxalign.purge(
         train, tests, SCORING, max_identity=0.4, min_cov=0.6, mode="local"
     )
@@ -130,8 +131,10 @@ def test_blocks_and_files_change_nothing(monkeypatch, tmp_path, cut):
 
 
 def test_odd_sets():
-    clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["", "XX"], max_identity=0.1)
+    clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["X", "XXX"], max_identity=0.1)
     assert not len(clean) and clean.kept.all() and "3 stay" in str(clean)
+    clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["", "XX"], max_identity=0.1)
+    assert clean.kept.tolist() == [False, False, True]
     assert not len(jaxalign.purge(["MK"], [], score=1))
     assert not len(jaxalign.purge([], ["MK"], max_evalue=1))
 
