@@ -9,6 +9,7 @@ import functools
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import measure
 import numpy as np
 import optax
 
@@ -154,6 +155,22 @@ def rows_of(name: str, pairs: int, marks: dict) -> list[dict]:
             row["least gain"] = gain[way] if key == "learned" else None
             rows.append(row)
     return rows
+
+
+def arguments(text: str | None, steps: int):
+    """The options of both scripts."""
+    parser = measure.arguments(text, "plot", "json")
+    parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
+    parser.add_argument("--steps", type=int, default=steps)
+    return parser
+
+
+def finish(asked, report: dict, curves: dict) -> None:
+    """Print the rows, draw the curves, and write the figures."""
+    measure.show(report["rows"])
+    if asked.plot:
+        draw(asked.plot, report["losses"], curves)
+    measure.save(asked.json, report)
 
 
 def draw(path: str, losses: dict, curves: dict) -> None:

@@ -14,6 +14,7 @@ matplotlib).
 """
 
 import time
+from functools import partial
 
 import aligner_network as an
 import jax
@@ -79,31 +80,16 @@ def run(pfam, seed: int, steps: int):
             name: an.judged(aligner, net, one, "global") for name, one in held.items()
         }
 
-    net = an.ResidueEncoder(jax.random.key(seed))
-    _, losses, curve = an.train(
-        net,
-        loss,
-        data,
-        lambda net: judge(aligner, net),
-        rng,
-        steps=steps,
-        batch=24,
-        every=15,
-    )
+    net, options = an.ResidueEncoder(jax.random.key(seed)), {"batch": 24, "every": 15}
+    judged = partial(judge, aligner)
+    _, losses, curve = an.train(net, loss, data, judged, rng, steps=steps, **options)
     counts = {name: len(one[0]) for name, one in held.items()}
     return judge(an.blosum62, None), curve, losses, counts
 
 
 def main(argv=None) -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--plot", metavar="FILE")
-    parser.add_argument("--json", metavar="FILE")
-    asked = parser.parse_args(argv)
-    report = {"machine": measure.machine(), "rows": []}
-    measure.show_machine(report["machine"])
+    asked = an.arguments(__doc__, steps=60).parse_args(argv)
+    report: dict = {"machine": measure.machine(), "rows": []}
     pfam, began, runs, curves = fasta.pfam(), time.process_time(), [], {}
     for seed in range(asked.seeds):
         runs.append(run(pfam, seed, asked.steps))
@@ -115,10 +101,7 @@ def main(argv=None) -> None:
         marks["learned"] = [one[-1][1] for one in curves[name]]
         report["rows"] += an.rows_of(name, count, marks)
     report["losses"] = {"training pairs": losses}
-    measure.show(report["rows"])
-    if asked.plot:
-        an.draw(asked.plot, report["losses"], curves)
-    measure.save(asked.json, report)
+    an.finish(asked, report, curves)
 
 
 if __name__ == "__main__":

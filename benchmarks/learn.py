@@ -11,11 +11,23 @@ optimal path and by the most accurate alignment of the posterior, beside BLOSUM6
 jaxalign[docs] (optax, matplotlib).
 """
 
-import time
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import measure
 import numpy as np
+
+from jaxalign import (
+    Scoring,
+    align_pairs,
+    alignment_log_prob,
+    mea_alignment,
+    soft_posterior,
+)
+from jaxalign.io import fasta
+from jaxalign.model.alignment import partners_of
+from jaxalign.model.profile import agreement, identity, partners, sequence
 
 TRAINED = ("fn3", "RRM_1", "Cyclin_N")
 UNSEEN = ("Pkinase", "LuxC", "Caudal_act", "3Beta_HSD", "ArsP_1", "COX2_TM")
@@ -25,8 +37,6 @@ BLOSUM = {"gap_open": 11.0, "gap_extend": 1.0}
 
 def pairs_of(family, rng, count: int, longest=LONGEST):
     """Up to ``count`` (i, j) of a family: short enough, at most half identical."""
-    from jaxalign.model.profile import identity, sequence
-
     lengths = [len(sequence(family, k)) for k in range(len(family))]
     short = [k for k, length in enumerate(lengths) if length <= longest]
     every = [(i, j) for i in short for j in short if i < j]
@@ -37,7 +47,6 @@ def pairs_of(family, rng, count: int, longest=LONGEST):
 
 def padded(family, pairs, size: int):
     """Codes (k, size) of both sides, lengths (k, 2), partners (k, size)."""
-    from jaxalign.model.profile import partners, sequence
 
     def pad(x, fill):
         return np.pad(x.astype(np.int32), (0, size - len(x)), constant_values=fill)
@@ -51,8 +60,6 @@ def padded(family, pairs, size: int):
 
 def model(theta):
     """Parameters -> (symmetric matrix, gap costs), in nats at T = 1."""
-    import jax.numpy as jnp
-
     extend = jnp.exp(theta["extend"])
     gaps = {"gap_open": extend + jnp.exp(theta["more"]), "gap_extend": extend}
     return theta["matrix"] + theta["matrix"].T, gaps
@@ -60,10 +67,6 @@ def model(theta):
 
 def loss(theta, a, b, lengths, partners):
     """Minus the log probability of the references, a reference pair."""
-    import jax.numpy as jnp
-
-    from jaxalign import alignment_log_prob
-
     matrix, gaps = model(theta)
     log_p = alignment_log_prob(partners, (a, b, matrix), lengths, **gaps)
     return -log_p.sum() / jnp.sum(partners >= 0, dtype=float)
@@ -71,8 +74,6 @@ def loss(theta, a, b, lengths, partners):
 
 def train(data, steps: int, batch: int, rng):
     """(parameters, [loss, gap_open, gap_extend] of every step)."""
-    import jax
-    import jax.numpy as jnp
     import optax
 
     half = jnp.log(0.5)
@@ -97,17 +98,14 @@ def train(data, steps: int, batch: int, rng):
 def judged(family, pairs, matrix, gaps, temperature) -> dict:
     """Agreement of optimal path and MEA alignment with a family's reference, and the
     posteriors of all pairs of residues with whether they are right."""
-    from jaxalign import Scoring, align_pairs, mea_alignment, soft_posterior
-    from jaxalign.model.alignment import partners_of
-    from jaxalign.model.profile import agreement
-
     longest = max(int(x) for x in (family.codes >= 0).sum(1))
     size = -(-longest // 32) * 32
     a, b, lengths, truth = padded(family, pairs, size)
     options = gaps | {"temperature": temperature}
     p = np.asarray(soft_posterior((a, b, np.float32(matrix)), lengths, **options))
     letters = Scoring().alphabet.letters
-    scoring = Scoring((letters, np.round(np.float64(matrix), 2)), **_rounded(gaps))
+    rounded = {name: round(float(cost), 2) for name, cost in gaps.items()}
+    scoring = Scoring((letters, np.round(np.float64(matrix), 2)), **rounded)
     inside = [(slice(m), slice(n)) for m, n in lengths]
     texts = [
         [scoring.alphabet.decode(side[k, :length]) for k, length in enumerate(column)]
@@ -124,19 +122,6 @@ def judged(family, pairs, matrix, gaps, temperature) -> dict:
     right = truth[:, :, None] == np.arange(size)
     some = p > 0.01
     return found | {"posterior": p[some], "right": right[some]}
-
-
-def _rounded(gaps):
-    return {name: round(float(cost), 2) for name, cost in gaps.items()}
-
-
-def summary(found: list[dict]) -> dict:
-    """Means over families of all pairs."""
-    row = {}
-    for way in ("path", "mea"):
-        recall, precision = np.mean(sum((one[way] for one in found), []), axis=0)
-        row |= {f"{way} recall": recall, f"{way} precision": precision}
-    return row
 
 
 def reliability(found: list[dict]) -> list[dict]:
@@ -164,8 +149,6 @@ def draw(folder: str, report: dict, matrix) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from jaxalign import Scoring
-
     Path(folder).mkdir(parents=True, exist_ok=True)
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     left.plot(np.array(report["history"])[:, 0], label="loss, nats a reference pair")
@@ -187,56 +170,23 @@ def draw(folder: str, report: dict, matrix) -> None:
     figure.savefig(Path(folder) / "reliability.png", dpi=90)
 
 
-def trained(pfam, asked, rng, report):
-    """(matrix, gap costs) learned from pairs of three families."""
+def main(argv=None) -> None:
+    parser = measure.arguments(__doc__, "quick", "plot", "json")
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(argv)
+    report: dict = {"machine": measure.machine(), "rows": [], "reliability": {}}
+    rng, pfam = np.random.default_rng(asked.seed), fasta.pfam()
     each, steps, batch = (10, 3, 8) if asked.quick else (300, asked.steps, 32)
     sets = [
         padded(pfam[name], pairs_of(pfam[name], rng, each), LONGEST) for name in TRAINED
     ]
     data = [np.concatenate(x) for x in zip(*sets, strict=True)]
-    began = time.perf_counter()
-    theta, report["history"] = train(data, steps, batch, rng)
-    print(f"# {len(data[0])} pairs, {steps} steps: {time.perf_counter() - began:.1f} s")
+    seconds, _, learned = measure.timed(train, data, steps, batch, rng)
+    theta, report["history"] = learned
+    print(f"# {len(data[0])} pairs, {steps} steps: {seconds:.1f} s")
     matrix, gaps = model(theta)
-    return np.asarray(matrix), {name: float(cost) for name, cost in gaps.items()}
-
-
-def compare(pfam, models, tested, report) -> None:
-    """A row a model, and its reliability, into the report."""
-    report["rows"], report["reliability"] = [], {}
-    for name, one in models.items():
-        found = [judged(pfam[f], pairs, *one) for f, pairs in tested.items()]
-        row = {"model": name, "pairs": sum(map(len, tested.values()))}
-        report["rows"].append(row | summary(found))
-        report["reliability"][name] = reliability(found)
-
-
-def show(report) -> None:
-    """Print the report's tables."""
-    measure.show(report["rows"])
-    costs = ", ".join(f"{name} {cost:.2f}" for name, cost in report["gaps"].items())
-    print(f"# {costs} nats; correlation with BLOSUM62 {report['correlation']:.2f}")
-    for name, bins in report["reliability"].items():
-        print(f"\n{name}")
-        measure.show(bins)
-
-
-def main(argv=None) -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--quick", action="store_true", help="few pairs, few steps")
-    parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plot", metavar="FOLDER")
-    parser.add_argument("--json", metavar="PATH")
-    asked = parser.parse_args(argv)
-    report = {"machine": measure.machine()}
-    measure.show_machine(report["machine"])
-    from jaxalign import Scoring
-    from jaxalign.io import fasta
-
-    rng, pfam = np.random.default_rng(asked.seed), fasta.pfam()
-    matrix, gaps = trained(pfam, asked, rng, report)
+    matrix, gaps = np.asarray(matrix), {k: float(cost) for k, cost in gaps.items()}
     half_bits = Scoring().scores.astype(float)
     models = {
         "BLOSUM62, 11/1": (half_bits, BLOSUM, 2 / np.log(2)),
@@ -244,11 +194,23 @@ def main(argv=None) -> None:
     }
     names, count = (UNSEEN[2:3], 5) if asked.quick else (UNSEEN, 50)
     tested = {name: pairs_of(pfam[name], rng, count, 999) for name in names}
-    compare(pfam, models, tested, report)
+    for name, one in models.items():
+        found = [judged(pfam[f], pairs, *one) for f, pairs in tested.items()]
+        row = {"model": name, "pairs": sum(map(len, tested.values()))}
+        for way in ("path", "mea"):  # means over families of all pairs
+            recall, precision = np.mean(sum((one[way] for one in found), []), axis=0)
+            row |= {f"{way} recall": recall, f"{way} precision": precision}
+        report["rows"].append(row)
+        report["reliability"][name] = reliability(found)
     letters = np.triu_indices(20)
     both = np.corrcoef(half_bits[letters], matrix[letters])
     report |= {"correlation": float(both[0, 1]), "gaps": gaps, "matrix": matrix}
-    show(report)
+    measure.show(report["rows"])
+    costs = ", ".join(f"{name} {cost:.2f}" for name, cost in gaps.items())
+    print(f"# {costs} nats; correlation with BLOSUM62 {report['correlation']:.2f}")
+    for name, bins in report["reliability"].items():
+        print(f"\n{name}")
+        measure.show(bins)
     if asked.plot:
         draw(asked.plot, report, matrix)
     measure.save(asked.json, report)

@@ -1,23 +1,50 @@
-"""Helpers of all benchmarks: cell counts, timing in turns, tables, the machine."""
+"""Helpers of all benchmarks: options, cell counts, timing, tables, the machine."""
 
 import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import time
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
 
 import numpy as np
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "parasail", "biotite", "biopython")
+OPTIONS: dict[str, dict[str, Any]] = {
+    "quick": {"action": "store_true", "help": "too small for figures"},
+    "only": {"default": "", "help": "rows whose name contains it"},
+    "threads": {"type": int, "help": "cores of all tools"},
+    "repeats": {"type": int, "help": "timed rounds"},
+    "plot": {"metavar": "PATH", "help": "draw pictures"},
+    "json": {"metavar": "PATH", "help": "write the figures here too"},
+}
 
 
-def arguments(text: str) -> argparse.ArgumentParser:
-    """A parser whose help is the docstring of the script, as it stands."""
-    return argparse.ArgumentParser(
+def arguments(text: str | None, *flags: str, **defaults) -> argparse.ArgumentParser:
+    """A parser whose help is the docstring of the script, as it stands.
+
+    ``flags`` and ``defaults`` are the options of ``OPTIONS`` that the script has.
+    """
+    parser = argparse.ArgumentParser(
         description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    for name in (*flags, *defaults):
+        parser.add_argument(f"--{name}", **OPTIONS[name])
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def words(text: str) -> list[str]:
+    """ "a,b" -> ["a", "b"]: the type of an option."""
+    return text.split(",")
+
+
+def numbers(text: str) -> list[int]:
+    """ "1,2,4" -> [1, 2, 4]."""
+    return [int(word) for word in words(text)]
 
 
 def all_pairs_cells(lengths, include_self: bool = False) -> int:
@@ -33,6 +60,26 @@ def all_pairs_cells(lengths, include_self: bool = False) -> int:
 def gcups(cells: int, seconds: float) -> float:
     """Billion cell updates a second: the sum of len_i * len_j, over t, over 1e9."""
     return cells / seconds / 1e9
+
+
+class Timed(NamedTuple):
+    """Seconds of a call; its CPU seconds, those of ended processes too; its result."""
+
+    seconds: float
+    cpu: float
+    result: Any
+
+
+def timed(call, *args) -> Timed:
+    """Time one call."""
+    wall, busy = time.perf_counter(), _cpu_seconds()
+    result = call(*args)
+    return Timed(time.perf_counter() - wall, _cpu_seconds() - busy, result)
+
+
+def _cpu_seconds() -> float:
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def in_turns(calls: dict, repeats: int = 3):
@@ -51,33 +98,45 @@ def in_turns(calls: dict, repeats: int = 3):
         key -> {"seconds": median, "spread": (max - min) / median, "first": seconds
         of the first call, "cores": CPU seconds per second, "result": last result}.
     """
-    first = {key: _timed(call) for key, call in calls.items()}
-    rounds = [{k: _timed(call) for k, call in calls.items()} for _ in range(repeats)]
-    return {key: _summary(first[key], [one[key] for one in rounds]) for key in calls}
+    first = {key: timed(call).seconds for key, call in calls.items()}
+    rounds = [{k: timed(call) for k, call in calls.items()} for _ in range(repeats)]
+    table = {}
+    for key in calls:
+        walls = [one[key].seconds for one in rounds]
+        median = statistics.median(walls)
+        table[key] = {
+            "seconds": median,
+            "spread": (max(walls) - min(walls)) / median,
+            "first": first[key],
+            "cores": sum(one[key].cpu for one in rounds) / sum(walls),
+            "result": rounds[-1][key].result,
+        }
+    return table
 
 
 def median_seconds(call, repeats: int = 5) -> float:
     """The median wall time of some calls after the first."""
-    call()
-    return statistics.median(_timed(call)[0] for _ in range(repeats))
+    return in_turns({0: call}, repeats)[0]["seconds"]
 
 
-def _timed(call):
-    wall, busy = time.perf_counter(), time.process_time()
-    result = call()
-    return time.perf_counter() - wall, time.process_time() - busy, result
+def ready(program, *args):
+    """A call of a function of JAX that waits for its results on the device."""
+    import jax
+
+    return lambda: jax.block_until_ready(program(*args))
 
 
-def _summary(first, rounds) -> dict:
-    walls = [wall for wall, _, _ in rounds]
-    median = statistics.median(walls)
-    return {
-        "seconds": median,
-        "spread": (max(walls) - min(walls)) / median,
-        "first": first[0],
-        "cores": sum(busy for _, busy, _ in rounds) / sum(walls),
-        "result": rounds[-1][2],
-    }
+def compiled(function, *args):
+    """(program, seconds to compile) of a function of JAX."""
+    import jax
+
+    seconds, _, program = timed(jax.jit(function).lower(*args).compile)
+    return program, seconds
+
+
+def peak_gib() -> float:
+    """The most host memory that this process has had, in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def pin(threads: int) -> str:
@@ -96,40 +155,32 @@ def pin(threads: int) -> str:
 
 
 def machine() -> dict:
-    """Devices, CPU model and versions."""
+    """Devices, CPU model and versions, shown as the header of every report."""
     import jax
 
-    found = {name: _version(name) for name in PACKAGES}
-    return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "devices": [f"{d.platform} {d.device_kind}" for d in jax.devices()],
-        "python": platform.python_version(),
-        "versions": {name: value for name, value in found.items() if value},
-    }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _cpu_model() -> str:
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
     try:
         with open("/proc/cpuinfo") as file:
             lines = [line for line in file if line.startswith("model name")]
-        return lines[0].split(":", 1)[1].strip()
+        model = lines[0].split(":", 1)[1].strip()
     except (OSError, IndexError):
-        return platform.processor() or platform.machine()
-
-
-def show_machine(found: dict) -> None:
-    """The header of every report."""
-    packages = " ".join(f"{k} {v}" for k, v in found["versions"].items())
-    print(f"# CPU {found['cpu']}, {found['cores']} cores; JAX on {found['devices']}")
-    print(f"# Python {found['python']}; {packages}")
+        model = platform.processor() or platform.machine()
+    devices = [f"{d.platform} {d.device_kind}" for d in jax.devices()]
+    packages = " ".join(f"{k} {v}" for k, v in versions.items())
+    print(f"# CPU {model}, {os.cpu_count()} cores; JAX on {devices}")
+    print(f"# Python {platform.python_version()}; {packages}")
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "devices": devices,
+        "python": platform.python_version(),
+        "versions": versions,
+    }
 
 
 def show(rows: list[dict]) -> None:
@@ -142,6 +193,12 @@ def show(rows: list[dict]) -> None:
     for line in [heads, *cells]:
         parts = [c.ljust(w) for c, w in zip(line, widths, strict=True)]
         print("  ".join(parts).rstrip(), flush=True)
+
+
+def show_line(row: dict) -> dict:
+    """One row on a line of its own, for tables whose rows take minutes; returns it."""
+    print(" | ".join(f"{k} {_cell(v)}" for k, v in row.items()), flush=True)
+    return row
 
 
 def _cell(value) -> str:

@@ -32,8 +32,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import measure
@@ -71,23 +71,28 @@ def beside_emboss(options) -> list[dict]:
 
 def _row(problem, program: str, options) -> dict:
     """Seconds of both tools on all ordered pairs, and the scores that differ."""
-    mode = PROGRAMS[program]
+    mode, n = PROGRAMS[program], len(problem.texts)
     calls = {"emboss": lambda: run_emboss(program, problem)}
     calls["jaxalign"] = all_ordered(problem, mode, options)
     timed = measure.in_turns(calls, options.repeats)
-    net = timed["emboss"]["seconds"] - _start(program, len(problem.texts))
+    single = problems.Problem("start", ("a",), ("W",))
+    start = measure.median_seconds(lambda: run_emboss(program, single))
+    net = timed["emboss"]["seconds"] - start * (1 if program == "needleall" else n)
     cells = int(problem.lengths.sum()) ** 2
+    ordered = [(a, b) for a in problem.names for b in problem.names]
+    ours = dict(zip(ordered, timed["jaxalign"]["result"]["score"], strict=True))
+    theirs = timed["emboss"]["result"]  # without pairs that EMBOSS did not print
     return {
         "program": program,
         "mode": mode,
-        "n": len(problem.texts),
-        "pairs": len(problem.texts) ** 2,
+        "n": n,
+        "pairs": n**2,
         "EMBOSS s": net,
         "jaxalign s": timed["jaxalign"]["seconds"],
         "EMBOSS GCUPS": measure.gcups(cells, net),
         "jaxalign GCUPS": measure.gcups(cells, timed["jaxalign"]["seconds"]),
         "speed-up": net / timed["jaxalign"]["seconds"],
-        "differ": _differing(problem, timed),
+        "differ": sum(theirs.get(pair) != float(x) for pair, x in ours.items()),
     }
 
 
@@ -107,12 +112,12 @@ def run_emboss(program: str, problem) -> dict:
     """(query, target) -> score, from as few processes as the program allows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _write(folder / "all.fasta", problem.records)
+        problems.write_fasta(folder / "all.fasta", problem.records)
         if program == "needleall":
             return _one_process(program, folder, "all.fasta")
         scores = {}
         for record in problem.records:
-            _write(folder / "query.fasta", [record])
+            problems.write_fasta(folder / "query.fasta", [record])
             scores |= _one_process(program, folder, "query.fasta")
         return scores
 
@@ -125,30 +130,6 @@ def _one_process(program: str, folder: Path, queries: str) -> dict:
     subprocess.run(command, check=True, cwd=folder, capture_output=True)
     found = SCORE_LINE.findall((folder / "out.txt").read_text())
     return {(query, target): float(score) for query, target, score in found}
-
-
-def _write(path: Path, records) -> None:
-    path.write_text("".join(f">{name}\n{text}\n" for name, text in records))
-
-
-def _start(program: str, n: int) -> float:
-    """Seconds that starting the program's processes takes, by 1-residue sequences."""
-    processes = 1 if program == "needleall" else n
-    single = problems.Problem("start", ("a",), ("W",))
-    rounds = []
-    for _ in range(5):
-        begun = time.perf_counter()
-        run_emboss(program, single)
-        rounds.append(time.perf_counter() - begun)
-    return processes * sorted(rounds)[2]
-
-
-def _differing(problem, timed) -> int:
-    """Pairs whose scores differ, or that EMBOSS did not print."""
-    ordered = [(a, b) for a in problem.names for b in problem.names]
-    ours = dict(zip(ordered, timed["jaxalign"]["result"]["score"], strict=True))
-    theirs = timed["emboss"]["result"]
-    return sum(theirs.get(pair) != float(score) for pair, score in ours.items())
 
 
 # Many pairs at once -------------------------------------------------------------------
@@ -217,58 +198,50 @@ def _mover(sent, fetched, at_once, pairs: int):
         put(at_once)
         for _ in range(1 if batch else pairs):
             put(batch or sent)
+        # A fresh copy, because a JAX array keeps what was once read. On a GPU the copy
+        # costs a hundredth of the transfer; on the CPU it is the transfer.
         for _ in range(1 if small else pairs):
-            _fetch(result)
+            np.asarray(result.copy())
 
     return move
 
 
-def _fetch(result) -> np.ndarray:
-    """Device -> host of a fresh copy, because a JAX array keeps what was once read.
-
-    On a GPU the copy costs a hundredth of the transfer; on the CPU it is the transfer,
-    as reading is then a view.
-    """
-    return np.asarray(result.copy())
-
-
 def many_pairs(options) -> list[dict]:
     """X3.2: GCUPS of one call on k pairs, score only and with the path."""
+    from jaxalign.model.scoring import Scoring
+    from jaxalign.pairs.api import align_pairs
+
+    linear = Scoring("BLOSUM62", GAP, GAP)
     counts = PAIRS_QUICK if options.quick else PAIRS
     whole = problems.exact_length(LENGTH, 2 * max(counts))
     rows = []
     for pairs in counts:
         queries, targets = whole.texts[:pairs], whole.texts[-pairs:]
-        timed = measure.in_turns(_callers(queries, targets, options), options.repeats)
+        sides = list(queries), list(targets)
+
+        def ours(output: str, sides=sides):
+            shared = {"mode": "global", "output": output, "threads": options.threads}
+            return lambda: align_pairs(*sides, linear, **shared)
+
+        def theirs(path: bool, sides=sides):
+            return lambda: parasail_pairs(*sides, path, options.threads)
+
+        calls = {
+            "jaxalign score": ours("score"),
+            "jaxalign path": ours("alignment"),
+            "parasail score": theirs(False),
+            "parasail path": theirs(True),
+        }
+        timed = measure.in_turns(calls, options.repeats)
         cells = pairs * LENGTH * LENGTH
         speeds = {k: measure.gcups(cells, t["seconds"]) for k, t in timed.items()}
         row = {"pairs": pairs} | {f"{k} GCUPS": v for k, v in speeds.items()}
-        ours, theirs = timed["jaxalign score"], timed["parasail score"]
-        differ = np.asarray(ours["result"]["score"]) != np.array(theirs["result"])
+        table, scores = (
+            timed[f"{x} score"]["result"] for x in ("jaxalign", "parasail")
+        )
+        differ = np.asarray(table["score"]) != np.array(scores)
         rows.append(row | {"differ": int(differ.sum())})
     return rows
-
-
-def _callers(queries, targets, options) -> dict:
-    """jaxalign and parasail, score only and with the path."""
-    from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs.api import align_pairs
-
-    linear = Scoring("BLOSUM62", GAP, GAP)
-
-    def ours(output: str):
-        shared = {"mode": "global", "output": output, "threads": options.threads}
-        return lambda: align_pairs(list(queries), list(targets), linear, **shared)
-
-    def theirs(path: bool):
-        return lambda: parasail_pairs(queries, targets, path, options.threads)
-
-    return {
-        "jaxalign score": ours("score"),
-        "jaxalign path": ours("alignment"),
-        "parasail score": theirs(False),
-        "parasail path": theirs(True),
-    }
 
 
 def parasail_pairs(queries, targets, path: bool, threads: int) -> list[int]:
@@ -304,12 +277,6 @@ def align_all(problem, mode: str, output: str, options):
     return lambda: call(problem.records, scoring, mode=mode, output=output, **shared)
 
 
-def parasail_all(problem, mode: str, kernel: str, variant: str, options):
-    """The same pairs by parasail."""
-    threads = options.threads
-    return peers.parasail_call(problem, mode, kernel, variant, threads, first=0)
-
-
 def groups(options) -> list[dict]:
     """X1.1 and X1.2 come from one run; one row a set."""
     sizes = problems.GROUP_SIZES_QUICK if options.quick else problems.GROUP_SIZES
@@ -322,10 +289,12 @@ def groups(options) -> list[dict]:
 
 def _group(problem, options) -> dict:
     """One set: seconds and GCUPS of jaxalign and of parasail's fastest kernels."""
+    parasail = partial(peers.parasail_call, problem, "local")
+    threads = {"threads": options.threads, "first": 0}
     calls = {
         "jaxalign": align_all(problem, "local", "alignment", options),
-        "parasail+path": parasail_all(problem, "local", "scan", "trace_", options),
-        "parasail score": parasail_all(problem, "local", "striped", "", options),
+        "parasail+path": parasail("scan", "trace_", **threads),
+        "parasail score": parasail("striped", "", **threads),
     }
     timed = measure.in_turns(calls, options.repeats)
     cells = measure.all_pairs_cells(problem.lengths, include_self=True)
@@ -341,18 +310,12 @@ def _set_columns(problem) -> dict:
     return {"length": round(mean, 1), "n": n, "pairs": n * (n + 1) // 2}
 
 
-def times_table(options) -> list[dict]:
-    """X1.1: seconds."""
-    return [_without(row, "GCUPS") for row in groups(options)]
-
-
-def gcups_table(options) -> list[dict]:
-    """X1.2: GCUPS."""
-    return [_without(row, " s") for row in groups(options)]
-
-
-def _without(row: dict, ending: str) -> dict:
-    return {key: value for key, value in row.items() if not key.endswith(ending)}
+def groups_without(ending: str, options) -> list[dict]:
+    """X1.1 without GCUPS, X1.2 without seconds."""
+    return [
+        {key: value for key, value in row.items() if not key.endswith(ending)}
+        for row in groups(options)
+    ]
 
 
 def load(options) -> list[dict]:
@@ -386,26 +349,21 @@ def backtracking(options) -> list[dict]:
     return rows
 
 
-def _sizes(options):
-    """X2: the paper's sizes; its two largest take a GPU."""
-    return papers_three.SIZES[: 1 if options.quick else 3]
+def three(table, options) -> list[dict]:
+    """X2: a table of the paper's sizes; its two largest take a GPU."""
+    sizes = papers_three.SIZES[: 1 if options.quick else 3]
+    return list(table(sizes, options.repeats))
 
 
 ROWS = {
-    "X1.1": times_table,
-    "X1.2": gcups_table,
+    "X1.1": partial(groups_without, "GCUPS"),
+    "X1.2": partial(groups_without, " s"),
     "X1.3": beside_emboss,
     "X1.6": load,
     "X1.8": backtracking,
-    "X2.1": lambda options: list(
-        papers_three.table_1(_sizes(options), options.repeats)
-    ),
-    "X2.2": lambda options: list(
-        papers_three.table_2(_sizes(options), options.repeats)
-    ),
-    "X2.3": lambda options: list(
-        papers_three.sweep(_sizes(options)[-1], options.repeats)
-    ),
+    "X2.1": partial(three, papers_three.table_1),
+    "X2.2": partial(three, papers_three.table_2),
+    "X2.3": partial(three, papers_three.sweep),
     "X3.1": transfers,
     "X3.2": many_pairs,
 }
@@ -423,33 +381,17 @@ def run(name: str, options) -> list[dict]:
     return rows
 
 
-def run_all(names, options) -> dict:
-    """Experiments by name; one run serves X1.1 and X1.2."""
-    if {"X1.1", "X1.2"} <= set(names):
-        both = {"X1.1 X1.2": groups}
-        ROWS.update(both)
-        names = [*both, *(name for name in names if name not in ("X1.1", "X1.2"))]
-    return {name: run(name, options) for name in names}
-
-
 def main() -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
+    parser = measure.arguments(__doc__, "quick", "json", threads=1, repeats=3)
     parser.add_argument("names", nargs="+", choices=list(ROWS), metavar="NAME")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="too small for figures",
-    )
-    parser.add_argument("--threads", type=int, default=1, help="cores, all tools")
-    parser.add_argument("--repeats", type=int, default=3, help="timed rounds")
-    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
     options = parser.parse_args()
-    pinned = measure.pin(options.threads)
-    machine = measure.machine()
-    measure.show_machine(machine)
+    pinned, machine = measure.pin(options.threads), measure.machine()
     print(f"# {pinned}; BLOSUM62; medians of {options.repeats}")
-    rows = run_all(options.names, options)
+    names = options.names
+    if {"X1.1", "X1.2"} <= set(names):  # one run serves both
+        ROWS["X1.1 X1.2"] = groups
+        names = ["X1.1 X1.2", *(x for x in names if x not in ("X1.1", "X1.2"))]
+    rows = {name: run(name, options) for name in names}
     measure.save(options.json, {"machine": machine, "pinned": pinned, "rows": rows})
 
 

@@ -19,13 +19,12 @@ printed as they are measured. The paper's figures are of a Tesla C2050, its scor
 traceback of one core of an i7-x980.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from operator import itemgetter
 
 import measure
 import numpy as np
+import problems
 
 # Problems ----------------------------------------------------------------------------
 # Problems of three sequences, of the sizes of Li, Ranka and Sahni, and what aligns
@@ -53,9 +52,10 @@ def triple(lengths, seed: int = 0) -> list[str]:
     """Three related texts of these lengths: a family that is shipped, or a base of
     which a third is changed."""
     if lengths in FAMILIES and not seed:
-        return family(FAMILIES[lengths])
+        path = problems.ROOT / "jaxalign/data/triples" / f"{FAMILIES[lengths]}.fasta"
+        return [text for _, text in problems.read_fasta(path)]
     rng = np.random.default_rng(seed)
-    letters = np.array(list("ARNDCQEGHILKMFPSTWYV"))
+    letters = np.array(list(problems.LETTERS))
     base = rng.choice(letters, max(lengths))
     texts = []
     for length in lengths:
@@ -63,18 +63,6 @@ def triple(lengths, seed: int = 0) -> list[str]:
         text = np.where(changed, rng.choice(letters, length), base[:length])
         texts.append("".join(text))
     return texts
-
-
-def family(name: str) -> list[str]:
-    """The texts of a family of three that jaxalign ships."""
-    from importlib.resources import as_file, files
-
-    from jaxalign.io import fasta
-    from jaxalign.model.alphabet import named_alphabet
-
-    with as_file(files("jaxalign.data") / "triples" / f"{name}.fasta") as path:
-        read = fasta.read(path, named_alphabet("protein"))
-    return [read.text(n) for n in range(3)]
 
 
 def text_of(lengths) -> str:
@@ -134,24 +122,17 @@ def plain_loop():
     return score
 
 
-def plain_call(lengths, loop):
-    """The call of the plain loop on the same problem as ``call``."""
-    from jaxalign import Scoring
-
-    scoring = Scoring(gap_open=4, gap_extend=4)
-    codes = [scoring.alphabet.encode(text) for text in triple(lengths)]
-    return lambda: loop(*codes, scoring.scores, 4)
-
-
 def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     """Compile what a call needs, on a table of one cell in boxes of the same shape."""
     import jax
 
+    from jaxalign import Scoring
     from jaxalign.triples import engine, tracebacks
     from jaxalign.triples.dp.recurrence import FillOutputs
     from jaxalign.triples.options import CHUNKED
 
-    triple = _problem(lengths, schedule)
+    scoring = Scoring(gap_open=4, gap_extend=4)
+    triple = problem(lengths, scoring, gap_model="linear", schedule=schedule)
     region, one = engine.whole(triple), np.ones(3, np.int32)
     if way in CHUNKED:
         grid = tracebacks.grid_of(triple, region, way, chunk, height, depth)
@@ -185,17 +166,15 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     jax.block_until_ready(filled)
 
 
-def _problem(lengths, schedule):
-    """The problem of ``call`` as the fills take it."""
-    from jaxalign import Scoring
+def problem(lengths, scoring, budget=2**40, kernels=None, seed=0, **options):
+    """A problem of these lengths as the fills take it."""
     from jaxalign.model.alphabet import as_sequences
     from jaxalign.options import TripleOptions
     from jaxalign.triples.options import TripleRequest
     from jaxalign.triples.plan import triples_of
 
-    scoring = Scoring(gap_open=4, gap_extend=4)
-    named = [(str(n), text) for n, text in enumerate(triple(lengths))]
-    request = TripleRequest(TripleOptions(gap_model="linear", schedule=schedule), 2**40)
+    named = [(str(n), text) for n, text in enumerate(triple(lengths, seed))]
+    request = TripleRequest(TripleOptions(**options), budget, kernels)
     sequences = as_sequences(named, scoring.alphabet)
     return triples_of(sequences, scoring, request)[0]
 
@@ -256,40 +235,30 @@ def prepared(found):
 
 def in_turns(calls, repeats):
     """key -> (seconds, result) of the median of calls that need no warming."""
-    found = {key: [] for key in calls}
-    for _ in range(repeats):
-        for key, one in calls.items():
-            began = time.perf_counter()
-            result = one()
-            found[key].append((time.perf_counter() - began, result))
-    middle = (repeats - 1) // 2
-    return {key: sorted(x, key=itemgetter(0))[middle] for key, x in found.items()}
-
-
-def said(rows):
-    """Print rows as they come; returns them all."""
-    kept = []
-    for row in rows:
-        print(" | ".join(f"{k} {_short(v)}" for k, v in row.items()), flush=True)
-        kept.append(row)
-    return kept
-
-
-def _short(value):
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else value
+    rounds = [{k: measure.timed(x) for k, x in calls.items()} for _ in range(repeats)]
+    found, middle = {}, (repeats - 1) // 2
+    for key in calls:
+        runs = sorted((one[key] for one in rounds), key=lambda run: run.seconds)
+        found[key] = runs[middle].seconds, runs[middle].result
+    return found
 
 
 def table_1(sizes, repeats, schedules=SCHEDULES):
     """X2.1: a row a size and schedule."""
-    loop = plain_loop()
+    from jaxalign import Scoring
+
+    loop, scoring = plain_loop(), Scoring(gap_open=4, gap_extend=4)
+
+    def plain_call(lengths):
+        codes = [scoring.alphabet.encode(text) for text in triple(lengths)]
+        return lambda: loop(*codes, scoring.scores, 4)
+
     list(prepared(product(sizes, schedules, (None,))))
     for lengths in sizes:
         calls = {s: call(lengths, schedule=s, traceback=None) for s in schedules}
         if loop and cells_of(lengths) < LARGEST_PLAIN:
-            plain_call(SMALLEST, loop)()
-            calls["numba, 1 core"] = plain_call(lengths, loop)
+            plain_call(SMALLEST)()
+            calls["numba, 1 core"] = plain_call(lengths)
         found = in_turns(calls, repeats)
         plain = found.get("numba, 1 core", (None,))[0]
         papers = dict(zip(("layered", "sloped"), TABLE_1[lengths], strict=False))
@@ -311,8 +280,13 @@ def table_1(sizes, repeats, schedules=SCHEDULES):
 
 def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS, cubes=False):
     """X2.2: a row a size, schedule and traceback; with ``cubes`` two."""
-    found = [(*key, *chunks) for key in product(sizes, schedules, ways)
-             for chunks in _chunks(key[1], cubes)]  # fmt: skip
+    from jaxalign.triples import tracebacks
+
+    found = []
+    for key in product(sizes, schedules, ways):
+        # Of the paper's chunks, asked for, since a GPU takes cubes; and of cubes.
+        side, height = tracebacks.CHUNK_SIZES[key[1]]
+        found += [(*key, side, height, None)] + [(*key, side, side, side)] * cubes
     for lengths, *key, chunk, height, depth in prepared(found):
         chunks = {"chunk": chunk, "height": height, "depth": depth}
         calls = {0: call(lengths, schedule=key[0], traceback=key[1], **chunks)}
@@ -322,15 +296,6 @@ def table_2(sizes, repeats, schedules=SCHEDULES, ways=WAYS, cubes=False):
         usual = call(lengths)
         usual()
         yield _row(lengths, ("auto", "auto"), *in_turns({0: usual}, repeats)[0])
-
-
-def _chunks(schedule, cubes):
-    """(s, h, depth) of the paper's chunks, asked for, since a GPU takes cubes; and of
-    cubes as wide."""
-    from jaxalign.triples import tracebacks
-
-    side, height = tracebacks.CHUNK_SIZES[schedule]
-    return [(side, height, None)] + [(side, side, side)] * cubes
 
 
 def _row(lengths, key, seconds, result):
@@ -355,9 +320,10 @@ def _row(lengths, key, seconds, result):
     }  # fmt: skip
 
 
-def sweep(lengths, repeats, schedules=SCHEDULES, sides=SIDES, heights=HEIGHTS,
+def sweep(sizes, repeats, schedules=SCHEDULES, sides=SIDES, heights=HEIGHTS,
           cubes=False):  # fmt: skip
     """X2.3: a row a schedule, s and h; with ``cubes`` a row a schedule and s."""
+    lengths = SWEPT if SWEPT in sizes else sizes[-1]
     tried = [(s, h, None) for s in sides for h in heights]
     tried += [(s, s, s) for s in sides if cubes]
     found = [(lengths, schedule, "bt3", *x) for schedule in schedules for x in tried]
@@ -379,10 +345,8 @@ def sweep(lengths, repeats, schedules=SCHEDULES, sides=SIDES, heights=HEIGHTS,
 
 
 def main(argv=None) -> None:
-    """Print the tables asked for, and keep them with the machine's description."""
-    parser = measure.arguments(__doc__)
+    parser = measure.arguments(__doc__, "quick", "json", repeats=3)
     parser.add_argument("experiments", nargs="*", default=["X2.1"])
-    parser.add_argument("--quick", action="store_true", help="the smallest size only")
     parser.add_argument("--sizes", type=int, nargs="*", default=[1, 2, 3, 4, 5],
                         help="which of the five, 1 the smallest")  # fmt: skip
     parser.add_argument("--schedules", nargs="*", default=SCHEDULES)
@@ -390,29 +354,20 @@ def main(argv=None) -> None:
     for name, usual in (("--sides", SIDES), ("--heights", HEIGHTS)):
         parser.add_argument(name, type=int, nargs="*", default=usual)
     parser.add_argument("--cubes", action="store_true", help="X2.2, X2.3: cubes too")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", help="write the rows to this file")
     asked = parser.parse_args(argv)
     sizes = [SIZES[n - 1] for n in ([1] if asked.quick else asked.sizes)]
-    makers = {
-        "X2.1": lambda: table_1(sizes, asked.repeats, asked.schedules),
-        "X2.2": lambda: table_2(
-            sizes, asked.repeats, asked.schedules, asked.ways, asked.cubes
-        ),
-        "X2.3": lambda: sweep(
-            SWEPT if SWEPT in sizes else sizes[-1],
-            asked.repeats,
-            asked.schedules,
-            asked.sides,
-            asked.heights,
-            asked.cubes,
-        ),
+    chunks = asked.sides, asked.heights, asked.cubes
+    tables = {
+        "X2.1": (table_1, ()),
+        "X2.2": (table_2, (asked.ways, asked.cubes)),
+        "X2.3": (sweep, chunks),
     }
-    report = {"machine": measure.machine()}
-    measure.show_machine(report["machine"])
+    report: dict = {"machine": measure.machine()}
     for name in asked.experiments:
         print(f"\n{name}", flush=True)
-        report[name] = said(makers[name]())
+        table, more = tables[name]
+        rows = table(sizes, asked.repeats, asked.schedules, *more)
+        report[name] = [measure.show_line(row) for row in rows]
         measure.save(asked.json, report)
 
 

@@ -22,7 +22,6 @@ output; ``cores`` CPU seconds per second; ``first`` the seconds of the first cal
 compiles; ``differ`` how many scores differ from parasail's scan kernel.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -60,33 +59,28 @@ def parasail_call(
     align = getattr(parasail, f"{PREFIX[mode]}_{variant}{kernel}_{kind}")
     last = (GAP_OPEN, GAP_EXTEND, parasail.blosum62)[: 3 if plain else 2]
 
-    def one(query, target: str) -> int:  # a result is read and freed before the next
-        return _read(align(query, target, *last), variant)
+    def score(query, target: str) -> int:  # a result is freed before the next
+        result = align(query, target, *last)
+        if variant == "trace_":
+            _ = result.cigar.decode
+        if variant == "stats_":
+            _ = result.matches, result.length
+        return result.score
 
-    def one_query(i: int) -> list[int]:
+    def row(i: int) -> list[int]:
         query = problem.texts[i]
         if not plain:
             query = profile(query, parasail.blosum62)
-        return [one(query, target) for target in problem.texts[i + first :]]
+        return [score(query, target) for target in problem.texts[i + first :]]
 
-    return lambda: _in_threads(one_query, len(problem.texts), threads)
+    def call() -> list[int]:
+        count = len(problem.texts)
+        if threads == 1:
+            return [score for i in range(count) for score in row(i)]
+        with ThreadPoolExecutor(threads) as pool:
+            return [score for part in pool.map(row, range(count)) for score in part]
 
-
-def _read(result, variant: str) -> int:
-    """The score, once what the variant is for has been read too."""
-    if variant == "trace_":
-        _ = result.cigar.decode
-    if variant == "stats_":
-        _ = result.matches, result.length
-    return result.score
-
-
-def _in_threads(work, count: int, threads: int) -> list:
-    """The lists of ``work(0..count-1)`` joined; the longest rows come first."""
-    if threads == 1:
-        return [score for i in range(count) for score in work(i)]
-    with ThreadPoolExecutor(threads) as pool:
-        return [score for row in pool.map(work, range(count)) for score in row]
+    return call
 
 
 def jaxalign_call(problem, mode: str, output: str, threads: int):
@@ -167,37 +161,29 @@ def sample(problem, cells: int) -> list[tuple[int, int]]:
 
 def contestants(problem, mode: str, outputs, threads: int, few) -> list[Contestant]:
     """Everyone who can do this problem in this mode."""
-    every, entries = problem.pairs(), []
-    for output in outputs:
-        entries += _fast(problem, mode, output, threads, every)
-    if threads == 1:  # neither releases the interpreter lock
-        call = biopython_call(problem, mode, few, path=False)
-        entries.append(Contestant("Biopython", "score", few, call))
-        call = biopython_call(problem, mode, few, path=True)
-        entries.append(Contestant("Biopython", "alignment", few, call))
-        call = biotite_call(problem, mode, few)
-        entries.append(Contestant("biotite", "alignment", few, call))
-    return entries
-
-
-def _fast(problem, mode, output, threads, pairs) -> list[Contestant]:
-    """jaxalign and parasail's kernels for one output."""
-    variant = {"score": "", "stats": "stats_", "alignment": "trace_"}[output]
-    kernels = [("parasail scan", "scan", "16"), ("parasail striped", "striped", "16")]
+    kernels = {"scan": ("scan", "16"), "striped": ("striped", "16")}
     if mode == "local":  # of global scores most have to be computed again
-        kernels.append(("parasail 8 first", "striped", "sat"))
-    calls = [
-        (
-            name,
-            parasail_call(problem, mode, kernel, variant, threads, bits=bits),
-        )
-        for name, kernel, bits in kernels
-    ]
-    calls.append(("jaxalign", jaxalign_call(problem, mode, output, threads)))
-    if output == "alignment":
-        call = jaxalign_call(problem, mode, "cigar", threads)
-        calls.append(("jaxalign cigar", call))
-    return [Contestant(tool, output, pairs, call) for tool, call in calls]
+        kernels["8 first"] = "striped", "sat"
+    entries = []
+    for output in outputs:
+        variant = {"score": "", "stats": "stats_", "alignment": "trace_"}[output]
+        for name, (kernel, bits) in kernels.items():
+            call = parasail_call(problem, mode, kernel, variant, threads, bits=bits)
+            entries.append((f"parasail {name}", output, call))
+        call = jaxalign_call(problem, mode, output, threads)
+        entries.append(("jaxalign", output, call))
+        if output == "alignment":
+            call = jaxalign_call(problem, mode, "cigar", threads)
+            entries.append(("jaxalign cigar", output, call))
+    every = problem.pairs()
+    found = [Contestant(tool, output, every, call) for tool, output, call in entries]
+    if threads == 1:  # neither releases the interpreter lock
+        for output in ("score", "alignment"):
+            call = biopython_call(problem, mode, few, output == "alignment")
+            found.append(Contestant("Biopython", output, few, call))
+        call = biotite_call(problem, mode, few)
+        found.append(Contestant("biotite", "alignment", few, call))
+    return found
 
 
 def measure_problem(problem, mode, outputs, threads, few, repeats) -> list[dict]:
@@ -214,8 +200,12 @@ def measure_problem(problem, mode, outputs, threads, few, repeats) -> list[dict]
 
 
 def _row(entrant: Contestant, problem, mode, threads, times) -> dict:
-    lengths, seconds = problem.lengths, times["seconds"]
+    lengths, seconds, result = problem.lengths, times["seconds"], times["result"]
     cells = sum(int(lengths[i]) * int(lengths[j]) for i, j in entrant.pairs)
+    how = ""
+    if not isinstance(result, list):  # jaxalign's implementation and dtype
+        dtypes = result.info.get("dtypes", [])
+        how = " ".join([result.implementation, *map(str, dtypes)])
     return {
         "tool": entrant.tool,
         "mode": mode,
@@ -231,16 +221,8 @@ def _row(entrant: Contestant, problem, mode, threads, times) -> dict:
         "cores": times["cores"],
         "first": times["first"],
         "differ": None,
-        "how": _how(times["result"]),
+        "how": how,
     }
-
-
-def _how(result) -> str:
-    """jaxalign's implementation and dtype; nothing for tools that return a list."""
-    if isinstance(result, list):
-        return ""
-    dtypes = result.info.get("dtypes", [])
-    return " ".join([result.implementation, *map(str, dtypes)])
 
 
 def _scores(entrant: Contestant, result) -> dict:
@@ -258,14 +240,16 @@ def _best_parasail(rows, output: str) -> float:
 
 def run(arguments, threads: int) -> dict:
     """All problems and modes on one number of threads, printed as they come."""
-    pinned = measure.pin(threads)
-    machine = measure.machine()
-    measure.show_machine(machine)
+    pinned, machine = measure.pin(threads), measure.machine()
     print(f"# {pinned}; BLOSUM62, gap(k) = 11 + (k - 1); parasail in 16 bits")
     rows, few_cells = [], SLOW_CELLS_QUICK if arguments.quick else SLOW_CELLS
     for name in arguments.problems:
-        problem = _problem(name, arguments.quick)
-        for mode in arguments.modes if problem else ():
+        try:
+            problem = problems.problem(name, arguments.quick)
+        except FileNotFoundError as missing:
+            print(f"# {name} left out: {missing}")
+            continue
+        for mode in arguments.modes:
             few = sample(problem, few_cells)
             options = (arguments.outputs, threads, few, arguments.repeats)
             rows += (table := measure_problem(problem, mode, *options))
@@ -273,61 +257,26 @@ def run(arguments, threads: int) -> dict:
     return {"machine": machine, "pinned": pinned, "rows": rows}
 
 
-def _problem(name: str, quick: bool):
-    try:
-        return problems.problem(name, quick)
-    except FileNotFoundError as missing:
-        print(f"# {name} left out: {missing}")
-        return None
-
-
-def run_each(arguments, command: list[str]) -> list[dict]:
-    """One process for each number of threads: a process can be pinned only once."""
-    reports = []
-    for threads in arguments.threads:
-        with tempfile.TemporaryDirectory() as folder:
-            part = Path(folder) / "part.json"
-            own = ["--threads", str(threads), "--json", str(part)]
-            subprocess.run([sys.executable, __file__, *command, *own], check=True)
-            reports += json.loads(part.read_text())["runs"]
-    return reports
-
-
-def _words(text: str) -> list[str]:
-    return text.split(",")
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(word) for word in _words(text)]
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    parser = measure.arguments(__doc__)
-    names = [*problems.RANDOM, *problems.MIXED]
-    parser.add_argument("--threads", type=_numbers, default=[1], metavar="1,2")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="too small for figures",
-    )
-    every = ",".join(names)
-    parser.add_argument("--problems", type=_words, default=names, metavar=every)
-    parser.add_argument("--modes", type=_words, default=["local", "global"])
-    parser.add_argument("--outputs", type=_words, default=["score", "alignment"])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
-    return parser
-
-
 def main() -> None:
-    """Command line."""
-    command = sys.argv[1:]
-    arguments = parser().parse_args(command)
+    command, words = sys.argv[1:], measure.words
+    parser = measure.arguments(__doc__, "quick", "json", repeats=3)
+    names = [*problems.RANDOM, *problems.MIXED]
+    every = ",".join(names)
+    parser.add_argument("--threads", type=measure.numbers, default=[1], metavar="1,2")
+    parser.add_argument("--problems", type=words, default=names, metavar=every)
+    parser.add_argument("--modes", type=words, default=["local", "global"])
+    parser.add_argument("--outputs", type=words, default=["score", "alignment"])
+    arguments = parser.parse_args(command)
+    runs = []
     if len(arguments.threads) == 1:
         runs = [run(arguments, arguments.threads[0])]
-    else:
-        runs = run_each(arguments, command)  # the last option given wins
+    else:  # one process for each: a process can be pinned only once
+        for threads in arguments.threads:
+            with tempfile.TemporaryDirectory() as folder:
+                part = Path(folder) / "part.json"  # the last option given wins
+                own = ["--threads", str(threads), "--json", str(part)]
+                subprocess.run([sys.executable, __file__, *command, *own], check=True)
+                runs += json.loads(part.read_text())["runs"]
     measure.save(arguments.json, {"command": command, "runs": runs})
 
 

@@ -6,14 +6,16 @@
 A problem is one set of proteins, aligned all against all.
 """
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+import measure
 import numpy as np
 
-HERE = Path(__file__).parent
-SWISSPROT = HERE / "data" / "swissprot12071.fasta"
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "benchmarks" / "data"
+# What ``fetch.py`` gets.
+SETS = SWISSPROT, UNIPROT = DATA / "swissprot12071.fasta", DATA / "uniprot20000.fasta"
 # Frequencies of the 20 residues in Swiss-Prot, per mille, in the order of LETTERS.
 LETTERS = "ARNDCQEGHILKMFPSTWYV"
 FREQUENCY = np.array(
@@ -81,30 +83,40 @@ def problem(name: str, quick: bool = False) -> Problem:
     if name in RANDOM:
         length, full, small = RANDOM[name]
         return random_proteins(name, length, small if quick else full)
-    if name in MIXED:
-        return _mixed(name, MIXED[name][1 if quick else 0])
+    if name in MIXED:  # real proteins of all lengths: what padding must cope with
+        records = [r for r in read_fasta(SWISSPROT) if len(r[1]) <= 2000]
+        count = MIXED[name][1 if quick else 0]
+        return _draw(name, records, count, seed=count)
     if name not in names(quick):
         raise KeyError(f"no problem {name!r}; there are {', '.join(names(quick))}")
     _, length, size = name.split("-")
     return near_length(name, int(length), int(size))
 
 
+def random_texts(rng: np.random.Generator, lengths, uniform: bool = False) -> list[str]:
+    """Random proteins of these lengths, residues as frequent as in Swiss-Prot."""
+    lengths = np.asarray(lengths)
+    letters = np.frombuffer(LETTERS.encode(), np.uint8)
+    frequency = None if uniform else FREQUENCY / FREQUENCY.sum()
+    text = rng.choice(letters, lengths.sum(), p=frequency).tobytes().decode()
+    ends = zip(lengths.tolist(), np.cumsum(lengths).tolist(), strict=True)
+    return [text[end - length : end] for length, end in ends]
+
+
 def random_proteins(name: str, length: int, count: int, seed: int = 0) -> Problem:
     """Random proteins of lengths about N(length, length / 6), as biology spreads."""
     rng = np.random.default_rng([seed, length])
     lengths = rng.normal(length, length / 6, count).round().clip(1, None).astype(int)
-    frequency = FREQUENCY / FREQUENCY.sum()
-    letters = np.array(list(LETTERS))
-    texts = tuple("".join(rng.choice(letters, n, p=frequency)) for n in lengths)
-    return Problem(name, tuple(f"r{i}" for i in range(count)), texts)
+    texts = random_texts(rng, lengths)
+    return Problem(name, tuple(f"r{i}" for i in range(count)), tuple(texts))
 
 
 def exact_length(length: int, count: int, seed: int = 0) -> Problem:
     """Random proteins of one length, for the rows of the paper on many pairs."""
-    rng = np.random.default_rng([seed, length, 1])
-    codes = rng.choice(20, (count, length), p=FREQUENCY / FREQUENCY.sum())
-    texts = tuple("".join(LETTERS[c] for c in row) for row in codes)
-    return Problem(f"exact-{length}", tuple(f"e{i}" for i in range(count)), texts)
+    texts = random_texts(np.random.default_rng([seed, length, 1]), [length] * count)
+    return Problem(
+        f"exact-{length}", tuple(f"e{i}" for i in range(count)), tuple(texts)
+    )
 
 
 def near_length(name: str, length: int, count: int) -> Problem:
@@ -117,12 +129,6 @@ def near_length(name: str, length: int, count: int) -> Problem:
     return _draw(name, by_distance[: 2 * count], count, seed=length)
 
 
-def _mixed(name: str, count: int) -> Problem:
-    """Real proteins of all lengths up to 2000: what padding must cope with."""
-    records = [r for r in read_fasta(SWISSPROT) if len(r[1]) <= 2000]
-    return _draw(name, records, count, seed=count)
-
-
 def _draw(name: str, records, count: int, seed: int) -> Problem:
     rng = np.random.default_rng([seed, count])
     chosen = [records[i] for i in rng.permutation(len(records))[:count]]
@@ -130,28 +136,30 @@ def _draw(name: str, records, count: int, seed: int) -> Problem:
     return Problem(name, found, texts)
 
 
-def read_fasta(path: Path, field: int = 1) -> list[tuple[str, str]]:
+def read_fasta(path: Path, field: int = 1, masked: str = "") -> list[tuple[str, str]]:
     """(name, text) pairs; a reader apart from the one under test. Of a heading with
-    bars the name is that field: the accession, or 2, the entry."""
+    bars the name is that field: the accession, or 2, the entry. ``masked`` letters,
+    those that BLOSUM62 lacks, are read as X."""
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: python benchmarks/fetch.py")
-    blocks = ("\n" + path.read_text()).split("\n>")[1:]
-    parts = [block.split("\n", 1) for block in blocks]
-    return [(_name(head, field), body.replace("\n", "")) for head, body in parts]
+    swap, records = str.maketrans(masked, "X" * len(masked), "\n"), []
+    for block in ("\n" + path.read_text()).split("\n>")[1:]:
+        head, _, body = block.partition("\n")
+        word = head.split()[0]
+        name = word.split("|")[field] if "|" in word else word
+        records.append((name, body.translate(swap)))
+    return records
 
 
-def _name(header: str, field: int) -> str:
-    word = header.split()[0]
-    return word.split("|")[field] if "|" in word else word
+def write_fasta(path: Path, records) -> None:
+    """Write (name, text) pairs, a text a line."""
+    with open(path, "w") as file:
+        file.writelines(f">{name}\n{text}\n" for name, text in records)
 
 
 def main() -> None:
     """List the problems with their sizes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = measure.arguments(__doc__, "quick").parse_args().quick
     for name in names(quick):
         made = problem(name, quick)
         mean = made.lengths.mean()

@@ -18,6 +18,12 @@ the triples' differences from pairwise.
 
 import measure
 import numpy as np
+import problems
+
+from jaxalign import Scoring, align_pairs, align_triples
+from jaxalign.io import fasta
+from jaxalign.model.alignment import partners_of
+from jaxalign.model.profile import identity, partners, sequence
 
 # Triples of each family; fewer where it has few sequences or long ones.
 TRIPLES = {
@@ -26,16 +32,6 @@ TRIPLES = {
 }  # fmt: skip
 QUICK = {"RRM_1": 3}
 PAIRS = ((0, 1), (0, 2), (1, 2))
-
-
-def references() -> dict:
-    """The reference alignments that are shipped, by name."""
-    from importlib.resources import as_file, files
-
-    from jaxalign.io import fasta
-
-    with as_file(files("jaxalign.data") / "globins4.fasta") as path:
-        return fasta.pfam() | {"globins4": fasta.read_family(path)}
 
 
 def drawn(family, count: int, seed: int = 0) -> list[tuple]:
@@ -55,9 +51,6 @@ def partners_of_rows(x: str, y: str) -> np.ndarray:
 
 def pairwise(triples, scoring):
     """For each triple the partners of its three pairs, aligned alone."""
-    from jaxalign import align_pairs
-    from jaxalign.model.alignment import partners_of
-
     left, right = ([t[pair[k]] for t in triples for pair in PAIRS] for k in (0, 1))
     table = align_pairs(left, right, scoring, output="alignment")
     flat = [partners_of(table.alignment(k)) for k in range(len(table))]
@@ -66,8 +59,6 @@ def pairwise(triples, scoring):
 
 def together(triples, scoring, gap_model):
     """For each triple the partners of its three pairs, aligned at once."""
-    from jaxalign import align_triples
-
     alignments = align_triples(triples, scoring, gap_model=gap_model)
     return [
         [partners_of_rows(one.rows()[x], one.rows()[y]) for x, y in PAIRS]
@@ -89,9 +80,6 @@ def counts(columns, truth) -> np.ndarray:
 
 def row_of(name, family, count: int, natural: bool) -> dict:
     """A family: recall of every way, and what three at once gain."""
-    from jaxalign import Scoring
-    from jaxalign.model.profile import identity, partners, sequence
-
     affine, linear = Scoring(), Scoring(gap_open=4, gap_extend=4)
     at = drawn(family, count)
     decode = affine.alphabet.decode
@@ -120,16 +108,13 @@ def row_of(name, family, count: int, natural: bool) -> dict:
 
 
 def main(argv=None) -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--quick", action="store_true", help="three triples")
+    parser = measure.arguments(__doc__, "quick", "json")
     parser.add_argument("--natural", action="store_true")
     parser.add_argument("--families", nargs="*", choices=list(TRIPLES))
-    parser.add_argument("--json", metavar="PATH")
     options = parser.parse_args(argv)
-    report = {"machine": measure.machine()}
-    measure.show_machine(report["machine"])
-    families = references()
+    report: dict = {"machine": measure.machine()}
+    globins = fasta.read_family(problems.ROOT / "jaxalign/data/globins4.fasta")
+    families = fasta.pfam() | {"globins4": globins}
     wanted = QUICK if options.quick else TRIPLES
     names = options.families or wanted
     report["rows"] = [

@@ -36,31 +36,36 @@ import argparse
 import hashlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
+import jax
 import measure
 import numpy as np
+import problems
 
-HERE = Path(__file__).resolve().parent
+import jaxalign
+from jaxalign.io import fasta
+from jaxalign.model.alphabet import from_parts
+from jaxalign.model.scoring import Scoring
+from jaxalign.options import PairOptions
+from jaxalign.pairs import engine, jobs, pair_matrix
+from jaxalign.pairs.options import make_task
+
+SETS = problems.SETS
 
 
 def proteins(count=None, seed=0):
     """Some of the proteins of ``fetch.py``, random ones in the order of the files; the
     shipped test proteins where there are none. Those that more are needed than there
     are come again with their letters shuffled."""
-    from jaxalign.io import fasta
-    from jaxalign.model.alphabet import from_parts
-    from jaxalign.model.scoring import Scoring
-
     alphabet = Scoring().alphabet
-    names = ("swissprot12071.fasta", "uniprot20000.fasta")
-    paths = [HERE / "data" / name for name in names if (HERE / "data" / name).exists()]
-    paths = paths or [HERE.parent / "tests" / "data" / "proteins.fasta"]
+    paths = [path for path in SETS if path.exists()]
+    paths = paths or [problems.ROOT / "tests" / "data" / "proteins.fasta"]
     read = [fasta.read(str(path), alphabet, "mask") for path in paths]
     parts = [one[k] for one in read for k in range(len(one))]
     rng, there = np.random.default_rng(seed), len(parts)
@@ -77,14 +82,15 @@ def proteins(count=None, seed=0):
 
 def devices(options) -> list[dict]:
     """All against all on 1 ... n devices, three modes."""
-    import jax
-
     report = []
-    there = [count for count in options.counts if count <= len(jax.devices())]
     for mode in options.modes.split(","):
-        sequences = proteins(options.count or _needed(mode, options))
+        count = options.count
+        if not count:
+            chosen = {"mode": mode, "output": options.output}
+            count = busy_count(_sample(proteins()), options.seconds, **chosen)
+        sequences = proteins(count)
         rows = []
-        for count in there:
+        for count in available(options.counts):
             rows.append(row := _on(sequences, mode, count, options))
             row["speed-up"] = rows[0]["seconds"] / row["seconds"]
             row["of device"] = rows[0]["device"] / row["device"]
@@ -96,57 +102,51 @@ def devices(options) -> list[dict]:
 SAMPLE = 1500, 20000  # proteins that compile what long jobs need, on a CPU, on a GPU
 
 
+def available(counts) -> list[int]:
+    """Those numbers of devices that there are."""
+    return [count for count in counts if count <= len(jax.devices())]
+
+
 def _sample(sequences):
     """As many of some sequences as a warm-up takes, from all of them."""
-    import jax
-
     count = SAMPLE[jax.default_backend() == "gpu"]
     return sequences.take(range(0, len(sequences), max(len(sequences) // count, 1)))
 
 
-def _needed(mode: str, options) -> int:
-    """The number of proteins that keep one device busy for ``--seconds``."""
-    import jaxalign
-
-    some = _sample(proteins())
-    for _ in range(2):  # the first compiles
-        table = jaxalign.align_all(some, mode=mode, output=options.output)
-    rate = table.info["cells"] / table.info["seconds"]
+def busy_count(sample, seconds: float, **options) -> int:
+    """The number of proteins that keep a machine busy so long."""
+    jaxalign.align_all(sample, **options)  # compiles
+    info = jaxalign.align_all(sample, **options).info
     mean = float(proteins().lengths.mean())
-    return int(np.sqrt(2 * rate * options.seconds) / mean) + 2
+    return int(np.sqrt(2 * info["cells"] / info["seconds"] * seconds) / mean) + 2
 
 
 def _on(sequences, mode: str, count: int, options) -> dict:
-    import jax
-
-    import jaxalign
-
     chosen = {"devices": list(range(count))} if count > 1 else {}
     chosen |= {"mode": mode, "output": options.output}
-    last_run = {}
+    runs = []
 
     def call(sequences):
-        begin = time.perf_counter()
-        table = jaxalign.align_all(sequences, **chosen)
-        last_run["seconds"] = time.perf_counter() - begin
-        last_run["cells"] = float(table.info["cells"])
-        # the same for every count
-        last_run["sum of scores"] = int(table["score"].sum(dtype=np.int64))
+        run = measure.timed(lambda: jaxalign.align_all(sequences, **chosen))
+        runs.append({
+            "seconds": run.seconds,
+            "cells": float(run.result.info["cells"]),
+            # the same for every count
+            "sum of scores": int(run.result["score"].sum(dtype=np.int64)),
+        })  # fmt: skip
 
     call(_sample(sequences))
-    first = last_run["seconds"]
     busy = traced_seconds(lambda: call(sequences))
+    first, last = runs
     return {
         "device kind": jax.devices()[0].device_kind, **chosen, "devices": count,
-        "proteins": len(sequences), **last_run, "device": max(busy),
-        "GCUPS": last_run["cells"] / last_run["seconds"] / 1e9, "first": first,
+        "proteins": len(sequences), **last, "device": max(busy),
+        "GCUPS": last["cells"] / last["seconds"] / 1e9, "first": first["seconds"],
     }  # fmt: skip
 
 
 def traced_seconds(call) -> list[float]:
     """Kernel seconds of each device; nan on a CPU, whose trace has no kernels."""
-    import jax
-
     if jax.default_backend() != "gpu":
         call()
         return [float("nan")]
@@ -167,7 +167,7 @@ def parquet(options) -> list[dict]:
         command = [sys.executable, "-m", "benchmarks.scale", "parquet", "--folder"]
         command += [folder, "--count", str(options.count or 0)]
         process = subprocess.run(
-            command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True
+            command, cwd=problems.ROOT, check=True, stdout=subprocess.PIPE, text=True
         )
     return [json.loads(process.stdout.splitlines()[-1])]
 
@@ -177,8 +177,6 @@ def parquet(options) -> list[dict]:
 
 def longest(options) -> list[dict]:
     """The longest sequences of a window of W x W pairs, by the plan and by a run."""
-    import jax
-
     on_gpu = jax.default_backend() == "gpu"
     sizes = (2, 1) if options.quick else (64, 16, 4, 1) if on_gpu else (8, 4, 2, 1)
     chosen = {"mode": "local", "implementation": "pallas" if on_gpu else "sweep"}
@@ -192,8 +190,6 @@ def longest(options) -> list[dict]:
 
 
 def _longest(size: int, chosen: dict) -> dict:
-    import jaxalign
-
     least, most = 16, 32
     while _fits(size, most, chosen):
         least, most = most, 2 * most
@@ -201,16 +197,17 @@ def _longest(size: int, chosen: dict) -> dict:
         middle = (least + most) // 2
         within = _fits(size, middle, chosen)
         least, most = (middle, most) if within else (least, middle)
-    begin = time.perf_counter()
-    table = jaxalign.align_pairs(*_alike(size, least), **chosen)
-    seconds = time.perf_counter() - begin
+    sides = _alike(size, least)
+    seconds, _, table = measure.timed(lambda: jaxalign.align_pairs(*sides, **chosen))
     beyond = _planned(size, 4 * most, chosen)
+    stats = jax.devices()[0].memory_stats() or {}
     return {
         "W": size, "implementation": chosen["implementation"], "longest": least,
         "window bytes": table.info["window_bytes"],
         "budget": table.info["budget_bytes"], "seconds": seconds,
         "4 x as long": f"{beyond['windows']} windows" if beyond else "refused",
-        "peak bytes": _peak(),
+        # of the device, or of this process
+        "peak bytes": stats.get("peak_bytes_in_use", int(measure.peak_gib() * 2**30)),
     }  # fmt: skip
 
 
@@ -221,8 +218,6 @@ def _fits(size: int, length: int, chosen: dict) -> bool:
 
 def _planned(size: int, length: int, chosen: dict) -> dict | None:
     """The plan of a window; None where it is refused."""
-    import jaxalign
-
     try:
         return jaxalign.plan(*_alike(size, length), **chosen)
     except jaxalign.MemoryPlanError:
@@ -236,24 +231,13 @@ def _alike(size: int, length: int):
     return list(codes[0]), list(codes[1])
 
 
-def _peak() -> int:
-    """The most bytes the device, or this process, has had."""
-    import jax
-
-    stats = jax.devices()[0].memory_stats() or {}
-    usual = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return stats.get("peak_bytes_in_use", usual)
-
-
 # LPT ----------------------------------------------------------------------------------
 
 
 def lpt(options) -> list[dict]:
     """Windows of a set of mixed lengths, timed one by one, then dealt two ways."""
-    import jaxalign
-
     sequences = proteins(options.count or 1200)
-    seconds, cells = _timed_windows(jaxalign, sequences)
+    seconds, cells = _timed_windows(sequences)
     report = []
     for count in (2, 4, 8):
         pulled, static = makespans(cells, seconds, count)
@@ -266,14 +250,10 @@ def lpt(options) -> list[dict]:
     return report
 
 
-def _timed_windows(jaxalign, sequences):
+def _timed_windows(sequences):
     """Seconds and estimated cells of every window, in the order of the pair matrix."""
-    from jaxalign.model.scoring import Scoring
-    from jaxalign.options import PairOptions
-    from jaxalign.pairs import engine
-    from jaxalign.pairs.options import make_task
-
     options = {"mode": "local", "output": "score", "threads": 1, "window": 64}
+    options["implementation"] = "sweep"  # of few proteins rows would be computed
     task = make_task("all", sequences, sequences, Scoring(), PairOptions(**options))
     plan = engine.plan(task)
     engine.run(plan)  # compiles
@@ -290,8 +270,6 @@ def _timed_windows(jaxalign, sequences):
 def makespans(cells, seconds, count: int) -> tuple[float, float]:
     """When the last device ends: heaviest first to whoever is idle; equal shares of
     the windows as they come."""
-    from jaxalign.pairs import pair_matrix
-
     idle = [0.0] * count
     for k in pair_matrix.heaviest_first(cells):
         idle[int(np.argmin(idle))] += seconds[k]
@@ -306,10 +284,10 @@ def ray(options) -> list[dict]:
     """Two local nodes of one core each, against one process with both cores."""
     from ray.cluster_utils import Cluster
 
-    import jaxalign
-
     chosen = {"mode": "local", "output": "score"}
-    count = options.count or _of_seconds(jaxalign, options, chosen)
+    count = options.count
+    if not count:
+        count = busy_count(proteins(900), options.seconds, threads=2, **chosen)
     sequences = proteins(count)
     head = {"num_cpus": 0, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
@@ -319,7 +297,7 @@ def ray(options) -> list[dict]:
         cluster.wait_for_nodes()
         there = chosen | {"cluster": cluster.address}
         calls = {"one process, 2 threads": chosen | {"threads": 2}, "Ray": there}
-        rows = [_row(jaxalign, name, sequences, how) for name, how in calls.items()]
+        rows = [_row(name, sequences, how) for name, how in calls.items()]
     finally:
         import ray as own
 
@@ -330,26 +308,14 @@ def ray(options) -> list[dict]:
     return rows
 
 
-def _of_seconds(jaxalign, options, chosen) -> int:
-    """The number of proteins that keep two cores busy for ``--seconds``."""
-    for _ in range(2):
-        table = jaxalign.align_all(proteins(900), threads=2, **chosen)
-    rate = table.info["cells"] / table.info["seconds"]
-    mean = float(proteins().lengths.mean())
-    return int(np.sqrt(2 * rate * options.seconds) / mean) + 2
-
-
-def _row(jaxalign, name, sequences, how) -> dict:
+def _row(name, sequences, how) -> dict:
     """The second of two runs: each worker compiles in the first."""
-    taken = []
-    for _ in range(2):
-        begin = time.perf_counter()
-        table = jaxalign.align_all(sequences, **how)
-        taken.append(time.perf_counter() - begin)
+    run = measure.in_turns({0: lambda: jaxalign.align_all(sequences, **how)}, 1)[0]
+    table, seconds = run["result"], run["seconds"]
     parts = table.info.get("parts", 1)
     return {"run": name, "proteins": len(sequences), "parts": parts,
-            "seconds": taken[1], "first": taken[0],
-            "GCUPS": table.info["cells"] / taken[1] / 1e9,
+            "seconds": seconds, "first": run["first"],
+            "GCUPS": table.info["cells"] / seconds / 1e9,
             "sum of scores": int(table["score"].sum(dtype=np.int64))}  # fmt: skip
 
 
@@ -362,8 +328,6 @@ REPLACED = 0.1, 0.8  # shares of residues that a relative has replaced
 
 def large_set(count: int, relatives: float, seed: int = 0):
     """So many proteins: real ones, then relatives and shuffled copies of these."""
-    from jaxalign.model.alphabet import from_parts
-
     real = proteins()
     dice = np.random.default_rng(seed)
     order = dice.permutation(len(real))
@@ -385,16 +349,12 @@ def _relative(codes, dice):
 
 def cluster(sequences, devices) -> dict:
     """Components of a set."""
-    import jaxalign
-
     found = jaxalign.cluster(sequences, min_identity=CUT, devices=devices)
     return _row_of(found, found.labels)
 
 
 def audit(sequences, devices) -> dict:
     """A fifth of a set against the rest."""
-    import jaxalign
-
     number = np.arange(len(sequences))
     test = number % TEST_SHARE == 0
     parts = {
@@ -414,8 +374,6 @@ def audit(sequences, devices) -> dict:
 
 def dedup(sequences, devices) -> dict:
     """Greedy clusters."""
-    import jaxalign
-
     found = jaxalign.deduplicate(sequences, min_identity=DEDUP_CUT, devices=devices)
     return _row_of(found, found.representative_of)
 
@@ -444,52 +402,31 @@ def _digest(*arrays) -> str:
 
 def links(options) -> list[dict]:
     """A row for each number of proteins, verb, number of devices, and repeat."""
-    import jax
-
-    there = [count for count in options.counts if count <= len(jax.devices())]
     report: list[dict] = []
     for count in [100] if options.quick else options.proteins:
         sequences = large_set(count, options.relatives)
         for verb in options.verbs.split(","):
             alone: dict[int, float] = {}
-            for number in there:
+            for number in available(options.counts):
+                devices = list(range(number)) if number > 1 else None
+                run = partial(VERBS[verb], sequences, devices)
                 for call in range(1, options.repeats + 1):
-                    row = _timed(verb, sequences, number)
+                    seconds, busy, found = measure.timed(run)
+                    row = {
+                        "verb": verb, "proteins": len(sequences), "devices": number,
+                        "seconds": seconds, "CPU s": busy, **found,
+                        "host GiB": measure.peak_gib(),
+                    }  # fmt: skip
                     first = alone.setdefault(call, row["seconds"])
                     row |= {"call": call, "speed-up": first / row["seconds"]}
                     print(row, flush=True)  # a run cut off has something
                     report.append(row)
-                if options.trace:
-                    _trace(verb, sequences, number)
+                if options.trace:  # kernel seconds of each device and of the largest
+                    from gpu import traced
+
+                    found, keys = traced(run), ("by_device", "copy_seconds", "largest")
+                    print({key: found.get(key) for key in keys})
     return report
-
-
-def _timed(verb: str, sequences, number: int) -> dict:
-    """The row of a call on some devices."""
-    began = time.perf_counter(), time.process_time()
-    found = VERBS[verb](sequences, _devices(number))
-    seconds = time.perf_counter() - began[0]
-    busy = time.process_time() - began[1]
-    return {
-        "verb": verb, "proteins": len(sequences), "devices": number,
-        "seconds": seconds, "CPU s": busy, **found, "host GiB": _most(),
-    }  # fmt: skip
-
-
-def _trace(verb: str, sequences, number: int) -> None:
-    """Print the kernel seconds of a call, of each device and of the largest."""
-    import gpu
-
-    found = gpu.traced(lambda: VERBS[verb](sequences, _devices(number)))
-    print({x: found.get(x) for x in ("by_device", "copy_seconds", "largest")})
-
-
-def _devices(number: int) -> list[int] | None:
-    return list(range(number)) if number > 1 else None
-
-
-def _most() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 # The long job of ``parquet``, in a process of its own ---------------------------------
@@ -497,16 +434,6 @@ def _most() -> float:
 # computed twice, into another folder before, so that the programs are compiled.
 
 WARM = 20  # parts
-
-
-def written(folder: Path, name: str, count) -> Path:
-    """A FASTA file of some proteins."""
-    sequences = proteins(count)
-    path = folder / f"{name}.fa"
-    with open(path, "w") as file:
-        for k in range(len(sequences)):
-            file.write(f">p{k}\n{sequences.text(k)}\n")
-    return path
 
 
 def run(path: Path, out: Path, *words: str) -> None:
@@ -519,42 +446,30 @@ def run(path: Path, out: Path, *words: str) -> None:
 
 
 def measured(folder: Path, count) -> dict:
-    import jax
-
-    path = written(folder, "all", count)
-    begin = time.perf_counter()
-    run(path, folder / "warm", "--shard", f"1/{max(_parts(path) // WARM, 1)}")
-    first, took, most = time.perf_counter() - begin, [], []
-
-    def job():
-        begin = time.perf_counter()
-        run(path, folder / "out")
-        took.append(time.perf_counter() - begin)
-        most.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
-
-    device = max(traced_seconds(job))
-    parts = list((folder / "out").glob("part-*.parquet"))
-    rows = sum(_rows(part) for part in parts)
-    return {
-        "device kind": jax.devices()[0].device_kind, "rows": rows, "parts": len(parts),
-        "bytes": sum(part.stat().st_size for part in parts), "seconds": took[0],
-        "some parts": first, "device": device, "wall/device": took[0] / device,
-        "host GiB": most[0],
-    }  # fmt: skip
-
-
-def _parts(path: Path) -> int:
-    from jaxalign.io import fasta
-    from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs import jobs
-
-    return len(jobs.parts_all(fasta.read(str(path), Scoring().alphabet)))
-
-
-def _rows(path) -> int:
     import pyarrow.parquet as pq
 
-    return pq.read_metadata(path).num_rows
+    path, sequences = folder / "all.fa", proteins(count)
+    texts = (sequences.text(k) for k in range(len(sequences)))
+    problems.write_fasta(path, ((f"p{k}", text) for k, text in enumerate(texts)))
+    count = len(jobs.parts_all(fasta.read(str(path), Scoring().alphabet)))
+    shard = "--shard", f"1/{max(count // WARM, 1)}"
+    first = measure.timed(run, path, folder / "warm", *shard).seconds
+    runs = []
+
+    def job():
+        seconds = measure.timed(run, path, folder / "out").seconds
+        runs.append((seconds, measure.peak_gib()))
+
+    device = max(traced_seconds(job))
+    seconds, most = runs[0]
+    parts = list((folder / "out").glob("part-*.parquet"))
+    rows = sum(pq.read_metadata(part).num_rows for part in parts)
+    return {
+        "device kind": jax.devices()[0].device_kind, "rows": rows, "parts": len(parts),
+        "bytes": sum(part.stat().st_size for part in parts), "seconds": seconds,
+        "some parts": first, "device": device, "wall/device": seconds / device,
+        "host GiB": most,
+    }  # fmt: skip
 
 
 ROWS = {
@@ -567,14 +482,10 @@ ROWS = {
 }
 
 
-def numbers(text: str) -> list[int]:
-    """ "1,2,4" -> [1, 2, 4]."""
-    return [int(word) for word in text.split(",")]
-
-
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = measure.arguments(__doc__)
+    made = measure.arguments(__doc__, "quick", "json", repeats=1)
+    numbers = measure.numbers
     made.add_argument("what", choices=(*ROWS, "all"))
     made.add_argument("--counts", type=numbers, default=[1, 2, 4], help="of devices")
     made.add_argument("--modes", default="local,global,semiglobal")
@@ -585,16 +496,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--verbs", default="cluster,audit", help="of links")
     made.add_argument("--proteins", type=numbers, default=[100_000, 300_000])
     made.add_argument("--relatives", type=float, default=0.0, help="share of copies")
-    made.add_argument("--repeats", type=int, default=1, help="of each call of links")
     made.add_argument("--trace", action="store_true", help="kernels of one more call")
     made.add_argument("--folder", type=Path, help="of the process of ``parquet``")
-    made.add_argument("--quick", action="store_true", help="too small for figures")
-    made.add_argument("--json", metavar="PATH", help="write the rows here too")
     return made
 
 
 def main(argv=None) -> None:
-    """Command line."""
     options = parser().parse_args(argv)
     if options.folder:
         print(json.dumps(measured(options.folder, options.count or None)))
@@ -607,10 +514,8 @@ def main(argv=None) -> None:
         print(f"# {name}", flush=True)
         made[name] = rows(options)
         measure.show(made[name])
-    found = measure.machine()
-    measure.show_machine(found)
-    report = {"command": sys.argv[1:], "machine": found, "cores": os.cpu_count()}
-    measure.save(options.json, report | {"rows": made})
+    report = {"command": sys.argv[1:], "machine": measure.machine()}
+    measure.save(options.json, report | {"cores": os.cpu_count(), "rows": made})
 
 
 if __name__ == "__main__":

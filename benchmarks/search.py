@@ -20,14 +20,11 @@ and without alignments of the best. ``differ`` counts queries whose ten best sco
 not jaxalign's.
 """
 
-import argparse
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,21 +35,15 @@ import peers
 import problems
 
 LENGTHS = (63, 127, 255, 361, 511, 1023, 2047, 4095)
-SETS = ("swissprot12071.fasta", "uniprot20000.fasta")
 TOP, QUICK = 10, 400
 
 
 def database(quick: bool) -> list[tuple[str, str]]:
     """(name, text) of all proteins; letters that BLOSUM62 lacks become X."""
-    swap = str.maketrans("UOJ", "XXX")
-    paths = [problems.HERE / "data" / name for name in SETS]
-    records = [r for path in paths if path.exists() for r in problems.read_fasta(path)]
-    if not records:
-        raise FileNotFoundError(f"{paths[0]} is missing: python benchmarks/fetch.py")
+    paths = [path for path in problems.SETS if path.exists()] or problems.SETS
+    records = [r for path in paths for r in problems.read_fasta(path, masked="UOJ")]
     records = records[:: max(1, len(records) // QUICK)] if quick else records
-    return [
-        (f"{k}_{name}", text.translate(swap)) for k, (name, text) in enumerate(records)
-    ]
+    return [(f"{k}_{name}", text) for k, (name, text) in enumerate(records)]
 
 
 def queries(records, lengths) -> list[tuple[str, str]]:
@@ -112,16 +103,10 @@ def parasail_call(query_list, records, threads: int, kernel: str):
 def ssearch_call(query_list, fasta: Path, folder: Path, threads: int, aligned: int):
     """ssearch36 as a process; its gap costs leave the first residue out."""
     own = folder / f"queries{len(query_list)}_{query_list[0][0]}.fa"
-    own.write_text("".join(f">{name}\n{text}\n" for name, text in query_list))
-    costs = [
-        "-f",
-        f"-{peers.GAP_OPEN - peers.GAP_EXTEND}",
-        "-g",
-        f"-{peers.GAP_EXTEND}",
-    ]
-    shown = ["-b", f"={TOP}", "-d", str(aligned), "-E", "1e9", "-z", "-1"]
-    command = ["ssearch36", "-q", "-p", "-s", "BL62", *costs, *shown]
-    command += ["-T", str(threads), str(own), str(fasta)]
+    problems.write_fasta(own, query_list)
+    costs = f"-f -{peers.GAP_OPEN - peers.GAP_EXTEND} -g -{peers.GAP_EXTEND}"
+    words = f"{costs} -b ={TOP} -d {aligned} -E 1e9 -z -1 -T {threads}"
+    command = f"ssearch36 -q -p -s BL62 {words}".split() + [str(own), str(fasta)]
 
     def call():
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -190,8 +175,8 @@ def gpu_rows(problems: dict, index, repeats: int):
         def scan(asked=asked):
             return jaxalign.search(asked, held, top=TOP, align_top=False)
 
-        first, table = _timed(scan)
-        seconds = statistics.median(_timed(scan)[0] for _ in range(repeats))
+        run = measure.in_turns({0: scan}, repeats)[0]
+        first, seconds, table = (run[x] for x in ("first", "seconds", "result"))
         traced = gpu.traced(scan)
         device = traced.get("device_seconds", float("nan"))
         cells = sum(len(text) for _, text in asked) * residues
@@ -210,21 +195,13 @@ def whole(asked, fasta, repeats: int) -> dict:
     """From the FASTA file to aligned hits."""
     import jaxalign
 
-    def search():
-        return jaxalign.search(asked, fasta, top=TOP)
-
-    first, table = _timed(search)
-    seconds = statistics.median(_timed(search)[0] for _ in range(repeats))
+    calls = {0: lambda: jaxalign.search(asked, fasta, top=TOP)}
+    run = measure.in_turns(calls, repeats)[0]
+    table = run["result"]
     rescored = [table.alignment(k).rescore() for k in range(len(table))]
-    return {"queries": "all, FASTA to alignments", "seconds": seconds, "first": first,
-            "aligning": table.info["align_seconds"],
+    return {"queries": "all, FASTA to alignments", "seconds": run["seconds"],
+            "first": run["first"], "aligning": table.info["align_seconds"],
             "right": bool((np.array(rescored) == table["score"]).all())}  # fmt: skip
-
-
-def _timed(call):
-    begin = time.perf_counter()
-    result = call()
-    return time.perf_counter() - begin, result
 
 
 def right(table, count=6) -> bool:
@@ -244,12 +221,13 @@ def right(table, count=6) -> bool:
 
 def run(arguments) -> dict:
     """The whole table, printed as it comes."""
-    pinned = (
-        "not pinned" if arguments.threads is None else measure.pin(arguments.threads)
-    )
+    import jaxalign
+
+    pinned = "not pinned"
+    if arguments.threads is not None:
+        pinned = measure.pin(arguments.threads)
     arguments.threads = arguments.threads or len(os.sched_getaffinity(0))
     machine = measure.machine()
-    measure.show_machine(machine)
     print(f"# {pinned}")
     records = database(arguments.quick)
     query_list = queries(records, arguments.lengths)
@@ -258,60 +236,36 @@ def run(arguments) -> dict:
         f"# {len(records)} sequences, {residues} residues; queries {arguments.lengths}"
     )
     report = []
-    with tempfile.TemporaryDirectory() as folder:
-        files = _files(records, Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)  # the database as FASTA and as an index
+        files = folder / "database.fa", folder / "database.jaxdb", folder
+        problems.write_fasta(files[0], records)
+        jaxalign.index_database(*files[:2])
         problems_of = {"all": query_list} if len(query_list) > 1 else {}
         if not arguments.all_only:
             problems_of |= {name[1:]: [(name, text)] for name, text in query_list}
         if arguments.gpu:
-            report = on_gpu(problems_of, files, arguments.repeats)
-            return {"machine": machine, "pinned": pinned, "rows": report}
-        for name, some in problems_of.items():
+            for row in gpu_rows(problems_of, files[1], arguments.repeats):
+                report.append(row)
+                aside = "best", "largest"
+                measure.show([{k: v for k, v in row.items() if k not in aside}])
+            asked = next(iter(problems_of.values()))
+            report.append(whole(asked, files[0], arguments.repeats))
+            measure.show(report[-1:])
+        for name, some in problems_of.items() if not arguments.gpu else ():
             report += (table := rows(some, records, files, arguments, name))
             measure.show(table)
     return {"machine": machine, "pinned": pinned, "rows": report}
 
 
-def on_gpu(problems_of, files, repeats: int) -> list[dict]:
-    """The rows of a GPU, printed as they come."""
-    report = []
-    for row in gpu_rows(problems_of, files[1], repeats):
-        report.append(row)
-        measure.show([{k: v for k, v in row.items() if k not in ("best", "largest")}])
-    report.append(whole(next(iter(problems_of.values())), files[0], repeats))
-    measure.show(report[-1:])
-    return report
-
-
-def _files(records, folder: Path):
-    """The database as FASTA and as an index."""
-    import jaxalign
-
-    fasta, index = folder / "database.fa", folder / "database.jaxdb"
-    fasta.write_text("".join(f">{name}\n{text}\n" for name, text in records))
-    jaxalign.index_database(fasta, index)
-    return fasta, index, folder
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--threads", type=int, help="pin to so many cores")
-    parser.add_argument("--lengths", type=lambda x: [int(n) for n in x.split(",")],
-                      default=list(LENGTHS))  # fmt: skip
+def main() -> None:
+    parser = measure.arguments(__doc__, "quick", "threads", "json", repeats=3)
+    parser.add_argument("--lengths", type=measure.numbers, default=list(LENGTHS))
     parser.add_argument("--peers", default="parasail,ssearch36", help="or none")
     parser.add_argument("--kernel", default="striped", choices=("striped", "scan"))
     parser.add_argument("--gpu", action="store_true", help="kernel times")
     parser.add_argument("--all-only", action="store_true", help="no query alone")
-    parser.add_argument("--quick", action="store_true", help="too small for figures")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
-    return parser
-
-
-def main() -> None:
-    """Command line."""
-    arguments = parser().parse_args()
+    arguments = parser.parse_args()
     report = run(arguments)
     measure.save(arguments.json, {"command": sys.argv[1:], **report})
 

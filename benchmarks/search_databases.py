@@ -18,17 +18,17 @@ import re
 import statistics
 import subprocess
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import measure
 import numpy as np
 import problems
 
-LETTERS = np.frombuffer(b"ACDEFGHIKLMNPQRSTVWY", np.uint8)
+import jaxalign
+
 LENGTHS = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005,
            3564, 4061, 4548, 4743, 5147, 5478)  # fmt: skip
-SETS = ("swissprot12071.fasta", "uniprot20000.fasta")
 COPIES, TOP, PIECE = 8, 10, 120
 PEER_OPTIONS = (
     *("--mat", "blosum62", "--gop", "-11", "--gex", "-1", "--top", str(TOP)),
@@ -38,16 +38,13 @@ PEER_OPTIONS = (
 )
 
 
-def random_texts(rng, lengths) -> list[str]:
-    """Random proteins of these lengths."""
-    return [LETTERS[rng.integers(0, 20, n)].tobytes().decode() for n in lengths]
+random_texts = partial(problems.random_texts, uniform=True)
 
 
 def real_texts(rng) -> list[str]:
     """Real proteins and shuffled copies of each."""
-    swap = str.maketrans("UOJBZ", "XXXXX")
-    paths = [problems.HERE / "data" / name for name in SETS]
-    texts = [t.translate(swap) for path in paths for _, t in problems.read_fasta(path)]
+    read = partial(problems.read_fasta, masked="UOJBZ")
+    texts = [text for path in problems.SETS for _, text in read(path)]
     codes = [np.frombuffer(text.encode(), np.uint8) for text in texts]
     copies = [
         rng.permutation(code).tobytes().decode()
@@ -83,13 +80,10 @@ def queries(rng, texts, quick: bool) -> list[tuple[str, str]]:
 
 def row(name: str, texts, asked, peer: str | None, repeats: int) -> dict:
     """The figures of a database."""
-    import jaxalign
-
     with tempfile.TemporaryDirectory() as folder:
         fasta, wanted = Path(folder, "database.fa"), Path(folder, "queries.fa")
-        records = [(f"t{k}", text) for k, text in enumerate(texts)]
-        for path, some in ((fasta, records), (wanted, asked)):
-            path.write_text("".join(f">{a}\n{b}\n" for a, b in some))
+        problems.write_fasta(fasta, [(f"t{k}", text) for k, text in enumerate(texts)])
+        problems.write_fasta(wanted, asked)
         index = Path(folder, "database.jaxdb")
         jaxalign.index_database(fasta, index)
         held = jaxalign.open_database(index)
@@ -97,9 +91,7 @@ def row(name: str, texts, asked, peer: str | None, repeats: int) -> dict:
         def search(align_top=False):
             return jaxalign.search(asked, held, top=TOP, align_top=align_top)
 
-        begin = time.perf_counter()
-        hits = search()
-        first = time.perf_counter() - begin
+        first, _, hits = measure.timed(search)
         seconds = measure.median_seconds(search, repeats)
         for _ in range(3):  # paths of some hits come without a compiler at first
             search(align_top=True)
@@ -139,16 +131,10 @@ def peer_scores(text: str) -> list[list[int]]:
 
 
 def main() -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
+    parser = measure.arguments(__doc__, "quick", "json", repeats=5, only="")
     parser.add_argument("--peer", metavar="FOLDER", help="programs of CUDASW++4.0")
-    parser.add_argument("--only", default="", help="databases with this in their name")
-    parser.add_argument("--quick", action="store_true", help="too small for figures")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
     options = parser.parse_args()
-    measure.show_machine(machine := measure.machine())
-    rows = []
+    machine, rows = measure.machine(), []
     for name, make in databases(options.quick).items():
         if options.only in name:
             rng = np.random.default_rng(1)

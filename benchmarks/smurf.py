@@ -83,27 +83,18 @@ def run(family, seed: int, steps: int):
 
 
 def main(argv=None) -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--families", default=",".join(FAMILIES))
-    parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--plot", metavar="FILE")
-    parser.add_argument("--json", metavar="FILE")
+    parser = an.arguments(__doc__, steps=30)
+    parser.add_argument("--families", type=measure.words, default=FAMILIES)
     asked = parser.parse_args(argv)
-    report = {"machine": measure.machine(), "rows": [], "losses": {}}
-    measure.show_machine(report["machine"])
+    report: dict = {"machine": measure.machine(), "rows": [], "losses": {}}
     pfam, began, curves = fasta.pfam(), time.process_time(), {}
-    for name in asked.families.split(","):
+    for name in asked.families:
         runs = [run(pfam[name], seed, asked.steps) for seed in range(asked.seeds)]
         marks, curves[name], report["losses"][name] = zip(*runs, strict=True)
         every = {key: [one[key] for one in marks] for key in marks[0]}
         report["rows"] += an.rows_of(name, len(pfam[name]) // 4, every)
         print(f"# {name}: {time.process_time() - began:.0f} CPU seconds", flush=True)
-    measure.show(report["rows"])
-    if asked.plot:
-        an.draw(asked.plot, report["losses"], curves)
-    measure.save(asked.json, report)
+    an.finish(asked, report, curves)
 
 
 if __name__ == "__main__":

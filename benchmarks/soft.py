@@ -25,35 +25,36 @@ SMURF      local, affine (--smurf: the folder of its sw_functions.py, which has 
 
 import statistics
 import sys
-import time
 
+import jax
+import jax.numpy as jnp
 import measure
 import numpy as np
+from problems import LETTERS
+
+import jaxalign
+from jaxalign.similarity.arrays import down, skew
 
 # Peers, each where it is installed ---------------------------------------------------
 
 
 GAPS = {"gap_open": 5.5, "gap_extend": 0.5}
-LETTERS = "ARNDCQEGHILKMFPSTWYV"
 
 
-def problem(count: int, length: int, seed: int = 0):
-    """Codes (count, length) of both sides, and their similarity, in half bits / 2."""
-    import jax.numpy as jnp
-
-    from jaxalign import Scoring
-
-    codes = np.random.default_rng(seed).integers(0, 20, (2, count, length))
-    scores = Scoring().scores[codes[0][:, :, None], codes[1][:, None, :]] / 2
-    return codes, jnp.asarray(scores, jnp.float32)
+def problem(count: int, length: int, seed: int = 0, related: float = 0.0):
+    """Codes (count, length) of both sides, and their similarity, in half bits / 2, on
+    the device; a share of the residues is the same."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 20, (2, count, length))
+    if related:
+        codes[1] = np.where(rng.random(codes[1].shape) < related, *codes)
+    matrix = jnp.asarray(jaxalign.Scoring().scores / 2, jnp.float32)
+    gather = jax.jit(lambda a, b: matrix[a[:, :, None], b[:, None, :]])
+    return codes, gather(*map(jnp.asarray, codes))
 
 
 def autodiff(s):
     """Global, linear gaps of 0.5: a scan over anti-diagonals, differentiated by JAX."""
-    import jax
-    import jax.numpy as jnp
-
-    from jaxalign.similarity.arrays import down, skew
 
     def one(s):
         m, n = s.shape
@@ -78,8 +79,6 @@ def autodiff(s):
 
 def diffbio(length: int):
     """Similarity -> sum of DiffBio's scores, local, linear gaps of 0.5."""
-    import jax
-    import jax.numpy as jnp
     from diffbio.operators.alignment import smith_waterman
 
     costs = {"temperature": 1.0, "gap_open": 0.0, "gap_extend": -0.5}
@@ -90,21 +89,13 @@ def diffbio(length: int):
     return lambda s: jax.vmap(lambda x: aligner.align(x, one).score)(s).sum()
 
 
-def soft_dtw():
-    """(x, y) -> sum of soft-DTW costs."""
-    import jax
+def soft_dtw(count, length):
+    """(x, y) -> sum of soft-DTW costs; two batches of random series."""
     from ott.geometry import costs
 
-    cost = costs.SoftDTW(gamma=1.0)
-    return lambda x, y: jax.vmap(cost)(x, y).sum()
-
-
-def series(count, length):
-    """Two batches of random series."""
-    import jax.numpy as jnp
-
-    rng = np.random.default_rng(1)
-    return tuple(jnp.asarray(rng.normal(size=(count, length)), "float32") for _ in "xy")
+    cost, rng = costs.SoftDTW(gamma=1.0), np.random.default_rng(1)
+    sides = [jnp.asarray(rng.normal(size=(count, length)), "float32") for _ in "xy"]
+    return lambda x, y: jax.vmap(cost)(x, y).sum(), sides
 
 
 def nwgrad_call(count, length):
@@ -133,30 +124,21 @@ def nwgrad_call(count, length):
 
 def smurf_forms(folder, count, length) -> dict:
     """As ``forms``, of SMURF's gradients; it keeps the scores to itself."""
-    import jax
-    import jax.numpy as jnp
-
     sys.path.insert(0, folder)
     import sw_functions
 
     _, s = problem(count, length)
     lengths = jnp.full((count, 2), length, jnp.int32)
     costs = -GAPS["gap_extend"], -GAPS["gap_open"], 1.0
-    lowered = jax.jit(sw_functions.sw_affine(batch=True)).lower(s, lengths, *costs)
-    began = time.perf_counter()
-    compiled = lowered.compile()
-    seconds = time.perf_counter() - began
-    call = ready(compiled, (s, lengths, *costs))
-    return {
-        "score+grad": (call, seconds, compiled.memory_analysis().temp_size_in_bytes)
-    }
+    function = sw_functions.sw_affine(batch=True)
+    return {"score+grad": compiled_call(function, (s, lengths, *costs))}
 
 
-def ready(compiled, args):
-    """A call of a compiled function that waits for its result."""
-    import jax
-
-    return lambda: jax.block_until_ready(compiled(*args))
+def compiled_call(function, args):
+    """(call that waits for its result, seconds to compile, temporary bytes)."""
+    program, seconds = measure.compiled(function, *args)
+    temporary = program.memory_analysis().temp_size_in_bytes
+    return measure.ready(program, *args), seconds, temporary
 
 
 # The tables --------------------------------------------------------------------------
@@ -171,8 +153,6 @@ OURS = {
 
 def ours(**options):
     """Similarity -> sum of scores."""
-    import jaxalign
-
     options = GAPS | {"mode": "local"} | options
     return lambda s: jaxalign.soft_score(s, **options).sum()
 
@@ -183,7 +163,7 @@ def entrants(count: int, length: int) -> dict:
     calls = {name: (ours(**options), (s,)) for name, options in OURS.items()}
     calls["autodiff, linear"] = autodiff, (s,)
     try:
-        calls["ott SoftDTW"] = soft_dtw(), series(count, length)
+        calls["ott SoftDTW"] = soft_dtw(count, length)
     except ImportError as missing:
         print(f"# ott left out: {missing}")
     try:
@@ -196,8 +176,6 @@ def entrants(count: int, length: int) -> dict:
 
 def forms(function, args) -> dict:
     """Compiled calls of a function, its seconds to compile, and its bytes."""
-    import jax
-
     both = jax.value_and_grad(function, tuple(range(len(args))))
 
     def product(*args):
@@ -206,32 +184,24 @@ def forms(function, args) -> dict:
     programs = {}
     for name, form in (("score", function), ("score+grad", both), ("hvp", product)):
         try:
-            lowered = jax.jit(form).lower(*args)
+            programs[name] = compiled_call(form, args)
         except TypeError:  # a peer without a second derivative
             continue
-        began = time.perf_counter()
-        compiled = lowered.compile()
-        seconds = time.perf_counter() - began
-        call = ready(compiled, args)
-        programs[name] = call, seconds, compiled.memory_analysis().temp_size_in_bytes
     return programs
 
 
 def table(count: int, length: int, repeats: int, smurf=None) -> list[dict]:
     """A row an entrant; ratios are to ott's score and gradient in the same run."""
     programs = {name: forms(*one) for name, one in entrants(count, length).items()}
+    if nwgrad := nwgrad_call(count, length):
+        programs["nwgrad"] = {"score+grad": (nwgrad, None, None)}
+    if smurf:
+        programs["SMURF sw_affine"] = smurf_forms(smurf, count, length)
     calls = {
         (name, form): call
         for name, forms_of in programs.items()
         for form, (call, *_) in forms_of.items()
     }
-    nwgrad = nwgrad_call(count, length)
-    if nwgrad:
-        calls["nwgrad", "score+grad"] = nwgrad
-        programs["nwgrad"] = {"score+grad": (nwgrad, None, None)}
-    if smurf:
-        forms_of = programs["SMURF sw_affine"] = smurf_forms(smurf, count, length)
-        calls["SMURF sw_affine", "score+grad"] = forms_of["score+grad"][0]
     timed = {
         key: one["seconds"] for key, one in measure.in_turns(calls, repeats).items()
     }
@@ -252,55 +222,37 @@ def table(count: int, length: int, repeats: int, smurf=None) -> list[dict]:
 
 def precision(length: int) -> list[dict]:
     """Errors of float32 against the same program in float64."""
-    import jax
-
     _, s = problem(1, length, seed=2)
     rows = []
     for mode, temperature in (("local", 0.5), ("local", 1.5), ("global", 0.5)):
         options = {"mode": mode, "temperature": temperature}
         run = jax.jit(jax.value_and_grad(ours(**options)))
-        f, p = jax.tree.map(np.asarray, run(s))
         with jax.enable_x64(True):
             wide = jax.jit(jax.value_and_grad(ours(**options)))
-            f64, p64 = jax.tree.map(np.asarray, wide(s.astype("float64")))
-        rows.append(
-            {
-                "mode": mode,
-                "T": temperature,
-                "F": float(f64),
-                "|F - F64|": float(abs(f - f64)),
-                "allowed": max(1e-4, 1.2e-7 * abs(float(f64))),
-                "|P - P64|": float(abs(p - p64).max()),
-                "row sum": float(p.sum(-1).max()),
-            }
-        )
+            in_double = wide(s.astype("float64"))
+        row = {"mode": mode, "T": temperature}
+        rows.append(row | errors(run(s), in_double))
     return rows
 
 
-def traced(repeats: int = 3) -> float:
-    """Seconds to trace score and gradient of 16 pairs of 200 x 200, median."""
-    import jax
-
-    _, s = problem(16, 200)
-    times = []
-    for k in range(repeats):
-        began = time.perf_counter()
-        jax.jit(jax.value_and_grad(ours(temperature=1.0 + k))).lower(s)
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
+def errors(single, double) -> dict:
+    """Of a score and a posterior in float32, beside those in float64."""
+    (f, p), (f64, p64) = jax.tree.map(np.asarray, (single, double))
+    return {
+        "F": float(f64),
+        "|F - F64|": float(abs(f - f64)),
+        "allowed": max(1e-4, 1.2e-7 * abs(float(f64))),
+        "|P - P64|": float(abs(p - p64).max()),
+        "row sum": float(p.sum(-1).max()),
+    }
 
 
 def main(argv=None) -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
+    parser = measure.arguments(__doc__, "quick", "json", repeats=7)
     parser.add_argument("names", nargs="*", default=["small", "large", "precision"])
-    parser.add_argument("--quick", action="store_true", help="too small for figures")
-    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--smurf", metavar="FOLDER")
-    parser.add_argument("--json", metavar="PATH")
     options = parser.parse_args(argv)
-    report = {"machine": measure.machine()}
-    measure.show_machine(report["machine"])
+    report: dict = {"machine": measure.machine()}
     count, short, long = (2, 20, 40) if options.quick else (16, 200, 2000)
     makers = {
         "small": lambda: table(count, short, options.repeats, options.smurf),
@@ -312,7 +264,12 @@ def main(argv=None) -> None:
         report[name] = makers[name]()
         measure.show(report[name])
     if "small" in options.names:
-        print(f"# tracing score and gradient: {traced():.2f} s")
+        _, s = problem(16, 200)
+        traced = []
+        for temperature in (1.0, 2.0, 3.0):
+            run = jax.jit(jax.value_and_grad(ours(temperature=temperature)))
+            traced.append(measure.timed(run.lower, s).seconds)
+        print(f"# tracing score and gradient: {statistics.median(traced):.2f} s")
     measure.save(options.json, report)
 
 

@@ -15,7 +15,6 @@ one, among the others). XLA's scan is ``log``, or ``blocked`` where that is the 
 float64 is XLA's scan on the host's CPU for the batch.
 """
 
-import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -23,9 +22,11 @@ import jax
 import jax.numpy as jnp
 import measure
 import numpy as np
+import soft
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import jaxalign
+import kernels_pallas
 
 # A training step by one device and by several -----------------------------------------
 # An encoder, one matrix, makes vectors of residues; the loss is the mean soft score of
@@ -51,8 +52,7 @@ def step_of(count: int, encoder, batch):
     divided = NamedSharding(mesh, PartitionSpec("pairs"))
     whole = NamedSharding(mesh, PartitionSpec())
     arrays = jax.device_put(encoder, whole), *jax.device_put(batch, divided)
-    run = jax.jit(jax.value_and_grad(loss))
-    return lambda: jax.block_until_ready(run(*arrays))
+    return measure.ready(jax.jit(jax.value_and_grad(loss)), *arrays)
 
 
 def devices(count: int, length: int, width: int, repeats: int) -> None:
@@ -70,12 +70,7 @@ def devices(count: int, length: int, width: int, repeats: int) -> None:
     for number in sorted({1, jax.device_count()}):
         step = step_of(number, encoder, batch)
         value, gradient = map(np.asarray, step())
-        seconds = []
-        for _ in range(repeats):
-            began = time.perf_counter()
-            step()
-            seconds.append(time.perf_counter() - began)
-        median = statistics.median(seconds)
+        median = measure.median_seconds(step, repeats)
         line = f"{number} devices: {1e3 * median:.2f} ms, loss {value:.6f}"
         if single is not None:
             apart = np.abs(gradient - single[1]).max() / np.abs(single[1]).max()
@@ -95,27 +90,8 @@ FORMS = ("score", "score+grad", "hvp")
 RELATED = 0.6  # of the residues of the pair whose precision is measured
 
 
-def problem(count: int, length: int, related: float = 0.0, seed: int = 0):
-    """float32 (count, length, length), on the device."""
-    import jax
-    import jax.numpy as jnp
-
-    from jaxalign import Scoring
-
-    rng = np.random.default_rng(seed)
-    a, b = rng.integers(0, 20, (2, count, length))
-    b = np.where(rng.random(b.shape) < related, a, b)
-    matrix = jnp.asarray(Scoring().scores / 2, jnp.float32)
-    gather = jax.jit(lambda a, b: matrix[a[:, :, None], b[:, None, :]])
-    return gather(jnp.asarray(a), jnp.asarray(b))
-
-
 def forms(implementation: str) -> dict:
     """name -> function of (similarity, direction)."""
-    import jax
-
-    import jaxalign
-
     options = GAPS | {"implementation": implementation}
 
     def total(s):
@@ -128,21 +104,8 @@ def forms(implementation: str) -> dict:
     }
 
 
-def compiled(function, args):
-    """(program, seconds)."""
-    import jax
-
-    lowered = jax.jit(function).lower(*args)
-    began = time.perf_counter()
-    program = lowered.compile()
-    return program, time.perf_counter() - began
-
-
 def programs(sizes, kernels: bool, pool) -> dict:
-    """(count, length, implementation, form) -> future of ``compiled``."""
-    import jax
-    import jax.numpy as jnp
-
+    """(count, length, implementation, form) -> future of (program, seconds)."""
     made = {}
     for count, length, scan in sizes:
         like = jax.ShapeDtypeStruct((count, length, length), jnp.float32)
@@ -151,7 +114,7 @@ def programs(sizes, kernels: bool, pool) -> dict:
                 if form == "hvp" and implementation == scan and length > SCAN_HVP:
                     continue
                 key = count, length, implementation, form
-                made[key] = pool.submit(compiled, function, (like, like))
+                made[key] = pool.submit(measure.compiled, function, like, like)
     return made
 
 
@@ -159,79 +122,53 @@ def times(sizes, made: dict, repeats: int) -> list[dict]:
     """A row a size and implementation."""
     rows = []
     for count, length, _ in sizes:
-        s = problem(count, length)
+        s = soft.problem(count, length)[1]
         v = direction(s)
         found = {key[2:]: x.result() for key, x in made.items() if key[0] == count}
-        calls = {key: _ready(program, s, v) for key, (program, _) in found.items()}
+        calls = {k: measure.ready(program, s, v) for k, (program, _) in found.items()}
         timed = measure.in_turns(calls, repeats)
+        ms = {key: 1e3 * one["seconds"] for key, one in timed.items()}
         scan = next(name for name, _ in found if name != "pallas")
         for name in dict.fromkeys(name for name, _ in found):
-            ms = {
-                form: 1e3 * timed[name, form]["seconds"]
-                if (name, form) in timed
-                else None
-                for form in FORMS
-            }
-            both = ms["score+grad"]
+            both, product = ms[name, "score+grad"], ms.get((name, "hvp"))
             row = {"work": f"{count} x {length} x {length}", "implementation": name}
-            row |= {f"{form} ms": value for form, value in ms.items()}
-            row["hvp / grad"] = ms["hvp"] / both if ms["hvp"] else None
-            row["scan / this"] = 1e3 * timed[scan, "score+grad"]["seconds"] / both
+            row |= {f"{form} ms": ms.get((name, form)) for form in FORMS}
+            row["hvp / grad"] = product / both if product else None
+            row["scan / this"] = ms[scan, "score+grad"] / both
             row["compile s"] = found[name, "score+grad"][1]
             print(row, flush=True)  # a run that is cut off has something to show
             rows.append(row)
     return rows
 
 
-def _ready(program, *args):
-    import jax
-
-    return lambda: jax.block_until_ready(program(*args))
-
-
 def wide(length: int):
     """Score and gradient of one pair in float64, compiled."""
-    import jax
-    import jax.numpy as jnp
-
     with jax.enable_x64(True):
         like = jax.ShapeDtypeStruct((1, length, length), jnp.float64)
-        return compiled(forms("log")["score+grad"], (like, like))[0]
+        return measure.compiled(forms("log")["score+grad"], like, like)[0]
 
 
 def precision(implementations, length: int, made, in_double) -> list[dict]:
     """Errors of float32 on a pair of relatives."""
-    import jax
-
-    s = problem(1, length, RELATED, seed=2)
+    s = soft.problem(1, length, 2, RELATED)[1]
     with jax.enable_x64(True):
-        s64 = jax.numpy.asarray(np.float64(s))
-        f64, p64 = jax.tree.map(np.asarray, in_double.result()(s64, s64))
+        s64 = jnp.asarray(np.float64(s))
+        double = in_double.result()(s64, s64)
     rows = []
     for name in implementations:
         program, _ = made[1, length, name, "score+grad"].result()
-        f, p = jax.tree.map(np.asarray, program(s, s))
-        row = {"pair": f"{length} x {length}", "implementation": name, "F": float(f64)}
-        row["|F - F64|"] = float(abs(f - f64))
-        row["allowed"] = max(1e-4, 1.2e-7 * abs(float(f64)))
-        row["|P - P64|"] = float(abs(p - p64).max())
-        row["row sum"] = float(p.sum(-1).max())
-        rows.append(row)
+        row = {"pair": f"{length} x {length}", "implementation": name}
+        rows.append(row | soft.errors(program(s, s), double))
     return rows
 
 
 def direction(s):
     """The factors of the Hessian."""
-    import jax
-
     return jax.random.normal(jax.random.key(0), s.shape, s.dtype)
 
 
 def batch_in_double(count: int, length: int, workers: int = 8):
     """Gradients and products of the batch in float64, on the CPU, kept as float32."""
-    import jax
-
-    import jaxalign
 
     def total(s):
         return jaxalign.soft_score(s, **GAPS, implementation="log").sum()
@@ -239,7 +176,7 @@ def batch_in_double(count: int, length: int, workers: int = 8):
     def both(s, v):
         return jax.jvp(jax.grad(total), (s,), (v,))
 
-    s = problem(count, length)
+    s = soft.problem(count, length)[1]
     s, v = np.asarray(s), np.asarray(direction(s))
     with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
         size = min(CHUNK, count)
@@ -264,7 +201,7 @@ def batch_in_double(count: int, length: int, workers: int = 8):
 def batch(sizes, made, in_double) -> list[dict]:
     """Errors against float64 over all tables, relative to the largest entry of all."""
     count, length, scan = sizes[0]
-    s = problem(count, length)
+    s = soft.problem(count, length)[1]
     v = direction(s)
     rows = []
     for form, want in zip(FORMS[1:], in_double, strict=True):
@@ -286,21 +223,14 @@ def batch(sizes, made, in_double) -> list[dict]:
 
 
 def main(argv=None) -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--quick", action="store_true")
+    parser = measure.arguments(__doc__, "quick", "json", repeats=5)
     parser.add_argument("--devices", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", metavar="PATH")
     asked = parser.parse_args(argv)
     if asked.devices:
         devices(*((8, 40, 16) if asked.quick else (4096, 400, 128)), asked.repeats)
         return
-    import kernels_pallas
-
     began = time.perf_counter()
-    report = {"machine": measure.machine()}
-    measure.show_machine(report["machine"])
+    report: dict = {"machine": measure.machine()}
     works, why = kernels_pallas.supported()
     if not works:
         print(f"# the kernels are left out: {why}")
@@ -308,25 +238,25 @@ def main(argv=None) -> None:
     names = ("pallas", "log") if works else ("log",)
     pool = ThreadPoolExecutor(16)
     made = programs(sizes, works, pool)
-    like = problem(1, length)
+    like = soft.problem(1, length)[1]
     for name in names:
         key = 1, length, name, "score+grad"
-        made[key] = pool.submit(compiled, forms(name)["score+grad"], (like, like))
+        function = forms(name)["score+grad"]
+        made[key] = pool.submit(measure.compiled, function, like, like)
     in_double = pool.submit(wide, length)
     of_batch = pool.submit(batch_in_double, *sizes[0][:2])
     wait([*made.values(), in_double, of_batch])
     print(f"# compiled after {time.perf_counter() - began:.0f} s", flush=True)
-    report["times"] = times(sizes, made, asked.repeats)
-    print("\n# times")
-    measure.show(report["times"])
-    measure.save(asked.json, report)
-    report["precision"] = precision(names, length, made, in_double)
-    print("\n# precision")
-    measure.show(report["precision"])
-    report["batch"] = batch(sizes, made, of_batch.result())
-    print("\n# batch")
-    measure.show(report["batch"])
-    measure.save(asked.json, report)
+    tables = {
+        "times": lambda: times(sizes, made, asked.repeats),
+        "precision": lambda: precision(names, length, made, in_double),
+        "batch": lambda: batch(sizes, made, of_batch.result()),
+    }
+    for name, table in tables.items():
+        report[name] = table()
+        print(f"\n# {name}")
+        measure.show(report[name])
+        measure.save(asked.json, report)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,11 @@ times     score and gradient, ms: by PyTorch, by JAX, and of ``soft_dtw`` (one s
 matrix    ``hard_matrix`` of embeddings of bfloat16, 1,024 wide: 10^12 cells a second
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+import jax
+import jax.numpy as jnp
 import measure
 import numpy as np
 
@@ -120,20 +122,9 @@ def training() -> list[dict]:
     return rows
 
 
-def microseconds(function, repeats: int) -> float:
-    """The first decile of calls, each to its end."""
-    run, spans = synchronised(function), []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        run()
-        spans.append(1e6 * (time.perf_counter() - began))
-    return float(np.percentile(spans[repeats // 10 :], 10))
-
-
 def overhead(repeats: int) -> list[dict]:
-    """Of the score, and of score and gradient."""
-    import jax
-
+    """Of the score, and of score and gradient; the first decile of calls, each to its
+    end."""
     s = torch.randn(4, 5, 6).to(DEVICE)
     lengths = torch.tensor([[5, 6], [4, 4], [3, 6], [2, 2]], device=DEVICE)
     array, sizes = (jax.dlpack.from_dlpack(x) for x in (s, lengths.int()))
@@ -144,27 +135,29 @@ def overhead(repeats: int) -> list[dict]:
 
     moved = s.clone().requires_grad_()
     ones = torch.ones(4, device=DEVICE)
-    jitted = jax.jit(score)
-    gradient = jax.jit(jax.value_and_grad(lambda *x: score(*x).sum()))
+    gradient = jax.value_and_grad(lambda *x: score(*x).sum())
+    numbers = array, sizes, 5.5, 0.5
 
-    def ready(function):
-        numbers = array, sizes, 5.5, 0.5
-        return lambda: jax.block_until_ready(function(*numbers))
+    def by_torch():
+        value = tensors.soft_score(moved, lengths, **COSTS)
+        return torch.autograd.grad(value, moved, ones)
 
     calls = {
-        "score": (lambda: tensors.soft_score(s, lengths, **COSTS), ready(jitted)),
-        "score and gradient": (
-            lambda: torch.autograd.grad(
-                tensors.soft_score(moved, lengths, **COSTS), moved, ones
-            ),
-            ready(gradient),
-        ),
+        "score": (lambda: tensors.soft_score(s, lengths, **COSTS), score),
+        "score and gradient": (by_torch, gradient),
     }
     rows = []
-    for name, (ours, jax_alone) in calls.items():
-        both = [microseconds(x, repeats) for x in (ours, jax_alone)]
-        rows.append({"call": name, "torch us": both[0], "jax us": both[1]})
-        rows[-1]["overhead us"] = both[0] - both[1]
+    for name, (ours, function) in calls.items():
+        row = {"call": name}
+        for tool, run in {
+            "torch": ours,
+            "jax": measure.ready(jax.jit(function), *numbers),
+        }.items():
+            run = synchronised(run)
+            spans = [measure.timed(run).seconds for _ in range(repeats)]
+            tenth = np.percentile(spans[repeats // 10 :], 10)
+            row[f"{tool} us"] = 1e6 * float(tenth)
+        rows.append(row | {"overhead us": row["torch us"] - row["jax us"]})
         print(rows[-1], flush=True)
     return rows
 
@@ -188,8 +181,6 @@ def times(sizes, repeats: int) -> list[dict]:
 
 def gradient_calls(count: int, length: int) -> dict:
     """Name -> call of score and gradient."""
-    import jax
-
     s = similarity(count, length).to(DEVICE)
     moved, ones = s.clone().requires_grad_(), torch.ones(count, device=DEVICE)
     array = jax.dlpack.from_dlpack(s)
@@ -200,7 +191,7 @@ def gradient_calls(count: int, length: int) -> dict:
 
     calls = {
         "jaxalign.torch": synchronised(by_torch),
-        "jaxalign": lambda: jax.block_until_ready(run(array)),
+        "jaxalign": measure.ready(run, array),
     }
     if CUDA:
         import soft_dtw
@@ -217,8 +208,6 @@ def gradient_calls(count: int, length: int) -> dict:
 
 def matrix(count: int, length: int, width: int, memory: str) -> list[dict]:
     """All of ``count`` with as many others."""
-    import jax.numpy as jnp
-
     rng = np.random.default_rng(0)
     sets = [
         jnp.asarray(rng.normal(size=(count, length, width)), jnp.bfloat16) / width**0.5
@@ -227,11 +216,9 @@ def matrix(count: int, length: int, width: int, memory: str) -> list[dict]:
     rows = []
     for mode in ("global", "local"):
         costs = {"gap_open": 1.0, "gap_extend": 0.1, "mode": mode}
-        seconds = []
-        for _ in range(3):
-            began = time.perf_counter()
-            scores = jaxalign.hard_matrix(*sets, memory=memory, **costs)
-            seconds.append(time.perf_counter() - began)
+        run = partial(jaxalign.hard_matrix, *sets, memory=memory, **costs)
+        calls = [measure.timed(run) for _ in range(3)]
+        seconds, scores = [one.seconds for one in calls], calls[-1].result
         i, j = count - 1, count // 2
         one = jaxalign.hard_alignment((sets[0][i], sets[1][j]), **costs).score
         assert np.isclose(scores[i, j], float(one), rtol=1e-4, atol=1e-3)
@@ -244,14 +231,10 @@ def matrix(count: int, length: int, width: int, memory: str) -> list[dict]:
 
 
 def main(argv=None) -> None:
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--quick", action="store_true", help="too small for figures")
-    parser.add_argument("--json", help="file for the figures")
-    args = parser.parse_args(argv)
+    args = measure.arguments(__doc__, "quick", "json").parse_args(argv)
     quick = args.quick or not torch.cuda.is_available()
     job = (4, 20, 8, "1MiB") if quick else (256, 384, 1024, "16GiB")
     report = {"machine": measure.machine(), "torch": torch.__version__}
-    measure.show_machine(report["machine"])
     report |= {
         "times": times(QUICK if quick else SIZES, 3 if quick else 7),
         "values": values(),

@@ -12,21 +12,16 @@ counted (it compiles). The scores of kernels and planes are compared, and every
 alignment is rescored.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import jax
 import measure
-import numpy as np
 import papers_three
 
 from jaxalign import Scoring, align_three, align_triples
-from jaxalign.model.alphabet import as_sequences
-from jaxalign.options import TripleOptions
 from jaxalign.runtime import backend
-from jaxalign.triples import engine, gpu, plan
-from jaxalign.triples.options import TripleRequest
+from jaxalign.triples import engine, gpu
 
 COSTS = {"linear": Scoring(gap_open=4, gap_extend=4), "quasi-natural": Scoring()}
 FAMILIES = (764, 776, 776), (1396, 1399, 1399)  # AKR1 and rpoC, real families
@@ -68,22 +63,12 @@ def call(job, implementation="pallas"):
     return lambda: align_triples(texts, COSTS[model], **words)
 
 
-def triple_of(model, lengths, seed=0):
-    """A triple as the kernels take it."""
-    kernels = backend.kernels()[0].three
-    texts, scoring = papers_three.triple(lengths, seed), COSTS[model]
-    sequences = as_sequences([(str(n), x) for n, x in enumerate(texts)],
-                             scoring.alphabet)  # fmt: skip
-    request = TripleRequest(
-        TripleOptions(gap_model=model, schedule="sloped"), 0, kernels
-    )
-    return plan.triples_of(sequences, scoring, request)[0]
-
-
 def kernel(job, **shape):
     """The launch of a job, its data on the device already."""
     model, lengths, count, paths = job
-    triples = [triple_of(model, lengths, seed) for seed in range(count)]
+    options = {"gap_model": model, "schedule": "sloped"}
+    make = partial(papers_three.problem, lengths, COSTS[model], 0, **options)
+    triples = [make(backend.kernels()[0].three, seed) for seed in range(count)]
     parts = [engine.whole(triple) for triple in triples]
     data, usual = gpu.launch(triples, parts, paths)
     kernels = triples[0].kernels
@@ -103,25 +88,20 @@ def kernel(job, **shape):
 
 def median(function, repeats):
     """(median seconds, last result) after one call that is not counted."""
-    function()
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        result = function()
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds)), result
+    found = measure.in_turns({0: function}, repeats)[0]
+    return found["seconds"], found["result"]
 
 
-def one_after_the_other(job, count=10):
+def queued_seconds(job, count=10):
     """Seconds a launch where the next is queued before the last has ended: the
     device's own time."""
     launch = kernel(job)
     launch()
-    began = time.perf_counter()
-    for _ in range(count):
-        last = launch(wait=False)
-    jax.block_until_ready(last)
-    return (time.perf_counter() - began) / count
+
+    def several():
+        return jax.block_until_ready([launch(wait=False) for _ in range(count)])
+
+    return measure.timed(several).seconds / count
 
 
 def row(job, repeats, planes=True):
@@ -145,7 +125,7 @@ def row(job, repeats, planes=True):
         found |= {"kernel ms": 1e3 * alone}
         found["kernel Gcells/s"] = measure.gcups(cells, alone)
         if model == "linear":
-            found["queued ms"] = 1e3 * one_after_the_other(job)
+            found["queued ms"] = 1e3 * queued_seconds(job)
     if paths:
         results = [result] if count == 1 else result
         assert all(one.rescore() == one.score for one in results)
@@ -196,8 +176,7 @@ def table(repeats, save, large=False):
                 rows[-1][f"x score, {kind}"] = rows[-1][kind] / rows[-2][kind]
         before = job
         save(rows)
-        print(" | ".join(f"{k} {_short(v)}" for k, v in rows[-1].items()), flush=True)
-    return rows
+        measure.show_line(rows[-1])
 
 
 def variants(repeats, save):
@@ -217,30 +196,24 @@ def variants(repeats, save):
         else:
             speed = measure.gcups(papers_three.cells_of(job[1]), made)
             one |= {"kernel ms": 1e3 * made, "Gcells/s": speed}
-        print(" | ".join(f"{k} {_short(v)}" for k, v in one.items()), flush=True)
-        rows.append(one)
+        rows.append(measure.show_line(one))
         save(rows)
-    return rows
-
-
-def _short(value):
-    return f"{value:.4g}" if isinstance(value, float) else value
 
 
 def main(argv=None) -> None:
-    parser = measure.arguments(__doc__)
+    parser = measure.arguments(__doc__, "json", repeats=5)
     parser.add_argument("--variants", action="store_true")
     parser.add_argument("--large", action="store_true", help="large tables alone")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", help="write the rows to this file")
     options = parser.parse_args(argv)
-    report = {"machine": measure.machine()}
-    measure.show_machine(report["machine"])
-    make = variants if options.variants else partial(table, large=options.large)
-    make(
-        options.repeats,
-        lambda rows: measure.save(options.json, report | {"rows": rows}),
-    )
+    machine = measure.machine()
+
+    def save(rows):
+        measure.save(options.json, {"machine": machine, "rows": rows})
+
+    if options.variants:
+        variants(options.repeats, save)
+    else:
+        table(options.repeats, save, options.large)
 
 
 if __name__ == "__main__":
