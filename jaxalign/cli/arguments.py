@@ -72,8 +72,8 @@ class ScoringOptions:
     """A gap of k costs open + extend*(k-1), or in BLAST's numbers open + extend*k."""
 
     alphabet: Literal["auto", "protein", "dna", "rna"] = "auto"
-    """dna, rna: match 2, mismatch -3 if no matrix. auto: the letters of the matrix, or
-    dna or rna where all letters say so and no matrix is named."""
+    """dna, rna: match 2, mismatch -3 if no matrix; rna reads T as U. auto: the letters
+    of the matrix, or dna or rna where all letters say so and no matrix is named."""
 
     unknown: UnknownLetters = "error"
     """X reads U, O, J as the wildcard; mask reads every unknown letter so."""

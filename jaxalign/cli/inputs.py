@@ -157,7 +157,7 @@ def scoring_for(
                 "--alphabet dna or --preset blastn scores them as nucleotides"
             )
         return scoring
-    kind = "rna" if has_uracil(texts) else "dna"
+    kind = "rna" if has_uracil([*texts, *beside]) else "dna"
     chosen = scoring_of(replace(options, alphabet=kind))
     warn(
         f"all letters of {what} are nucleotides', scored as {kind} ({chosen}): "

@@ -19,7 +19,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -154,8 +154,10 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
 
 
 def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
-    """Map an index and check its alphabet."""
+    """Map an index and check its alphabet; one of DNA is read as RNA, or in turn."""
     sequences = open_database(path)
+    if {sequences.alphabet.kind, alphabet.kind} == {"dna", "rna"}:
+        sequences = replace(sequences, alphabet=alphabet)
     if sequences.alphabet.letters != alphabet.letters:
         raise InputError(
             f"{path}: was made for the letters {sequences.alphabet.letters}, the "

@@ -450,7 +450,7 @@ def _hint(place: Place, alphabet: Alphabet) -> str:
     if wildcard is None or not ("A" <= letter <= "Z"):
         return ""
     if alphabet.kind == "dna" and letter == "U":
-        return "\nhint: --alphabet rna reads U"
+        return "\nhint: --alphabet rna reads U, and T as U"
     if alphabet.kind == "protein" and letter in "UOJ":
         return f"\nhint: --unknown X reads U, O and J as {wildcard}"
     return f"\nhint: --unknown mask reads every letter outside it as {wildcard}"

@@ -135,7 +135,8 @@ class Alphabet:
     """Letters in code order; ``wildcard`` is the letter that means *unknown*.
 
     Letters are read without regard to case, unless both cases are letters or all
-    letters are lower case (structural alphabets), which lower only their own case.
+    letters are lower case (structural alphabets), which lower only their own case. RNA
+    reads T as U.
     """
 
     letters: str
@@ -159,6 +160,8 @@ class Alphabet:
             for form in (letter.lower(), letter.upper()):
                 if form == letter or form not in self.letters:
                     table[ord(form)] = code
+        if self.kind == "rna" and "U" in self.letters:
+            table[[ord("t"), ord("T")]] = table[ord("U")]
         return table
 
     @cached_property

@@ -253,7 +253,7 @@ class Scoring:
         Instead of a matrix; the wildcard scores ``mismatch`` against everything.
     alphabet : str, optional
         ``protein``, ``dna``, ``rna`` or the letters; with match/mismatch ``dna`` is
-        the default. ``rna`` reads a DNA matrix with U for T.
+        the default. ``rna`` reads a DNA matrix with U for T, and T as U.
 
     Raises
     ------

@@ -132,10 +132,8 @@ def _letters_of(sequences: Sequences) -> Iterator[np.ndarray]:
 
 
 def has_uracil(texts: Sequence[np.ndarray]) -> bool:
-    """Whether there is a U and no T: RNA."""
-    uracil, thymine = as_ascii("Uu"), as_ascii("Tt")
-    u = any(np.isin(text, uracil).any() for text in texts)
-    return u and not any(np.isin(text, thymine).any() for text in texts)
+    """Whether there is a U: then nucleotides are read as RNA, T as U."""
+    return any(np.isin(text, as_ascii("Uu")).any() for text in texts)
 
 
 def _marked(letters: str) -> np.ndarray:

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -325,6 +326,45 @@ def test_uracil_says_rna_and_few_nucleotides_protein(run, folder):
     code, _, err = run("info", "--plan", "n.fa")
     assert code == DONE and f"{WARNING} protein" in err
     assert "--alphabet dna" in err and "--preset blastn" in err
+
+
+READ, GENE = NUCLEIC.replace("R", "C")[2:], f"CC{NUCLEIC.replace('R', 'C')}"
+MET = {  # verb: words, after its files
+    "align": "r.fa g.fa --output stats",
+    "search": "r.fa g.fa --columns pident,score",
+    "nearest": "r.fa g.fa",
+    "audit": "r.fa g.fa --max-identity 0.5 --min-length-ratio 0.1",
+    "purge": "g.fa --against r.fa --max-identity 0.5",
+    "all": "b.fa --output stats",
+    "dedup": "b.fa --min-identity 0.5",
+}
+
+
+@pytest.mark.parametrize("verb", MET)
+def test_reads_of_rna_meet_genes_of_dna(run, folder, verb):
+    """U is T, on whichever side and in whichever record: without an option and with
+    --alphabet rna; as a file and as an index."""
+    outcomes = []
+    for read, gene in product((str, uracils), repeat=2):
+        records = {"r": f">r\n{read(READ)}\n", "g": f">g\n{gene(GENE)}\n"}
+        records["b"] = records["r"] + records["g"]
+        for name, text in records.items():
+            (folder / f"{name}.fa").write_text(text)
+        for words in ("", " --alphabet rna"):
+            code, out, _ = run(verb, *(MET[verb] + words).split(), "--force", "-q")
+            outcomes.append((code, uracils(out)))
+        if verb in ("search", "nearest"):
+            kind = "dna" if gene is str else "rna"
+            index = ["index", "g.fa", "--alphabet", kind, "--force", "-q"]
+            assert run(*index)[0] == DONE
+            words = MET[verb].replace("g.fa", "g.fa.jaxdb")
+            code, out, _ = run(verb, *words.split(), "-q")
+            outcomes.append((code, uracils(out)))
+    assert len({*outcomes}) == 1 and outcomes[0][0] in (DONE, 6), outcomes
+
+
+def uracils(text):
+    return text.translate(str.maketrans("Tt", "Uu"))
 
 
 @pytest.mark.slow
