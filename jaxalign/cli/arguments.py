@@ -121,6 +121,9 @@ class ColumnOptions(SummaryOptions, FileOptions):
     columns: Annotated[str | None, Parameter(metavar="A,B,C")] = None
     """Columns of tsv and parquet; BLAST's and MMseqs2's names are known too."""
 
+    eqx: Flag = False
+    """= and X in place of M in CIGARs: of sam, paf, and the column cigar."""
+
 
 @dataclass(frozen=True)
 class HitOptions(ColumnOptions):

@@ -1,18 +1,19 @@
 """``jaxalign audit``: parts, a new split, or a certificate that is verified."""
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from jaxalign.cli import links
-from jaxalign.cli.arguments import ScoringOptions
-from jaxalign.cli.derive import Given, changed
+from jaxalign.cli.derive import Given, changed, refuse, refuse_others
 from jaxalign.cli.links import LinkJob
-from jaxalign.cli.terminal import answer, answer_json, as_json
+from jaxalign.cli.run import run
+from jaxalign.cli.terminal import Report, answer, as_json
 from jaxalign.errors import InputError, LeakError, UsageError, VerificationError
 from jaxalign.homology import api
-from jaxalign.homology.api import REMOVED, Audit, certificate, coverage, define
+from jaxalign.homology.api import REMOVED, Audit, certificate, coverage
 from jaxalign.io import delimited, output
 from jaxalign.io.delimited import PairList
 from jaxalign.model.alphabet import UNKNOWN_POLICIES, Sequences
@@ -143,29 +144,128 @@ def audited_list(path: str | None, column: str | None = None) -> dict | None:
 
 
 LEAK = LeakError.exit_code
+# Options that go with a certificate: where it is checked, and what is written.
+VERIFIED = ("certificate", "split", "partial", "out", "force", "json", "report")
+VERIFIED += ("leaks", "plot", "full_histogram", "across_only", "device")
+VERIFIED += ("implementation", "devices", "threads", "memory_budget")
 
 
 def audit(given: Given) -> int:
     """``jaxalign audit PARTS``; 0, or 6 for a leak."""
     if given.pairs is not None:
-        own = given.split or given.certificate or given.out
-        if own or given.partial or given.column:
-            raise UsageError("--pairs goes with --cold, --second and --max-identity")
         return audit_pairs(given)
-    if given.certificate is not None:
-        return verify(given.certificate, given)
     # 1 check and read, 2 parts, 3 compare, 4 say and write
     check_whole("--worst", given.worst)
+    check_shown(given)
+    if given.certificate is not None:
+        return verify(given.certificate, given)
     _check(given)
     job = prepare(given, ())
-    chosen, scoring = wanted(job.options, given), job.read.scoring
-    definition = define(scoring, chosen, "--max-identity", given.max_identity)
+    scoring, cut = job.read.scoring, given.max_identity
+    definition = api.define(scoring, job.options, "--max-identity", cut)
     where = given.parts, given.split, job, given.partial
     parts = read_parts(*where, column=given.column)
-    result = compare(job, parts, definition)
     listed = audited_list(given.split, given.column)
-    finish(job, result, (audited_files(given.parts, job), listed), given.out)
-    return 0 if result.holds else LEAK
+    files = audited_files(given.parts, job), listed
+    return run_audit(job, parts, definition, files, given.out)
+
+
+def prepare(
+    given: Given, beside: tuple[str, ...], scoring: Scoring | None = None
+) -> LinkJob:
+    """Options and outputs checked, inputs read."""
+    delimited.check_list_format(given.leaks)
+    outs = (None, given.out, given.report, given.leaks)  # the worst pairs are printed
+    files = (given.split, *beside)
+    return links.prepare(given.parts, given, outs, files, True, scoring)
+
+
+def check_shown(given: Given) -> None:
+    """Refuse options about a page, a picture and a table where there are none."""
+    refuse(given, ("cold", "second"), "about the table of --pairs")
+    if given.report is None:
+        refuse(given, ("across_only",), "about the page of --report")
+    if not (given.report or given.plot or given.leaks):
+        refuse(given, ("full_histogram",), "about --report, --plot and --leaks")
+
+
+def _check(request: Given) -> None:
+    if request.split is None and len(request.parts) < 2:
+        raise UsageError(
+            f"{len(request.parts)} parts: an audit needs two files or more, or one "
+            "with --split SPLIT.tsv"
+        )
+    if request.split is not None and len(request.parts) != 1:
+        raise UsageError("--split says which sequence of one file is in which part")
+    if request.split is None:
+        refuse(request, ("partial", "column"), "about the table of --split")
+    if request.max_identity is None:
+        raise UsageError("--max-identity is needed: the cut, 0 to 1")
+
+
+def compare(
+    job: LinkJob,
+    parts: AuditedParts,
+    definition: api.Definition,
+    progress: Report | None,
+) -> Audit:
+    """Compare all pairs of different parts."""
+    watched = replace(job, options=definition.options).options_with(progress)
+    seen = replace(definition, options=watched)
+    return api.audit_of(parts.sets, seen, **parts.left_out, with_others=True)
+
+
+def run_audit(
+    job: LinkJob,
+    parts: AuditedParts,
+    definition: api.Definition,
+    files: tuple[list[dict], dict | None],
+    out: str | None,
+    split: api.Split | None = None,
+    check: Callable[[Audit], Iterable[str]] = lambda _: (),
+) -> int:
+    """Compare parts, say and write what was found; 0, or 6 for a leak.
+
+    files : audited ones and list, for the certificate
+    out : path of the certificate
+    split : that was just made, whose list is the answer
+    check : of a result that is written; yields messages
+    """
+    given = job.verb
+    sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
+    heading = [] if split else [f"{sizes}; a leak: {definition}"]
+
+    def finish(result: Audit) -> Iterator[str]:
+        yield links.pairs_line(result.info)
+        yield result.heading()
+        if measures := result.others():
+            described = "; ".join(map(str, measures))
+            yield f"by other measures, of likely pairs alone: {described}"
+        if given.leaks is not None:
+            links.write_table(given.leaks, result.leak_columns(), given)
+        about = result.certificate(*files)
+        if out is not None:
+            output.write_text(out, [as_json(about) + "\n"])
+        if given.report is not None:
+            page = result.report(split, not given.across_only)
+            output.write_text(given.report, [page])
+        if given.plot is not None:
+            from jaxalign.cli import pictures
+
+            pictures.across(given.plot, result)
+        if split is None and given.json:
+            answer([as_json(about)])
+        elif split is None:  # the worst pairs, each with an alignment
+            pairs = result.alignments.alignments()
+            shown = zip(result.lines(), pairs, strict=True)
+            answer(["\n\n".join(f"{line}\n{pair}" for line, pair in shown)])
+        yield from check(result)
+
+    def code(result: Audit) -> int:
+        return 0 if result.holds else LEAK
+
+    compute = partial(compare, job, parts, definition)
+    return run(given, job.messages, heading, compute, finish, code=code)
 
 
 def audit_split(
@@ -178,126 +278,74 @@ def audit_split(
     where : paths of the sequences, of the list, and of the certificate
     """
     path, listed, out = where
-    with job.watched() as chosen:
-        definition = replace(split.definition, options=wanted(chosen, job.verb))
-        parts = {name: split.take(name) for name in split.names}
-        removed = len(split.removed)
-        checked = api.audit_of(parts, definition, removed, with_others=True)
+    sets = {name: split.take(name) for name in split.names}
+    parts = AuditedParts(sets, {"removed": len(split.removed)})
     files = audited_files((path,), job), audited_list(listed)
-    finish(job, checked, files, out, split)
-    if not checked.holds:
-        raise LeakError(f"{path}: {checked.heading()}")
 
+    def check(checked: Audit) -> Iterable[str]:
+        if not checked.holds:
+            raise LeakError(f"{path}: {checked.heading()}")
+        return ()
 
-def prepare(
-    given: Given, beside: tuple[str, ...], scoring: Scoring | None = None
-) -> LinkJob:
-    """Options and outputs checked, inputs read."""
-    delimited.check_list_format(given.leaks)
-    outs = (given.out, given.report, given.leaks)
-    files = (given.split, *beside)
-    links.check_plot(given.plot, given.force, (*given.parts, *files), outs)
-    return links.prepare(given.parts, given, outs, files, True, scoring)
-
-
-def wanted(options: api.HomologyOptions, given: Given) -> api.HomologyOptions:
-    """Options with how many of the worst pairs are wanted."""
-    return replace(options, worst=given.worst, full_histogram=given.full_histogram)
-
-
-def compare(job: LinkJob, parts: AuditedParts, definition: api.Definition) -> Audit:
-    """Say what will be done, and do it."""
-    sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
-    job.messages.say(f"{sizes}; a leak: {definition}")
-    with job.watched() as chosen:
-        watchers = {"progress": chosen.progress, "busy": chosen.busy}
-        seen = replace(definition, options=replace(definition.options, **watchers))
-        return api.audit_of(parts.sets, seen, **parts.left_out, with_others=True)
-
-
-def _check(request: Given) -> None:
-    if request.split is None and len(request.parts) < 2:
-        raise UsageError(
-            f"{len(request.parts)} parts: an audit needs two files or more, or one "
-            "with --split SPLIT.tsv"
-        )
-    if request.split is not None and len(request.parts) != 1:
-        raise UsageError("--split says which sequence of one file is in which part")
-    if request.partial and request.split is None:
-        raise UsageError("--partial is about the table of --split")
-    if request.column and request.split is None:
-        raise UsageError("--column is one of the table of --split")
-    if request.max_identity is None:
-        raise UsageError("--max-identity is needed: the cut, 0 to 1")
-
-
-def _shown(result: Audit) -> Iterable[str]:
-    """The worst pairs, each with an alignment."""
-    pairs = zip(result.lines(), result.alignments.alignments(), strict=True)
-    return [f"{line}\n{alignment}" for line, alignment in pairs]
-
-
-def finish(
-    job: LinkJob,
-    result: Audit,
-    files: tuple[list[dict], dict | None],
-    out: str | None,
-    split: api.Split | None = None,
-) -> None:
-    """Say and write what was found."""
-    given = job.verb
-    job.messages.say(links.pairs_line(result.info))
-    job.messages.say(result.heading())
-    if measures := result.others():
-        described = "; ".join(map(str, measures))
-        job.messages.say(f"by other measures, of likely pairs alone: {described}")
-    if given.leaks is not None:
-        links.write_table(given.leaks, result.leak_columns(), job.verb)
-    about = result.certificate(*files)
-    if out is not None:
-        output.write_text(out, [as_json(about) + "\n"])
-    if given.report is not None:
-        output.write_text(given.report, [result.report(split, not given.across_only)])
-    if given.plot is not None:
-        from jaxalign.cli import pictures
-
-        pictures.across(given.plot, result)
-    if split is None:
-        lines = [as_json(about)] if given.json else ["\n\n".join(_shown(result))]
-        answer(lines)
+    definition = replace(split.definition, options=job.options)
+    run_audit(job, parts, definition, files, out, split, check)
 
 
 def audit_pairs(given: Given) -> int:
     """``jaxalign audit SEQS --pairs PAIRS.tsv``; 0, or 6 for a leak."""
+    own = ("split", "certificate", "out", "partial", "column", "report", "plot")
+    own += ("worst", "full_histogram", "across_only")
+    why = "about sequences: --pairs goes with --cold, --second, --leaks, --max-identity"
+    refuse(given, own, why)
     parts, cut = given.parts, given.max_identity
     if len(parts) != 1 or cut is None:
         raise UsageError("--pairs needs one file of sequences, and --max-identity")
-    job, table = read_pairs(parts[0], given, (), True)
-    (data,), scoring = job.read.sequences, job.read.scoring
-    pairs = api.named_pairs(table.pairs, data.names, given.second, table.where)
-    definition = api.define(scoring, job.options, "--max-identity", cut)
+    delimited.check_list_format(given.leaks)
+    job, table, pairs, definition = read_pairs(
+        parts[0], given, (None, given.leaks), True
+    )
     numbers = api.numbered_parts(table.parts or [], pairs)
-    job.messages.say(f"{len(table.pairs):,} pairs; a leak: {definition}")
-    with job.watched() as chosen:
-        seen = replace(definition, options=chosen)
-        result = api.audit_pairs_of(data, seen, pairs, numbers, given.cold)
-    job.messages.say(links.pairs_line(result.info))
-    job.messages.say(result.heading())
-    for number in result.leaking.nonzero()[0][:LEAKS_SHOWN].tolist():
-        a, b = table.pairs[number]
-        job.messages.say(f"{table.where(number)}: {a}, {b} leaks")
-    if given.json:
-        answer_json({"leaks": result.leaks, "pairs": len(table.pairs)})
-    return 0 if result.holds else LEAK
+
+    def compute(progress: Report | None) -> api.PairAudit:
+        seen = replace(definition, options=job.options_with(progress))
+        sides = job.read.sequences[0], seen, pairs, numbers
+        return api.audit_pairs_of(*sides, given.cold)
+
+    def finish(result: api.PairAudit) -> Iterator[str]:
+        yield links.pairs_line(result.info)
+        yield result.heading()
+        rows = result.leaking.nonzero()[0]
+        named = [(*table.pairs[k], str(result.names[result.part[k]])) for k in rows]
+        for number, (a, b, _) in zip(rows[:LEAKS_SHOWN].tolist(), named, strict=False):
+            yield f"{table.where(number)}: {a}, {b} leaks"
+        if given.leaks is not None:
+            columns = zip(*named, strict=True) if named else ((), (), ())
+            titles = ("first", "second", "part")
+            links.write_table(
+                given.leaks, dict(zip(titles, columns, strict=True)), given
+            )
+
+    def about(result: api.PairAudit) -> dict:
+        counts = {"leaks": result.leaks, "pairs": len(table.pairs), "cold": result.cold}
+        return {"definition": links.about_definition(definition)} | counts
+
+    def code(result: api.PairAudit) -> int:
+        return 0 if result.holds else LEAK
+
+    heading = [f"{len(table.pairs):,} pairs; a leak: {definition}"]
+    return run(given, job.messages, heading, compute, finish, about, code)
 
 
 def read_pairs(
     path: str, given: Given, outs: tuple[str | None, ...], parts: bool
-) -> tuple[LinkJob, PairList]:
-    """Options checked, sequences and pairs read."""
+) -> tuple[LinkJob, PairList, Any, api.Definition]:
+    """Options checked, sequences and pairs read; what near means."""
     job = links.prepare((path,), given, outs, (given.pairs,))
-    known = links.known_names(path, job.read)
-    return job, delimited.read_pairs(given.pairs, known, parts)
+    table = delimited.read_pairs(given.pairs, links.known_names(path, job.read), parts)
+    names, cut = job.read.sequences[0].names, given.max_identity
+    pairs = api.named_pairs(table.pairs, names, given.second, table.where)
+    definition = api.define(job.read.scoring, job.options, "--max-identity", cut)
+    return job, table, pairs, definition
 
 
 @dataclass(frozen=True)
@@ -319,15 +367,12 @@ def verify(path: str, given: Given) -> int:
         It is not what it says.
     """
     # 1 read the certificate and its files, 2 what is compared, 3 compare, 4 say
-    names = ("max_identity", "link", "mode", "free_ends", "identity")
-    names += ("min_length_ratio",)
-    usual = all(getattr(given, name) is None for name in names) and given.filter
-    usual = usual and given.worst == api.HomologyOptions().worst
-    if not usual or given.scoring != ScoringOptions():
-        raise UsageError(
-            "--certificate has its own cut, links, scoring and --worst: leave out "
-            "these options"
-        )
+    refuse_others(
+        given,
+        VERIFIED,
+        "not for --certificate, which has its own cut, links, scoring, column and "
+        "--worst: leave out these options",
+    )
     known = certificate.read(path)
     files = _certificate_files(path, known, given)
     # The alphabet is that of the certificate: it is not guessed from letters.
@@ -338,19 +383,20 @@ def verify(path: str, given: Given) -> int:
     )
     definition = certificate.definition_of(known, api.HomologyOptions())
     job = prepare(given, (path,), definition.scoring)
-    definition = certificate.definition_of(known, wanted(job.options, given))
+    definition = certificate.definition_of(known, job.options)
     names = [str(part.get("name")) for part in known["parts"]]
     where = files.parts, files.split, job, given.partial, names
     parts = read_parts(*where, files.column)
     read = _as_named(known, files, job)
     again = certificate.subject(definition, parts.sets, parts.left_out, *read)
     _compare_certificates(path, known, again, again)
-    result = compare(job, parts, definition)
-    finish(job, result, read, given.out)
-    _compare_certificates(path, known, result.certificate(*read))
-    opened = "" if files.parts == _paths(known) else "; its paths were not opened"
-    job.messages.say(f"{path}: verified, the same was found again{opened}")
-    return 0 if result.holds else LeakError.exit_code
+
+    def check(result: Audit) -> Iterable[str]:
+        _compare_certificates(path, known, result.certificate(*read))
+        opened = "" if files.parts == _paths(known) else "; its paths were not opened"
+        return [f"{path}: verified, the same was found again{opened}"]
+
+    return run_audit(job, parts, definition, read, given.out, check=check)
 
 
 def _paths(known: dict) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """``jaxalign nearest`` and ``purge``, which read a corpus block by block."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
 
 from jaxalign.cli import audit, inputs, links, report
-from jaxalign.cli.derive import Given, changed
+from jaxalign.cli.derive import Given, changed, refuse
 from jaxalign.cli.links import LinkJob
 from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Report, as_json
@@ -21,7 +21,7 @@ from jaxalign.database.nearest import (
     nearest_of,
 )
 from jaxalign.errors import InputError, JaxalignError, UsageError
-from jaxalign.homology.api import define
+from jaxalign.homology.api import Audit, define
 from jaxalign.homology.purge import (
     Corpus,
     Purge,
@@ -32,7 +32,7 @@ from jaxalign.io import corpus_files, output
 from jaxalign.io.runs import SavedRun, about_file
 from jaxalign.model.source import STDIN, label, sha256
 from jaxalign.model.system import is_stream
-from jaxalign.options import HomologyOptions, NearestOptions, PurgeOptions
+from jaxalign.options import NearestOptions, PurgeOptions
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
 
@@ -87,7 +87,6 @@ def nearest(given: Given) -> int:
     if path == corpus == "-":
         raise UsageError("'-' twice: standard input can be read once")
     outs = (given.out, given.report)
-    links.check_plot(given.plot, given.force, (path, *files), outs)
     letters = inputs.opening(files[0])
     job = links.prepare((path,), given, outs, files, True, letters=letters)
     own = {"by": given.by, "top": given.top, "bands": given.bands}
@@ -164,6 +163,8 @@ def purge(given: Given) -> int:
             )
         if given.against == STDIN:
             raise UsageError("--certificate names the file of --against")
+    if given.max_identity is None:
+        refuse(given, ("link", "identity"), "about a cut by --max-identity")
     outs = (given.out, given.removed, given.certificate)
     letters = inputs.opening(files[0])
     job = links.prepare((given.against,), given, outs, files, True, letters=letters)
@@ -222,19 +223,28 @@ def _audit_purge(given: Given) -> None:
     JaxalignError
         There is a pair at the cut.
     """
-    paths, usual = (str(given.out), given.against), HomologyOptions()
+    paths = (str(given.out), given.against)
     nothing = dict.fromkeys(("split", "out", "report", "plot", "leaks"))
-    shown = {"worst": usual.worst, "full_histogram": usual.full_histogram}
-    audited = changed(given, parts=paths, force=True, quiet=True, **nothing, **shown)
+    audited = changed(given, parts=paths, quiet=True, json=False, **nothing)
     job = audit.prepare(audited, ())
-    chosen, scoring = audit.wanted(job.options, audited), job.read.scoring
-    definition = define(scoring, chosen, "--max-identity", given.max_identity)
+    scoring, cut = job.read.scoring, given.max_identity
+    definition = define(scoring, job.options, "--max-identity", cut)
     parts = audit.read_parts(paths, None, job, False)
-    checked = audit.compare(job, parts, definition)
-    if not checked.holds:
-        raise JaxalignError(f"{given.out}: {checked.heading()}: this is a bug")
-    about = checked.certificate(audit.audited_files(paths, job), None)
-    output.write_text(str(given.certificate), [as_json(about) + "\n"])
+
+    def finish(checked: Audit) -> Iterable[str]:
+        if not checked.holds:
+            raise JaxalignError(f"{given.out}: {checked.heading()}: this is a bug")
+        about = checked.certificate(audit.audited_files(paths, job), None)
+        output.write_text(str(given.certificate), [as_json(about) + "\n"])
+        return ()
+
+    run(
+        audited,
+        job.messages,
+        (),
+        partial(audit.compare, job, parts, definition),
+        finish,
+    )
 
 
 def about_purge(job: LinkJob, files: tuple[str, ...], result: Purge) -> dict:

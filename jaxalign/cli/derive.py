@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from importlib import import_module
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -27,7 +27,9 @@ from jaxalign.errors import UsageError
 from jaxalign.model.choices import FreeEnd
 
 Verb = Callable[..., None]
-Given = SimpleNamespace  # the value of each option of a command, by its name
+# The value of each option of a command, by its name; those that are ``named`` on the
+# command line, and differ from what is usual, as they are written.
+Given = SimpleNamespace
 
 # Options of functions that the command line decides.
 HIDDEN = {
@@ -56,6 +58,7 @@ FILES = {"v_distances": "GENES.tsv", "v_loops": "GENES.tsv"}
 # None until a preset, --link or --max-evalue has spoken.
 OPEN = {"mode", "identity", "output", "statistics"}
 NUMBERS = {int: "N", float: "F"}
+MESSAGES = ("quiet", "verbose", "progress", "no_cache")
 MACHINE, LONG = arguments.MACHINE, arguments.LONG
 GROUPS = {
     options.AlignedEnds: arguments.ALIGNMENT,
@@ -130,9 +133,16 @@ def command(verb: Verb) -> Callable[..., int]:
             spelling = spelled.get(name, Spelling())
             derived[name] = _argument(record, owner, name, spelling, described)
     flags = {x.name: x.shown for x in derived.values()}
+    in_python = {x.name: name for name, x in derived.items()}
 
     def call(*files: Any, **words: Any) -> int:
         bound = signature.bind_partial(*files, **words)
+        named = {
+            in_python.get(x, x): _flag(signature.parameters[x])
+            for x, value in bound.arguments.items()
+            if signature.parameters[x].kind is inspect.Parameter.KEYWORD_ONLY
+            and value != signature.parameters[x].default
+        }
         bound.apply_defaults()
         values = bound.arguments
         for name, argument in derived.items():
@@ -142,7 +152,7 @@ def command(verb: Verb) -> Callable[..., int]:
             scoring = {name: values.pop(name) for name in names}
             values["scoring"] = arguments.ScoringOptions(**scoring)
         module, _, function = body.partition(":")
-        return getattr(import_module(module), function)(Given(**values))
+        return getattr(import_module(module), function)(Given(**values, named=named))
 
     signature = inspect.Signature([*shown.values(), *flags.values()])
     vars(call).update(__signature__=signature, __doc__=verb.__doc__)
@@ -235,6 +245,31 @@ def _texts(module: str) -> dict[tuple[str, str], str]:
 def changed(given: Given, **others: Any) -> Given:
     """The options of a command with others in the place of some."""
     return Given(**vars(given) | others)
+
+
+def refuse(given: Given, options: Collection[str], why: str) -> None:
+    """Refuse options that a command line has, though nothing depends on them.
+
+    options : their names in Python
+    why : ends the sentence that begins with "--option is"
+    """
+    flags = [flag for name, flag in given.named.items() if name in options]
+    if flags:
+        are = "is" if len(flags) == 1 else "are"
+        raise UsageError(f"{', '.join(flags)} {are} {why}")
+
+
+def refuse_others(given: Given, options: Collection[str], why: str) -> None:
+    """Refuse all options but some, and those of messages and of the cache."""
+    free = {*options, *MESSAGES}
+    refuse(given, given.named.keys() - free, why)
+
+
+def _flag(parameter: inspect.Parameter) -> str:
+    """An option as it is written."""
+    shown = (x.name for x in get_args(parameter.annotation) if isinstance(x, Parameter))
+    name = [*chain.from_iterable(filter(None, shown)), parameter.name][0]
+    return name if name.startswith("-") else "--" + name.replace("_", "-")
 
 
 def _as_it_is(value: Any) -> Any:

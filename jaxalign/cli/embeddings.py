@@ -1,15 +1,17 @@
 """``jaxalign align --embeddings A.npz B.npz``: alignments of a network's vectors."""
 
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from jaxalign.cli.arguments import ScoringOptions
-from jaxalign.cli.derive import Given
+from jaxalign.cli.derive import Given, refuse_others
 from jaxalign.cli.request import mode_of
-from jaxalign.cli.terminal import say
+from jaxalign.cli.run import check_outputs, run
+from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import embeddings, fasta, formats, output
 from jaxalign.model.alphabet import PROTEIN, Sequences
@@ -19,11 +21,10 @@ from jaxalign.model.table import lettered
 from jaxalign.similarity.hard.api import hard_alignment
 from jaxalign.similarity.soft.buckets import bucket_lengths
 
-# Options of pairs of letters, None where nobody names them.
-OF_LETTERS = ("output", "identity", "min_identity", "min_score", "min_cov")
-OF_LETTERS += ("min_length_ratio", "memory_budget", "threads", "implementation")
-OF_LETTERS += ("devices",)
-OF_FORMATS = ("format", "columns")  # that have letters
+# Options that go with vectors; with --sequences those of formats and columns too.
+OWN = ("embeddings", "sequences", "gap_open", "gap_extend", "mode", "free_ends")
+OWN += ("out", "force", "no_cache")
+OF_LETTERS = ("format", "columns")
 # For letters and identities alone: embeddings have no matrix, nor its statistics.
 SCORING = Scoring((PROTEIN, np.zeros((len(PROTEIN), len(PROTEIN)))))
 CELLS_AT_A_TIME = 2**24  # padded cells of a batch
@@ -36,30 +37,34 @@ def align(options: Given) -> int:
     _check(options, sequences is not None)
     mode, free_ends = mode_of(options)
     path = options.out or output.STDOUT
-    output.check(path, options.force)
     files = (a, b) if sequences is None else (a, b, sequences)
-    output.check_inputs(options.out, files)
+    check_outputs(options, path, (), files)
+    suffix = os.path.splitext(path)[1]
+    if sequences is None and formats.SUFFIXES.get(suffix, "tsv") != "tsv":
+        raise UsageError(f"{path}: has letters: give --sequences, or another suffix")
     queries, targets = embeddings.read(a), embeddings.read(b)
     letters = None if sequences is None else _letters(sequences, queries, targets)
     pairs = _zipped(a, b, queries, targets)
     gaps = {"gap_open": options.scoring.gap_open}
     gaps["gap_extend"] = options.scoring.gap_extend
     _check_totals(queries, targets, pairs, options.scoring.gap_open or 0.0)
-    results = _aligned(
-        queries, targets, pairs, gaps | {"mode": mode, "free_ends": free_ends}
-    )
-    if letters is None:
-        lines = embeddings.tsv(*zip(*results, strict=True)) if results else []
-        output.write_text(path, lines)
-    else:
-        table = lettered(
-            [alignment for alignment, _ in results], *letters, SCORING, mode
-        )
-        columns = options.columns or None
-        formats.write(table, path, options.format, columns, force=options.force)
-    if not options.quiet:
-        say(f"{len(results):,} pairs of embeddings, {mode}")
-    return 0
+
+    def compute(_: Report | None) -> list:
+        chosen = gaps | {"mode": mode, "free_ends": free_ends}
+        return _aligned(queries, targets, pairs, chosen)
+
+    def finish(results: list) -> Iterator[str]:
+        if letters is None:
+            lines = embeddings.tsv(*zip(*results, strict=True)) if results else []
+            output.write_text(path, lines)
+        else:
+            alignments = [alignment for alignment, _ in results]
+            table = lettered(alignments, *letters, SCORING, mode)
+            columns = options.columns or None
+            formats.write(table, path, options.format, columns, force=options.force)
+        yield f"{len(results):,} pairs of embeddings, {mode}"
+
+    return run(options, Messages(options.quiet), (), compute, finish)
 
 
 def _letters(
@@ -81,23 +86,18 @@ def _letters(
 
 def _check(options: Given, letters: bool) -> None:
     """Refuse options that mean nothing without letters."""
+    refuse_others(
+        options,
+        (*OWN, *(OF_LETTERS if letters else ())),
+        "about letters or their fills: --embeddings takes --gap-open, --gap-extend, "
+        "--mode, --free-ends, -o, --force and -q",
+    )
     scoring = options.scoring
     if scoring.gap_open is None or scoring.gap_extend is None:
         raise UsageError("--embeddings needs --gap-open and --gap-extend")
     for number in (scoring.gap_open, scoring.gap_extend):
         if not isfinite(number):
             raise UsageError(f"{number}: a gap cost is a finite number")
-    gaps = {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
-    usual = {name: getattr(options, name) for name in OF_LETTERS}
-    usual |= {} if letters else {name: getattr(options, name) for name in OF_FORMATS}
-    filtered = (options.filter, options.coverage) != (True, "both")
-    placed = options.device != "auto" or options.json or filtered
-    named = any(value is not None for value in usual.values())
-    if placed or named or scoring != ScoringOptions(**gaps):
-        raise UsageError(
-            "--embeddings takes --gap-open, --gap-extend, --mode, --free-ends, -o, "
-            "--force and -q: other options are about letters or their fills"
-        )
 
 
 def _zipped(

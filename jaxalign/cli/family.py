@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from jaxalign.cli import inputs, report
-from jaxalign.cli.derive import Given
+from jaxalign.cli.derive import Given, refuse
 from jaxalign.cli.request import devices_of, scoring_of
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.family import api
@@ -31,12 +31,13 @@ def family(options: Given) -> int:
     api.check(chosen)
     if query == database == "-":
         raise UsageError("'-' twice: standard input can be read once")
-    if options.json and options.out == output.STDOUT:
-        raise UsageError("--json takes standard output: the alignment needs -o FILE")
+    if options.json and options.out is None:
+        refuse(options, ("format",), "about a file: give -o FILE")
+    if not (options.out and _is_folder(options.out)):
+        inputs_ = query, database, options.scoring.matrix
+        check_outputs(options, options.out, (), inputs_)
     if options.out and not _is_folder(options.out):
         api.format_of(options.out, options.format)
-        output.check(options.out, options.force)
-        output.check_inputs(options.out, (query, database, options.scoring.matrix))
     messages = Messages(options.quiet)
     about = options.scoring, options.json, messages.warn
     read = inputs.read((query,), scoring, *about)

@@ -1,17 +1,16 @@
 """``jaxalign cluster`` and ``dedup``, and steps that all verbs of links share."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, pairs, report, terminal
+from jaxalign.cli import inputs, pairs, report
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
@@ -30,6 +29,7 @@ from jaxalign.options import (
     shared,
 )
 
+SHOWN = ("worst", "full_histogram")  # options of audits
 # Why pairs are neither aligned nor excluded by proof
 WHY_NOT = {
     "components": "other links connect the two",
@@ -52,17 +52,11 @@ class LinkJob:
             return self.options
         return replace(self.options, progress=progress, busy=progress.busy)
 
-    @contextmanager
-    def watched(self):
-        """Yield the options with a report of progress."""
-        with terminal.reporting(self.verb.progress, self.verb.quiet) as progress:
-            yield self.options_with(progress)
-
 
 def prepare(
     paths: tuple[str, ...],
     verb: Given,
-    outs: Iterable[str | None],
+    outs: tuple[str | None, ...],
     beside: Iterable[str | None] = (),
     hashed: bool = False,
     known: Scoring | None = None,
@@ -72,7 +66,8 @@ def prepare(
 
     Parameters
     ----------
-    outs : paths that will be written, None for none
+    outs : paths that will be written, None for none; the first is that of the answer,
+        which has standard output where it is None
     beside : further inputs, which no output may replace
     hashed : whether SHA-256 of the inputs are wanted
     known : the scoring, where something else than options says it
@@ -81,21 +76,17 @@ def prepare(
     linked, identity = linked_as(verb)
     chosen = Given(**vars(verb) | {"mode": linked})
     scoring, (mode, free) = known or scoring_of(verb.scoring), mode_of(chosen)
-    outs = [path for path in outs if path is not None]
-    if verb.json and output.STDOUT in outs:
-        raise UsageError("--json takes standard output: a list needs -o FILE")
-    if len(set(outs)) < len(outs):
-        raise UsageError(f"two outputs are one: {', '.join(outs)}")
-    for path in outs:
-        output.check(path, verb.force)
-        output.check_inputs(path, (*paths, *beside, verb.scoring.matrix))
+    out, *others = outs
+    files = (*paths, *beside, verb.scoring.matrix)
+    check_outputs(verb, out, others, files, [getattr(verb, "plot", None)])
     messages = Messages(verb.quiet)
     hashed = hashed or verb.json
     about = scoring, verb.scoring, hashed, messages.warn
     read = inputs.read(paths, *about, letters)
     pairs.select_device(chosen)
     ends = {"mode": mode, "free_ends": free, "identity": identity}
-    given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends)
+    own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
+    given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     return LinkJob(read, HomologyOptions(**given), verb, messages)
 
 
@@ -128,19 +119,6 @@ def linked_as(links: Given) -> tuple[Mode | None, LengthIdentity]:
     return ("local", "shorter") if local else ("global", "longer")
 
 
-def check_plot(
-    path: str | None,
-    force: bool,
-    inputs: Iterable[str | None],
-    outs: Iterable[str | None],
-) -> None:
-    """Refuse a picture that cannot be written, before any work is done for it."""
-    if path is not None:
-        from jaxalign.cli import pictures
-
-        pictures.check(path, force, inputs, outs)
-
-
 def write_table(path: str | None, columns: dict, verb: Given) -> None:
     """Write columns in the format of a suffix; None is standard output, which JSON may
     have."""
@@ -154,11 +132,16 @@ def known_names(path: str, read: Inputs) -> KnownNames:
     return KnownNames(set(read.sequences[0].names), path)
 
 
+def about_definition(definition: Definition) -> dict:
+    """The definition of a link as plain values."""
+    return definition.about() | {"text": str(definition)}
+
+
 def about_links(job: LinkJob, definition: Definition, info: dict) -> dict:
     """The linked pairs of a run as plain values, for ``--json``."""
     names = ("all", "aligned", "excluded", "at_or_above_cut")
     return {
-        "definition": definition.about() | {"text": str(definition)},
+        "definition": about_definition(definition),
         "inputs": report.files(job.read),
         "pairs": {name: info[name] for name in names},
     }
@@ -184,7 +167,6 @@ def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
     path, out, fasta = given.sequences, given.out, given.representatives
     delimited.check_list_format(out)
-    check_plot(given.plot, given.force, (path,), (out, fasta))
 
     def write(result: api.Clusters) -> None:
         write_table(out, result.columns(), given)

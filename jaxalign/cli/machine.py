@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxalign.cli.derive import Given
-from jaxalign.cli.terminal import Messages, answer, answer_json
-from jaxalign.errors import MemoryPlanError
+from jaxalign.cli.derive import Given, refuse, refuse_others
+from jaxalign.cli.run import check_outputs, run
+from jaxalign.cli.terminal import Messages, Report, answer, answer_json
+from jaxalign.errors import MemoryPlanError, UsageError
+from jaxalign.options import Execution, field_types
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 def info(given: Given) -> int:
     """``jaxalign info``."""
+    if given.plan is None:
+        usual = ("json", "device", *field_types(Execution))
+        refuse_others(given, usual, "about a job: give --plan SEQS")
+    refuse(given, ("out", "force"), "about a file, and none is written: --format")
     facts = machine(given)
     if given.plan is not None:
         facts |= planned(given.plan, given)
@@ -63,7 +69,7 @@ def planned(path: str, options: Given) -> dict:
     MemoryPlanError
         Not even the folder can be written within the budget.
     """
-    from jaxalign.cli import inputs, request
+    from jaxalign.cli import inputs, report, request
     from jaxalign.pairs import api
 
     plain = request.resolve(options)
@@ -72,6 +78,7 @@ def planned(path: str, options: Given) -> dict:
     scoring, chosen = read.scoring, plain.options
     about = {"scoring": str(scoring), "records": len(read.sequences[0])}
     about |= {"output": chosen.output, "mode": chosen.mode}
+    about |= {"identity": plain.identity, "free_ends": report.free_ends(plain)}
     sides = read.sequences[0], None
     folder = api.plan_of(*sides, scoring, replace(chosen, parts=True))
     try:
@@ -104,12 +111,12 @@ def warmup(given: Given) -> int:
     device, target, out = given.device, given.target, given.out
     from jaxalign import warmup
     from jaxalign.cli import terminal
-    from jaxalign.errors import UsageError
 
     say = (lambda _: None) if given.quiet else terminal.say
     if (target is None) != (out is None):
         raise UsageError("--target and --out belong together")
     if target is not None and out is not None:
+        refuse(given, ("device",), "about this machine, and --target about others")
         pack = warmup.make_pack(target, out, say)
         say(f"{out}: {pack['programs']} programs, {pack['bytes'] / 1e6:.1f} MB")
         return 0
@@ -205,34 +212,41 @@ def _cells(row: dict, identity: float) -> list[str]:
 
 def index(options: Given) -> int:
     """``jaxalign index DB``."""
-    from jaxalign.cli import terminal
     from jaxalign.cli.inputs import opening, scoring_for
     from jaxalign.cli.request import scoring_of
     from jaxalign.database.api import index_database, open_database
-    from jaxalign.errors import UsageError
     from jaxalign.io.encoded_database import SUFFIX, is_database
 
     database, scoring = options.database, options.scoring
-    say = (lambda _: None) if options.quiet else terminal.say
+    messages = Messages(options.quiet)
     if options.verify:
+        refuse_others(
+            options, ("verify",), "not for --verify, which reads an index as it is"
+        )
         encoded = open_database(database, verify=True)
-        say(f"{database}: {len(encoded):,} sequences, checksums are right")
+        messages.say(f"{database}: {len(encoded):,} sequences, checksums are right")
         return 0
+    costs = ("gap_open", "gap_extend", "gap_style")
+    refuse(options, costs, "about costs, and an index has letters alone")
     if is_database(database):
         raise UsageError(f"{database}: is an index already; --verify checks it")
     if options.out is None and database == "-":
         raise UsageError("an index of standard input needs a name: -o OUT")
-    texts, warn = opening(database), lambda text: terminal.say(f"warning: {text}")
-    scored = scoring_for(texts, scoring_of(scoring), scoring, database, warn)
     out = options.out or database + SUFFIX
-    about = index_database(
-        database, out, scored, unknown=scoring.unknown, force=options.force
-    )
-    if about["substituted"]:
-        letters = f"{about['substituted']} unknown letters are read as"
-        terminal.say(f"warning: {database}: {letters} {scored.alphabet.wildcard}")
-    say(
-        f"{out}: {about['records']:,} sequences, {about['residues']:,} residues, "
-        f"longest {about['longest']:,}, {scored.alphabet.kind} alphabet"
-    )
-    return 0
+    check_outputs(options, out, (), (database, scoring.matrix))
+    about = opening(database), scoring_of(scoring), scoring, database, messages.warn
+    scored = scoring_for(*about)
+
+    def compute(_: Report | None) -> dict:
+        how = {"unknown": scoring.unknown, "force": options.force}
+        return index_database(database, out, scored, **how)
+
+    def finish(about: dict) -> Iterator[str]:
+        wildcard = scored.alphabet.wildcard
+        messages.warn_of_letters(database, about["substituted"], wildcard)
+        yield (
+            f"{out}: {about['records']:,} sequences, {about['residues']:,} residues, "
+            f"longest {about['longest']:,}, {scored.alphabet.kind} alphabet"
+        )
+
+    return run(options, messages, (), compute, finish)

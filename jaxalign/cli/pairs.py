@@ -11,8 +11,14 @@ import numpy as np
 from jaxalign.cli import inputs, parts, report
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
-from jaxalign.cli.request import Pictures, Request, resolve, wants_folder
-from jaxalign.cli.run import run
+from jaxalign.cli.request import (
+    Pictures,
+    Request,
+    check_identity,
+    resolve,
+    wants_folder,
+)
+from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
@@ -53,12 +59,6 @@ def align(given: Given) -> int:
     if given.sequences is not None and not given.embeddings:
         raise UsageError("--sequences goes with --embeddings")
     if given.embeddings:
-        if given.plot:
-            raise UsageError("--plot is of letters, not of --embeddings")
-        if given.strand is not None:
-            raise UsageError("--strand is of nucleotides, not of --embeddings")
-        if given.resume:
-            raise UsageError("--resume is of letters, not of --embeddings")
         from jaxalign.cli import embeddings
 
         return embeddings.align(given)
@@ -104,8 +104,9 @@ def all_pairs(given: Given) -> int:
 
         def fill(write: Callable[[Table], None]) -> None:
             stream: Any = jobs.stream_parts(plan.task, plan.parts, chosen)
+            rows_of = job.request.rows
             with closing(stream):
-                passed = parts.passed_on(stream, lambda table, _part: write(table))
+                passed = parts.passed_on(stream, lambda x, _: write(rows_of(x)))
             results.append(passed)
 
         request = job.request
@@ -127,6 +128,7 @@ def _all_into_folder(given: Given) -> int:
     about = {"format": "jaxalign parts, 1", "include_self": given.include_self}
     about |= {"rows": pieces[-1].stop}
     about |= {"parts_sha256": report.digest([part.stop for part in pieces])}
+    check_identity(given, request, False)
     manifest = about | parts.manifest(request, read, pieces)
     folder = parts.opened_folder(request, manifest, pieces, given, messages)
     chosen = replace(request.options, **which)
@@ -159,10 +161,14 @@ def _prepare(
     streams = any(map(is_stream, paths))
     if resume and (request.out in (None, output.STDOUT) or streams):
         raise UsageError("--resume needs -o FILE, and inputs that can be read again")
+    shown = drawn or Pictures()
+    drawings = shown.histogram, shown.dendrogram, shown.dot_plot
+    files = (*paths, given.scoring.matrix)
+    check_outputs(given, request.out, (), files, drawings)
     if drawn:
         from jaxalign.cli import pictures
 
-        request = pictures.prepare(drawn, request, paths, given)
+        request = pictures.prepare(drawn, request)
     messages = Messages(given.quiet)
     request, read = read_inputs(paths, request, given, given.json, messages, profile)
     counts = [len(sequences) for sequences in read.sequences]
@@ -175,6 +181,7 @@ def _prepare(
     if drawn:
         pictures.check_counts(drawn, max(counts))
     rehearse(request, read.sequences)
+    check_identity(given, request, bool(shown.histogram or shown.dendrogram))
     if request.format == "graphpart":
         inputs.warn_of_headings(paths[0], messages.warn)
     devices = select_device(given)
@@ -257,9 +264,7 @@ def read_inputs(
     messages: Messages,
     profile: bool = False,
 ):
-    """(the request, scored as the letters ask for it; the files of a job, of which
-    the result replaces none)."""
-    output.check_inputs(request.out, (*paths, options.scoring.matrix))
+    """(the request, scored as the letters ask for it; the files of a job)."""
     letters, warn = options.scoring, messages.warn
     read = inputs.read(paths, request.scoring, letters, hashed, warn, profile=profile)
     return replace(request, scoring=read.scoring), read
@@ -284,7 +289,8 @@ def write(table: Table, request: Request, force: bool) -> None:
     """Write a table to where the request says, if anywhere."""
     if request.out is not None:
         columns, identity = request.columns, request.identity
-        formats.write(table, request.out, request.format, columns, identity, force)
+        rows = request.rows(table)
+        formats.write(rows, request.out, request.format, columns, identity, force)
 
 
 def select_device(options: Given) -> list:

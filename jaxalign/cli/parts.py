@@ -100,7 +100,11 @@ def written(
     """
     about = folder.request.columns, folder.request.identity
     with closing(stream), folder.run.writing(jobs.WRITERS, *about) as write:
-        return passed_on(stream, write, chosen_rows, also)
+
+        def write_rows(table: Table, part: Part) -> None:
+            write(folder.request.rows(table), part)
+
+        return passed_on(stream, write_rows, chosen_rows, also)
 
 
 def passed_on(
@@ -157,5 +161,6 @@ def manifest(request: Request, read: Inputs, parts: list[Part]) -> dict:
         "filters": request.filters,
         "parts": len(parts),
     }
+    about |= {"eqx": True} if request.eqx else {}
     described = report.manifest(files, request.scoring, about)
     return described | {"versions": report.versions()}

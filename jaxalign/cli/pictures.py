@@ -1,15 +1,14 @@
 """``--plot`` and ``--dendrogram``: what is checked before the work, and drawn after."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from jaxalign.cli.derive import Given
 from jaxalign.cli.request import Pictures, Request
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
-from jaxalign.io import output, picture
+from jaxalign.io import picture
 from jaxalign.model.numbers import exact
 from jaxalign.model.operations import corners
 from jaxalign.model.show import counted, dot_plot
@@ -20,37 +19,8 @@ from jaxalign.pairs.api import filters_of
 BINS = 50
 
 
-def check(
-    path: str | None,
-    force: bool,
-    inputs: Iterable[str | None],
-    others: Iterable[str | None],
-) -> None:
-    """Refuse a picture that cannot be written; None is none.
-
-    Parameters
-    ----------
-    inputs : paths of files that it must not replace, or None
-    others : paths of further outputs, or None
-    """
-    if path is None:
-        return
-    picture.check(path)
-    output.check(path, force)
-    output.check_inputs(path, inputs)
-    if path in others:
-        raise UsageError(f"two outputs are one: {path}")
-
-
-def prepare(
-    drawn: Pictures, request: Request, paths: tuple[str, ...], options: Given
-) -> Request:
+def prepare(drawn: Pictures, request: Request) -> Request:
     """Refuse pictures that cannot be; the request, with paths for a dot plot."""
-    inputs = (*paths, options.scoring.matrix)
-    others = [request.out]
-    for path in filter(None, (drawn.histogram, drawn.dendrogram, drawn.dot_plot)):
-        check(path, options.force, inputs, others)
-        others.append(path)
     if drawn.dot_plot:
         return replace(request, options=replace(request.options, output="alignment"))
     if request.options.output == "score":

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxalign.cli.derive import Given
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import delimited, output
@@ -67,19 +67,13 @@ def repertoire(given: Given) -> int:
 
 def _check_outputs(options: Given) -> None:
     out, listed = options.out, options.list_out
-    if options.json and output.STDOUT in (out, listed):
-        raise UsageError("--json takes standard output: edges need -o FILE")
     if listed and options.reference:
         raise UsageError("--list has clusters, which a --reference has not")
-    if out and out == listed:
-        raise UsageError(f"two outputs are one: {out}")
     if out and out != output.STDOUT and not out.endswith(FORMATS):
         raise UsageError(f"{out}: the suffix is one of {', '.join(FORMATS)}")
     genes = options.v_distances, options.v_loops
     inputs = (options.receptors, options.reference, *genes, options.scoring)
-    for file in filter(None, (out, listed)):
-        output.check(file, options.force)
-        output.check_inputs(file, inputs)
+    check_outputs(options, out, [listed], inputs)
 
 
 def _warn_of_rows(plan: api.RepertoirePlan, messages: Messages) -> None:

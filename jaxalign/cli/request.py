@@ -1,17 +1,18 @@
 """Flags -> a request: scoring, the options of ``api``, and where to write."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from jaxalign.cli.arguments import ScoringOptions
-from jaxalign.cli.derive import Given
+from jaxalign.cli.derive import Given, refuse
 from jaxalign.errors import UsageError
-from jaxalign.io import formats, output, runs
+from jaxalign.io import formats, runs
 from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
 from jaxalign.model.identity import BY_PATH, check_coverage, usual_identity
 from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
+from jaxalign.model.table import Table
 from jaxalign.options import Execution, PairOptions, shared
 
 EDNAFULL = "EDNAFULL"  # needle's matrix for nucleotides
@@ -41,6 +42,7 @@ class Request:
     format: str | None
     columns: tuple[str, ...] | None
     folder: bool = False  # out is a folder of parts
+    eqx: bool = False
 
     @property
     def filters(self) -> dict:
@@ -49,6 +51,10 @@ class Request:
         named = {name: value for name, value in named.items() if value is not None}
         about = {"coverage": self.options.coverage, "identity": self.identity}
         return named and named | about
+
+    def rows(self, table: Table) -> Table:
+        """Rows as they are written."""
+        return formats.with_matches(table) if self.eqx else table
 
 
 def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Request:
@@ -92,7 +98,35 @@ def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Requ
         **filters,
         **chosen,
     )
-    return Request(scoring, packed, identity, out, format, columns, folder)
+    request = Request(scoring, packed, identity, out, format, columns, folder)
+    return replace(request, eqx=_eqx(options, request))
+
+
+def _eqx(options: Given, request: Request) -> bool:
+    """Whether CIGARs have = and X.
+
+    Raises
+    ------
+    UsageError
+        Nothing that is written has CIGARs.
+    """
+    paths = request.format == "parquet" and request.options.output == "alignment"
+    columns = ("cigar",) if request.columns is None and paths else request.columns
+    if request.format not in ("sam", "paf") and "cigar" not in (columns or ()):
+        refuse(options, ("eqx",), "about CIGARs: those of sam, paf and --columns cigar")
+    return options.eqx
+
+
+def check_identity(options: Given, request: Request, drawn: bool) -> None:
+    """Refuse an identity that is in nothing that is written.
+
+    drawn : whether a picture shows it
+    """
+    columns, level = request.columns, request.options.output
+    shown = columns is None and level != "score" or "fident" in (columns or ())
+    used = drawn or options.json or options.min_identity is not None
+    if not used and not (shown and request.format in ("tsv", "parquet", *FOR_SPLITS)):
+        refuse(options, ("identity",), "in nothing that is written")
 
 
 def wants_folder(options: Given) -> bool:
@@ -191,7 +225,6 @@ def _destination(options: Given):
         out = chosen.out
     if out is None:
         return None, None
-    output.check(out, chosen.force)
     return out, formats.resolve_format(out, chosen.format)
 
 

@@ -1,14 +1,67 @@
-"""The loop of the verbs that compute: say, compute with progress, write, say, JSON.
+"""The loop of the verbs: check outputs; say, compute with progress, write, say, JSON.
 
-A verb checks its options and outputs and reads its inputs; ``run`` does the rest.
+A verb checks its options and reads its inputs in between.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxalign.cli import report, terminal
 from jaxalign.cli.derive import Given
 from jaxalign.cli.terminal import Messages, Report
+from jaxalign.errors import UsageError
+from jaxalign.io import output
+
+PRINTED = {output.STDOUT, "/dev/stdout", "/dev/fd/1"}
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+
+
+def check_outputs(
+    given: Given,
+    out: str | None,
+    others: Iterable[str | None],
+    inputs: Iterable[str | None],
+    pictures: Iterable[str | None] = (),
+) -> None:
+    """Refuse outputs that cannot be written, before an input is read.
+
+    Parameters
+    ----------
+    out : where the answer goes; None is standard output, unless JSON is there
+    others : paths of further outputs, None for none
+    inputs : paths that no output may replace
+    pictures : further outputs, with a suffix of their own
+
+    Raises
+    ------
+    UsageError
+        An output cannot be written, is an input, or is another output.
+    """
+    drawn = [path for path in pictures if path is not None]
+    for path in drawn:
+        from jaxalign.io import picture
+
+        picture.check(path)
+    outs = [path for path in (out, *others, *drawn) if path is not None]
+    printed = [path for path in outs if path in PRINTED]
+    json = getattr(given, "json", False)
+    if json and printed:
+        raise UsageError("--json takes standard output: the result needs -o FILE")
+    if len(printed) + (out is None and not json) > 1:
+        raise UsageError("two outputs are one: standard output")
+    files = [path for path in outs if path not in PRINTED]
+    places = [os.path.realpath(path) for path in files]
+    same = [x for x, y in zip(files, places, strict=True) if places.count(y) > 1]
+    if same:
+        raise UsageError(f"two outputs are one: {', '.join(same)}")
+    inputs = tuple(inputs)
+    for path in files:
+        output.check(path, getattr(given, "force", False))
+        output.check_inputs(path, inputs)
+        if path.endswith(COMPRESSED):
+            plain, suffix = os.path.splitext(path)
+            raise UsageError(f"{path}: is not written as {suffix}; give {plain}")
 
 
 def run(
@@ -18,6 +71,7 @@ def run(
     compute: Callable[[Report | None], Any],
     finish: Callable[[Any], Iterable[str]],
     about: Callable[[Any], dict] | None = None,
+    code: Callable[[Any], int] = lambda _: 0,
 ) -> int:
     """Run a verb whose inputs are read; its exit code.
 
@@ -27,6 +81,7 @@ def run(
     compute : from the report of progress, None for none, to the result
     finish : writes the result, and yields messages that say what was done
     about : the run as plain values, for ``--json``; None for verbs without one
+    code : the exit code of a result that is written
     """
     for line in heading:
         messages.say(line)
@@ -39,4 +94,4 @@ def run(
         versions = {"versions": report.versions()}
         warnings = {"warnings": messages.warnings}
         terminal.answer_json(versions | about(result) | warnings)
-    return 0
+    return code(result)

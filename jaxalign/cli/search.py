@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxalign.cli import inputs, pairs, parts, report
 from jaxalign.cli.derive import Given
-from jaxalign.cli.request import Request, resolve, wants_folder
-from jaxalign.cli.run import run
+from jaxalign.cli.request import Request, check_identity, resolve, wants_folder
+from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.database.api import (
     SearchOptions,
@@ -20,7 +20,6 @@ from jaxalign.database.api import (
     parts_search,
 )
 from jaxalign.errors import UsageError
-from jaxalign.io import output
 from jaxalign.model.source import sha256
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
@@ -129,8 +128,9 @@ def read_inputs(
 ) -> tuple[Request, inputs.Inputs]:
     """(the request, scored as the letters ask for it; the queries); what cannot be
     searched or written is refused."""
-    files = options.query, options.database, options.scoring.matrix
-    output.check_inputs(request.out, files)
+    if not request.folder:
+        files = options.query, options.database, options.scoring.matrix
+        check_outputs(options, request.out, (), files)
     beside = inputs.opening(options.database)
     about = options.scoring, hashed, messages.warn, beside, options.profile
     read = inputs.read((options.query,), request.scoring, *about)
@@ -138,6 +138,7 @@ def read_inputs(
     request = replace(request, scoring=read.scoring)
     check(request, options)
     pairs.rehearse(request, read.sequences)
+    check_identity(options, request, False)
     return request, read
 
 
@@ -262,6 +263,9 @@ def _as_dict(
         "reason": info["reason"],
         "scoring": report.scoring(request.scoring),
         "mode": request.options.mode,
+        "output": request.options.output,
+        "identity": request.identity,
+        "filters": request.filters,
         "out": request.out,
         "format": request.format,
         "inputs": report.files(read),

@@ -11,7 +11,7 @@ from jaxalign.cli import inputs, terminal
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import mode_of, scoring_of
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import output, picture
@@ -42,11 +42,8 @@ def soft(given: Given) -> int:
     """``jaxalign soft A B``."""
     a, b, out, plot = given.a, given.b, given.out, given.plot
     scoring, (mode, ends) = scoring_of(given.scoring), mode_of(given)
-    for path in filter(None, (out, plot)):
-        output.check(path, given.force)
-        output.check_inputs(path, (a, b, given.scoring.matrix))
-    if plot:
-        picture.check(plot)
+    # The alignment is on standard output.
+    check_outputs(given, None, [out], (a, b, given.scoring.matrix), [plot])
     messages = Messages(given.quiet)
     read = inputs.read((a, b), scoring, given.scoring, False, messages.warn)
     scoring = read.scoring

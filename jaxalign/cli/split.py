@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jaxalign.cli import audit, links
 from jaxalign.cli.audit import PART_COLUMNS
-from jaxalign.cli.derive import Given
+from jaxalign.cli.derive import Given, refuse
 from jaxalign.cli.links import LinkJob
 from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Report
@@ -15,7 +15,11 @@ from jaxalign.homology import api
 from jaxalign.io import corpus_files, delimited, output
 from jaxalign.model.numbers import exact
 from jaxalign.model.show import counted
-from jaxalign.options import HomologyOptions
+
+# Options that do not go with --pairs.
+OF_SEQUENCES = ("cuts", "labels", "fixed", "priority", "fasta", "certificate")
+OF_SEQUENCES += ("report", "plot", "leaks", "too_large", "unlabelled")
+OF_SEQUENCES += ("worst", "full_histogram", "across_only")
 
 
 def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
@@ -55,15 +59,12 @@ def split(given: Given) -> int:
     """``jaxalign split SEQS``."""
     if given.pairs is not None:
         return split_pairs(given)
-    if (given.cold, given.second) != ("both", "proteins"):
-        raise UsageError("--cold and --second are about the table of --pairs")
     path, cuts = given.sequences, cuts_of(given.max_identity, given.cuts)
     shares, of_series = shares_of(given.parts), given.cuts is not None
     outs = (given.out, given.certificate, given.report, given.leaks)
     audited = bool(given.certificate or given.report or given.plot or given.leaks)
     _check(given, audited)
     beside = (given.labels, given.fixed, given.priority)
-    links.check_plot(given.plot, given.force, (path, *beside), outs)
     job = links.prepare((path,), given, outs, beside, audited)
     (data,) = job.read.sequences
     definition = api.define(job.read.scoring, job.options, "--max-identity", min(cuts))
@@ -99,25 +100,22 @@ def split(given: Given) -> int:
 
 def _check_pairs(given: Given) -> None:
     """Refuse options of sequences beside --pairs."""
-    tables = (given.cuts, given.labels, given.fixed, given.priority, given.fasta)
-    files = (given.certificate, given.report, given.plot, given.leaks)
-    usual = HomologyOptions()
-    unusual = (
-        any(x is not None for x in tables + files)
-        or (given.too_large, given.unlabelled) != ("error", "error")
-        or (given.worst, given.full_histogram) != (usual.worst, usual.full_histogram)
-        or given.across_only
+    why = (
+        "--pairs goes with --max-identity, --parts, --folds, --cold, --second and "
+        "--seed; jaxalign audit --pairs checks the list"
     )
-    if unusual or given.max_identity is None:
-        raise UsageError(
-            "--pairs goes with --max-identity, --parts, --folds, --cold, --second and "
-            "--seed; other options of split are about sequences, and jaxalign audit "
-            "--pairs checks the list"
-        )
+    refuse(given, OF_SEQUENCES, f"about sequences: {why}")
+    if given.max_identity is None:
+        raise UsageError(why)
 
 
 def _check(given: Given, audited: bool) -> None:
     """Refuse options that do not go together."""
+    audit.check_shown(given)
+    if not (given.certificate or given.report):
+        refuse(given, ("worst",), "about --certificate and --report")
+    if given.labels is None:
+        refuse(given, ("unlabelled",), "about the table of --labels")
     if given.certificate and given.out is None:
         raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
     if given.cuts is not None and (audited or given.fasta or given.fixed):
@@ -222,10 +220,10 @@ def split_pairs(given: Given) -> int:
     choices = api.PairChoices(shares, *how)
     delimited.check_list_format(given.out)
     api.check_pair_choices(choices)
-    job, table = audit.read_pairs(given.sequences, given, (given.out,), False)
-    (data,), scoring = job.read.sequences, job.read.scoring
-    pairs = api.named_pairs(table.pairs, data.names, given.second, table.where)
-    definition = api.define(scoring, job.options, "--max-identity", given.max_identity)
+    job, table, pairs, definition = audit.read_pairs(
+        given.sequences, given, (given.out,), False
+    )
+    (data,) = job.read.sequences
     counts = f"{len(table.pairs):,} pairs of {len(data):,} sequences"
 
     def compute(progress: Report | None) -> api.PairSplit:

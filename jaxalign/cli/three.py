@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from jaxalign.cli import inputs
 from jaxalign.cli.derive import Given
 from jaxalign.cli.request import scoring_of
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
-from jaxalign.io import output, text_formats
+from jaxalign.io import text_formats
 from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import preset
 from jaxalign.model.triple import TripleAlignment
@@ -28,8 +28,7 @@ def three(given: Given) -> int:
     api.check(scoring, chosen)
     if traceback is None and given.format in ("fasta", "clustal"):
         raise UsageError(f"--format {given.format} needs a traceback")
-    output.check(out, given.force)
-    output.check_inputs(out, (path, given.scoring.matrix))
+    check_outputs(given, out, (), (path, given.scoring.matrix))
     messages = Messages(given.quiet)
     read = inputs.read((path,), scoring, given.scoring, False, messages.warn)
     scoring, (sequences,) = read.scoring, read.sequences

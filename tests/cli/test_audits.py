@@ -249,6 +249,7 @@ USUAL = Given(
     force=False,
     json=False,
     across_only=False,
+    named={},
 )
 
 

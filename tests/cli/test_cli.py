@@ -87,7 +87,7 @@ def test_align_both_strands(run, folder):
     code, _, err = run("align", "a.fa", "b.fa", "--strand", "both")
     assert code == USAGE and "nucleotides have two strands" in err
     code, _, err = run("align", "a.fa", "b.fa", "--embeddings", "--strand", "both")
-    assert code == USAGE and "--strand is of nucleotides" in err
+    assert code == USAGE and "--strand is about letters" in err
 
 
 # Goldens -----------------------------------------------------------------------------

@@ -44,7 +44,7 @@ LACKS = {
 # Options that the command line has beside a function's: of files, messages, a scoring
 # in parts, and of several functions in one verb.
 OWN = """
-    preset matrix match mismatch gap-open gap-extend gapopen gapextend gap-style
+    eqx preset matrix match mismatch gap-open gap-extend gapopen gapextend gap-style
     alphabet unknown link out o list force json format columns output report plot leaks
     across-only no-cache device quiet q verbose v progress resume shard help
 """.split()
