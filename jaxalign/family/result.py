@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.io import output
-from jaxalign.model import frames, profile
+from jaxalign.model import frames, profile, statistics
 from jaxalign.model.alphabet import Alphabet
 from jaxalign.model.names import written
 from jaxalign.model.operations import D, I, M
@@ -300,24 +300,127 @@ def _model(
         d = exp(-extend) from D to D,  x = exp(-open) / (1 - d),  M to M 1 / (1 + 2 x),
         M to D, and M to I, x / (1 + 2 x).
     """
-    yield "HMMER3/f [jaxalign]\n"
-    yield f"NAME  {name}\nLENG  {len(profile)}\nALPH  amino\nRF    no\nMM    no\n"
-    yield f"CONS  yes\nCS    no\nMAP   no\nNSEQ  {rows}\n"
-    yield f"HMM     {_words(sorted(RESIDUES))}\n        {_words(HEADING)}\n"
     moves = transitions(gap_open * profile.unit, gap_extend * profile.unit)
-    background = _numbers(FREQUENCIES[ORDER])
-    # Before the first position there is no deletion to come from.
-    yield f"        {background}\n        {_numbers([*moves[:5], 1.0, 0.0])}\n"
     # Emissions (m, 20), in HMMER's order of letters.
     odds = np.exp(profile.unit * profile.scores[:, : len(RESIDUES)])
     emitted = odds * FREQUENCIES
     emissions = (emitted / emitted.sum(1, keepdims=True))[:, ORDER]
+    yield "HMMER3/f [jaxalign]\n"
+    yield f"NAME  {name}\nLENG  {len(profile)}\nALPH  amino\nRF    no\nMM    no\n"
+    yield f"CONS  yes\nCS    no\nMAP   no\nNSEQ  {rows}\n"
+    for kind, (place, rate) in calibrated(emissions, moves).items():
+        yield f"STATS LOCAL {kind:<8} {place:8.4f} {rate:8.5f}\n"
+    yield f"HMM     {_words(sorted(RESIDUES))}\n        {_words(HEADING)}\n"
+    background = _numbers(FREQUENCIES[ORDER])
+    # Before the first position there is no deletion to come from.
+    yield f"        {background}\n        {_numbers([*moves[:5], 1.0, 0.0])}\n"
     for k, row in enumerate(emissions, 1):
         letter = profile.consensus[k - 1].lower()
         yield f"{k:7d} {_numbers(row)} - {letter} - - -\n        {background}\n"
         last = k == len(profile)
         yield f"        {_numbers(_last(moves) if last else moves)}\n"
     yield "//\n"
+
+
+# ------------------------------------------------------------------------------
+# E-values of HMMER, which reads where the scores of a model lie: hmmsearch finds
+# nothing with a model that does not say it.
+#
+# Eddy, PLoS Computational Biology 4:e1000069 (2008): bits of local alignments have the
+# rate ln 2, of short models more, and a place that random sequences of HMMER's null
+# model tell. Viterbi scores, and those without gaps (MSV), follow the distribution of
+# extreme values, of which the place is its mode; of Forward scores the tail is
+# exponential, and begins where the distribution of extreme values has ``TAIL`` left.
+
+# Of Swiss-Prot 50.8, in the order of ``sorted(RESIDUES)``: the null model of HMMER 3.
+NULL = np.array([
+    0.0787945, 0.0151600, 0.0535222, 0.0668298, 0.0397062, 0.0695071, 0.0229198,
+    0.0590092, 0.0594422, 0.0963728, 0.0237718, 0.0414386, 0.0482904, 0.0395639,
+    0.0540978, 0.0683364, 0.0540687, 0.0673417, 0.0114135, 0.0304133,
+])  # fmt: skip
+NULL /= NULL.sum()
+SIMULATED, LENGTH, FORWARD_LENGTH, TAIL = 200, 200, 100, 0.04
+EDGE = 1.44  # what the rate of a short model gains, over its bits in all
+CELLS_AT_ONCE = 2**20
+LEAST_SHARE = 1e-9  # of a long deletion
+
+
+def calibrated(emissions: np.ndarray, moves: list[float]) -> dict[str, tuple]:
+    """Find (place, rate) in bits of the scores of a model: MSV, VITERBI and FORWARD.
+
+    emissions : (m, 20). Probabilities, in HMMER's order of letters.
+    moves : as of ``transitions``
+    """
+    odds, m = emissions / NULL, len(emissions)
+    bits = (emissions * np.log2(np.maximum(odds, 1e-300))).sum()
+    rate = log(2) + EDGE / max(bits, EDGE)
+    # A path enters where a position is likely to be used, and no path is favoured.
+    used = np.empty(m)
+    mm, mi, _, _, _, dm, _ = moves
+    before = 1.0
+    for k in range(m):
+        used[k] = before = before * (mm + mi) + (1 - before) * (dm if k else 0.0)
+    enter = used / (used * np.arange(m, 0, -1)).sum()
+    evenly, straight = np.full(m, 2 / (m * (m + 1))), [1.0, *[0.0] * 6]
+    rng, places = np.random.default_rng(0), {}
+    for kind, ways in (("MSV", (straight, evenly)), ("VITERBI", (moves, enter))):
+        letters = rng.choice(len(NULL), (SIMULATED, LENGTH), p=NULL)
+        found = local_bits(odds, *ways, letters, np.maximum)
+        places[kind] = -log(np.exp(-rate * found).mean()) / rate, rate
+    letters = rng.choice(len(NULL), (SIMULATED, FORWARD_LENGTH), p=NULL)
+    found = local_bits(odds, moves, enter, letters, np.add)
+    fitted_rate, log_k = statistics.most_likely(found, np.ones(len(found)))
+    begins = (log_k - log(-log(1 - TAIL))) / fitted_rate
+    places["FORWARD"] = begins + log(TAIL) / rate, rate
+    return places
+
+
+def local_bits(
+    odds: np.ndarray,
+    moves: list[float],
+    enter: np.ndarray,
+    letters: np.ndarray,
+    join: np.ufunc,
+) -> np.ndarray:
+    """Score sequences by a model as HMMER does, local and in several pieces, in bits.
+
+    odds : (m, 20)
+    moves : as of ``transitions``, the same at all positions
+    enter : (m,). Probability to begin at each position.
+    letters : int (count, length)
+    join : np.add of all paths (Forward), np.maximum of the best one (Viterbi)
+    """
+    by_letter = np.ascontiguousarray(odds.T, np.float32)
+    mm, mi, md, im, ii, dm, dd = np.array(moves, np.float32)
+    (count, length), m = letters.shape, len(odds)
+    stay, leave = length / (length + 3), 3 / (length + 3)
+    size, ends = max(CELLS_AT_ONCE // m, 1), []
+    for start in range(0, count, size):
+        part = letters[start : start + size]
+        # What ends in a match, an insertion and a deletion of each position, and what
+        # lies between two pieces or behind the last.
+        match = insert = delete = np.zeros((len(part), m), np.float32)
+        between = np.zeros(len(part), np.float32)
+        for step, column in enumerate(part.T):
+            begin = join(np.float32(stay**step), between) * np.float32(leave)
+            before = join(join(match * mm, insert * im), delete * dm)
+            insert = join(match * mi, insert * ii)
+            match = begin[:, None] * enter.astype(np.float32)
+            match[:, 1:] = join(match[:, 1:], before[:, :-1])
+            match *= by_letter[column]
+            delete = np.zeros_like(match)
+            delete[:, 1:] = match[:, :-1] * md
+            reach, share = 1, dd  # deletions of 2, 4, 8 … positions more
+            while reach < m and share > LEAST_SHARE:
+                longer = delete[:, :-reach] * share
+                delete[:, reach:] = join(delete[:, reach:], longer)
+                reach, share = 2 * reach, share * share
+            end = join.reduce(join(match, delete), axis=1) / 2
+            between = join(between * np.float32(stay), end)
+        ends.append(between)
+    likelihood = np.concatenate(ends).astype(float) * leave
+    by_chance = length * log(length / (length + 1)) - log(length + 1)
+    return (np.log(likelihood) - by_chance) / log(2)
 
 
 def transitions(opening: float, extending: float) -> list[float]:

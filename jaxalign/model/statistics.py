@@ -280,7 +280,7 @@ def fit(scores: "ArrayLike", query_length: int, lengths: "ArrayLike") -> Fit:
             or np.ptp(scores[unrelated]) == 0
         ):
             break
-        estimate = _most_likely(scores[unrelated], weights[unrelated])
+        estimate = most_likely(scores[unrelated], weights[unrelated])
     rate, log_k = estimate
     is_valid = isfinite(rate) and rate > 0 and abs(log_k) < MAX_LOG_K
     return Fit(rate, exp(log_k)) if is_valid else NO_FIT
@@ -325,7 +325,9 @@ def fit_distance(
     return float(np.abs(shares - seen).max(initial=0))
 
 
-def _most_likely(scores: np.ndarray, weights: np.ndarray) -> LogFit:
+def most_likely(scores: np.ndarray, weights: np.ndarray) -> LogFit:
+    """The estimate of maximum likelihood; weights (N,) of 1 are those of a distribution
+    whose mode is ``log_k / rate``."""
     mean, least = scores.mean(), scores.min()
 
     def moments(rate: float):
