@@ -9,7 +9,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from typing import Any, Protocol
 
 from jaxalign.errors import InputError, UsageError
@@ -88,6 +87,22 @@ def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Seque
     return [sequences for sequences, _ in encoded]
 
 
+def with_texts(
+    scoring: Scoring, data: SetLike, unknown: str = "error"
+) -> tuple[Sequences, list[str] | None]:
+    """Encode a set as ``sets`` does, with the letters of a file as they stand there:
+    ``unknown`` may read some of them as another. None of what is no file of text."""
+    from jaxalign.io import encoded_database, fasta
+
+    path = os.fspath(data) if isinstance(data, PATH) else ""
+    if not (path == "-" or os.path.exists(path)) or encoded_database.is_database(path):
+        return sets(scoring, data, unknown=unknown)[0], None
+    raw = fasta.read_raw(path)
+    sequences = fasta.encode(raw, scoring.alphabet, unknown)
+    _tell_of_nucleotides(scoring, [(sequences, True)])
+    return sequences, raw.texts()
+
+
 def letters(*data: SetLike) -> tuple[LetterCodes, list[int]]:
     """Encode sets of sequences of any letters, one after the other: (codes, the size of
     each set); of a file its records.
@@ -111,9 +126,7 @@ def _as_text(data: Any) -> Any:
         raise InputError(NO_FILE.format(data[:60]))
     if encoded_database.is_database(os.fspath(data)):
         return encoded_database.open_database(os.fspath(data))
-    raw = fasta.read_raw(data)
-    text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
-    return [text[start:stop] for start, stop in pairwise(ends)]
+    return fasta.read_raw(data).texts()
 
 
 def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:

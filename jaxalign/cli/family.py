@@ -40,14 +40,14 @@ def family(options: Given) -> int:
         api.format_of(options.out, options.format)
     messages = Messages(options.quiet)
     about = options.scoring, options.json, messages.warn
-    read = inputs.read((query,), scoring, *about)
+    read = inputs.read((query,), scoring, *about, with_texts=True)
     inputs.check(database)
-    queries = read.sequences[0]
+    queries, texts = read.sequences[0], read.texts[0]
     paths = _paths(options, queries.names)
 
     def compute(progress: Report | None) -> list[FamilyAlignment]:
         reported = replace(chosen, progress=progress)
-        return api.families_of(queries, database, scoring, reported)
+        return api.families_of(queries, database, scoring, reported, texts)
 
     def finish(families: list[FamilyAlignment]) -> Iterator[str]:
         for relatives, path in zip(families, paths, strict=True):

@@ -28,13 +28,15 @@ PLAIN = np.frombuffer(b"ACGTUNacgtun", np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The sequences of each file, in the order given, and how they are scored."""
+    """The sequences of each file, in the order given, and how they are scored;
+    ``texts`` are the letters of each as they stand there, None of an index."""
 
     paths: tuple[str, ...]
     sequences: tuple[Sequences, ...]
     substituted: tuple[int, ...]
     hashes: tuple[str | None, ...]
     scoring: Scoring
+    texts: tuple[list[str] | None, ...] = ()
 
 
 def read(
@@ -45,12 +47,14 @@ def read(
     warn: Callable[[str], object],
     beside: Any = (),
     profile: bool = False,
+    with_texts: bool = False,
 ) -> Inputs:
     """Read every file; ``warn`` takes what a person should know.
 
-    With ``profile`` the first file is one, and the others have its letters. ``scoring``
-    is that of the options; where they leave it open, nucleotides, known by
-    the letters of the files and of the texts ``beside`` them, have another.
+    ``with_texts`` keeps the letters. With ``profile`` the first file is one, and the
+    others have its letters. ``scoring`` is that of the options; where they leave it
+    open, nucleotides, known by the letters of the files and of the texts ``beside``
+    them, have another.
 
     Raises
     ------
@@ -86,7 +90,8 @@ def read(
     for path, count in zip(paths, counts, strict=True):
         if count:
             warn(f"{path}: {count} unknown letters are read as {alphabet.wildcard}")
-    return Inputs(tuple(paths), sequences, counts, hashes, scoring)
+    texts = tuple(None if raw is None else raw.texts() for raw in raws if with_texts)
+    return Inputs(tuple(paths), sequences, counts, hashes, scoring, texts)
 
 
 def _profile(path: str, scoring: Scoring, options: ScoringOptions):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
 from jaxalign import inputs
@@ -18,6 +18,7 @@ from jaxalign.inputs import SetLike
 from jaxalign.keywords import FamilyKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.source import label
 from jaxalign.model.system import is_stream, reads_again
 from jaxalign.options import FamilyOptions
 from jaxalign.signatures import with_options
@@ -92,21 +93,28 @@ def search_family(
 
 
 def families_of(
-    queries: SetLike, database: SetLike, scoring: ScoringLike, options: FamilyOptions
+    queries: SetLike,
+    database: SetLike,
+    scoring: ScoringLike,
+    options: FamilyOptions,
+    texts: Sequence[str] | None = None,
 ) -> list[FamilyAlignment]:
-    """``search_family``, its options packed."""
+    """``search_family``, its options packed.
+
+    texts : the letters of the queries as their file has them; by default they are read
+    """
     # 1 check and encode, 2 the passes, 3 filters
     check(options)
     scoring = as_scoring(scoring)
     if scoring.alphabet.kind != "protein" or scoring.scale != 1:
         raise UsageError(f"{scoring}: a family is of proteins, its scores are whole")
-    encoded = inputs.sets(scoring, queries, unknown=options.unknown)[0]
+    encoded, file_texts = inputs.with_texts(scoring, queries, options.unknown)
     # The source of the database, which every pass reads.
     sequences = in_memory(database, scoring)
     if sequences is None and options.iterations > 1:
         path: Any = database
         if is_stream(path) and not reads_again(path):
-            raise UsageError(f"{path}: a database of several passes is a file")
+            raise UsageError(f"{label(path)}: a database of several passes is a file")
 
     substituted = [0]
 
@@ -116,7 +124,7 @@ def families_of(
         return read_blocks(database, *about)
 
     source = Source(sequences, read, substituted)
-    return engine.run(encoded, source, scoring, options)
+    return engine.run(encoded, source, scoring, options, texts or file_texts)
 
 
 __all__ = [

@@ -308,6 +308,7 @@ class Search:
     """One query on its way through the passes."""
 
     sequences: Sequences  # of one
+    text: str  # its letters, as the alignment shows them
     query: ScoredQuery
     included: frozenset[str] = frozenset()
     profile: Profile | None = None
@@ -321,15 +322,20 @@ class Search:
 
 
 def run(
-    queries: Sequences, source: Source, scoring: Scoring, options: FamilyOptions
+    queries: Sequences,
+    source: Source,
+    scoring: Scoring,
+    options: FamilyOptions,
+    texts: Sequence[str] | None = None,
 ) -> list[FamilyAlignment]:
-    """Align each query with its relatives."""
+    """Align each query with its relatives; ``texts`` are the letters of the queries,
+    some of which may be encoded as others."""
     unit = unit_of(scoring.scores)
     sample, cells = Sample(SAMPLE), _Cells(options, queries, source)
-    searches = [
-        Search(query, ScoredQuery(query, scoring, unit))
-        for query in (queries.between(k, k + 1) for k in range(len(queries)))
-    ]
+    searches = []
+    for k, text in enumerate(queries.texts() if texts is None else texts):
+        query, text = queries.between(k, k + 1), result.letters_of(text)
+        searches.append(Search(query, text, ScoredQuery(query, scoring, unit)))
     for _ in range(options.iterations):
         running = [search for search in searches if not search.converged]
         if not running:
@@ -387,7 +393,7 @@ def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAli
     info = table.info | {"substituted": source.substituted[0]}
     return FamilyAlignment(
         search.sequences.names[0],
-        result.text_of(search.codes, search.sequences.alphabet),
+        search.text,
         replace(table, info=info),
         np.vstack([query, hits.columns.codes[rows]]),
         profile,

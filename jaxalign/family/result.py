@@ -107,13 +107,12 @@ def _a3m_rows(table: Table, length: int) -> list[str]:
 
 def residue_letters(alphabet: Alphabet) -> np.ndarray:
     """Return uint8 ASCII of the codes; a code that is no letter is X."""
-    letters = "".join(x if x.isalpha() else "X" for x in alphabet.letters)
-    return np.frombuffer(letters.encode(), np.uint8)
+    return np.frombuffer(letters_of(alphabet.letters).encode(), np.uint8)
 
 
-def text_of(codes: np.ndarray, alphabet: Alphabet) -> str:
-    """Return the letters of a sequence; a code that is no letter is X."""
-    return residue_letters(alphabet)[codes].tobytes().decode()
+def letters_of(text: str) -> str:
+    """Return the letters of a sequence in upper case; what is no letter is X."""
+    return re.sub("[^A-Z]", "X", text.upper())
 
 
 def steps_of(table: Table) -> Steps:
@@ -352,8 +351,8 @@ def calibrated(emissions: np.ndarray, moves: list[float]) -> dict[str, tuple]:
     moves : as of ``transitions``
     """
     odds, m = emissions / NULL, len(emissions)
-    bits = (emissions * np.log2(np.maximum(odds, 1e-300))).sum()
-    rate = log(2) + EDGE / max(bits, EDGE)
+    information = (emissions * np.log2(np.maximum(odds, 1e-300))).sum()
+    rate = log(2) + EDGE / max(information, EDGE)
     # A path enters where a position is likely to be used, and no path is favoured.
     used = np.empty(m)
     mm, mi, _, _, _, dm, _ = moves
@@ -365,11 +364,11 @@ def calibrated(emissions: np.ndarray, moves: list[float]) -> dict[str, tuple]:
     rng, places = np.random.default_rng(0), {}
     for kind, ways in (("MSV", (straight, evenly)), ("VITERBI", (moves, enter))):
         letters = rng.choice(len(NULL), (SIMULATED, LENGTH), p=NULL)
-        found = local_bits(odds, *ways, letters, np.maximum)
-        places[kind] = -log(np.exp(-rate * found).mean()) / rate, rate
+        bits = local_bits(odds, *ways, letters, np.maximum)
+        places[kind] = -log(np.exp(-rate * bits).mean()) / rate, rate
     letters = rng.choice(len(NULL), (SIMULATED, FORWARD_LENGTH), p=NULL)
-    found = local_bits(odds, moves, enter, letters, np.add)
-    fitted_rate, log_k = statistics.most_likely(found, np.ones(len(found)))
+    bits = local_bits(odds, moves, enter, letters, np.add)
+    fitted_rate, log_k = statistics.most_likely(bits, np.ones(len(bits)))
     begins = (log_k - log(-log(1 - TAIL))) / fitted_rate
     places["FORWARD"] = begins + log(TAIL) / rate, rate
     return places
@@ -402,10 +401,10 @@ def local_bits(
         match = insert = delete = np.zeros((len(part), m), np.float32)
         between = np.zeros(len(part), np.float32)
         for step, column in enumerate(part.T):
-            begin = join(np.float32(stay**step), between) * np.float32(leave)
+            restart = join(np.float32(stay**step), between) * np.float32(leave)
             before = join(join(match * mm, insert * im), delete * dm)
             insert = join(match * mi, insert * ii)
-            match = begin[:, None] * enter.astype(np.float32)
+            match = restart[:, None] * enter.astype(np.float32)
             match[:, 1:] = join(match[:, 1:], before[:, :-1])
             match *= by_letter[column]
             delete = np.zeros_like(match)

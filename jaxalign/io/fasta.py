@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
@@ -67,6 +68,11 @@ class RawRecords:
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self.names)
+
+    def texts(self) -> list[str]:
+        """Return the letters of each record, as they stand in the file."""
+        text, ends = self.text.tobytes().decode("latin-1"), self.offsets.tolist()
+        return [text[start:stop] for start, stop in pairwise(ends)]
 
 
 class ChunkRecords(NamedTuple):

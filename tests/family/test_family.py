@@ -1,7 +1,9 @@
 """Iterated search: alignments, weights, filters and files, each by plain loops."""
 
 import gzip
+import shutil
 import string
+import subprocess
 from collections import Counter
 from importlib.resources import files
 from math import exp, log
@@ -384,6 +386,111 @@ def test_hmm_is_read_back(family, tmp_path):
     for cost, expected in ((profile.gap_open, 11), (profile.gap_extend, 1)):
         for side in cost:
             np.testing.assert_allclose(side[1:-1], expected, atol=1e-3)
+
+
+def plain_bits(odds, moves, enter, letters, join):
+    """The score of one sequence by HMMER's local model, cell by cell, in natural
+    logarithms; ``join`` is of two logarithms."""
+    with np.errstate(divide="ignore"):
+        odds, enter = np.log(odds), np.log(enter)
+        mm, mi, md, im, ii, dm, dd = np.log(moves)
+    length, m, none = len(letters), len(odds), -np.inf
+    stay, leave = np.log(length / (length + 3)), np.log(3 / (length + 3))
+    match, insert, delete = [none] * m, [none] * m, [none] * m
+    before, between, behind = 0.0, none, none
+    for letter in letters:
+        begin = join(before, between) + leave
+        last = match, insert, delete
+        match, insert, delete = [], [], []
+        for k in range(m):
+            path = begin + enter[k]
+            if k:
+                steps = zip(last, (mm, im, dm), strict=True)
+                for state, step in steps:
+                    path = join(path, state[k - 1] + step)
+            match.append(path + odds[k, letter])
+            insert.append(join(last[0][k] + mi, last[1][k] + ii))
+            delete.append(join(match[k - 1] + md, delete[k - 1] + dd) if k else none)
+        end = none
+        for x in (*match, *delete):
+            end = join(end, x)
+        before = before + stay
+        between = join(between + stay, end + np.log(0.5))
+        behind = join(behind + stay, end + np.log(0.5))
+    null = length * np.log(length / (length + 1)) + np.log(1 / (length + 1))
+    return (behind + leave - null) / np.log(2)
+
+
+@pytest.mark.parametrize("join", [np.logaddexp, np.maximum])
+@pytest.mark.parametrize("m", [1, 2, 9])
+def test_scores_of_a_model_cell_by_cell(m, join):
+    rng = np.random.default_rng(m)
+    odds = rng.dirichlet(np.ones(20), m) / result.NULL
+    enter = rng.dirichlet(np.ones(m))
+    letters = rng.integers(20, size=(4, 11))
+    for moves in (result.transitions(2.0, 0.3), [1.0, *[0.0] * 6]):
+        kind = np.add if join is np.logaddexp else np.maximum
+        found = result.local_bits(odds, moves, enter, letters, kind)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            want = [plain_bits(odds, moves, enter, x, join) for x in letters]
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+def test_where_the_scores_of_a_model_lie(family):
+    """Other random sequences have the same place."""
+    moves = result.transitions(11 * 0.3, 0.3)
+    odds = np.exp(family.profile.unit * family.profile.scores[:, :20])
+    emissions = (odds / odds.sum(1, keepdims=True))[:, result.ORDER]
+    places = result.calibrated(emissions, moves)
+    rng = np.random.default_rng(7)
+    letters = rng.choice(20, (800, 200), p=result.NULL)
+    m = len(emissions)
+    enter = np.full(m, 2 / (m * (m + 1)))
+    emitted = emissions / result.NULL
+    for kind, ways, join in (
+        ("MSV", [1.0, *[0.0] * 6], np.maximum),
+        ("VITERBI", moves, np.maximum),
+        ("FORWARD", moves, np.add),
+    ):
+        place, rate = places[kind]
+        length = result.FORWARD_LENGTH if kind == "FORWARD" else result.LENGTH
+        bits = result.local_bits(emitted, ways, enter, letters[:, :length], join)
+        if kind == "FORWARD":  # whose tail alone is known
+            again = np.quantile(bits, 1 - result.TAIL) + log(result.TAIL) / rate
+        else:
+            again = -log(np.exp(-rate * bits).mean()) / rate
+        assert abs(again - place) < 0.6, (kind, again, place)  # bits
+
+
+def test_hmmsearch_finds_what_it_finds_with_its_own_model(family, tmp_path):
+    hmmsearch, hmmbuild = shutil.which("hmmsearch"), shutil.which("hmmbuild")
+    if not (hmmsearch and hmmbuild):
+        pytest.skip("HMMER is not here")
+    found = {}
+    family.write(tmp_path / "a.hmm")
+    family.write(tmp_path / "a.sto")
+    command = [hmmbuild, "--amino", tmp_path / "b.hmm", tmp_path / "a.sto"]
+    subprocess.run(command, check=True, capture_output=True)
+    for name in "ab":
+        table = tmp_path / f"{name}.txt"
+        command = [hmmsearch, "--tblout", table, tmp_path / f"{name}.hmm", GLOBINS]
+        subprocess.run(command, check=True, capture_output=True)
+        rows = [x.split() for x in table.read_text().splitlines() if x[0] != "#"]
+        found[name] = {row[0] for row in rows if float(row[4]) < 1e-5}
+    assert set(family.names[1:]) & found["b"] <= found["a"] and len(found["a"]) > 3
+
+
+@pytest.mark.parametrize("query", [ALPHA.replace("A", "u", 2), ALPHA[:20] + "*ob"])
+def test_the_row_of_a_query_has_its_letters(query, tmp_path):
+    """AlphaFold 3 takes U for C, O for X, B for D, and a row of others is no query."""
+    path = tmp_path / "q.fa"
+    path.write_text(f">alpha\n{query}\n")
+    (found,) = jaxalign.search_family(str(path), str(GLOBINS), unknown="X")
+    found.write(tmp_path / "q.a3m")
+    heading, row = (tmp_path / "q.a3m").read_text().splitlines()[:2]
+    assert (heading, row) == (">alpha", query.upper().replace("*", "X"))
+    read = jaxalign.Profile.from_alignment(tmp_path / "q.a3m")
+    assert len(read) <= len(query)
 
 
 def test_stockholm_is_read_back(family, tmp_path):
