@@ -9,7 +9,7 @@ are all compared; *pairs* is ``edit_distance`` of as many pairs, letters made in
 included. edlib and rapidfuzz (``process.cpdist``) compute the same pairs one by one.
 """
 
-import time
+from functools import partial
 from importlib.util import find_spec
 
 import measure
@@ -30,33 +30,18 @@ OTHERS = 5  # times fewer pairs of the other programs
 def proteins(count: int, shortest: int, longest: int, seed: int = 1) -> list[str]:
     """Random proteins."""
     dice = np.random.default_rng(seed)
-    frequency = problems.FREQUENCY / problems.FREQUENCY.sum()
     lengths = dice.integers(shortest, longest + 1, count)
-    letters = "".join(dice.choice([*problems.LETTERS], lengths.sum(), p=frequency))
-    ends = np.cumsum(lengths)
-    pairs = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
-    return [letters[start:end] for start, end in pairs]
+    return problems.random_texts(dice, lengths)
 
 
 def seconds(call) -> float:
     """CPU seconds of a call after the first, of as many as take ``LEAST_SECONDS``:
     clocks of CPU time may count in hundredths of a second."""
     call()
-    began, calls, taken = time.process_time(), 0, 0.0
+    calls, taken = 0, 0.0
     while taken < LEAST_SECONDS:
-        call()
-        calls, taken = calls + 1, time.process_time() - began
+        calls, taken = calls + 1, taken + measure.timed(call).cpu
     return taken / calls
-
-
-def within(count: int, length: int) -> float:
-    """Cells a second of all pairs of a set."""
-    some = proteins(count, length, length)
-
-    def call():
-        return jaxalign.edit_distance_graph(some, max_distance=2, threads=1)
-
-    return count * (count - 1) / 2 * length**2 / seconds(call)
 
 
 def gpu_rates(length: int) -> tuple[float, float]:
@@ -111,7 +96,10 @@ def rates() -> None:
     for length in LENGTHS:
         many = min(int(CELLS / length**2), PAIRS)
         pairs = proteins(many, length, length), proteins(many, length, length, 2)
-        rate = within(2000 if length > 99 else 10000, length)
+        count = 2000 if length > 99 else 10000
+        some = proteins(count, length, length)
+        graph = partial(jaxalign.edit_distance_graph, some, max_distance=2, threads=1)
+        rate = count * (count - 1) / 2 * length**2 / seconds(graph)
         print(f"{length:5} residues: within a cut {rate / 1e9:.1f} GCUPS")
         taken = seconds(lambda: jaxalign.edit_distance(*pairs, threads=1))  # noqa: B023
         print(f"{'':5} {many:,} pairs {many * length**2 / taken / 1e9:.1f}")
@@ -126,16 +114,14 @@ def rates() -> None:
 def peptides(count: int, cut: int) -> None:
     """Print the seconds of all pairs of peptides of 10 to 20 residues."""
     some = proteins(count, 10, 20)
+    call = partial(jaxalign.edit_distance_graph, some, max_distance=cut)
     for _ in range(2):
-        began = time.perf_counter()
-        graph = jaxalign.edit_distance_graph(some, max_distance=cut)
-        taken = time.perf_counter() - began
+        taken, _, graph = measure.timed(call)
         print(f"{count:,} peptides, distance {cut}: {graph.nnz // 2:,} pairs, "
               f"{taken:.1f} s")  # fmt: skip
 
 
 def main() -> None:
-    """Command line."""
     parser = measure.arguments(__doc__)
     parser.add_argument("--count", type=int)
     parser.add_argument("--cut", type=int, default=2)

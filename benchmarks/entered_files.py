@@ -10,6 +10,7 @@ calls and at returns alike.
 
 import ast
 import sys
+import tempfile
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -17,7 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+import measure
+import problems
+
+ROOT = problems.ROOT
 PACKAGES = ("jaxalign", "kernels_pallas")
 PROTEINS = ["MKTAYIAKQRQISFVKSHFSRQ", "MKTAYIKQRISFVKSHFS", "MRTAYIAKQRWSFV"]
 
@@ -178,9 +182,8 @@ def command_line(folder: Path) -> Callable[[], Any]:
     """``jaxalign all`` of a small FASTA file in a folder, to a table beside it."""
     from jaxalign.cli.main import main
 
-    records = (f">{k}\n{text}\n" for k, text in enumerate(PROTEINS))
     fasta, table = folder / "proteins.fasta", folder / "rows.tsv"
-    fasta.write_text("".join(records))
+    problems.write_fasta(fasta, enumerate(PROTEINS))
     arguments = ["all", str(fasta), "-o", str(table), "--force", "-q"]
     return lambda: main([*arguments, "--implementation", "sweep"])
 
@@ -228,17 +231,15 @@ def repertoire() -> Callable[[], Any]:
     """``repertoire_graph`` of sixty CDR3 sequences within one edit."""
     import jaxalign
 
-    letters = "ACDEFGHIKLMNPQRSTVWY"
-    receptors = [f"CASS{a}{b}NEQFF" for a in letters for b in "LPG"]
+    receptors = [f"CASS{a}{b}NEQFF" for a in problems.LETTERS for b in "LPG"]
     options: dict[str, Any] = {"metric": "levenshtein", "cutoff": 1}
     return lambda: jaxalign.repertoire_graph(receptors, **options)
 
 
 def proteins(count: int) -> list[str]:
     """Proteins of up to 200 residues of those that ship with the project."""
-    text = (ROOT / "jaxalign/data/swissprot1000.fasta").read_text()
-    records = ("".join(x.splitlines()[1:]) for x in text.split(">")[1:])
-    return [record for record in records if len(record) <= 200][:count]
+    records = problems.read_fasta(ROOT / "jaxalign/data/swissprot1000.fasta")
+    return [text for _, text in records if len(text) <= 200][:count]
 
 
 def triple() -> Callable[[], Any]:
@@ -261,10 +262,7 @@ def soft_gradient() -> Callable[[], Any]:
 
 
 def main() -> None:
-    import argparse
-    import tempfile
-
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = measure.arguments(__doc__)
     parser.add_argument("--files", action="store_true", help="name the files, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -21,24 +21,22 @@ many residues, all in memory, and prints the seconds of two calls.
 """
 
 import argparse
-import resource
 import shutil
 import subprocess
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import measure
 import numpy as np
+import problems
 
 import jaxalign
 from jaxalign.io import fasta
-from jaxalign.io.fasta import pfam
 from jaxalign.model.alphabet import Sequences
 
-DATA = Path(__file__).parent / "data"
 LOOSE = 10.0  # hits up to this E-value are compared
 
 
@@ -52,11 +50,11 @@ def write_problem(folder: Path, proteins: int, queries: int, decoys: str) -> flo
     """``db.fa`` and ``q.fa``; returns the decoys' share of the residues."""
     alphabet = jaxalign.Scoring().alphabet
     rng = np.random.default_rng(0)
-    real = fasta.read(str(DATA / "swissprot12071.fasta"), alphabet, "mask")
+    real = fasta.read(str(problems.SWISSPROT), alphabet, "mask")
     fitting = np.flatnonzero((real.lengths >= 30) & (real.lengths <= 1000))
     total, of_decoys = 0, 0
     with (folder / "db.fa").open("w") as out, (folder / "q.fa").open("w") as asking:
-        for name, family in pfam().items():
+        for name, family in fasta.pfam().items():
             rows = [alphabet.decode(row[row >= 0]) for row in family.codes]
             for k, row in enumerate(rows):
                 out.write(f">fam_{name}_{k}\n{row}\n")
@@ -126,60 +124,47 @@ def row(hits: list[FamilyHit], share: float, folder: Path) -> str:
     return " | ".join(cells + [f"{a:.2f} ({b:.2f})" for a, b in pairs])
 
 
-def processor_seconds() -> float:
-    """Of this process and of those that have ended."""
-    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
-    used = [resource.getrusage(kind) for kind in kinds]
-    return sum(x.ru_utime + x.ru_stime for x in used)
+def recall(options: argparse.Namespace, folder: Path) -> None:
+    tools = {"jaxalign": ours}
+    if shutil.which("jackhmmer"):
+        tools["jackhmmer -N 3"] = by_jackhmmer
+    if shutil.which("mmseqs"):
+        tools["MMseqs2"] = by_mmseqs
+    about = options.proteins, options.queries, options.decoys
+    share = write_problem(folder, *about)
+    print("| | above 0 | above 1 | above 5 | seen, to 1 | to 10 | CPU s |")
+    print("|---|---|---|---|---|---|---|")
+    for tool, search in tools.items():
+        _, cpu, hits = measure.timed(search, folder)
+        print(f"| {tool} | {row(hits, share, folder)} | {cpu:.0f} |", flush=True)
 
 
-def tools() -> dict:
-    known = {"jaxalign": ours}
-    known |= {"jackhmmer -N 3": by_jackhmmer} if shutil.which("jackhmmer") else {}
-    return known | ({"MMseqs2": by_mmseqs} if shutil.which("mmseqs") else {})
-
-
-def recall(options: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        about = options.proteins, options.queries, options.decoys
-        share = write_problem(folder, *about)
-        print("| | above 0 | above 1 | above 5 | seen, to 1 | to 10 | CPU s |")
-        print("|---|---|---|---|---|---|---|")
-        for tool, search in tools().items():
-            began = processor_seconds()
-            cells = row(search(folder), share, folder)
-            seconds = processor_seconds() - began
-            print(f"| {tool} | {cells} | {seconds:.0f} |", flush=True)
-
-
-def speed(options: argparse.Namespace) -> None:
+def speed(options: argparse.Namespace, folder: Path) -> None:
     """One query against 32,071 proteins, three passes; ours twice, the second without
     what is compiled and read once."""
     alphabet = jaxalign.Scoring().alphabet
-    files = "swissprot12071.fasta", "uniprot20000.fasta"
     texts: list[tuple[str, str]] = []
-    for file in files:
-        some = fasta.read(str(DATA / file), alphabet, "mask")
-        texts += [(f"{file[0]}{k}", text) for k, text in enumerate(some.texts())]
+    for path in problems.SETS:
+        some = fasta.read(str(path), alphabet, "mask")
+        texts += [(f"{path.name[0]}{k}", text) for k, text in enumerate(some.texts())]
     length = options.positions
     query = next(text for _, text in texts if length <= len(text) <= length + 5)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        lines = "".join(f">{name}\n{text}\n" for name, text in texts)
-        (folder / "db.fa").write_text(lines)
-        (folder / "q.fa").write_text(f">q\n{query[:length]}\n")
-        jaxalign.index_database(folder / "db.fa", folder / "db")
-        database = jaxalign.open_database(folder / "db")
-        calls = {f"jaxalign, call {k}": lambda: _one(folder, database) for k in (1, 2)}
-        if shutil.which("jackhmmer"):
-            calls["jackhmmer -N 3"] = lambda: len(by_jackhmmer(folder))
-        print("| | CPU s | s | |\n|---|---|---|---|")
-        for tool, call in calls.items():
-            began, clock = processor_seconds(), time.perf_counter()
-            result = call()
-            used = processor_seconds() - began, time.perf_counter() - clock
-            print(f"| {tool} | {used[0]:.1f} | {used[1]:.1f} | {result} |", flush=True)
+    problems.write_fasta(folder / "db.fa", texts)
+    problems.write_fasta(folder / "q.fa", [("q", query[:length])])
+    jaxalign.index_database(folder / "db.fa", folder / "db")
+    database = jaxalign.open_database(folder / "db")
+
+    def call() -> list:
+        (family,) = jaxalign.search_family(folder / "q.fa", database)
+        return [(one.hits, round(one.seconds, 1)) for one in family.passes]
+
+    calls = {"jaxalign, call 1": call, "jaxalign, call 2": call}
+    if shutil.which("jackhmmer"):
+        calls["jackhmmer -N 3"] = lambda: len(by_jackhmmer(folder))
+    print("| | CPU s | s | |\n|---|---|---|---|")
+    for tool, call in calls.items():
+        seconds, cpu, result = measure.timed(call)
+        print(f"| {tool} | {cpu:.1f} | {seconds:.1f} | {result} |", flush=True)
 
 
 class _Names(Sequence[str]):
@@ -211,11 +196,14 @@ def large(options: argparse.Namespace, folder: Path) -> None:
     database = Sequences(_Names(range(len(lengths))), codes, offsets, alphabet)
     one = Sequences(("query",), query, np.array([0, len(query)]), alphabet)
     print(f"{len(lengths):,} proteins, {len(codes):,} residues", flush=True)
-    for call in (1, 2):
-        began = time.perf_counter()
+
+    def search():
         (family,) = jaxalign.search_family(one, database)
         family.write(folder / "out.a3m", force=True)
-        seconds = time.perf_counter() - began
+        return family
+
+    for call in (1, 2):
+        seconds, _, family = measure.timed(search)
         passes = [(x.hits, round(x.seconds, 2)) for x in family.passes]
         rows = (folder / "out.a3m").read_text().count(">")
         print(f"call {call}: {seconds:.2f} s, {passes}, {rows} rows", flush=True)
@@ -233,13 +221,8 @@ def _relative(rng: np.random.Generator, query: np.ndarray, letters: int) -> np.n
     return copy
 
 
-def _one(folder: Path, database) -> str:
-    (family,) = jaxalign.search_family(folder / "q.fa", database)
-    return str([(one.hits, round(one.seconds, 1)) for one in family.passes])
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = measure.arguments(__doc__)
     parser.add_argument("--proteins", type=int, default=2500, help="and decoys")
     parser.add_argument("--queries", type=int, default=3, help="of each seed")
     parser.add_argument(
@@ -249,11 +232,9 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=300)
     parser.add_argument("--large", type=float, metavar="RESIDUES")
     options = parser.parse_args()
-    if options.large:
-        with tempfile.TemporaryDirectory() as name:
-            large(options, Path(name))
-        return
-    (speed if options.speed else recall)(options)
+    run = large if options.large else speed if options.speed else recall
+    with tempfile.TemporaryDirectory() as folder:
+        run(options, Path(folder))
 
 
 if __name__ == "__main__":

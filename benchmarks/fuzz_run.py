@@ -4,7 +4,6 @@ ends one.
     python benchmarks/fuzz_run.py --seed 1 --first 0 --last 39
 """
 
-import argparse
 import json
 import os
 import sys
@@ -18,6 +17,7 @@ import fuzz_jobs as jobs
 import fuzz_oracle as oracle
 import jax
 import jax.numpy as jnp
+import measure
 import numpy as np
 
 import jaxalign
@@ -341,7 +341,7 @@ def _soft(job, rng, longest, count):
 
 
 def main(argv=None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = measure.arguments(__doc__)
     for name in ("--seed", "--first", "--last"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--until", type=float, default=float("inf"))
@@ -356,13 +356,12 @@ def main(argv=None) -> int:
             break
         job = jobs.draw(options.seed, number, options.cells)
         _tell(begin=number, job=str(job))
-        began = time.perf_counter()
         try:
-            result = run(job, options.cells)
+            seconds, _, result = measure.timed(run, job, options.cells)
         except BaseException:
             _tell(end=number, fault=traceback.format_exc()[-3000:])
             os._exit(3)  # a device is of no use after a fault, nor is its clean-up
-        _tell(end=number, seconds=time.perf_counter() - began, **result)
+        _tell(end=number, seconds=seconds, **result)
     return 0
 
 

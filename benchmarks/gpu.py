@@ -6,18 +6,20 @@ leaves some out. Medians; each figure also as a share of what the card's own min
 rate or copy bandwidth, measured first, would allow.
 """
 
-import argparse
-import json
 import sys
 import tempfile
 import time
 import traceback
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 
+import fuzz_oracle
 import jax
 import jax.numpy as jnp
+import measure
 import numpy as np
 import problems
 
@@ -40,13 +42,7 @@ CHAINS, UNROLLED, LOOPS, PROGRAMS = 8, 16, 512, 132 * 16
 
 def timed(run, *arguments, repeats: int = 5) -> float:
     """Median seconds of a call and all its device work; a first call is not counted."""
-    jax.block_until_ready(run(*arguments))
-    seconds = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        jax.block_until_ready(run(*arguments))
-        seconds.append(time.perf_counter() - begin)
-    return float(np.median(seconds))
+    return measure.median_seconds(measure.ready(run, *arguments), repeats)
 
 
 def copy_rate() -> float:
@@ -89,10 +85,8 @@ def _chains(numbers, out, *, plain):
 
 
 # Kernels alone -----------------------------------------------------------------------
-# Rows of ``benchmarks.gpu``: the kernels alone, codes and results on the device.
-#
-# Random protein of equal lengths, or targets of log-normal lengths. A sample of the
-# scores of every row is compared with plain numpy.
+# Codes and results are on the device: random protein of equal lengths, or targets of
+# log-normal lengths. A sample of the scores of every row is compared with plain numpy.
 
 
 LETTERS, OPEN, EXTEND = 20, 11, 1
@@ -119,28 +113,10 @@ SCORES = matrix()
 
 
 def reference(q, t, local, free, gaps=(OPEN, EXTEND)):
-    """Scores of pairs (P, m), (P, n) by rows, all pairs at once."""
-    first, more = gaps
-    pairs, n = t.shape
-    h = np.zeros((pairs, n + 1), np.int64)
-    if not local and "target_start" not in free:
-        h[:, 1:] = -(first + more * np.arange(n))
-    e = np.full_like(h, -(10**9))
-    best, column = np.zeros(pairs, np.int64), h[:, n].copy()
-    for i in range(1, q.shape[1] + 1):
-        e[:, 1:] = np.maximum(e[:, 1:] - more, h[:, 1:] - first)
-        x = np.maximum(h[:, :-1] + SCORES[q[:, i - 1][:, None], t], e[:, 1:])
-        x = np.maximum(x, 0) if local else x
-        left = 0 if local or "query_start" in free else -(first + more * (i - 1))
-        h[:, 0], f = left, np.full(pairs, -(10**9))
-        for j in range(1, n + 1):
-            f = np.maximum(f - more, h[:, j - 1] - first)
-            h[:, j] = np.maximum(x[:, j - 1], f)
-        best, column = np.maximum(best, h.max(1)), np.maximum(column, h[:, n])
-    if local:
-        return best
-    score = np.maximum(h[:, n], column if "query_end" in free else h[:, n])
-    return np.maximum(score, h.max(1) if "target_end" in free else score)
+    """Scores of pairs (P, m), (P, n) by plain numpy."""
+    costs = fuzz_oracle.Problem(SCORES, *gaps, local, frozenset(free))
+    pairs = zip(q, t, strict=True)
+    return np.array([fuzz_oracle.best(*pair, costs)[0] for pair in pairs])
 
 
 class Row:
@@ -266,15 +242,12 @@ def log_normal(count=60000):
     first = np.cumsum(lengths) - lengths
     flat = jnp.asarray(codes), jnp.asarray(first.astype(np.int32)), jnp.asarray(lengths)
     n, problem = jnp.asarray(lengths), kp.problem_of(SCORES, OPEN, EXTEND)
-    calls, checks = [], []
-    for k in range(0, len(QUERIES), 2):
-        calls.append(list(QUERIES[k : k + 2]))
     merged: dict = {}
-    for pair in calls:
+    for pair in zip(QUERIES[::2], QUERIES[1::2], strict=True):
         s = kp.choose(pair[1], local=True, packed=True)
         rows = s.strip if pair[1] <= s.strip else kp.bucket(pair[1])
         merged.setdefault((s, rows), []).extend(pair)
-    launches = []
+    launches, checks = [], []
     for (s, rows), m in merged.items():
         m = np.array(m[::-1], np.int32)
         q = rng.integers(0, LETTERS, (len(m), rows), dtype=np.uint8)
@@ -283,10 +256,12 @@ def log_normal(count=60000):
         call = kp.align.lower(problem, *codes_of, laid(*flat), n, shape=s)
         launches.append((call, *codes_of, laid))
         checks.append((q, m))
-    with ThreadPoolExecutor(9) as pool:
-        begin = time.perf_counter()
-        built = list(pool.map(lambda x: x[0].compile(), launches))
-        compiling = time.perf_counter() - begin
+
+    def build():
+        with ThreadPoolExecutor(9) as pool:
+            return list(pool.map(lambda x: x[0].compile(), launches))
+
+    compiling, _, built = measure.timed(build)
 
     def run():
         return [
@@ -296,12 +271,10 @@ def log_normal(count=60000):
 
     right = True
     for result, (q, m) in zip(run(), checks, strict=True):
-        b = rng.integers(0, count, 3)
-        for a in (0, len(m) - 1):
-            for x in b:
-                t = codes[first[x] : first[x] + lengths[x]]
-                want = reference(q[a : a + 1, : m[a]], t[None], True, ())[0]
-                right &= int(result[a, x]) == int(want)
+        for a, x in product((0, len(m) - 1), rng.integers(0, count, 3)):
+            t = codes[first[x] : first[x] + lengths[x]]
+            want = reference(q[a : a + 1, : m[a]], t[None], True, ())[0]
+            right &= int(result[a, x]) == int(want)
     seconds = timed(run, repeats=3)
     cells = int(sum(QUERIES)) * int(lengths.sum())
     return dict(name="log-normal lengths", dtype="int16", seconds=seconds, cells=cells,
@@ -325,10 +298,9 @@ def xla_rows():
     for count in (1024, 16384):
         q, t = (rng.integers(0, LETTERS, (count, 384), np.uint8) for _ in range(2))
         run = jax.jit(jax.vmap(one))
-        begin = time.perf_counter()
-        result = np.asarray(run(q, t))
-        compiling = time.perf_counter() - begin
-        right = bool((result[:8] == reference(q[:8], t[:8], True, ())).all())
+        compiling, _, result = measure.timed(measure.ready(run, q, t))
+        want = reference(q[:8], t[:8], True, ())
+        right = bool((np.asarray(result[:8]) == want).all())
         seconds = timed(run, jnp.asarray(q), jnp.asarray(t), repeats=3)
         cells = count * 384 * 384
         yield dict(name=f"XLA wavefront, {count} pairs", dtype="int16", cells=cells,
@@ -351,12 +323,10 @@ def fasta_file(folder: str) -> tuple[Path, str]:
     """A FASTA file of 12,071 proteins, and what is in it."""
     if problems.SWISSPROT.exists():
         return problems.SWISSPROT, "Swiss-Prot"
-    rng = np.random.default_rng(4)
-    letters = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)
-    path = Path(folder) / "random.fasta"
-    with open(path, "wb") as file:
-        for k, n in enumerate(rng.lognormal(5.8, 0.65, COUNT).astype(int).clip(30)):
-            file.write(b">p%d\n" % k + rng.choice(letters, n).tobytes() + b"\n")
+    rng, path = np.random.default_rng(4), Path(folder) / "random.fasta"
+    lengths = rng.lognormal(5.8, 0.65, COUNT).astype(int).clip(30)
+    texts = problems.random_texts(rng, lengths, uniform=True)
+    problems.write_fasta(path, [(f"p{k}", text) for k, text in enumerate(texts)])
     return path, "random protein"
 
 
@@ -421,20 +391,18 @@ def rows(device_seconds):
 def traced(run) -> dict:
     """Sum of kernel times of a call in a profiler trace, of all devices and of each,
     and the largest kernels."""
-    spent: dict = {}
+    by_device, kernels, copies = (defaultdict(float) for _ in range(3))
     for device, name, seconds in _events(run):
-        spent[device, name] = spent.get((device, name), 0.0) + seconds
-    if not spent:
+        if "emcpy" in name:
+            copies[device] += seconds
+        else:
+            by_device[device] += seconds
+            kernels[name[:60]] += seconds
+    if not by_device and not copies:
         return {}
-    copies = sum(t for (_, name), t in spent.items() if "emcpy" in name)
-    by_device: dict = {}
-    kernels: dict = {}
-    for (device, name), seconds in spent.items():
-        if "emcpy" not in name:
-            by_device[device] = by_device.get(device, 0.0) + seconds
-            kernels[name[:60]] = kernels.get(name[:60], 0.0) + seconds
     largest = sorted(kernels.items(), key=lambda x: -x[1])[:12]
-    return dict(device_seconds=sum(by_device.values()), copy_seconds=copies,
+    return dict(device_seconds=sum(by_device.values()),
+                copy_seconds=sum(copies.values()),
                 by_device=list(by_device.values()), largest=dict(largest))  # fmt: skip
 
 
@@ -513,11 +481,11 @@ def transfers():
 
 def sections(options):
     """All rows, in order."""
-    chosen = [
-        (name, make)
-        for name, make in kernel_rows()
-        if options.only in name and not (options.skip and options.skip in name)
-    ]
+
+    def asked(name):
+        return options.only in name and not (options.skip and options.skip in name)
+
+    chosen = [(name, make) for name, make in kernel_rows() if asked(name)]
     with ThreadPoolExecutor(BUILDERS) as pool:
         built = [pool.submit(lambda make: make().compile(), make) for _, make in chosen]
         pool.shutdown()  # nothing is measured while other rows compile
@@ -530,7 +498,7 @@ def sections(options):
         "end to end": lambda: rows(traced),
     }
     for name, make in single.items():
-        if options.only in name and not (options.skip and options.skip in name):
+        if asked(name):
             yield from attempt(name, make)
 
 
@@ -544,10 +512,8 @@ def attempt(name, make, *arguments):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--skip", default="")
+    parser = measure.arguments(__doc__, "json", "only")
+    parser.add_argument("--skip", default="", help="rows whose name contains it")
     options = parser.parse_args(argv)
     works, why = kp.supported()
     device = jax.devices()[0].device_kind
@@ -567,9 +533,7 @@ def main(argv=None):
     seconds = time.perf_counter() - begin
     print(f"{len(rows)} rows in {seconds:.0f} s")
     versions = {"device": device, "jax": jax.__version__}
-    report = versions | card | {"seconds": seconds, "rows": rows}
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1, default=float))
+    measure.save(options.json, versions | card | {"seconds": seconds, "rows": rows})
     return 0 if all(row.get("right") for row in rows) else 1
 
 

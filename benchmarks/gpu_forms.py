@@ -13,24 +13,22 @@ All sequences have up to 384 letters, so that programs are few; they are compile
 by side. ``--json FILE`` writes the figures. It ends with 1 where a result differs.
 """
 
-import argparse
-import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 import jax
+import measure
 import numpy as np
-from gpu import ENDS, SCORES, Row, copy_rate, min_max_rate
+from fuzz_jobs import SETS
+from gpu import SCORES, Row, copy_rate, min_max_rate
 
 import kernels_pallas as kp
 from jaxalign import selftest
 from kernels_pallas.pairs import config
 
-FREE_SETS = [ends for k in range(5) for ends in combinations(ENDS, k)]
 LONGEST, QUERIES, TARGETS, LIST = 384, 8, 256, 512
 RUNS = 128  # kept of a path
 STACKS = 2  # items of stacked queries
@@ -94,7 +92,7 @@ def job_of(kind: Kind, number: int) -> dict:
     gap_extend = gap_open if kind.linear else int(rng.integers(0, 4))
     factor = FACTORS[kind.local][number % 4]
     gaps = factor * gap_open, factor * gap_extend
-    free = () if kind.local else FREE_SETS[number % len(FREE_SETS)]
+    free = () if kind.local else tuple(sorted(SETS[number % len(SETS)]))
     return dict(q=q, m=m, t=t, n=n, scores=factor * SCORES, gaps=gaps, free=free)
 
 
@@ -221,51 +219,39 @@ def row_of(name: str, options: dict, target) -> Row:
     return Row(f"score, {name}", shape=s, **options).compile()
 
 
-def measure(name: str, rows: dict[str, Row]) -> dict:
-    """TCUPS of both forms of a row, timed in turns; medians."""
-    seconds: dict[str, list[float]] = {form: [] for form in rows}
-    for form, row in rows.items():
-        right = row.check(row.run(row.problem, *row.arrays))
-        assert right, (name, form)
-    for _ in range(ROUNDS):
-        for form, row in rows.items():
-            begin = time.perf_counter()
-            jax.block_until_ready(row.run(row.problem, *row.arrays))
-            seconds[form].append(time.perf_counter() - begin)
-    return {
-        "name": name,
-        **{k: rows[k].cells / float(np.median(v)) / 1e12 for k, v in seconds.items()},
-    }
-
-
 def compare_speed(after: Path | None) -> dict:
-    """Rates of the card, and the speed of all rows in both forms."""
-    keys = [(name, form) for name in speed_rows() for form in FORMS]
+    """Rates of the card, and the speed of all rows in both forms, timed in turns."""
+    options = speed_rows()
+    keys = [(name, form) for name in options for form in FORMS]
     with ThreadPoolExecutor(THREADS) as pool:
-        made = pool.map(
-            lambda key: row_of(key[0], speed_rows()[key[0]], FORMS[key[1]]), keys
-        )
+        made = pool.map(lambda x: row_of(x[0], options[x[0]], FORMS[x[1]]), keys)
         rows = dict(zip(keys, made, strict=True))
     while after is not None and not after.exists():
         time.sleep(0.1)
     report = {"min_max": min_max_rate(), "copy": copy_rate(), "rows": [], "differ": 0}
     print(f"{report['min_max'] / 1e12:.1f} T/s of maxima, TCUPS of {', '.join(FORMS)}")
-    for name in speed_rows():
-        row = measure(name, {form: rows.pop((name, form)) for form in FORMS})
-        report["rows"].append(row)
-        one, two = (row[form] for form in FORMS)
+    for name in options:
+        calls, cells = {}, {}
+        for form in FORMS:
+            row = rows.pop((name, form))
+            assert row.check(row.run(row.problem, *row.arrays)), (name, form)
+            calls[form] = measure.ready(row.run, row.problem, *row.arrays)
+            cells[form] = row.cells
+        timed = measure.in_turns(calls, ROUNDS)
+        tcups = {k: cells[k] / one["seconds"] / 1e12 for k, one in timed.items()}
+        report["rows"].append({"name": name, **tcups})
+        one, two = tcups.values()
         print(f"{name:<20} {one:6.2f} {two:6.2f}  {two / one:.2f}", flush=True)
     return report
 
 
 def main(words=None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = measure.arguments(__doc__, "json")
     names = "local", "border", "jobs", "speed"
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(names))
     parser.add_argument("--jobs", type=int, default=32, help="of a kind of launches")
     parser.add_argument("--seconds", type=float, default=40, help="of whole jobs")
     parser.add_argument("--after", type=Path)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args(words)
     if wrong := set(given.parts) - set(names):
         parser.error(f"{', '.join(wrong)}: parts are {', '.join(names)}")
@@ -277,8 +263,7 @@ def main(words=None) -> int:
     }
     report = {name: f() for name, f in run.items() if name in (given.parts or names)}
     about = {"card": jax.devices()[0].device_kind, "jax": jax.__version__}
-    if given.json:
-        given.json.write_text(json.dumps(about | report, indent=1))
+    measure.save(given.json, about | report)
     tables = [x for name in ("local", "border") for x in report.get(name, {}).values()]
     return int(any(x["differ"] for x in (*tables, report.get("jobs", {"differ": 0}))))
 

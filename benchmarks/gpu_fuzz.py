@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,17 +77,17 @@ class Log:
 
 def environment(options, allocator: str) -> dict:
     """Of a process that runs jobs."""
-    share = SHARE / options.workers
-    cache = {
+    variables = {
         "JAX_COMPILATION_CACHE_DIR": options.cache,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{SHARE / options.workers:.3f}",
+        # The packages of this checkout, installed or not.
+        "PYTHONPATH": f"{HERE.parent}:{os.environ.get('PYTHONPATH', '')}",
+        "PYTHONWARNINGS": "ignore",
+        "PYTHONFAULTHANDLER": "1",
     }
-    memory = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}"}
     device = {"JAX_PLATFORMS": "cpu"} if options.device == "cpu" else {}
-    # The packages of this checkout, installed or not.
-    paths = {"PYTHONPATH": f"{HERE.parent}:{os.environ.get('PYTHONPATH', '')}"}
-    strict = {"PYTHONWARNINGS": "ignore", "PYTHONFAULTHANDLER": "1"}
-    return os.environ | cache | memory | device | paths | strict | ALLOCATORS[allocator]
+    return os.environ | variables | device | ALLOCATORS[allocator]
 
 
 def has_gpu() -> bool:
@@ -212,7 +213,7 @@ def _bad(some) -> dict:
 
 
 def summary(log: Log, seconds: float) -> dict:
-    """The line that is kept of a run."""
+    """The record of a run."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE,
                             capture_output=True, text=True).stdout.strip()  # fmt: skip
     bad = [x for x in log.ended if x["fault"] or x["differences"]]
@@ -225,7 +226,7 @@ def summary(log: Log, seconds: float) -> dict:
     }  # fmt: skip
 
 
-def parsed(argv):
+def main(argv=None) -> int:
     parser = measure.arguments(__doc__)
     parser.add_argument("--seconds", type=float, default=400)
     parser.add_argument("--seed", type=int, default=1)
@@ -240,11 +241,7 @@ def parsed(argv):
     parser.add_argument("--all-devices", action="store_true", help="for each job")
     parser.add_argument("--device", choices=["auto", "cpu"], default="auto")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    return parser.parse_args(argv)
-
-
-def _completed(options):
-    """The options, with what the machine decides."""
+    options = parser.parse_args(argv)
     if options.device == "auto" and not has_gpu():
         options.device = "cpu"
         print("no GPU: small jobs on the CPU", flush=True)
@@ -255,11 +252,6 @@ def _completed(options):
         first, _, last = numbers.partition("-")
         options.seed, options.start = int(seed), int(first)
         options.jobs = int(last or first) - options.start + 1
-    return options
-
-
-def main(argv=None) -> int:
-    options = _completed(parsed(argv))
     with tempfile.TemporaryDirectory() as folder:
         options.cache = options.cache or folder
         return fuzz(options)
@@ -274,19 +266,12 @@ def fuzz(options) -> int:
         last = options.start + options.jobs - 1
         run_batch(log, options.start, last, options.allocator or usual)
     else:
-        workers = [
-            threading.Thread(target=work, args=[log]) for _ in range(options.workers)
-        ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        with ThreadPoolExecutor(options.workers) as pool:
+            list(pool.map(work, [log] * options.workers))
     seconds = time.time() - began
     show(log)
     line = summary(log, seconds)
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    with open(options.results, "a") as file:
-        file.write(json.dumps(line) + "\n")
+    measure.append(options.results, [line])
     rate = 60 * line["jobs"] / max(seconds, 1)
     print(f"{line['jobs']} jobs in {seconds:.0f} s, {rate:.0f} a minute; "
           f"{line['faults']} faults, {line['differences']} differences")  # fmt: skip

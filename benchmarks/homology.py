@@ -14,8 +14,7 @@ of all where the first took less than a minute. ``cdr3`` makes the graph of all 
 and compares that of 1,000 of them with one made without the filter.
 """
 
-import resource
-import time
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -25,7 +24,7 @@ import problems
 
 import jaxalign
 import kernels_pallas
-from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.alphabet import Sequences, as_sequences
 from jaxalign.options import PairOptions
 from jaxalign.pairs import compiled
 from jaxalign.pairs.options import make_task
@@ -43,11 +42,8 @@ CHECKED = 40  # queries and targets whose counts are compared
 
 def proteins(count: int, length: int, seed: int = 1) -> Sequences:
     """Random proteins of one length."""
-    dice = np.random.default_rng(seed)
-    frequency = problems.FREQUENCY / problems.FREQUENCY.sum()
-    letters = np.frombuffer(problems.LETTERS.encode(), np.uint8)
-    codes = SCORING.alphabet.encode(dice.choice(letters, (count, length), p=frequency))
-    return from_parts([str(k) for k in range(count)], list(codes), SCORING.alphabet)
+    texts = problems.random_texts(np.random.default_rng(seed), [length] * count)
+    return as_sequences(texts, SCORING.alphabet)
 
 
 def by_integers(a, b) -> int:
@@ -87,18 +83,6 @@ def gpu_rates(length: int) -> tuple[float, float]:
         return launches.count(rows, columns, None)
 
     check(queries, targets, whole())
-    table, blocks, words = arrays(queries, targets, length)
-    kernel = jax.jit(lambda *given: kernels_pallas.subsequences(*given, words=words))
-
-    def call():
-        return jax.block_until_ready(kernel(table, blocks))
-
-    cells = 64 * 16384 * length**2
-    return cells / measure.median_seconds(call), cells / measure.median_seconds(whole)
-
-
-def arrays(queries, targets, length: int):
-    """(match words, letters, words of a query) on the device."""
     padding, wildcard = SCORING.alphabet.size, SCORING.alphabet.wildcard_code
     words = kernels_pallas.query_words(length)
     sides = [
@@ -109,7 +93,9 @@ def arrays(queries, targets, length: int):
     table = kernels_pallas.match_table(*sides[0], **options)
     room = len(targets) // 128 * -(-length // 4)
     blocks = kernels_pallas.target_blocks(*sides[1], padding=padding, room=room)
-    return table, blocks, words
+    kernel = jax.jit(lambda *given: kernels_pallas.subsequences(*given, words=words))
+    call, cells = measure.ready(kernel, table, blocks), 64 * 16384 * length**2
+    return cells / measure.median_seconds(call), cells / measure.median_seconds(whole)
 
 
 def check(queries, targets, found) -> None:
@@ -139,14 +125,9 @@ def rates() -> None:
 
 def swissprot(count: int) -> Sequences:
     """The first of the proteins in a random order; U and O are read as X."""
-    swap = str.maketrans("UOJ", "XXX")
-    records = [
-        (name, text.translate(swap))
-        for name, text in problems.read_fasta(problems.SWISSPROT)
-    ]
+    records = problems.read_fasta(problems.SWISSPROT, masked="UOJ")
     order = np.random.default_rng(7).permutation(len(records))[:count]
-    parts = [SCORING.alphabet.encode(records[k][1]) for k in order]
-    return from_parts([records[k][0] for k in order], parts, SCORING.alphabet)
+    return as_sequences([records[k] for k in order], SCORING.alphabet)
 
 
 def compare(count: int, sample: int) -> None:
@@ -155,9 +136,9 @@ def compare(count: int, sample: int) -> None:
     name = compiled.choose(None)[0]
     print(f"{name}; {count:,} proteins, without the filter {sample:,}")
     for cut in CUTS:
-        first, table = timed(everyone, cut)
-        taken, table = timed(everyone, cut) if first < 60 else (first, table)
-        slow, plain = [timed(few, cut | {"filter": False}) for _ in range(2)][1]
+        first, _, table = timed(everyone, cut)
+        taken = timed(everyone, cut).seconds if first < 60 else first
+        slow, _, plain = [timed(few, cut | {"filter": False}) for _ in range(2)][1]
         info, cells = table.info, plain.info["cells"]
         whole = slow * info["cells"] / cells
         print(cut)
@@ -169,11 +150,10 @@ def compare(count: int, sample: int) -> None:
         print(f"  so {whole:.0f} s for {info['cells']:,}: {whole / taken:.1f} times")
 
 
-def timed(sequences, options):
-    """(seconds, table) of all pairs."""
-    began = time.perf_counter()
-    table = jaxalign.align_all(sequences, output="identity", **options)
-    return time.perf_counter() - began, table
+def timed(sequences, options) -> measure.Timed:
+    """The identities of all pairs."""
+    call = partial(jaxalign.align_all, sequences, output="identity", **options)
+    return measure.timed(call)
 
 
 HEADS = ("CASS", "CASS", "CASS", "CASR", "CAS", "CSAR", "CAWS")
@@ -207,18 +187,15 @@ def cdr3(path: Path | None, count: int) -> None:
     found = jaxalign.identity_graph(few, min_identity=CDR3_CUT)
     if found.nnz != want.nnz or (found != want).nnz:
         raise SystemExit("the filter changed links")
-    began = time.perf_counter(), time.process_time()
-    graph = jaxalign.identity_graph(some, min_identity=CDR3_CUT)
-    taken = time.perf_counter() - began[0], time.process_time() - began[1]
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    call = partial(jaxalign.identity_graph, some, min_identity=CDR3_CUT)
+    seconds, cpu, graph = measure.timed(call)
     print(
-        f"{len(some):,} peptides, {graph.nnz // 2:,} links: {taken[0]:.1f} s, "
-        f"{taken[1]:.1f} CPU seconds, at most {most:,.0f} MiB"
+        f"{len(some):,} peptides, {graph.nnz // 2:,} links: {seconds:.1f} s, "
+        f"{cpu:.1f} CPU seconds, at most {measure.peak_gib() * 1024:,.0f} MiB"
     )
 
 
 def main() -> None:
-    """Command line."""
     parser = measure.arguments(__doc__)
     parser.add_argument("what", choices=("lcs", "filter", "cdr3"))
     parser.add_argument("--count", type=int)

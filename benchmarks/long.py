@@ -9,7 +9,6 @@ a step as soon as it is known; steps that fail or have no time left say so.
 ``--devices 2`` scores by one device and by two; each prints nothing else.
 """
 
-import argparse
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from functools import cache, partial
 from itertools import product
 
 import jax
+import measure
 import numpy as np
 
 import kernels_pallas
@@ -31,10 +31,7 @@ from jaxalign.runtime.pipeline import default_threads
 
 LETTERS = 4
 FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
-MATCH, MISMATCH, OPEN, EXTEND = 1, -3, 5, 2  # as CUDAlign and MASA have them
-
-
-COSTS = MATCH, MISMATCH, OPEN, EXTEND
+COSTS = 1, -3, 5, 2  # match, mismatch and gaps, as CUDAlign and MASA have them
 UNIT_COSTS = 0, -1, 1, 1  # the score is minus the Levenshtein distance
 
 
@@ -157,14 +154,16 @@ class Clock:
         if self.left < needed:
             print(f"{name}: left out, {self.left:.0f} s left", flush=True)
             return
-        began = time.perf_counter()
-        try:
-            line = run()
-        except Exception as error:  # the next step may work
-            line = f"FAILED {type(error).__name__}: {error}"
-            traceback.print_exc(limit=4)
-        spent = time.perf_counter() - began
-        print(f"{name}: {line} [{spent:.2f} s in all]", flush=True)
+
+        def line():
+            try:
+                return run()
+            except Exception as error:  # the next step may work
+                traceback.print_exc(limit=4)
+                return f"FAILED {type(error).__name__}: {error}"
+
+        spent, _, text = measure.timed(line)
+        print(f"{name}: {text} [{spent:.2f} s in all]", flush=True)
 
 
 def kernel_seconds(pair, bound=NO_BOUND, rows=None, steps=None):
@@ -173,14 +172,24 @@ def kernel_seconds(pair, bound=NO_BOUND, rows=None, steps=None):
     arrays, segment = arrays_of(pair, whole(pair), bound, kernels_pallas, sizes)
     arrays, scores = jax.device_put((arrays, pair.scores))
     segments = -(-sizes.shape.chunks // segment)
+    run = partial(kernels_pallas.long_block, arrays, scores, sizes.shape, segments)
+    return best_of(run, sizes, 3, first=1)[:2]
+
+
+def best_of(run, sizes, repeats: int, first: int = 0):
+    """(the least seconds of some runs from ``first`` on, the part of cells that was
+    computed, lines)."""
+
+    def call():
+        lines = run()
+        return lines, np.asarray(lines.computed, np.int64)[: sizes.bands]
+
     seconds = []
-    for _ in range(3):
-        began = time.perf_counter()
-        lines = kernels_pallas.long_block(arrays, scores, sizes.shape, segments)
-        chunks = np.asarray(lines.computed, np.int64)
-        seconds.append(time.perf_counter() - began)
-    computed = int(chunks[: sizes.bands].sum()) / (sizes.bands * sizes.chunks)
-    return min(seconds[1:]), computed, lines, sizes
+    for _ in range(repeats):
+        spent, _, (lines, chunks) = measure.timed(call)
+        seconds.append(spent)
+    computed = float(chunks.sum()) / (sizes.bands * sizes.chunks)
+    return min(seconds[first:]), computed, lines
 
 
 PROGRAMS: dict = {}  # compiled, by their static arguments
@@ -214,16 +223,22 @@ class FormRun:
         """(the least seconds of some runs, the part of cells that was computed, bands
         that left the range of 16 bits, H of column n, the best)."""
         run, sizes = self.program()
-        seconds = []
-        for _ in range(repeats):
-            began = time.perf_counter()
-            lines = run()
-            chunks = np.asarray(lines.computed, np.int64)[: sizes.bands]
-            seconds.append(time.perf_counter() - began)
+        seconds, computed, lines = best_of(run, sizes, repeats)
         column = np.asarray(lines.columns[0, 0])[: self.pair.m]
         lost = int(np.asarray(lines.lost)[: sizes.bands].astype(bool).sum())
-        computed = float(chunks.sum()) / (sizes.bands * sizes.chunks)
-        return min(seconds), computed, lost, column, int(np.asarray(lines.best).max())
+        return seconds, computed, lost, column, int(np.asarray(lines.best).max())
+
+
+def noting(fill):
+    """A fill that notes its calls, and the list of them: seconds and cells."""
+    runs = []
+
+    def noted(*args, **options):
+        seconds, _, grid = measure.timed(partial(fill, *args, **options))
+        runs.append((seconds, grid.cells))
+        return grid
+
+    return noted, runs
 
 
 FORMS = (True, 32), (True, 16), (False, 16)  # 16 bits or not, rows of a lane
@@ -306,17 +321,10 @@ def compare_ways(clock: Clock, rng, length: int, fill) -> None:
             cases.append((name, pair_of(query, target[:n], mode, free)))
     with ThreadPoolExecutor(default_threads()) as pool:
         right = [pool.submit(by_cpu, pair) for _, pair in cases]
-        results = []
-        for _, pair in cases:
-            began = time.perf_counter()
-            result = align.align(pair, fill, True)
-            results.append((result, time.perf_counter() - began))
-        for (name, pair), future, (result, seconds) in zip(
-            cases, right, results, strict=True
-        ):
-            clock.step(f"{name}, {pair.m} x {pair.n}", 0, partial(
-                _equal, pair, future, result, seconds
-            ))  # fmt: skip
+        runs = [measure.timed(align.align, pair, fill, True) for _, pair in cases]
+        for (name, pair), future, run in zip(cases, right, runs, strict=True):
+            step = partial(_equal, pair, future, run)
+            clock.step(f"{name}, {pair.m} x {pair.n}", 0, step)
     query = random_dna(rng, 2 * length)
     for name, target in (
         ("near", evolved(rng, query)),
@@ -326,25 +334,22 @@ def compare_ways(clock: Clock, rng, length: int, fill) -> None:
         clock.step(f"unit costs, {2 * length} x {len(target)} {name}", 30, run)
 
 
-def _equal(pair, future, result, seconds):
-    want = future.result()
+def _equal(pair, future, run):
+    want, result = future.result(), run.result
     same = result[:9] == want[:9] and (result.steps == want.steps).all()
     scored = rescored(pair, result)
     said = "EQUAL" if same and scored == want.score else f"DIFFERENT {want[:9]}"
-    return f"{said} {result[:5]}, rescored {scored}, {seconds:.2f} s"
+    return f"{said} {result[:5]}, rescored {scored}, {run.seconds:.2f} s"
 
 
 def _beside_edlib(query, target, fill):
     import edlib  # pyright: ignore[reportMissingImports]
 
     pair = pair_of(query, target, costs=UNIT_COSTS)
-    began = time.perf_counter()
-    result = align.align(pair, fill, True)
-    seconds = time.perf_counter() - began
+    seconds, _, result = measure.timed(align.align, pair, fill, True)
     letters = [(x + 65).tobytes().decode() for x in (query, target)]
-    began = time.perf_counter()
-    distance = edlib.align(*letters, task="distance")["editDistance"]
-    peer = time.perf_counter() - began
+    peer, _, found = measure.timed(partial(edlib.align, *letters, task="distance"))
+    distance = found["editDistance"]
     same = -result.score == distance == -rescored(pair, result)
     said = "EQUAL" if same else f"DIFFERENT {distance}"
     line = f"{said} {result.score}, score and path in {seconds:.2f} s"
@@ -352,21 +357,16 @@ def _beside_edlib(query, target, fill):
 
 
 def _timed(scores, devices, pair, fill):
-    seconds = []
-    for _ in range(2):
-        began = time.perf_counter()
-        scores.append(score_by(devices, pair, fill))
-        seconds.append(time.perf_counter() - began)
-    began = time.perf_counter()
-    pruning.first_bound(pair)
-    chain = time.perf_counter() - began
+    first, second = (measure.timed(score_by, devices, pair, fill) for _ in range(2))
+    scores += [first.result, second.result]
+    chain = measure.timed(pruning.first_bound, pair).seconds
     same = "equal" if len(set(scores)) == 1 else f"DIFFERENT {scores}"
-    line = f"score {scores[-1]}, {same}; first {seconds[0]:.2f} s, then"
-    return f"{line} {rate(pair, seconds[1])}; of it {chain:.2f} s the chain"
+    line = f"score {scores[-1]}, {same}; first {first.seconds:.2f} s, then"
+    return f"{line} {rate(pair, second.seconds)}; of it {chain:.2f} s the chain"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = measure.arguments(__doc__)
     parser.add_argument("--seconds", type=float, default=140)
     parser.add_argument("--length", type=int, default=4_600_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -421,7 +421,7 @@ def main() -> None:
     def tried(m, n, rows, steps, mode="global"):
         def run():
             pair = pair_of(random_dna(rng, m), random_dna(rng, n), mode)
-            seconds, computed, *_ = kernel_seconds(pair, rows=rows, steps=steps)
+            seconds, computed = kernel_seconds(pair, rows=rows, steps=steps)
             if m >= 10**6:
                 rates[rows, steps] = seconds
             return rate(pair, seconds, computed)
@@ -436,34 +436,21 @@ def main() -> None:
         clock.step(name, 10, tried(10**6, 10**6, rows, steps))
     if rates:
         best = dict(zip(("rows", "steps"), min(rates, key=rates.get), strict=True))
-    clock.step(
-        f"1 M x 1 M local, {best}", 10, tried(10**6, 10**6, *best.values(), "local")
-    )
+    step = tried(10**6, 10**6, *best.values(), "local")
+    clock.step(f"1 M x 1 M local, {best}", 10, step)
     length = options.length
 
     def score_of(target, mode, rows=None, steps=None):
         def run():
             sizes = {"rows": rows, "steps": steps} if rows else best
             pair = pair_of(genome, target, mode)
-            calls = []
-
-            def counted(*args, **options):
-                began = time.perf_counter()
-                grid = fill(*args, **options, **sizes)
-                calls.append(
-                    (time.perf_counter() - began, grid.cells / pair.m / pair.n)
-                )
-                return grid
-
-            began = time.perf_counter()
-            bound = pruning.first_bound(pair)
-            chained = time.perf_counter() - began
-            began = time.perf_counter()
-            result = align.align(pair, counted, False)
-            seconds = time.perf_counter() - began
-            fills = ", ".join(f"{x:.2f} s of {part:.3f}" for x, part in calls)
+            noted, runs = noting(partial(fill, **sizes))
+            chained, _, bound = measure.timed(pruning.first_bound, pair)
+            seconds, _, result = measure.timed(align.align, pair, noted, False)
+            parts = [f"{x:.2f} s of {cells / pair.m / pair.n:.3f}" for x, cells in runs]
             chain = f"chain {bound} in {chained:.2f} s"
-            return f"score {result.score}, {chain}: {rate(pair, seconds)}; {fills}"
+            line = f"score {result.score}, {chain}: {rate(pair, seconds)}"
+            return f"{line}; {', '.join(parts)}"
 
         return run
 
@@ -478,17 +465,10 @@ def main() -> None:
         def run():
             query = genome[:m]
             pair = pair_of(query, evolved(rng, query), "global")
-            spent = []
-
-            def timed(*args, **options):
-                began = time.perf_counter()
-                grid = fill(*args, **options)
-                spent.append(time.perf_counter() - began)
-                return grid
-
-            began = time.perf_counter()
-            result = align.align(pair, timed, True, threads=default_threads())
-            seconds = time.perf_counter() - began
+            noted, runs = noting(fill)
+            call = partial(align.align, pair, noted, True, threads=default_threads())
+            seconds, _, result = measure.timed(call)
+            spent = [x for x, _ in runs]
             scored = rescored(pair, result)
             inner = f"{len(spent) - 1} more in {sum(spent[1:]):.2f} s"
             line = f"score {result.score}, rescored {scored}, {seconds:.2f} s"
@@ -519,9 +499,8 @@ def _forms(clock: Clock, check, genome, other, copy) -> None:
         def run():
             pair = pair_of(genome, target, mode)
             fill = partial(fill_on_gpu, kernels=kernels_pallas)
-            began = time.perf_counter()
-            result = align.align(pair, fill, False)
-            return f"score {result.score}, {rate(pair, time.perf_counter() - began)}"
+            seconds, _, result = measure.timed(align.align, pair, fill, False)
+            return f"score {result.score}, {rate(pair, seconds)}"
 
         return run
 

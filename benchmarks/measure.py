@@ -8,6 +8,7 @@ import resource
 import statistics
 import time
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +73,7 @@ class Timed(NamedTuple):
 
 def timed(call, *args) -> Timed:
     """Time one call."""
-    wall, busy = time.perf_counter(), _cpu_seconds()
+    busy, wall = _cpu_seconds(), time.perf_counter()
     result = call(*args)
     return Timed(time.perf_counter() - wall, _cpu_seconds() - busy, result)
 
@@ -99,24 +100,29 @@ def in_turns(calls: dict, repeats: int = 3):
         of the first call, "cores": CPU seconds per second, "result": last result}.
     """
     first = {key: timed(call).seconds for key, call in calls.items()}
-    rounds = [{k: timed(call) for k, call in calls.items()} for _ in range(repeats)]
+    rounds, results = {key: [] for key in calls}, {}
+    for _ in range(repeats):
+        for key, call in calls.items():
+            seconds, busy, results[key] = timed(call)
+            rounds[key].append((seconds, busy))
     table = {}
     for key in calls:
-        walls = [one[key].seconds for one in rounds]
+        walls, busy = zip(*rounds[key], strict=True)
         median = statistics.median(walls)
         table[key] = {
             "seconds": median,
             "spread": (max(walls) - min(walls)) / median,
             "first": first[key],
-            "cores": sum(one[key].cpu for one in rounds) / sum(walls),
-            "result": rounds[-1][key].result,
+            "cores": sum(busy) / sum(walls),
+            "result": results[key],
         }
     return table
 
 
 def median_seconds(call, repeats: int = 5) -> float:
-    """The median wall time of some calls after the first."""
-    return in_turns({0: call}, repeats)[0]["seconds"]
+    """The median wall time of some calls after the first; no result is held."""
+    call()
+    return statistics.median(timed(call).seconds for _ in range(repeats))
 
 
 def ready(program, *args):
@@ -213,6 +219,13 @@ def save(path: str | None, report: dict) -> None:
         with open(path, "w") as file:
             json.dump(report, file, indent=1, default=_plain)
             file.write("\n")
+
+
+def append(path: Path, rows: list[dict]) -> None:
+    """Add rows to a file of JSON lines, the record of all runs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def _plain(value):

@@ -10,62 +10,41 @@ A nearest is missed by MMseqs2 where none of its hits, aligned exactly, has the 
 of the nearest.
 """
 
-import argparse
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+import measure
 import numpy as np
+import problems
 
-ROOT = Path(__file__).resolve().parent.parent
-
-DATA = ROOT / "benchmarks" / "data"
-FILES = "swissprot12071.fasta", "uniprot20000.fasta"
 BANDS = 0.3, 0.5, 0.7, 0.9
 UNIT = 2**13  # more than any of these proteins has residues
 OPEN, EXTEND = 11, 1
 
 
-def proteins() -> list[tuple[str, str]]:
-    """Both sets, names made different."""
-    records = []
-    for prefix, name in zip("su", FILES, strict=True):
-        for record in (DATA / name).read_text().split("\n>"):
-            heading, _, text = record.removeprefix(">").partition("\n")
-            letters = text.replace("\n", "").upper()
-            if letters:
-                records.append((f"{prefix}_{heading.split()[0]}", letters))
-    return records
-
-
 def held_out(folder: Path, tests: int) -> tuple[list, list]:
-    """(tests, corpus), and their files."""
-    records = proteins()
+    """(tests, corpus), and their files; names of both sets are made different."""
+    records = [
+        (f"{path.name[0]}_{name}", text.upper())
+        for path in problems.SETS
+        for name, text in problems.read_fasta(path)
+        if text
+    ]
     chosen = set(random.Random(1).sample(range(len(records)), tests))
     some = [x for k, x in enumerate(records) if k in chosen]
     rest = [x for k, x in enumerate(records) if k not in chosen]
-    for name, part in (("tests.fasta", some), ("corpus.fasta", rest)):
-        lines = (f">{name}\n{text}\n" for name, text in part)
-        (folder / name).write_text("".join(lines))
+    problems.write_fasta(folder / "tests.fasta", some)
+    problems.write_fasta(folder / "corpus.fasta", rest)
     return some, rest
 
 
-def run(folder: Path, threads: int) -> dict:
-    """The verb as a process of its own: seconds, and its rows."""
-    words = "nearest tests.fasta corpus.fasta --unknown mask -o near.tsv -q".split()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    began = time.perf_counter()
-    command = [sys.executable, "-m", "jaxalign", *words, "--threads", str(threads)]
-    subprocess.run(command, cwd=folder, check=True)
-    seconds = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
+def process(folder: Path, *words: str) -> measure.Timed:
+    """A command in a folder, timed."""
+    return measure.timed(lambda: subprocess.run(words, cwd=folder, check=True))
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:
@@ -80,6 +59,7 @@ def brute_force(tests: list, corpus: list, near: dict) -> dict:
     import parasail
 
     letters = "ARNDCQEGHILKMFPSTWYVBZX*"
+    align, costs = parasail.nw_scan_profile_32, (OPEN * UNIT, EXTEND * UNIT)
     usual = parasail.blosum62
     matrix = parasail.matrix_create(letters, 0, 0)
     places = [usual.mapper[ord(x)] for x in letters]
@@ -94,15 +74,7 @@ def brute_force(tests: list, corpus: list, near: dict) -> dict:
     for name, text in tests:
         text = "".join(x if x in known else "X" for x in text)
         profile = parasail.profile_create_32(text, matrix)
-        counts = np.array(
-            [
-                parasail.nw_scan_profile_32(
-                    profile, other, OPEN * UNIT, EXTEND * UNIT
-                ).score
-                % UNIT
-                for other in texts
-            ]
-        )
+        counts = np.array([align(profile, x, *costs).score % UNIT for x in texts])
         shares = counts / np.maximum(lengths, len(text))
         best, row = int(np.argmax(shares)), near[name]
         same = row["nearest"] == corpus[best][0]
@@ -114,13 +86,8 @@ def brute_force(tests: list, corpus: list, near: dict) -> dict:
 def missed(folder: Path, mmseqs: str, near: dict, threads: int) -> dict:
     """By band of the nearest: tests, those without a hit, and with a further one."""
     words = "easy-search tests.fasta corpus.fasta hits.m8 tmp -s 7.5 --max-seqs 4000"
-    began = time.perf_counter()
-    subprocess.run(
-        [mmseqs, *words.split(), "--threads", str(threads), "-v", "1"],
-        cwd=folder,
-        check=True,
-    )
-    seconds = time.perf_counter() - began
+    words += f" --threads {threads} -v 1"
+    seconds = process(folder, mmseqs, *words.split()).seconds
     best = best_of_hits(folder)
     names = [
         f"<{BANDS[0]}",
@@ -161,21 +128,23 @@ def best_of_hits(folder: Path) -> dict[str, float]:
     return best
 
 
-def main() -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> None:
+    parser = measure.arguments(__doc__, threads=2)
     parser.add_argument("--tests", type=int, default=200)
     parser.add_argument("--brute", type=int, default=0, help="rows checked by parasail")
     parser.add_argument("--mmseqs", help="path of mmseqs")
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
         tests, corpus = held_out(folder, chosen.tests)
-        if not (folder / "near.tsv").exists():
-            print(json.dumps(run(folder, chosen.threads)), flush=True)
+        if not (folder / "near.tsv").exists():  # the verb as a process of its own
+            words = "nearest tests.fasta corpus.fasta --unknown mask -o near.tsv -q"
+            words = f"-m jaxalign {words} --threads {chosen.threads}".split()
+            seconds, cpu, _ = process(folder, sys.executable, *words)
+            about = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
+            print(json.dumps(about), flush=True)
         near = rows(folder / "near.tsv")
         if chosen.mmseqs:
             about = missed(folder, chosen.mmseqs, near, chosen.threads)
@@ -183,8 +152,7 @@ def main() -> int:
         if chosen.brute:
             step = -(-len(tests) // chosen.brute)
             print(json.dumps(brute_force(tests[::step], corpus, near)), flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

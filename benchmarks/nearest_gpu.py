@@ -11,14 +11,13 @@ many of the planted relatives are found. One that is not the nearest is found wh
 nearest is nearer: its identity or its score, of an alignment of its own, is larger.
 """
 
-import argparse
 import json
-import resource
 import time
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
+import measure
 import numpy as np
 import problems
 
@@ -43,14 +42,10 @@ IDENTITIES = 0.20, 0.95  # of the planted relatives
 
 def queries(path: Path, count: int, length: int = 200) -> list[tuple[str, bytes]]:
     """Real proteins of a file, those whose lengths are nearest to a length."""
-    records: list[tuple[str, bytes]] = []
-    for record in path.read_text().split("\n>"):
-        name, _, text = record.removeprefix(">").partition("\n")
-        letters = text.replace("\n", "").encode()
-        if not set(letters) - set(RESIDUES.tolist()):
-            records.append((name.split()[0], letters))
+    usual = set(problems.LETTERS)
+    records = [x for x in problems.read_fasta(path) if not set(x[1]) - usual]
     records.sort(key=lambda record: (abs(len(record[1]) - length), record[0]))
-    return records[:count]
+    return [(name, text.encode()) for name, text in records[:count]]
 
 
 def relative(query: bytes, identity: float, random) -> np.ndarray:
@@ -94,18 +89,12 @@ def write_part(folder: str, part: int, sequences: int, planted: list) -> int:
     return residues
 
 
-def write(
-    folder: Path,
-    residues: float,
-    count: int,
-    processes: int = 4,
-    path: Path = problems.SWISSPROT,
-) -> int:
+def write(folder: Path, residues: float, count: int, processes: int = 4) -> int:
     """Write a corpus and its queries; its residues."""
     (folder / "corpus").mkdir(parents=True, exist_ok=True)
-    some = queries(path, count)
-    records = [f">{name}\n{text.decode()}\n" for name, text in some]
-    (folder / "queries.fasta").write_text("".join(records))
+    some = queries(problems.SWISSPROT, count)
+    records = [(name, text.decode()) for name, text in some]
+    problems.write_fasta(folder / "queries.fasta", records)
     random, low, high = np.random.default_rng(3), *IDENTITIES
     planted = []
     for k, (name, text) in enumerate(some):
@@ -150,37 +139,27 @@ class Waits:
         return late / max(end - start, 1e-9)
 
 
-def relatives(folder: Path) -> dict[str, tuple[str, float]]:
-    """query -> (planted relative, identity without gaps)."""
-    rows = (line.split("\t") for line in open(folder / "planted.tsv"))
-    return {row[0]: (row[1], float(row[2])) for row in rows}
-
-
-def planted_texts(folder: Path, names: set[str]) -> dict[str, str]:
-    texts: dict[str, str] = {}
+def checked(folder: Path, near, by: str) -> dict:
+    """How many of the planted relatives are the nearest, or are less near."""
+    lines = (folder / "planted.tsv").read_text().splitlines()
+    planted = dict(line.split("\t")[:2] for line in lines)  # of each query
+    wanted, texts = {*planted.values()}, {}
     for path in sorted((folder / "corpus").iterdir()):
         with open(path) as handle:
             records = fasta.records(handle)
-            texts |= {name: text.decode() for name, text in records if name in names}
-    return texts
-
-
-def checked(folder: Path, near, by: str) -> dict:
-    """How many of the planted relatives are the nearest, or are less near."""
-    known = relatives(folder)
+            texts |= {name: text.decode() for name, text in records if name in wanted}
     columns = near.columns()
-    texts = planted_texts(folder, {name for name, _ in known.values()})
     tests = dict(zip(near.tests.names, near.tests.texts(), strict=True))
     names = [str(name) for name in columns["test"]]
     queries = [tests[name] for name in names]
-    targets = [texts[known[name][0]] for name in names]
+    targets = [texts[planted[name]] for name in names]
     mode, output = ("global", "identity") if by == "identity" else ("local", "score")
     table = jaxalign.align_pairs(
         queries, targets, mode=mode, output=output, implementation="sweep"
     )
     own = table.identity("longer") if by == "identity" else table["score"]
     best = columns["identity" if by == "identity" else "score"]
-    same = [known[n][0] == x for n, x in zip(names, columns["nearest"], strict=True)]
+    same = [planted[n] == x for n, x in zip(names, columns["nearest"], strict=True)]
     pairs = list(zip(same, own.tolist(), best.tolist(), strict=True))
     return {
         "planted": len(pairs),
@@ -205,14 +184,16 @@ class Profile:
         self.watch(
             engine, "plan", lambda x: ("plan of " + KINDS[x.kind], x.job.pairs, 0)
         )
-        self.watch(dispatch, "run", lambda x, *_: _size(x.task))
+        self.watch(dispatch, "run", lambda x, *_: (
+            KINDS[x.task.kind], x.task.job.pairs, x.task.job.cells
+        ))  # fmt: skip
         self.watch(nearest_state, "join_pairs", lambda *x: ("join", len(x[1]), 0))
 
     def watch(self, module, name: str, about) -> None:
         """Note each call of a function; about : (arguments) -> (step, pairs, cells)."""
         function = getattr(module, name)
 
-        def timed(*arguments):
+        def noted(*arguments):
             began = time.perf_counter()
             result = function(*arguments)
             step, *sizes = about(*arguments)
@@ -220,7 +201,7 @@ class Profile:
             self.calls.setdefault(step, []).append(interval)
             return result
 
-        setattr(module, name, timed)
+        setattr(module, name, noted)
 
     def lines(self, began: float, seconds: float) -> list[str]:
         """Of each step: calls, seconds in which one ran, their share, pairs, a pair's
@@ -250,10 +231,6 @@ def _grid(rows, columns) -> int:
     return len(rows) * len(columns)
 
 
-def _size(task) -> tuple[str, int, int]:
-    return KINDS[task.kind], task.job.pairs, task.job.cells
-
-
 def union(intervals: list[tuple[float, float]]) -> float:
     """Seconds that lie in some of the intervals."""
     total, end = 0.0, -float("inf")
@@ -271,9 +248,8 @@ def set_constant(text: str) -> None:
     setattr(module, name, type(getattr(module, name))(float(value)))
 
 
-def main() -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> None:
+    parser = measure.arguments(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument(
         "--write", type=float, metavar="RESIDUES", help="a corpus first"
@@ -290,7 +266,7 @@ def main() -> int:
     if chosen.write:
         numbers = chosen.write, chosen.queries, chosen.processes
         print(f"{write(chosen.folder, *numbers):,} residues")
-        return 0
+        return
     corpus, scoring = chosen.folder / "corpus", Scoring()
     if chosen.files:
         files = corpus_files.files_of(corpus)[: chosen.files]
@@ -313,14 +289,13 @@ def main() -> int:
         "tcups": round(cells / seconds / 1e12, 3),
         "aligned": near.info["aligned"],
         "waiting_share": round(waiting, 4),
-        "host_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "host_gib": measure.peak_gib(),
         "bands": dict(zip(near.band_names, near.band_counts.tolist(), strict=True)),
     }
     if chosen.check:
         about |= checked(chosen.folder, near, chosen.by)
     print(json.dumps(about), flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

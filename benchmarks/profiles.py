@@ -12,23 +12,23 @@ left out where they are not installed.
 its sequence, which has the same hits: processor seconds of one thread.
 """
 
-import argparse
 import importlib.util
 import shutil
 import subprocess
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import measure
 import numpy as np
+import problems
 
 import jaxalign
 from jaxalign import inputs
 from jaxalign.io.fasta import pfam
 from jaxalign.model.alphabet import PROTEIN
 
-DATABASE = Path(__file__).parent / "data/uniprot20000.fasta"
 COSTS = {"gap_open": 11, "gap_extend": 1}
 
 
@@ -54,20 +54,11 @@ def problem(family, decoys: int) -> Problem:
     return Problem(family.name, rows[::2], relatives + shuffled, len(relatives))
 
 
-def by_sequence(one: Problem) -> np.ndarray:
-    """The first row of the profile as a query."""
-    return by_rows(one, 1)
-
-
 def by_rows(one: Problem, count: int | None = None) -> np.ndarray:
     """The best score of a few rows, each a query."""
     queries = [row.replace("-", "") for row in one.rows[:count]]
-    scores = jaxalign.scores_matrix(queries, targets_of(one), mode="local")
+    scores = jaxalign.scores_matrix(queries, one.texts, mode="local")
     return np.asarray(scores).max(0)
-
-
-def targets_of(one: Problem) -> list[str]:
-    return one.texts
 
 
 def by_profile(one: Problem) -> np.ndarray:
@@ -133,8 +124,7 @@ def by_mmseqs(one: Problem) -> np.ndarray:
         rows = "".join(f"r{k} {row}\n" for k, row in enumerate(one.rows))
         text = f"# STOCKHOLM 1.0\n#=GF ID {one.name}\n{rows}//\n"
         (folder / "rows.sto").write_text(text)
-        fasta = "".join(f">{k}\n{text}\n" for k, text in enumerate(one.texts))
-        (folder / "targets.fasta").write_text(fasta)
+        problems.write_fasta(folder / "targets.fasta", enumerate(one.texts))
         steps = (
             "convertmsa rows.sto msa",
             "msa2profile msa profile --match-mode 1",
@@ -161,15 +151,15 @@ def recalls(one: Problem, scores: np.ndarray) -> tuple[int, int]:
 
 def tools() -> dict:
     ours = {
-        "jaxalign, first row": by_sequence,
+        "jaxalign, first row": partial(by_rows, count=1),
         "jaxalign, best of all rows": by_rows,
         "jaxalign, profile, 11 and 1": by_profile,
     }
     if importlib.util.find_spec("pyhmmer"):
         ours |= {
             "jaxalign, HMMER's model, costs by position": by_hmm_positions,
-            "pyhmmer phmmer, first row": lambda one: by_hmmer(one, True),
-            "pyhmmer hmmsearch": lambda one: by_hmmer(one, False),
+            "pyhmmer phmmer, first row": partial(by_hmmer, single=True),
+            "pyhmmer hmmsearch": partial(by_hmmer, single=False),
         }
     if shutil.which("mmseqs"):
         ours["MMseqs2 profile search"] = by_mmseqs
@@ -180,51 +170,46 @@ def speed(copies: list[int], positions: int) -> None:
     """Print the time of both scans of so many copies of a database."""
     letters = np.random.default_rng(0).choice(list(PROTEIN[:20]), positions)
     profile = jaxalign.Profile.from_sequence("".join(letters))
-    (base,) = inputs.sets(jaxalign.Scoring(), DATABASE, unknown="mask")
+    (base,) = inputs.sets(jaxalign.Scoring(), problems.UNIPROT, unknown="mask")
     print("| residues | scores | sequence, s | profile, s | ratio |")
     print("|---|---|---|---|---|")
     for count in copies:
         database = base.take([*range(len(base))] * count)
         options = {"align_top": False, "threads": 1, "implementation": "sweep"}
-        seconds, hits = ([], []), []
-        for k in range(5):
-            for which, query in enumerate([[profile.consensus], profile]):
-                began = time.process_time()
-                hits.append(jaxalign.search(query, database, **options))
-                if k:  # what is compiled is there
-                    seconds[which].append(time.process_time() - began)
-        one, other = hits[-2:]
+        queries = [profile.consensus], profile
+        calls = [partial(jaxalign.search, x, database, **options) for x in queries]
+        runs = [[measure.timed(call) for call in calls] for _ in range(5)]
+        one, other = (run.result for run in runs[-1])
         for name in ("target", "score"):
             np.testing.assert_array_equal(one[name], other[name])
-        a, b = (float(np.median(some)) for some in seconds)
+        # Without the first, which compiles.
+        a, b = np.median([[run.cpu for run in both] for both in runs[1:]], axis=0)
         what = f"{database.lengths.sum():,} | {', '.join(other.info['dtypes'])}"
         print(f"| {what} | {a:.2f} | {b:.2f} | {a / b:.2f} |", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = measure.arguments(__doc__)
     parser.add_argument("--decoys", type=int, default=20, help="of each relative")
-    parser.add_argument("--families", help="names, separated by commas; all by default")
+    parser.add_argument("--families", type=measure.words, help="all by default")
     parser.add_argument("--speed", action="store_true")
-    parser.add_argument("--copies", default="1,8", help="of the database")
+    parser.add_argument("--copies", type=measure.numbers, default=[1, 8])
     parser.add_argument("--positions", type=int, default=300)
     options = parser.parse_args()
     if options.speed:
-        speed([int(x) for x in options.copies.split(",")], options.positions)
+        speed(options.copies, options.positions)
         return
-    names = options.families.split(",") if options.families else None
+    names, decoys = options.families, options.decoys
     families = [x for x in pfam().values() if names is None or x.name in names]
-    problems = [problem(family, options.decoys) for family in families]
-    total = sum(one.count for one in problems)
-    print(
-        f"{len(problems)} families, {total} relatives, {total * options.decoys} decoys"
-    )
+    searches = [problem(family, decoys) for family in families]
+    total = sum(one.count for one in searches)
+    print(f"{len(searches)} families, {total} relatives, {total * decoys} decoys")
     print("\n| tool | above every decoy | above all but 1 % | mean of families |")
     print("|---|---|---|---|")
     for name, score in tools().items():
-        each = np.array([recalls(one, score(one)) for one in problems])
+        each = np.array([recalls(one, score(one)) for one in searches])
         first, hundredth = each.sum(0) / total
-        mean = np.mean(each[:, 0] / [one.count for one in problems])
+        mean = np.mean(each[:, 0] / [one.count for one in searches])
         print(f"| {name} | {first:.3f} | {hundredth:.3f} | {mean:.3f} |", flush=True)
 
 

@@ -20,16 +20,15 @@ memory is the peak of the process.
 
 import json
 import random
-import resource
 import subprocess
-import sys
 import tempfile
-import time
 import zlib
 from pathlib import Path
 
 import measure
 import numpy as np
+
+import jaxalign
 
 JOBS = {
     "tcrdist": {"metric": "tcrdist", "cutoff": 20},
@@ -81,31 +80,6 @@ def sequences(path: str | None, count: int) -> list[str]:
     return [*known][:count]
 
 
-def run(texts: list[str], options: dict):
-    """(graph, wall seconds, CPU seconds) of a call."""
-    import jaxalign
-
-    wall, cpu = time.perf_counter(), time.process_time()
-    graph = jaxalign.repertoire_graph(texts, **options)
-    return graph, time.perf_counter() - wall, time.process_time() - cpu
-
-
-def streamed(texts: list[str], options: dict):
-    """(edges, wall seconds, CPU seconds) of a call that yields blocks."""
-    import jaxalign
-
-    wall, cpu = time.perf_counter(), time.process_time()
-    blocks = jaxalign.stream_repertoire(texts, block_rows=2**18, **options)
-    edges = sum(len(block.edges) for block in blocks)
-    return edges, time.perf_counter() - wall, time.process_time() - cpu
-
-
-def digest(graph) -> str:
-    """CRC of all edges."""
-    sides = (np.ascontiguousarray(x, "<i4") for x in graph.edges.sides)
-    return f"{zlib.crc32(b''.join(x.tobytes() for x in sides)):08x}"
-
-
 def beside_scirpy(python: str, texts: list[str], graph, threads: int):
     """(wall, CPU seconds) of scirpy, whose matrix must be ours."""
     with tempfile.TemporaryDirectory() as folder:
@@ -127,8 +101,6 @@ def draw_graph(texts: list[str], folder: str) -> None:
     Places are the two first eigenvectors of each cluster's graph, clusters in rows.
     """
     import matplotlib.pyplot as plt
-
-    import jaxalign
 
     graph = jaxalign.repertoire_graph(texts, bad="drop")
     labels, counts = graph.labels, np.bincount(graph.labels)
@@ -156,35 +128,27 @@ def draw_graph(texts: list[str], folder: str) -> None:
     figure.savefig(Path(folder) / "repertoire.png", dpi=100)
 
 
-def parse(argv=None):
-    parser = measure.arguments(__doc__)
-    parser.add_argument("--jobs", default="tcrdist,levenshtein")
-    parser.add_argument("--counts", default="100000")
+def main(argv=None) -> None:
+    parser = measure.arguments(__doc__, "quick", "threads", "plot", repeats=1)
+    words, numbers = measure.words, measure.numbers
+    parser.add_argument("--jobs", type=words, default=["tcrdist", "levenshtein"])
+    parser.add_argument("--counts", type=numbers, default=[100000])
     parser.add_argument("--sequences", metavar="FILE")
     parser.add_argument("--devices", action="append")
     parser.add_argument("--stream", action="store_true", help="edges by blocks")
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--scirpy", metavar="PYTHON")
-    parser.add_argument("--plot", metavar="FOLDER")
-    parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args(argv)
     if chosen.quick:
-        chosen.jobs, chosen.counts = ",".join(JOBS), "300"
-    return chosen
-
-
-def main(argv=None) -> None:
-    chosen = parse(argv)
+        chosen.jobs, chosen.counts = [*JOBS], [300]
     if chosen.plot:
         lines = Path(chosen.sequences).read_text().splitlines()
         draw_graph([line.split()[0] for line in lines if line.strip()], chosen.plot)
         return
-    measure.show_machine(measure.machine())
+    measure.machine()
     print("| job | sequences | devices | edges | wall s | CPU s | peak GiB | digest |")
     print("|---|---|---|---|---|---|---|---|")
-    for job in chosen.jobs.split(","):
-        for count in map(int, chosen.counts.split(",")):
+    for job in chosen.jobs:
+        for count in chosen.counts:
             texts = sequences(chosen.sequences, count)
             for devices in chosen.devices or [None]:
                 report(job, texts, devices, chosen)
@@ -193,16 +157,24 @@ def main(argv=None) -> None:
 def report(job: str, texts: list[str], devices: str | None, chosen) -> None:
     options = JOBS[job] | {"threads": chosen.threads, "devices": devices}
     options["memory_budget"] = "12GiB"
+
+    def call():
+        if not chosen.stream:
+            return jaxalign.repertoire_graph(texts, **options)
+        blocks = jaxalign.stream_repertoire(texts, block_rows=2**18, **options)
+        return sum(len(block.edges) for block in blocks)
+
     for _ in range(chosen.repeats):
-        found, wall, cpu = (streamed if chosen.stream else run)(texts, options)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        edges, last = (
-            (found, "by blocks") if chosen.stream else (len(found.edges), digest(found))
-        )
+        wall, cpu, found = measure.timed(call)
+        peak = measure.peak_gib()
+        edges, last = found, "by blocks"
+        if not chosen.stream:  # the CRC of all edges
+            sides = (np.ascontiguousarray(x, "<i4") for x in found.edges.sides)
+            crc = zlib.crc32(b"".join(x.tobytes() for x in sides))
+            edges, last = len(found.edges), f"{crc:08x}"
         cells = f"{edges:,} | {wall:.2f} | {cpu:.2f} | {peak:.2f}"
         named = devices or "default"
-        print(f"| {job} | {len(texts):,} | {named} | {cells} | {last} |")
-        sys.stdout.flush()
+        print(f"| {job} | {len(texts):,} | {named} | {cells} | {last} |", flush=True)
     if chosen.scirpy and job == "tcrdist":
         seconds = beside_scirpy(chosen.scirpy, texts, found, chosen.threads or 2)
         cells = f"{seconds[0]:.2f} | {seconds[1]:.2f}"

@@ -13,20 +13,18 @@ what is missing is left out.
 import json
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 
 import measure
 import problems
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "splits.jsonl"
+RESULTS = problems.ROOT / "benchmarks" / "results" / "splits.jsonl"
 SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
 
 HESTIA = """
@@ -65,74 +63,20 @@ def proteins(count: int) -> list[tuple[str, str]]:
     return [one for family in large for one in family][:count]
 
 
-def jaxalign(folder: Path, cut: float, _) -> list[str]:
-    parts = ",".join(f"{name}={share}" for name, share in SHARES.items())
-    return [
-        sys.executable,
-        "-m",
-        "jaxalign",
-        "split",
-        "in.fa",
-        "--max-identity",
-        str(cut),
-        "--parts",
-        parts,
-        "--too-large",
-        "remove",
-        "-o",
-        "out.tsv",
-    ]
-
-
-def graphpart(mode: str):
-    def words(folder: Path, cut: float, peers: Path):
-        tool = peers.parent / "graphpart"
-        mine = [] if mode == "mmseqs2" else ["--threads", "2"]
-        return [
-            str(tool),
-            mode,
-            "--fasta-file",
-            "in.fa",
-            "--threshold",
-            str(cut),
-            "--test-ratio",
-            "0.1",
-            "--val-ratio",
-            "0.1",
-            "--out-file",
-            "out.csv",
-            "--denominator",
-            "longest",
-            *mine,
-        ]
-
-    return words
-
-
-def hestia(way: str):
-    def words(folder: Path, cut: float, peers: Path):
-        (folder / "run.py").write_text(HESTIA, encoding="utf-8")
-        return [str(peers), "run.py", "in.fa", "out.tsv", str(cut), way]
-
-    return words
-
-
-def mmseqs(folder: Path, cut: float, _) -> list[str]:
-    return [
-        "mmseqs",
-        "easy-cluster",
-        "in.fa",
-        "clu",
-        "tmp",
-        "--min-seq-id",
-        str(cut),
-        "-c",
-        "0.8",
-        "--threads",
-        "2",
-        "-v",
-        "1",
-    ]
+# The commands of the tools. JAXALIGN and PEERS are Pythons, GRAPHPART is beside one.
+GRAPHPART = "--fasta-file in.fa --threshold CUT --test-ratio 0.1 --val-ratio 0.1 "
+GRAPHPART += "--out-file out.csv --denominator longest"
+TOOLS = {
+    "jaxalign split": "JAXALIGN -m jaxalign split in.fa --max-identity CUT --parts "
+    + ",".join(f"{name}={share}" for name, share in SHARES.items())
+    + " --too-large remove -o out.tsv",
+    "graphpart mmseqs2": f"GRAPHPART mmseqs2 {GRAPHPART}",
+    "graphpart needle": f"GRAPHPART needle {GRAPHPART} --threads 2",
+    "hestia ccpart, mmseqs": "PEERS run.py in.fa out.tsv CUT mmseqs",
+    "hestia ccpart, needle": "PEERS run.py in.fa out.tsv CUT needle",
+    "mmseqs easy-cluster": "mmseqs easy-cluster in.fa clu tmp --min-seq-id CUT -c 0.8 "
+    "--threads 2 -v 1",
+}
 
 
 def parts_of(folder: Path) -> dict[str, str]:
@@ -150,13 +94,9 @@ def parts_of(folder: Path) -> dict[str, str]:
         clusters[head].append(member)
     order = [*clusters.values()]
     random.Random(0).shuffle(order)
-    return _filled(order)
-
-
-def _filled(clusters) -> dict[str, str]:
-    """Whole clusters, each to the part that lacks most: what one does by hand."""
-    total, sizes, parts = sum(map(len, clusters)), Counter(), {}
-    for cluster in clusters:
+    # Whole clusters, each to the part that lacks most: what one does by hand.
+    total, sizes, parts = sum(map(len, order)), Counter(), {}
+    for cluster in order:
         part = max(SHARES, key=lambda name: SHARES[name] * total - sizes[name])
         sizes[part] += len(cluster)
         parts |= dict.fromkeys(cluster, part)
@@ -172,21 +112,9 @@ def leaks(folder: Path, parts: dict[str, str], cut: float) -> tuple[int, float]:
     rows = "".join(f"{name}\t{part}\n" for name, part in parts.items())
     (folder / "given.tsv").write_text("name\tpart\n" + rows, encoding="utf-8")
     kept = [x for x in problems.read_fasta(folder / "in.fa") if x[0] in parts]
-    _write(folder / "kept.fa", kept)
-    words = [
-        sys.executable,
-        "-m",
-        "jaxalign",
-        "audit",
-        "kept.fa",
-        "--split",
-        "given.tsv",
-        "--max-identity",
-        str(cut),
-        "-o",
-        "audit.json",
-        "--force",
-    ]
+    problems.write_fasta(folder / "kept.fa", kept)
+    words = f"-m jaxalign audit kept.fa --split given.tsv --max-identity {cut}".split()
+    words = [sys.executable, *words, "-o", "audit.json", "--force"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=_env())
     if done.returncode not in (0, 6):
         raise RuntimeError(done.stderr)
@@ -195,57 +123,38 @@ def leaks(folder: Path, parts: dict[str, str], cut: float) -> tuple[int, float]:
     return audit["leaks"], worst
 
 
-def _cpu_seconds() -> float:
-    """What all processes that this one has waited for have computed."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _write(path: Path, records) -> None:
-    text = "".join(f">{name}\n{letters}\n" for name, letters in records)
-    path.write_text(text, encoding="utf-8")
-
-
 def _env(peers: Path | None = None) -> dict[str, str]:
     beside = [str(peers.parent)] if peers else []
     path = os.pathsep.join([*beside, os.environ["PATH"]])
-    return os.environ | {"PYTHONPATH": str(ROOT), "PATH": path}
-
-
-TOOLS = {
-    "jaxalign split": jaxalign,
-    "graphpart mmseqs2": graphpart("mmseqs2"),
-    "graphpart needle": graphpart("needle"),
-    "hestia ccpart, mmseqs": hestia("mmseqs"),
-    "hestia ccpart, needle": hestia("needle"),
-    "mmseqs easy-cluster": mmseqs,
-}
+    return os.environ | {"PYTHONPATH": str(problems.ROOT), "PATH": path}
 
 
 def run(name: str, records, options) -> dict:
     """One tool: a row of the table."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        _write(folder / "in.fa", records)
-        words = TOOLS[name](folder, options.cut, options.peers)
+        problems.write_fasta(folder / "in.fa", records)
+        (folder / "run.py").write_text(HESTIA, encoding="utf-8")
+        places = {
+            "CUT": str(options.cut),
+            "JAXALIGN": sys.executable,
+            "PEERS": str(options.peers),
+            "GRAPHPART": str(options.peers.parent / "graphpart"),
+        }
+        words = [places.get(word, word) for word in TOOLS[name].split()]
         if not shutil.which(words[0]):
             return {}
-        began, busy = time.perf_counter(), _cpu_seconds()
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            env=_env(options.peers),
-            timeout=options.timeout,
-        )
-        seconds = time.perf_counter() - began
+        call = partial(
+            subprocess.run, words, cwd=folder, capture_output=True, text=True,
+            env=_env(options.peers), timeout=options.timeout,
+        )  # fmt: skip
+        seconds, cpu, done = measure.timed(call)
         row = {
             "tool": name,
             "proteins": len(records),
             "cut": options.cut,
             "seconds": round(seconds, 1),
-            "CPU seconds": round(_cpu_seconds() - busy, 1),
+            "CPU seconds": round(cpu, 1),
         }
         if done.returncode:
             print(f"{name}: {(done.stderr or done.stdout)[-500:]}", file=sys.stderr)
@@ -263,11 +172,10 @@ def run(name: str, records, options) -> dict:
 
 
 def main(argv=None) -> None:
-    parser = measure.arguments(__doc__)
+    parser = measure.arguments(__doc__, "only")
     parser.add_argument("--proteins", type=int, default=1000)
     parser.add_argument("--cut", type=float, default=0.4)
     parser.add_argument("--peers", type=Path, default=Path(sys.executable))
-    parser.add_argument("--only", default="", help="tools whose name contains it")
     parser.add_argument("--timeout", type=float, default=3600)
     options = parser.parse_args(argv)
     records, rows = proteins(options.proteins), []
@@ -275,9 +183,7 @@ def main(argv=None) -> None:
         if options.only in name and (row := run(name, records, options)):
             print(json.dumps(row), flush=True)
             rows.append(row)
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a", encoding="utf-8") as out:
-        out.writelines(json.dumps(row) + "\n" for row in rows)
+    measure.append(RESULTS, rows)
     measure.show(rows)
 
 

@@ -34,8 +34,7 @@ import measure
 import numpy as np
 import problems
 
-ROOT = Path(__file__).resolve().parents[1]
-LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+ROOT = problems.ROOT
 SPLIT = "JAXALIGN_BENCHMARK_SPLIT"  # the file that a child writes its split to
 
 
@@ -46,13 +45,14 @@ class Job:
     name: str
     words: tuple[str, ...] = ()
     code: str = ""
-    peer: tuple[str, ...] = ()
+    peer: str = ""
     peer_code: str = ""
     output: str | None = None
 
 
 def child() -> None:
-    """Run a job in this process, and write down where its time went."""
+    """Run a job in this process, and write down where its time went: the steps of the
+    verbs that align, too."""
     started = float(os.environ["JAXALIGN_BENCHMARK_START"])
     imported = time.time()
     import jaxalign
@@ -61,9 +61,16 @@ def child() -> None:
     spent = {"start": imported - started, "import": time.time() - imported}
     code = 0
     if job == "cli":
-        from jaxalign.cli import main
+        from jaxalign.cli import main, pairs, search
+        from jaxalign.pairs import api
 
-        _watch_steps(spent)
+        steps = (
+            (pairs, "read_inputs", "read"), (search, "read_inputs", "read"),
+            (api, "plan_of", "plan"), (api, "run_plan", "compute"),
+            (search, "hits_of", "compute"), (pairs, "write", "write"),
+        )  # fmt: skip
+        for place, name, step in steps:
+            setattr(place, name, partial(_timed, getattr(place, name), step, spent))
         spent["import"] = time.time() - imported
         code = main.main(words)
     else:
@@ -75,20 +82,6 @@ def child() -> None:
     spent["jax"] = "jax" in sys.modules
     Path(os.environ[SPLIT]).write_text(json.dumps(spent))
     sys.exit(code)
-
-
-def _watch_steps(spent: dict) -> None:
-    """Time the steps of the verbs that align."""
-    from jaxalign.cli import pairs, search
-    from jaxalign.pairs import api
-
-    steps = (
-        (pairs, "read_inputs", "read"), (search, "read_inputs", "read"),
-        (api, "plan_of", "plan"), (api, "run_plan", "compute"),
-        (search, "hits_of", "compute"), (pairs, "write", "write"),
-    )  # fmt: skip
-    for place, name, step in steps:
-        setattr(place, name, partial(_timed, getattr(place, name), step, spent))
 
 
 def _timed(function, step, spent, *args, **kwargs):
@@ -129,8 +122,8 @@ def _process(words, folder, own=None) -> float:
 
 def peer(job: Job, folder: Path) -> float | None:
     """Seconds of the peer's process, None where it is not installed."""
-    if job.peer and shutil.which(job.peer[0]):
-        return _process([*job.peer], folder)
+    if job.peer and shutil.which(job.peer.split()[0]):
+        return _process(job.peer.split(), folder)
     if job.peer_code and find_spec("parasail"):
         return _process([sys.executable, "-c", job.peer_code], folder)
     return None
@@ -154,7 +147,7 @@ def row(job: Job, folder: Path, repeats: int) -> dict:
         "empty": empty,
         "filled": seconds,
         "peer": statistics.median(others) if others else None,
-        "tool": (job.peer or ("parasail",))[0] if others else "",
+        "tool": (job.peer or "parasail").split()[0] if others else "",
         "split, empty": first,
         "split, filled": split,
     }
@@ -165,58 +158,41 @@ def show(one: dict) -> None:
     beside = "" if one["peer"] is None else f"{one['peer']:8.2f} {one['tool']}"
     print(f"{one['job']:44} {one['empty']:8.2f} {one['filled']:8.2f} {beside}")
     for name in ("empty", "filled"):
-        parts = one[f"split, {name}"].items()
-        told = (
-            f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in parts
-        )
-        print(f"    {name}: {', '.join(told)}", flush=True)
+        steps = one[f"split, {name}"].items()
+        parts = [
+            f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in steps
+        ]
+        print(f"    {name}: {', '.join(parts)}", flush=True)
 
 
 # ----------------------------------------------------------------------------- the jobs
 
-MANY_CALLS = """
-import random, time
-import jaxalign
+# Pairs of random proteins: how many, of what lengths; and the calls of a tool.
+DRAWN = """
+import random
 rng = random.Random(5)
-texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(20, 900)))
-         for _ in range(200)]
-seconds = []
-for k in range(100):
-    began = time.perf_counter()
-    jaxalign.align(texts[2 * k], texts[2 * k + 1])
-    seconds.append(time.perf_counter() - began)
-seconds.sort()
-print(f"longest {seconds[-1]:.3f} s, median {1000 * seconds[50]:.1f} ms")
+texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint({}, {})))
+         for _ in range({})]
+queries, targets = texts[::2], texts[1::2]
 """
-MANY_CALLS_PEER = """
-import random, parasail
-rng = random.Random(5)
-texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(20, 900)))
-         for _ in range(200)]
-for k in range(100):
-    parasail.nw_trace_scan_16(*texts[2 * k : 2 * k + 2], 11, 1, parasail.blosum62).cigar
+MANY, THOUSAND = DRAWN.format(20, 900, 200), DRAWN.format(50, 500, 2000)
+MANY_CALLS = """
+import jaxalign
+for query, target in zip(queries, targets):
+    jaxalign.align(query, target)
 """
 ZIPPED = """
-import random
 import jaxalign
-rng = random.Random(6)
-texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(50, 500)))
-         for _ in range(2000)]
-jaxalign.align_pairs(texts[:1000], texts[1000:], output="alignment", threads=2)
+jaxalign.align_pairs(queries, targets, output="alignment", threads=2)
 """
-ZIPPED_PEER = """
-import random, parasail
-rng = random.Random(6)
-texts = ["".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=rng.randint(50, 500)))
-         for _ in range(2000)]
-for a, b in zip(texts[:1000], texts[1000:]):
-    parasail.nw_trace_scan_16(a, b, 11, 1, parasail.blosum62).cigar
+PARASAIL = """
+import parasail
+for query, target in zip(queries, targets):
+    parasail.nw_trace_scan_16(query, target, 11, 1, parasail.blosum62).cigar
 """
 PEPTIDE = 'import jaxalign; jaxalign.search(["MKTAYIAKQR"], ["MKTAYIAKRR", "AYIAKQ"])'
-NEEDLE = (
-    "needle", "-auto", "-gapopen", "11", "-gapextend", "1", "-datafile", "EBLOSUM62",
-    "a.fa", "b.fa", "needle.out",
-)  # fmt: skip
+NEEDLE = "needle -auto -gapopen 11 -gapextend 1 -datafile EBLOSUM62 a.fa b.fa out"
+SSEARCH = "ssearch36 -q -T 2 -s BL62 -f -11 -g -1 -b 10 -d 10 queries.fa small.fa"
 
 
 def cpu_jobs() -> list[Job]:
@@ -227,15 +203,12 @@ def cpu_jobs() -> list[Job]:
         Job("all 16 globins", ("all", globins)),
         Job("demo", ("demo",)),
         Job("search of a peptide", code=PEPTIDE),
-        Job("100 align() of 20 to 900", code=MANY_CALLS, peer_code=MANY_CALLS_PEER),
-        Job("1,000 zipped pairs with paths", code=ZIPPED, peer_code=ZIPPED_PEER),
-        Job(
-            "search 10 x 2,247",
-            ("search", "queries.fa", "small.fa", "-o", "hits.m8"),
-            peer=("ssearch36", "-q", "-T", "2", "-s", "BL62", "-f", "-11", "-g", "-1",
-                  "-b", "10", "-d", "10", "queries.fa", "small.fa"),
-            output="hits.m8",
-        ),
+        Job("100 align() of 20 to 900", code=MANY + MANY_CALLS,
+            peer_code=MANY + PARASAIL),
+        Job("1,000 zipped pairs with paths", code=THOUSAND + ZIPPED,
+            peer_code=THOUSAND + PARASAIL),
+        Job("search 10 x 2,247", ("search", "queries.fa", "small.fa", "-o", "hits.m8"),
+            peer=SSEARCH, output="hits.m8"),
     ]  # fmt: skip
 
 
@@ -266,18 +239,18 @@ def prepare(folder: Path, large: bool) -> None:
     """The files of the jobs."""
     rng = random.Random(7)
     for name in "ab":
-        text = "".join(rng.choices(LETTERS, k=330))
-        (folder / f"{name}.fa").write_text(f">{name}\n{text}\n")
-    data = problems.HERE / "data" / "swissprot12071.fasta"
-    if not data.exists():
-        raise SystemExit(f"{data} is missing: python benchmarks/fetch.py")
-    swap = str.maketrans("UOJ", "XXX")
-    records = [(n.split()[0], t.translate(swap)) for n, t in problems.read_fasta(data)]
-    _write(folder / "all.fa", records)
-    _write(folder / "small.fa", records[::5][:2247])
-    _write(folder / "queries.fa", records[3::1200][:10])
-    _write(folder / "some.fa", records[::22][:540])
-    _write(folder / "twenty.fa", records[5::600][:20])
+        text = "".join(rng.choices(problems.LETTERS, k=330))
+        problems.write_fasta(folder / f"{name}.fa", [(name, text)])
+    records = problems.read_fasta(problems.SWISSPROT, masked="UOJ")
+    sets = {
+        "all": records,
+        "small": records[::5][:2247],
+        "queries": records[3::1200][:10],
+        "some": records[::22][:540],
+        "twenty": records[5::600][:20],
+    }
+    for name, some in sets.items():
+        problems.write_fasta(folder / f"{name}.fa", some)
     if large:
         import jaxalign
 
@@ -285,12 +258,8 @@ def prepare(folder: Path, large: bool) -> None:
         for k in range(257_208):
             letters = np.frombuffer(records[k % len(records)][1].encode(), np.uint8)
             shuffled.append((f"s{k}", dice.permutation(letters).tobytes().decode()))
-        _write(folder / "large.fa", shuffled)
+        problems.write_fasta(folder / "large.fa", shuffled)
         jaxalign.index_database(folder / "large.fa", folder / "large.jaxdb")
-
-
-def _write(path: Path, records) -> None:
-    path.write_text("".join(f">{name}\n{text}\n" for name, text in records))
 
 
 # The fill by rows, without a process of its own --------------------------------------
@@ -304,7 +273,7 @@ def fills() -> None:
     from jaxalign.model.scoring import Scoring
     from jaxalign.pairs.dp.rows import RowsProblem
 
-    measure.show_machine(measure.machine())
+    measure.machine()
     scores = Scoring().scores.astype(np.int64)
     for shape, dtype, local in product(FILL_SHAPES, ("int16", "int32"), (False, True)):
         problem = RowsProblem(scores, 11, 1, frozenset(), local, False)
@@ -322,27 +291,22 @@ def fill_seconds(shape, problem, dtype: str, paths: bool) -> float:
     from jaxalign.pairs.dp import rows
 
     pairs, m, n = shape
-    rng, best = np.random.default_rng(2), np.inf
+    rng = np.random.default_rng(2)
     queries, targets = (rng.integers(0, 20, (pairs, k), np.uint8) for k in (m, n))
-    lengths = np.full(pairs, m), np.full(pairs, n)
-    for _ in range(FILL_REPEATS):
-        begin = time.perf_counter()
-        sides = queries, lengths[0], targets, lengths[1]
+    sides = queries, np.full(pairs, m), targets, np.full(pairs, n)
+
+    def call():
         filled = rows.fill(*sides, problem, dtype, paths)
         if paths:
             rows.walk(filled, queries, targets, 255)
-        best = min(best, time.perf_counter() - begin)
-    return best
+
+    return min(measure.timed(call).seconds for _ in range(FILL_REPEATS))
 
 
 def main() -> None:
-    """Command line."""
-    parser = measure.arguments(__doc__)
+    parser = measure.arguments(__doc__, "only", "json", repeats=3)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--fills", action="store_true", help="the fill by rows alone")
-    parser.add_argument("--only", default="", help="rows whose name contains it")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", metavar="PATH", help="write the rows here too")
     options = parser.parse_args()
     if options.fills:
         return fills()
