@@ -51,6 +51,11 @@ def _compiled():
     return compiled
 
 
+def by_kernels(task: Task) -> bool:
+    """Whether GPU kernels compute a task that is too large for NumPy."""
+    return _compiled().choose(task.implementation, task.devices)[0] == "pallas"
+
+
 def plan_rows(task: Task, computed: list[Task]) -> Plan:
     """The plan of the rows of a task that some tasks compute."""
     plans = [plan(part) for part in computed]

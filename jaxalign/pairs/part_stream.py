@@ -286,7 +286,9 @@ def stream(
     """
     task = replace(task, whole_codes=_whole_codes(task))
     runs_ahead, reserved = _room(task, parts)
-    if task.scores_first:
+    # Kernels compute identities as fast as scores and subsequences, but not paths.
+    by_kernels = task.scores_first and engine.by_kernels(task)
+    if task.scores_first and (task.paths or not by_kernels):
         yield from _after_scores(task, parts, reserved, progress, busy)
         return
     batches: deque[Batch] = deque()
@@ -317,7 +319,7 @@ def _after_scores(
         task,
         output="score",
         filters=Filters(min_score=least),
-        later_filters=task.filters,
+        later_filters=None if engine.by_kernels(task) else task.filters,
     )
 
     def looked() -> Iterator[_Looked]:
