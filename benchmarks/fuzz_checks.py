@@ -14,7 +14,6 @@ import numpy as np
 SAMPLE, CELLS, LARGE = 14, 2 * 10**7, 4 * 10**8  # pairs, their cells, of one in 25 jobs
 WALKED = 5 * 10**5  # cells of a pair whose path is computed, too
 PATHS, COLUMNS = 600, 10**6
-SPANS = ("query_start", "query_end", "target_start", "target_end")
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,8 @@ def differences(problem: Problem, table, rows: dict, least: dict):
     yield from _whole(problem, table, least)
 
 
-SCALARS = ("score", "max_identities", *SPANS, "identities", "columns", "gap_openings",
-           "gaps")  # fmt: skip
+SCALARS = ("score", "max_identities", *oracle.ENDS, "identities", "columns",
+           "gap_openings", "gaps")  # fmt: skip
 
 
 def sizes(problem, row):

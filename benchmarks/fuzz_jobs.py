@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields, replace
 from itertools import combinations
 
 import numpy as np
+from fuzz_oracle import ENDS
 
 import jaxalign
 
 THEME = 10  # jobs
-ENDS = ("query_start", "query_end", "target_start", "target_end")
 SETS = [frozenset(x) for k in range(5) for x in combinations(ENDS, k)]
 EVEN = [x for x in SETS if all((ENDS[k] in x) == (ENDS[k + 2] in x) for k in (0, 1))]
 KINDS = {"all": 7, "stream": 1, "zip": 5, "one": 2, "matrix": 3, "distance": 1,
@@ -88,7 +88,9 @@ def draw(seed: int, number: int, cap: int = CAP) -> Job:
     if letters == "thirty-one" or (output == "identity" and theme.random() < 0.05):
         cap = min(cap, 10**8)  # all of it, or some, runs without kernels
     style = str(rng.choice([*STYLES, "log"]))
-    limit = _limit(output, letters, cap)
+    # The longest sequence: of longer ones all pairs would run without kernels.
+    few = letters == "wide" or (output == "identity" and cap > 10**8)
+    limit = 3000 if few else LONGEST
     sizes = _sizes(theme, rng, kind, output, cap, limit, STYLES[style])
     job = Job(seed, number, kind, output, *_ends(rng, local, even), letters,
               str(rng.choice(MATRICES)), GAPS[rng.integers(len(GAPS))], *sizes,
@@ -104,12 +106,6 @@ def _letters(theme, output, even):
     if output == "identity" and name == "wide":
         name = "protein"  # matches cannot be counted below such scores
     return name if even or theme.random() < 0.5 else "asymmetric"
-
-
-def _limit(output, letters, cap):
-    """The longest sequence: of longer ones all pairs would run without kernels."""
-    few = letters == "wide" or (output == "identity" and cap > 10**8)
-    return 3000 if few else LONGEST
 
 
 def _weighted(rng, weights: dict) -> str:

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import measure
 import numpy as np
 import problems
+from fuzz_oracle import ENDS
 
 import jaxalign
 import kernels_pallas as kp
@@ -90,7 +91,6 @@ def _chains(numbers, out, *, plain):
 
 
 LETTERS, OPEN, EXTEND = 20, 11, 1
-ENDS = ("query_start", "query_end", "target_start", "target_end")
 # The 20 queries that CUDASW++ is measured with.
 QUERIES = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000)
 QUERIES += (1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478)
@@ -114,7 +114,7 @@ SCORES = matrix()
 
 def reference(q, t, local, free, gaps=(OPEN, EXTEND)):
     """Scores of pairs (P, m), (P, n) by plain numpy."""
-    costs = fuzz_oracle.Problem(SCORES, *gaps, local, frozenset(free))
+    costs = fuzz_oracle.Problem(SCORES, gaps[0], gaps[1], local, frozenset(free))
     pairs = zip(q, t, strict=True)
     return np.array([fuzz_oracle.best(*pair, costs)[0] for pair in pairs])
 
@@ -349,7 +349,7 @@ def run_once(path, output: str, few: int | None, write: str | None):
 
 
 def check(table, count=40) -> bool:
-    """Scores (and paths) of a sample against one pair at a time by wavefront."""
+    """Scores (and paths) of a sample against one pair at a time by the sweep."""
     at = np.random.default_rng(5).integers(0, len(table), count)
     q = [table.queries[k] for k in table["query"][at]]
     t = [table.targets[k] for k in table["target"][at]]

@@ -113,18 +113,6 @@ def call_of(kind: Kind, target, job: dict):
     return arrays, dict(shape=s, runs=RUNS if kind.paths else 0)
 
 
-def compile_kind(kind: Kind, target):
-    """The program of a kind for a target."""
-    arrays, static = call_of(kind, target, job_of(kind, 0))
-    return kp.align.lower(*arrays, **static).compile()
-
-
-def run_kernel(program, kind: Kind, target, job: dict) -> dict:
-    """Results of a job by the kernels of a target, as arrays by name."""
-    result = program(*call_of(kind, target, job)[0])
-    return {k: np.asarray(v) for k, v in result._asdict().items() if v is not None}
-
-
 def proved(kind: Kind, job: dict, target) -> bool:
     """Whether no value of a job can leave the range of a target unseen."""
     if kind.local and kp.detects(job["scores"], *job["gaps"], target):
@@ -139,10 +127,11 @@ def compare_kind(kind: Kind, programs: dict, number: int) -> np.ndarray:
     job = job_of(kind, number)
     if not all(proved(kind, job, target) for target in FORMS.values()):
         return np.zeros(4, int)
-    hopper, older = (
-        run_kernel(programs[kind, form], kind, target, job)
-        for form, target in FORMS.items()
-    )
+    results = []
+    for form, target in FORMS.items():
+        result = programs[kind, form](*call_of(kind, target, job)[0])._asdict()
+        results.append({k: np.asarray(v) for k, v in result.items() if v is not None})
+    hopper, older = results
     sure, wrong, again = differences(hopper, older)
     large = sure & (np.abs(hopper["score"]) > EXACT_IN_FLOAT16)
     return np.array([x.sum() for x in (sure, wrong, large, again)])
@@ -168,9 +157,13 @@ def compare_mode(local: bool, jobs: int) -> dict:
     """All kinds of a mode; jobs of each."""
     some = kinds(local)
     keys = [(kind, form) for kind in some for form in FORMS]
+
+    def build(key):
+        arrays, static = call_of(key[0], FORMS[key[1]], job_of(key[0], 0))
+        return kp.align.lower(*arrays, **static).compile()
+
     with ThreadPoolExecutor(THREADS) as pool:
-        made = pool.map(lambda key: compile_kind(key[0], FORMS[key[1]]), keys)
-        programs = dict(zip(keys, made, strict=True))
+        programs = dict(zip(keys, pool.map(build, keys), strict=True))
     table = {}
     for kind in some:
         total = sum(compare_kind(kind, programs, k) for k in range(jobs))

@@ -1,6 +1,6 @@
 """One long pair on a GPU: ``python -m benchmarks.long --seconds 140``.
 
-Checks scores, end cells and paths against Numba's, and measures scores of random DNA,
+Checks scores, end cells and paths against NumPy's, and measures scores of random DNA,
 of nearly equal DNA (2 % substitutions, indels, an inversion), and paths. Prints a line
 a step as soon as it is known; steps that fail or have no time left say so.
 
@@ -13,12 +13,14 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import product
 
+import fuzz_oracle
 import jax
 import measure
 import numpy as np
+from fuzz_oracle import ENDS, Problem
 
 import kernels_pallas
 from jaxalign.affine import Gaps
@@ -30,7 +32,6 @@ from jaxalign.pairs.long.fill import arrays_of, fill_by_tiles, fill_on_gpu, size
 from jaxalign.runtime.pipeline import default_threads
 
 LETTERS = 4
-FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
 COSTS = 1, -3, 5, 2  # match, mismatch and gaps, as CUDAlign and MASA have them
 UNIT_COSTS = 0, -1, 1, 1  # the score is minus the Levenshtein distance
 
@@ -40,11 +41,11 @@ def pair_of(query, target, mode="global", free=(), costs=COSTS) -> LongPair:
     match, mismatch, gap_open, gap_extend = costs
     scores = np.full((LETTERS, LETTERS), mismatch, np.int32)
     np.fill_diagonal(scores, match)
-    free = frozenset(FREE_ENDS if mode == "semiglobal" else free)
+    free = frozenset(ENDS if mode == "semiglobal" else free)
     problem = WindowProblem(
         scores.astype(np.int8),
         Gaps(np.int32(gap_open), np.int32(gap_extend)),
-        {end: np.asarray(end in free) for end in FREE_ENDS},
+        {end: np.asarray(end in free) for end in ENDS},
         np.int32(LETTERS),
     )
     gaps = gap_open, gap_extend
@@ -74,57 +75,6 @@ def evolved(rng, query, divergence=0.02, inversion=0.01):
             pieces += [copy[last:cut], random_dna(rng, length)]
         last = max(cut, last)
     return np.concatenate([*pieces, copy[last:]])
-
-
-@cache
-def oracle():
-    """Score and end cell by plain loops, compiled by Numba."""
-    import numba
-
-    @numba.njit
-    def run(q, t, s, go, ge, free_q0, free_q1, free_t0, free_t1, local):
-        m, n = len(q), len(t)
-        low = -(1 << 40)
-        h, e = np.zeros(n + 1, np.int64), np.full(n + 1, low)
-        if not (free_t0 or local):
-            for j in range(1, n + 1):
-                h[j] = -(go + ge * (j - 1))
-        best, bi, bj = (0, 0, 0) if local else (low, 0, 0)
-        column, ci = h[n], 0
-        for i in range(1, m + 1):
-            diagonal, f = h[0], low
-            h[0] = 0 if (free_q0 or local) else -(go + ge * (i - 1))
-            for j in range(1, n + 1):
-                e[j] = max(e[j] - ge, h[j] - go)
-                f = max(f - ge, h[j - 1] - go)
-                value = max(diagonal + s[q[i - 1], t[j - 1]], e[j], f)
-                if local and value < 0:
-                    value = 0
-                diagonal, h[j] = h[j], value
-                if local and value > best:
-                    best, bi, bj = value, i, j
-            if h[n] > column:
-                column, ci = h[n], i
-        if local:
-            return best, bi, bj
-        best, bi, bj = h[n], m, n
-        if free_t1:
-            j = int(h.argmax())
-            if h[j] > best:
-                best, bi, bj = h[j], m, j
-            elif h[j] == best:
-                bj = min(bj, j)
-        if free_q1 and (column > best or (column == best and ci < bi)):
-            best, bi, bj = column, ci, n
-        return best, bi, bj
-
-    def answer(pair: LongPair):
-        free = [end in pair.free for end in FREE_ENDS]
-        found = run(pair.query, pair.target, pair.scores, pair.open, pair.extend,
-                    free[0], free[1], free[2], free[3], pair.local)  # fmt: skip
-        return tuple(int(x) for x in found)
-
-    return answer
 
 
 def rescored(pair: LongPair, result) -> int:
@@ -388,7 +338,9 @@ def main() -> None:
             query = random_dna(rng, m)
             target = evolved(rng, query, 0.05) if near else random_dna(rng, n)
             pair = pair_of(query, target[:n], mode, free)
-            want = oracle()(pair)
+            costs = pair.scores, pair.open, pair.extend, pair.local, pair.free
+            score, cell = fuzz_oracle.best(query, pair.target, Problem(*costs))
+            want = score, *cell
             answers = []
             for pruned in (True, False):
                 result = align.align(pair, partial(fill, **sizes), True, pruned)

@@ -83,7 +83,7 @@ def _cpu_seconds() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def in_turns(calls: dict, repeats: int = 3):
+def in_turns(calls: dict, repeats: int = 3, warm: bool = True):
     """Time functions in turns, so that a slow minute of the machine hits them all.
 
     Parameters
@@ -91,7 +91,9 @@ def in_turns(calls: dict, repeats: int = 3):
     calls : dict
         key -> function without arguments.
     repeats : int
-        Timed rounds after one call of each that is not counted (it compiles).
+        Timed rounds.
+    warm : bool
+        Call each once before, not counted (it compiles).
 
     Returns
     -------
@@ -99,7 +101,7 @@ def in_turns(calls: dict, repeats: int = 3):
         key -> {"seconds": median, "spread": (max - min) / median, "first": seconds
         of the first call, "cores": CPU seconds per second, "result": last result}.
     """
-    first = {key: timed(call).seconds for key, call in calls.items()}
+    first = {key: timed(call).seconds for key, call in calls.items() if warm}
     rounds, results = {key: [] for key in calls}, {}
     for _ in range(repeats):
         for key, call in calls.items():
@@ -112,7 +114,7 @@ def in_turns(calls: dict, repeats: int = 3):
         table[key] = {
             "seconds": median,
             "spread": (max(walls) - min(walls)) / median,
-            "first": first[key],
+            "first": first.get(key),
             "cores": sum(busy) / sum(walls),
             "result": results[key],
         }

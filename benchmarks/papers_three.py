@@ -234,13 +234,9 @@ def prepared(found):
 
 
 def in_turns(calls, repeats):
-    """key -> (seconds, result) of the median of calls that need no warming."""
-    rounds = [{k: measure.timed(x) for k, x in calls.items()} for _ in range(repeats)]
-    found, middle = {}, (repeats - 1) // 2
-    for key in calls:
-        runs = sorted((one[key] for one in rounds), key=lambda run: run.seconds)
-        found[key] = runs[middle].seconds, runs[middle].result
-    return found
+    """key -> (median seconds, last result) of calls that need no warming."""
+    found = measure.in_turns(calls, repeats, warm=False)
+    return {key: (one["seconds"], one["result"]) for key, one in found.items()}
 
 
 def table_1(sizes, repeats, schedules=SCHEDULES):

@@ -90,8 +90,8 @@ def devices(options) -> list[dict]:
             count = busy_count(_sample(proteins()), options.seconds, **chosen)
         sequences = proteins(count)
         rows = []
-        for count in available(options.counts):
-            rows.append(row := _on(sequences, mode, count, options))
+        for number in available(options.counts):
+            rows.append(row := _on(sequences, mode, number, options))
             row["speed-up"] = rows[0]["seconds"] / row["seconds"]
             row["of device"] = rows[0]["device"] / row["device"]
             print(row, flush=True)  # a run that is cut off has something to show

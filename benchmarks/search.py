@@ -159,7 +159,7 @@ def rows(query_list, records, files, arguments, name: str) -> list[dict]:
 # ``device`` is the sum of kernel times of a call in a profiler trace, copies left out:
 # all kernels, the choice of the best hits and the layout of letters too. ``TCUPS`` are
 # the sum of len * len over that, ``wall TCUPS`` over the median of whole calls.
-# ``right``: hits have the scores that one pair at a time has (``pairs.dp.wavefront``).
+# ``right``: hits have the scores that one pair at a time has on the CPU (the sweep).
 
 
 def gpu_rows(problems: dict, index, repeats: int):
@@ -185,7 +185,7 @@ def gpu_rows(problems: dict, index, repeats: int):
             "TCUPS": cells / device / 1e12 if device else float("nan"),
             "wall TCUPS": cells / seconds / 1e12, "first": first,
             "launches": table.info["windows"], "dtype": "/".join(table.info["dtypes"]),
-            "right": right(table), "largest": traced.get("largest"),
+            "right": gpu.check(table, 6), "largest": traced.get("largest"),
             "best": [table["score"][table["query"] == q].tolist()
                      for q in range(len(asked))],
         }  # fmt: skip
@@ -202,18 +202,6 @@ def whole(asked, fasta, repeats: int) -> dict:
     return {"queries": "all, FASTA to alignments", "seconds": run["seconds"],
             "first": run["first"], "aligning": table.info["align_seconds"],
             "right": bool((np.array(rescored) == table["score"]).all())}  # fmt: skip
-
-
-def right(table, count=6) -> bool:
-    """The scores of some hits against one pair at a time by anti-diagonals."""
-    import jaxalign
-
-    at = np.random.default_rng(1).integers(0, len(table), count)
-    found = jaxalign.align_pairs(
-        table.queries.take(table["query"][at]), table.targets.take(table["target"][at]),
-        table.scoring, mode="local", output="score", implementation="wavefront",
-    )  # fmt: skip
-    return bool((found["score"] == table["score"][at]).all())
 
 
 # The table ----------------------------------------------------------------------------

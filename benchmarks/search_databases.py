@@ -121,13 +121,9 @@ def beside(peer: Path, fasta: Path, wanted: Path, repeats: int):
             command, check=True, capture_output=True, text=True
         ).stdout
         seconds.append(float(re.findall(r"Total time: ([\d.]+) s", text)[-1]))
-    return statistics.median(seconds), peer_scores(text)
-
-
-def peer_scores(text: str) -> list[list[int]]:
-    """The scores of the hits of each query, from the output of CUDASW++4.0."""
     blocks = re.split(r"Processing query \d+", text)[1:]
-    return [[int(x) for x in re.findall(r"Score: (\d+)", block)] for block in blocks]
+    scores = [[int(x) for x in re.findall(r"Score: (\d+)", block)] for block in blocks]
+    return statistics.median(seconds), scores
 
 
 def main() -> None:

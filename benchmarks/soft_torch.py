@@ -148,7 +148,7 @@ def overhead(repeats: int) -> list[dict]:
     }
     rows = []
     for name, (ours, function) in calls.items():
-        row = {"call": name}
+        row: dict = {"call": name}
         for tool, run in {
             "torch": ours,
             "jax": measure.ready(jax.jit(function), *numbers),
