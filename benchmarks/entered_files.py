@@ -18,8 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import measure
 import problems
+
+import jaxalign
+from jaxalign.cli import main as cli
 
 ROOT = problems.ROOT
 PACKAGES = ("jaxalign", "kernels_pallas")
@@ -173,48 +178,36 @@ def _ours(path: str) -> str | None:
 
 def two_strings() -> Callable[[], Any]:
     """``align`` of two short proteins, by rows."""
-    import jaxalign
-
     return lambda: jaxalign.align(*PROTEINS[:2])
 
 
 def command_line(folder: Path) -> Callable[[], Any]:
     """``jaxalign all`` of a small FASTA file in a folder, to a table beside it."""
-    from jaxalign.cli.main import main
-
     fasta, table = folder / "proteins.fasta", folder / "rows.tsv"
     problems.write_fasta(fasta, enumerate(PROTEINS))
     arguments = ["all", str(fasta), "-o", str(table), "--force", "-q"]
-    return lambda: main([*arguments, "--implementation", "sweep"])
+    return lambda: cli.main([*arguments, "--implementation", "sweep"])
 
 
 def set_of_proteins() -> Callable[[], Any]:
     """``align_all`` of the same proteins, compiled, without the command line."""
-    import jaxalign
-
     return lambda: jaxalign.align_all(PROTEINS, implementation="sweep")
 
 
 def search() -> Callable[[], Any]:
     """``search`` of ten proteins in a hundred, compiled, with paths."""
-    import jaxalign
-
     queries, targets = proteins(10), proteins(100)
     return lambda: jaxalign.search(queries, targets, implementation="sweep")
 
 
 def nearest() -> Callable[[], Any]:
     """``nearest`` of ten proteins in a hundred, compiled."""
-    import jaxalign
-
     queries, targets = proteins(10), proteins(100)
     return lambda: jaxalign.nearest(queries, targets, implementation="sweep")
 
 
 def split() -> Callable[[], Any]:
     """``split`` of forty proteins in two folds, compiled."""
-    import jaxalign
-
     sequences = proteins(40)
     options: dict[str, Any] = {"max_identity": 0.4, "folds": 2, "too_large": "keep"}
     return lambda: jaxalign.split(sequences, implementation="sweep", **options)
@@ -222,15 +215,11 @@ def split() -> Callable[[], Any]:
 
 def cluster() -> Callable[[], Any]:
     """``cluster`` of three peptides, by rows."""
-    import jaxalign
-
     return lambda: jaxalign.cluster(PROTEINS, min_identity=0.5)
 
 
 def repertoire() -> Callable[[], Any]:
     """``repertoire_graph`` of sixty CDR3 sequences within one edit."""
-    import jaxalign
-
     receptors = [f"CASS{a}{b}NEQFF" for a in problems.LETTERS for b in "LPG"]
     options: dict[str, Any] = {"metric": "levenshtein", "cutoff": 1}
     return lambda: jaxalign.repertoire_graph(receptors, **options)
@@ -244,18 +233,11 @@ def proteins(count: int) -> list[str]:
 
 def triple() -> Callable[[], Any]:
     """``align_three`` of three short proteins."""
-    import jaxalign
-
     return lambda: jaxalign.align_three(*PROTEINS)
 
 
 def soft_gradient() -> Callable[[], Any]:
     """The gradient of ``soft_score`` by the scores of a pair."""
-    import jax
-    import jax.numpy as jnp
-
-    import jaxalign
-
     scores = jnp.ones((8, 9), jnp.float32)
     gradient = jax.grad(lambda x: jaxalign.soft_score(x, gap_open=11.0, gap_extend=1.0))
     return lambda: gradient(scores).block_until_ready()

@@ -129,8 +129,7 @@ def _ends(rng, local, even):
 
 
 def _sizes(theme, rng, kind, output, cap, limit, mean) -> tuple[int, int, int]:
-    """(queries, targets, longest): about those of the theme, within the caps; ``mean``
-    of the lengths over the longest."""
+    """(queries, targets, longest); ``mean`` of the lengths is over the longest."""
     cells = cap if theme.random() > 0.02 else 10 * cap
     cells = min(cells, 10 ** (np.log10(cells) * theme.uniform(0.45, 1.04)))
     longest = min(theme.choice(BORDERS) + theme.integers(-1, 2), limit)

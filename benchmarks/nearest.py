@@ -21,6 +21,9 @@ import measure
 import numpy as np
 import problems
 
+import jaxalign
+from jaxalign.io import fasta
+
 BANDS = 0.3, 0.5, 0.7, 0.9
 UNIT = 2**13  # more than any of these proteins has residues
 OPEN, EXTEND = 11, 1
@@ -110,9 +113,6 @@ def missed(folder: Path, mmseqs: str, near: dict, threads: int) -> dict:
 
 def best_of_hits(folder: Path) -> dict[str, float]:
     """The largest exact identity among the hits of each test."""
-    import jaxalign
-    from jaxalign.io import fasta
-
     alphabet = jaxalign.Scoring().alphabet
     sides = [
         fasta.read(folder / name, alphabet, "mask")

@@ -42,6 +42,8 @@ import papers_three
 import peers
 import problems
 
+import jaxalign
+
 # EMBOSS -------------------------------------------------------------------------------
 # X1.3: jaxalign beside EMBOSS needleall and water, and whether the scores agree.
 #
@@ -98,14 +100,11 @@ def _row(problem, program: str, options) -> dict:
 
 def all_ordered(problem, mode: str, options):
     """jaxalign on every (i, j), self pairs and both orders included."""
-    from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs.api import align_pairs
-
-    scoring = Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
+    scoring = jaxalign.Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
     n, records = len(problem.texts), problem.records
     queries = [records[i] for i in range(n) for _ in range(n)]
     shared = {"mode": mode, "output": "alignment", "threads": options.threads}
-    return lambda: align_pairs(queries, records * n, scoring, **shared)
+    return lambda: jaxalign.align_pairs(queries, records * n, scoring, **shared)
 
 
 def run_emboss(program: str, problem) -> dict:
@@ -208,10 +207,7 @@ def _mover(sent, fetched, at_once, pairs: int):
 
 def many_pairs(options) -> list[dict]:
     """X3.2: GCUPS of one call on k pairs, score only and with the path."""
-    from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs.api import align_pairs
-
-    linear = Scoring("BLOSUM62", GAP, GAP)
+    linear = jaxalign.Scoring("BLOSUM62", GAP, GAP)
     counts = PAIRS_QUICK if options.quick else PAIRS
     whole = problems.exact_length(LENGTH, 2 * max(counts))
     rows = []
@@ -221,7 +217,7 @@ def many_pairs(options) -> list[dict]:
 
         def ours(output: str, sides=sides):
             shared = {"mode": "global", "output": output, "threads": options.threads}
-            return lambda: align_pairs(*sides, linear, **shared)
+            return lambda: jaxalign.align_pairs(*sides, linear, **shared)
 
         def theirs(path: bool, sides=sides):
             return lambda: parasail_pairs(*sides, path, options.threads)
@@ -269,12 +265,10 @@ LOADS, LOADS_QUICK = (2, 4, 8, 16, 32, 64, 128, 256), (2, 8, 24)
 
 def align_all(problem, mode: str, output: str, options):
     """The call that the X1 rows measure: all pairs, self pairs included."""
-    from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs.api import align_all as call
-
-    scoring = Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
-    shared = {"include_self": True, "threads": options.threads}
-    return lambda: call(problem.records, scoring, mode=mode, output=output, **shared)
+    scoring = jaxalign.Scoring("BLOSUM62", peers.GAP_OPEN, peers.GAP_EXTEND)
+    shared = {"mode": mode, "output": output, "threads": options.threads}
+    call = partial(jaxalign.align_all, include_self=True, **shared)
+    return lambda: call(problem.records, scoring)
 
 
 def groups(options) -> list[dict]:

@@ -20,11 +20,14 @@ traceback of one core of an i7-x980.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 
 import measure
 import numpy as np
 import problems
+
+import jaxalign
 
 # Problems ----------------------------------------------------------------------------
 # Problems of three sequences, of the sizes of Li, Ranka and Sahni, and what aligns
@@ -75,10 +78,9 @@ def cells_of(lengths) -> int:
 
 def call(lengths, **options):
     """A call of ``align_three`` on a problem of these lengths."""
-    from jaxalign import Scoring, align_three
-
-    texts, scoring = triple(lengths), Scoring(gap_open=4, gap_extend=4)
-    return lambda: align_three(*texts, scoring, gap_model="linear", **options)
+    texts, scoring = triple(lengths), jaxalign.Scoring(gap_open=4, gap_extend=4)
+    call = partial(jaxalign.align_three, gap_model="linear", **options)
+    return lambda: call(*texts, scoring)
 
 
 def plain_loop():
@@ -126,12 +128,11 @@ def ready(lengths, schedule, way, chunk=None, height=None, depth=None) -> None:
     """Compile what a call needs, on a table of one cell in boxes of the same shape."""
     import jax
 
-    from jaxalign import Scoring
     from jaxalign.triples import engine, tracebacks
     from jaxalign.triples.dp.recurrence import FillOutputs
     from jaxalign.triples.options import CHUNKED
 
-    scoring = Scoring(gap_open=4, gap_extend=4)
+    scoring = jaxalign.Scoring(gap_open=4, gap_extend=4)
     triple = problem(lengths, scoring, gap_model="linear", schedule=schedule)
     region, one = engine.whole(triple), np.ones(3, np.int32)
     if way in CHUNKED:
@@ -241,9 +242,7 @@ def in_turns(calls, repeats):
 
 def table_1(sizes, repeats, schedules=SCHEDULES):
     """X2.1: a row a size and schedule."""
-    from jaxalign import Scoring
-
-    loop, scoring = plain_loop(), Scoring(gap_open=4, gap_extend=4)
+    loop, scoring = plain_loop(), jaxalign.Scoring(gap_open=4, gap_extend=4)
 
     def plain_call(lengths):
         codes = [scoring.alphabet.encode(text) for text in triple(lengths)]

@@ -34,6 +34,8 @@ from pathlib import Path
 import measure
 import problems
 
+import jaxalign
+
 # One function a tool ------------------------------------------------------------------
 # It prepares a problem and returns the call that is timed. Every call scores with
 # BLOSUM62 and gap(k) = 11 + (k - 1), and returns the scores of its pairs in order,
@@ -85,15 +87,12 @@ def parasail_call(
 
 def jaxalign_call(problem, mode: str, output: str, threads: int):
     """All pairs i < j in one call; returns the table."""
-    from jaxalign.model.scoring import Scoring
-    from jaxalign.pairs.api import align_all
-
-    scoring = Scoring("BLOSUM62", GAP_OPEN, GAP_EXTEND)
+    scoring = jaxalign.Scoring("BLOSUM62", GAP_OPEN, GAP_EXTEND)
     options = {"mode": mode, "threads": threads}
     options["output"] = "alignment" if output == "cigar" else output
 
     def call():
-        table = align_all(problem.records, scoring, **options)
+        table = jaxalign.align_all(problem.records, scoring, **options)
         if output == "cigar":
             _ = [table.cigar(i) for i in range(len(table))]
         return table

@@ -56,15 +56,13 @@ from jaxalign.options import PairOptions
 from jaxalign.pairs import engine, jobs, pair_matrix
 from jaxalign.pairs.options import make_task
 
-SETS = problems.SETS
-
 
 def proteins(count=None, seed=0):
     """Some of the proteins of ``fetch.py``, random ones in the order of the files; the
     shipped test proteins where there are none. Those that more are needed than there
     are come again with their letters shuffled."""
     alphabet = Scoring().alphabet
-    paths = [path for path in SETS if path.exists()]
+    paths = [path for path in problems.SETS if path.exists()]
     paths = paths or [problems.ROOT / "tests" / "data" / "proteins.fasta"]
     read = [fasta.read(str(path), alphabet, "mask") for path in paths]
     parts = [one[k] for one in read for k in range(len(one))]

@@ -34,6 +34,8 @@ import numpy as np
 import peers
 import problems
 
+import jaxalign
+
 LENGTHS = (63, 127, 255, 361, 511, 1023, 2047, 4095)
 TOP, QUICK = 10, 400
 
@@ -56,8 +58,6 @@ def queries(records, lengths) -> list[tuple[str, str]]:
 
 def jaxalign_calls(query_list, fasta: Path, index: Path, threads: int) -> dict:
     """Name -> function: the best scores of each query."""
-    import jaxalign
-
     encoded = jaxalign.open_database(index)
     options = {"top": TOP, "threads": threads}
 
@@ -166,8 +166,6 @@ def gpu_rows(problems: dict, index, repeats: int):
     """A row a problem: name -> queries."""
     import gpu
 
-    import jaxalign
-
     held = jaxalign.open_database(index)
     residues = int(held.lengths.sum())
     for name, asked in problems.items():
@@ -193,8 +191,6 @@ def gpu_rows(problems: dict, index, repeats: int):
 
 def whole(asked, fasta, repeats: int) -> dict:
     """From the FASTA file to aligned hits."""
-    import jaxalign
-
     calls = {0: lambda: jaxalign.search(asked, fasta, top=TOP)}
     run = measure.in_turns(calls, repeats)[0]
     table = run["result"]
@@ -209,8 +205,6 @@ def whole(asked, fasta, repeats: int) -> dict:
 
 def run(arguments) -> dict:
     """The whole table, printed as it comes."""
-    import jaxalign
-
     pinned = "not pinned"
     if arguments.threads is not None:
         pinned = measure.pin(arguments.threads)

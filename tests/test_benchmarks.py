@@ -330,7 +330,7 @@ def test_a_static_split_waits_for_its_heaviest_share():
 
 @pytest.mark.usefixtures("compiled")
 def test_rows_of_scale_run(monkeypatch):
-    monkeypatch.setattr(scale, "SETS", ())
+    monkeypatch.setattr(problems, "SETS", ())
 
     def few(count=None):
         texts = problems.random_proteins("p", 20, count or 12).texts
