@@ -47,14 +47,14 @@ def read(
     warn: Callable[[str], object],
     beside: Any = (),
     profile: bool = False,
-    with_texts: bool = False,
+    of_proteins: bool = False,
 ) -> Inputs:
     """Read every file; ``warn`` takes what a person should know.
 
-    ``with_texts`` keeps the letters. With ``profile`` the first file is one, and the
-    others have its letters. ``scoring`` is that of the options; where they leave it
-    open, nucleotides, known by the letters of the files and of the texts ``beside``
-    them, have another.
+    With ``profile`` the first file is one, and the others have its letters; with
+    ``of_proteins`` all have those of proteins, and are kept. ``scoring`` is that of
+    the options; where they leave it open, nucleotides, known by the letters of the
+    files and of the texts ``beside`` them, have another.
 
     Raises
     ------
@@ -72,7 +72,15 @@ def read(
     others = paths[len(queries) :]
     raws = [None if is_database(path) else fasta.read_raw(path) for path in others]
     texts = [raw.text for raw in raws if raw is not None]
-    if texts and not profile:
+    if profile or of_proteins:
+        sides = ((", ".join(others), texts), ("the database", beside))
+        nucleic = [what for what, side in sides if look_nucleic(side)]
+        if nucleic and options.alphabet == "auto":
+            warn(
+                f"all letters of {' and '.join(nucleic)} are nucleotides', scored as "
+                "protein: translate them first"
+            )
+    elif texts:
         about = ", ".join(paths), warn, beside
         scoring = scoring_for(texts, scoring, options, *about)
     alphabet = scoring.alphabet
@@ -90,7 +98,7 @@ def read(
     for path, count in zip(paths, counts, strict=True):
         if count:
             warn(f"{path}: {count} unknown letters are read as {alphabet.wildcard}")
-    texts = tuple(None if raw is None else raw.texts() for raw in raws if with_texts)
+    texts = tuple(None if raw is None else raw.texts() for raw in raws if of_proteins)
     return Inputs(tuple(paths), sequences, counts, hashes, scoring, texts)
 
 

@@ -235,13 +235,19 @@ def a3m(text: AlignedText) -> Iterator[str]:
         yield f">{written(heading)}\n{row}\n"
 
 
+def one_word(name: str) -> str:
+    """Write a name as one word that begins no comment and ends no alignment."""
+    word = "_".join(written(name).split())
+    return "_" + word if word.startswith(("#", "//")) or not word else word
+
+
 def stockholm(text: AlignedText) -> Iterator[str]:
     """Write all columns, insertions padded with points; names end in their span."""
-    # Make names of one word; a repeated name, as the query's in the database, is
-    # numbered, since readers join rows of one name.
+    # A repeated name, as the query's in the database, is numbered, since readers join
+    # rows of one name.
     times, names = Counter(), []
     for name, (first, last) in zip(text.names, text.spans, strict=True):
-        word = "_".join(written(name).split()) or "_"
+        word = one_word(name)
         times[word] += 1
         number = f"_{times[word]}" if times[word] > 1 else ""
         names.append(f"{word}{number}/{first}-{last}")
@@ -258,7 +264,7 @@ def stockholm(text: AlignedText) -> Iterator[str]:
 def hmm(text: AlignedText) -> Iterator[str]:
     """Write a HMMER3 model: emissions of the profile, and the same gap costs
     everywhere."""
-    name = "_".join(written(text.names[0]).split()) or "_"
+    name = one_word(text.names[0])
     costs = text.scoring.gap_open, text.scoring.gap_extend
     return _model(name, text.profile, *costs, len(text.rows))
 

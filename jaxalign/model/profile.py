@@ -299,7 +299,7 @@ def _distributions(
 
 # Rows of HH-suite that are no sequences: secondary structure and accessibility, and the
 # letters they were made for.
-ANNOTATION = re.compile(r">\s*(ss|sa|aa)_(pred|conf|dssp)\b")
+ANNOTATION = re.compile(r"(ss|sa|aa)_(pred|conf|dssp)\b")
 OTHER_LETTERS = re.compile(r"[^A-Za-z.~*-]")  # no letter of a row, and no gap
 
 
@@ -367,6 +367,8 @@ def _stockholm(lines: list[str], source: Any) -> list[AlignedRow]:
             return list(rows.values())
         if line.strip() and not line.startswith("#"):
             name, *parts = line.split()
+            if ANNOTATION.match(name):
+                continue
             if not parts:
                 raise wrong(source, number, f"{name} has no letters")
             previous = rows.get(name, AlignedRow(number, ""))
@@ -388,10 +390,11 @@ def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
                 raise wrong(source, number, ANOTHER)
             if text.startswith(">"):
                 parts = []
-                if not ANNOTATION.match(text):
+                if not ANNOTATION.match(text[1:].lstrip()):
                     rows.append((number, parts))
             elif parts is None:
-                raise wrong(source, number, "no header before it")
+                why = "no header before it: an alignment is FASTA, a3m or Stockholm"
+                raise wrong(source, number, why)
             else:
                 parts.append((number, "".join(text.split())))
         ended |= line.endswith("\0")

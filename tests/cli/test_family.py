@@ -78,3 +78,20 @@ def test_json(run):
 def test_refusals(run, words, code, why):
     done, _, err = run("family", *words)
     assert done == code and why in err
+
+
+def test_nucleotides_are_scored_as_protein_with_a_warning(run, folder):
+    (folder / "dna.fa").write_text(">d\n" + "ACGTTGCAAC" * 6 + "\n")
+    (folder / "rows.a3m").write_text(f">a\n{ALPHA}\n>b\n{ALPHA}\n")
+    calls = {
+        ("family", "dna.fa", GLOBINS): "dna.fa are",
+        ("family", "q.fa", "dna.fa"): "the database are",
+        ("search", "--profile", "rows.a3m", "dna.fa"): "the database are",
+        ("align", "--profile", "rows.a3m", "dna.fa"): "dna.fa are",
+    }
+    for words, what in calls.items():
+        code, _, err = run(*words, "-q")
+        assert code == DONE and f"{what} nucleotides', scored as protein" in err, words
+        assert "nucleotides" not in run(*words, "-q", "--alphabet", "protein")[2]
+    for words in (("family", "q.fa", GLOBINS), ("align", *list(calls)[3][1:3], "q.fa")):
+        assert "nucleotides" not in run(*words, "-q")[2]
