@@ -52,8 +52,9 @@ def run(job, cap=jobs.CAP) -> dict:
 
 @contextmanager
 def _variable(name: str, value: str):
-    """One variable of the environment for a while. ``patch.dict`` would also take back
-    what JAX has set meanwhile, by which Mosaic finds its library."""
+    """Set one variable of the environment for a while."""
+    # ``patch.dict`` would also take back what JAX has set meanwhile, by which Mosaic
+    # finds its library.
     before = os.environ.get(name)
     os.environ[name] = value
     try:
