@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
@@ -184,6 +185,7 @@ def maf(table: Table) -> Iterator[str]:
 
 
 WIDTH = 50
+_RESIDUE = re.compile("[^-]")
 _BREAKS = re.compile(r"[\s:]")
 GAP = "-"
 
@@ -240,9 +242,16 @@ def pair(table: Table) -> Iterator[str]:
         # Blocks of both rows with their numbers, from 0 unless the match is local.
         a, q = alignment, start
         t = a.target_start if a.mode == "local" else 0
-        lines = []
-        for column in range(0, len(signs), WIDTH):
-            piece = slice(column, column + WIDTH)
+        heads = [[x.start() for x in islice(_RESIDUE.finditer(row), 2)]
+                 for row in (query, target)]  # fmt: skip
+        lines, end = [], 0
+        while end < len(signs):
+            piece = slice(end, end := end + WIDTH)
+            # A block ends before a row's first residue that would be alone in it:
+            # Biopython takes such a row for one of the other strand.
+            for head, following in (x for x in heads if len(x) == 2):
+                if piece.start < head < end <= following:
+                    piece = slice(piece.start, end := head)
             upper, lower = query[piece], target[piece]
             first = _row(a.query_name, q, upper)
             middle = f"{'':{ROW_HEAD}}{signs[piece]}\n"

@@ -652,8 +652,9 @@ class Profile:
         is_file = isinstance(source, (str, os.PathLike))
         source = read_text(source) if is_file else source
         name, rows, by_case = read_alignment(source)
-        residues = as_ascii("".join(rows).translate(dict.fromkeys(map(ord, GAPS))))
-        if alphabet is None and look_nucleic([residues]):
+        no_gaps = str.maketrans("", "", GAPS)
+        texts = (as_ascii(row.translate(no_gaps)) for row in rows)
+        if alphabet is None and look_nucleic(texts):
             raise InputError(
                 f"{source if is_file else 'rows'}: all letters are nucleotides', and a "
                 "profile is of proteins\nhint: alphabet='protein' takes them for "
