@@ -166,10 +166,11 @@ def test_log_probabilities_and_samples(form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-def test_divergences(form):
-    """KL(p, q), also where p and q differ about which sequence hangs over."""
-    p, q = model(4, form), model(5, form)
+@pytest.mark.parametrize("form, of_q", [*product(FORMS, FORMS)])
+def test_divergences(form, of_q):
+    """KL(p, q), also where p and q differ about which sequence hangs over, and in the
+    form of their costs."""
+    p, q = model(4, form), model(5, of_q)
     for case in cases(form):
         lengths, rules = given(case)
         (every_p, shares, f_p), (every_q, _, f_q) = map(
@@ -188,6 +189,29 @@ def test_divergences(form):
             *models, lengths=np.array(lengths, np.int32), **rules
         )
         np.testing.assert_allclose(found, want, atol=3 * ATOL, err_msg=f"{form} {case}")
+
+
+@pytest.mark.parametrize("form, of_q", [("number", "residue"), ("cell", "number")])
+def test_costs_of_two_forms_diverge_as_costs_of_one(form, of_q):
+    """Costs of all forms that are one number."""
+    numbers = np.float32([2, 0.5]), np.float32([3, 1])
+    forms = {
+        "number": lambda x: x,
+        "residue": lambda x: (np.full(SIZE[0], x), np.full(SIZE[1], x)),
+        "cell": lambda x: np.full(SIZE, x),
+    }
+    s = model(4, "number").s
+
+    def divergence(*of):
+        models = [
+            {"similarity": s * k, "gap_open": form(x[0]), "gap_extend": form(x[1])}
+            for k, x, form in zip((1, 2), numbers, of, strict=True)
+        ]
+        return jaxalign.kl_divergence(*models, free_ends=["query_end"])
+
+    want = divergence(*[forms["number"]] * 2)
+    found = divergence(forms[form], forms[of_q])
+    np.testing.assert_allclose(found, want, atol=ATOL)
 
 
 def narrow(width):

@@ -269,6 +269,8 @@ def divergence(pairs: tuple[SoftPair, SoftPair], settings: Settings, cells: bool
     hang over freely: the tables then have overhangs by cell.
     """
     of_p, of_q = map(_written_out, pairs)
+    # Costs of one shape: of a number, and of one by residue, as of one by cell.
+    of_p, of_q = _with_costs_of(of_p, of_q), _with_costs_of(of_q, of_p)
     (p, rules), (q, _) = (model(x, settings) for x in (of_p, of_q))
     (t_p, t_q), block = (of_p.temperature, of_q.temperature), settings.block
     # Overhangs by cell, and the passes that take them.
@@ -296,6 +298,20 @@ def divergence(pairs: tuple[SoftPair, SoftPair], settings: Settings, cells: bool
     refused = jnp.any(jnp.stack(jax.tree.leaves(happens)))
     value = jnp.where(refused, jnp.inf, value)
     return value * _if_known(of_p) * _if_known(of_q)
+
+
+def _with_costs_of(pair: SoftPair, partner: SoftPair) -> SoftPair:
+    """Spread gap costs to the shapes of another pair's, where these have more axes."""
+
+    def spread(cost: jax.Array, like: jax.Array, axis: int) -> jax.Array:
+        if cost.ndim >= like.ndim:
+            return cost
+        cost = jnp.expand_dims(cost, 1 - axis) if cost.ndim else cost
+        return jnp.broadcast_to(cost, like.shape)
+
+    gaps = zip(pair[1:3], partner[1:3], strict=True)
+    opening, extending = (Gap(*map(spread, gap, like, range(2))) for gap, like in gaps)
+    return pair._replace(gap_open=opening, gap_extend=extending)
 
 
 def log_prob(pair_and_partners: tuple[SoftPair, jax.Array], settings: Settings):
