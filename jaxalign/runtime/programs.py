@@ -163,6 +163,9 @@ class Program:
         _programs.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _config.jax_disable_jit:  # which is meant for the code of the caller
+            with jax.disable_jit(False):
+                return self(*args, **kwargs)
         if getattr(THREAD, "calls", None) is not None:
             return note(self, args, kwargs)
         compiled, arrays, named = self._find(args, kwargs)
@@ -172,8 +175,9 @@ class Program:
 
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Have the program for these arguments ready, without running it."""
-        if self._find(args, kwargs)[0] is None:
-            self.jitted.lower(*args, **kwargs).compile()
+        with jax.disable_jit(False):
+            if self._find(args, kwargs)[0] is None:
+                self.jitted.lower(*args, **kwargs).compile()
 
     def clear_cache(self) -> None:
         """Forget the programs in memory."""
@@ -203,7 +207,7 @@ class Program:
         """(executable or None, the positional arguments that are arrays, the named)."""
         static, arrays, named = self.split(args, kwargs)
         leaves, tree = jax.tree.flatten((arrays, named))
-        if _config.jax_disable_jit or any(isinstance(leaf, Tracer) for leaf in leaves):
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
             return None, arrays, named
         devices = {d for x in leaves if isinstance(x, jax.Array) for d in x.devices()}
         if len(devices) > 1:

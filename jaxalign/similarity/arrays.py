@@ -312,9 +312,12 @@ def batch_primitive(
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
-    primitive.def_impl(
-        lambda *arrays, **form: jax.jit(partial(primitive.bind, **form))(*arrays)
-    )
+
+    def compiled(*arrays: Any, **form: Any) -> Any:
+        with jax.disable_jit(False):  # else it would call itself
+            return jax.jit(partial(primitive.bind, **form))(*arrays)
+
+    primitive.def_impl(compiled)
     primitive.def_abstract_eval(
         lambda *arrays, **form: [
             x.update(weak_type=False) for x in shapes(*arrays, **form)

@@ -200,13 +200,14 @@ def test_sum_rules():
 # --- derivatives
 
 
-@pytest.fixture(scope="module")
-def second_order():
+@pytest.fixture(scope="module", params=["blocked", "rows"])
+def second_order(request):
     """Hessian by the scores of a 4 x 5 pair, and what it is compared with."""
     s = jnp.asarray(scores_of(8, 4, 5))
+    options = {"mode": "local", "temperature": 0.7, "implementation": request.param}
 
     def f(s):
-        return soft_score(s, **COSTS, mode="local", temperature=0.7)
+        return soft_score(s, **COSTS, **options)
 
     return s, f, jax.jit(jax.hessian(f))
 

@@ -124,8 +124,9 @@ def _primitive(name: str) -> Primitive:
         return jax.tree.leaves(function(arrays[:4], *arrays[4:]))
 
     def fold(primitive: Primitive, arrays: Any, axes: Any, *, run: Run):
-        """Costs (1, 4) of rows stay so while no axis is theirs."""
-        shared = (1,) if isinstance(run, RowPasses) else ()
+        """Costs (1, 4) of rows stay so while no axis is theirs, but beside a direction,
+        which has a row for each pair."""
+        shared = (1,) if isinstance(run, RowPasses) and name != "product" else ()
         return fold_into_batch(primitive, arrays, axes, shared, run=run)
 
     return batch_primitive(f"soft_{name}", shapes, plainly, by_kernel, fold)
