@@ -62,7 +62,7 @@ def rows_of(path: str, buffer: bytes | None = None, titled: bool = False) -> Row
         fields. The last line may not be short and without a line end, as of a file that
         was cut.
     """
-    if path.lower().endswith(PARQUET):
+    if str(path).lower().endswith(PARQUET):
         return list(enumerate(arrow.read_rows(path), 1))
     with open_text(path, buffer) as handle:
         lines = list(handle)
@@ -256,7 +256,7 @@ def is_airr(path: str, buffer: bytes | None = None) -> bool:
 
     ``buffer`` : what ``model.source.keep`` returned.
     """
-    if path.lower().endswith(PARQUET):
+    if str(path).lower().endswith(PARQUET):
         return True
     with open_text(path, buffer) as handle:
         line = next((line for line in handle if line.strip()), "")
