@@ -27,7 +27,7 @@ import problems
 import jaxalign
 from jaxalign import inputs
 from jaxalign.io.fasta import pfam
-from jaxalign.model.alphabet import PROTEIN
+from jaxalign.model.alphabet import PROTEIN, Reading
 
 COSTS = {"gap_open": 11, "gap_extend": 1}
 
@@ -170,7 +170,8 @@ def speed(copies: list[int], positions: int) -> None:
     """Print the time of both scans of so many copies of a database."""
     letters = np.random.default_rng(0).choice(list(PROTEIN[:20]), positions)
     profile = jaxalign.Profile.from_sequence("".join(letters))
-    (base,) = inputs.sets(jaxalign.Scoring(), problems.UNIPROT, unknown="mask")
+    read = Reading("mask")
+    (base,) = inputs.sets(jaxalign.Scoring(), problems.UNIPROT, reading=read)
     print("| residues | scores | sequence, s | profile, s | ratio |")
     print("|---|---|---|---|---|")
     for count in copies:

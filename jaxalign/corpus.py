@@ -7,9 +7,9 @@ from jaxalign.inputs import SetLike
 from jaxalign.io import corpus_files, fasta
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.encoded_database import is_database, mapped
-from jaxalign.model.alphabet import Sequences, in_blocks
+from jaxalign.model.alphabet import AS_WRITTEN, Reading, Sequences, in_blocks
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.system import reads_again
+from jaxalign.model.source import reads_again
 
 
 class Corpus:
@@ -28,17 +28,17 @@ class Corpus:
         self,
         corpus: SetLike,
         scoring: Scoring,
-        unknown: str = "error",
+        reading: Reading = AS_WRITTEN,
     ):
         self.files: tuple[str, ...] = ()
         self.substituted = 0
         self._sequences: Sequences | None = None
-        self._scoring, self._unknown = scoring, unknown
+        self._scoring, self._reading = scoring, reading
         if isinstance(corpus, inputs.PATH):
             self.files = files_of(corpus)
             if not all(map(reads_again, self.files)):  # a pipe, whose size is asked for
-                raw = fasta.read_raw(self.files[0])
-                encoded = fasta.encode_counted(raw, scoring.alphabet, unknown)
+                raw = fasta.read_raw(self.files[0], reading=reading)
+                encoded = fasta.encode_counted(raw, scoring.alphabet, reading.unknown)
                 self._sequences, self.substituted = encoded
         else:
             (self._sequences,) = inputs.sets(scoring, corpus)
@@ -63,7 +63,7 @@ class Corpus:
             yield from in_blocks(self._sequences, *sizes)
             return
         alphabet = self._scoring.alphabet
-        for block in corpus_files.blocks(self.files, alphabet, self._unknown):
+        for block in corpus_files.blocks(self.files, alphabet, self._reading):
             self.substituted += block.substituted
             yield block.sequences
 

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import (
+    AS_WRITTEN,
     LetterCodes,
+    Reading,
     Sequences,
     as_sequences,
     contents_of,
@@ -54,7 +56,9 @@ SetLike = (
 )
 
 
-def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Sequences]:
+def sets(
+    scoring: Scoring, *data: SetLike, reading: Reading = AS_WRITTEN
+) -> list[Sequences]:
     """Encode sets of sequences, each in any form; warn of nucleotides scored as
     protein.
 
@@ -63,8 +67,7 @@ def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Seque
     scoring : Scoring
         Its alphabet is that of the sequences.
     *data : str, Path, Sequences, mapping or iterable of sequences, (codes, offsets)
-    unknown : {"error", "X", "mask"}
-        For files: what to do with a letter the alphabet lacks.
+    reading : of files
 
     Returns
     -------
@@ -82,23 +85,23 @@ def sets(scoring: Scoring, *data: SetLike, unknown: str = "error") -> list[Seque
     UserWarning
         Nucleotides by their letters, and a scoring of proteins.
     """
-    encoded = [_set(sequences, scoring, unknown) for sequences in data]
+    encoded = [_set(sequences, scoring, reading) for sequences in data]
     _tell_of_nucleotides(scoring, encoded)
     return [sequences for sequences, _ in encoded]
 
 
 def with_texts(
-    scoring: Scoring, data: SetLike, unknown: str = "error"
+    scoring: Scoring, data: SetLike, reading: Reading = AS_WRITTEN
 ) -> tuple[Sequences, list[str] | None]:
     """Encode a set as ``sets`` does, with the letters of a file as they stand there:
-    ``unknown`` may read some of them as another. None of what is no file of text."""
+    ``reading`` may read some of them as another. None of what is no file of text."""
     from jaxalign.io import encoded_database, fasta
 
     path = os.fspath(data) if isinstance(data, PATH) else ""
     if not (path == "-" or os.path.exists(path)) or encoded_database.is_database(path):
-        return sets(scoring, data, unknown=unknown)[0], None
-    raw = fasta.read_raw(path)
-    sequences = fasta.encode(raw, scoring.alphabet, unknown)
+        return sets(scoring, data, reading=reading)[0], None
+    raw = fasta.read_raw(path, reading=reading)
+    sequences = fasta.encode(raw, scoring.alphabet, reading.unknown)
     _tell_of_nucleotides(scoring, [(sequences, True)])
     return sequences, raw.texts()
 
@@ -178,14 +181,14 @@ def _three(triple: Any, scoring: Scoring) -> list:
     return items
 
 
-def _set(data: Any, scoring: Scoring, unknown: str) -> tuple[Sequences, bool]:
+def _set(data: Any, scoring: Scoring, reading: Reading) -> tuple[Sequences, bool]:
     """Encode a set: (sequences, whether they were given as letters)."""
     if type(data) is list:
         return _encoded(data, scoring)
     if isinstance(data, Profile):
         raise UsageError("a profile is a query of align, align_profile and search")
     if isinstance(data, PATH):
-        return _read(data, scoring, unknown)
+        return _read(data, scoring, reading)
     if isinstance(data, Sequences) or is_flat(data):
         return as_sequences(data, scoring.alphabet), False
     return _encoded(items_of(data), scoring)
@@ -228,7 +231,7 @@ def _loaded(item: Any, scoring: Scoring):
 
 
 def _read(
-    path: str | os.PathLike[str], scoring: Scoring, unknown: str = "error"
+    path: str | os.PathLike[str], scoring: Scoring, reading: Reading = AS_WRITTEN
 ) -> tuple[Sequences, bool]:
     """Read a file: (sequences, whether they are letters there)."""
     from jaxalign.io import encoded_database, fasta
@@ -238,7 +241,8 @@ def _read(
     path = os.fspath(path)
     if encoded_database.is_database(path):
         return encoded_database.mapped(path, scoring.alphabet), False
-    return fasta.read(path, scoring.alphabet, unknown), True
+    raw = fasta.read_raw(path, reading=reading)
+    return fasta.encode(raw, scoring.alphabet, reading.unknown), True
 
 
 def _tell_of_nucleotides(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Identity,
         Mode,
         Output,
+        RepeatedNames,
         Statistics,
         Strand,
         UnknownLetters,
@@ -148,6 +149,8 @@ class IndexKeywords(TypedDict, total=False):
     """How the letters of files are read."""
 
     unknown: UnknownLetters
+    strip_stop: bool
+    names: RepeatedNames
 
 
 class CorpusScanKeywords(IndexKeywords, ExecutionKeywords, total=False):

@@ -19,6 +19,7 @@ from jaxalign.model.choices import (
     Identity,
     Mode,
     Output,
+    RepeatedNames,
     Statistics,
     Strand,
     UnknownLetters,
@@ -263,6 +264,12 @@ class FileLetters:
 
     unknown: UnknownLetters = "error"
     """X reads U, O, J as the wildcard; mask reads every unknown letter so."""
+
+    strip_stop: bool = False
+    """Take a stop, *, off the end of each sequence of a file."""
+
+    names: RepeatedNames = "error"
+    """number: of a name that comes again in a file, make NAME_2, NAME_3 and so on."""
 
 
 @part

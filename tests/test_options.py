@@ -65,11 +65,12 @@ WATCH = {"progress", "busy"}
 FILTERS = {"min_score", "min_identity", "identity", "min_cov", "coverage"}
 FILTERS |= {"min_length_ratio", "filter"}
 TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
-SEARCH = ENDS | MACHINE | {"window", "top", "align_top", "unknown", "progress"}
+READING = {"unknown", "strip_stop", "names"}
+SEARCH = ENDS | MACHINE | READING | {"window", "top", "align_top", "progress"}
 SEARCH |= {"strand", "statistics"}
 FAMILY = MACHINE | {"iterations", "max_evalue", "include", "include_coverage"}
 FAMILY |= {"max_sequences", "min_coverage", "min_query_identity", "max_identity"}
-FAMILY |= {"correct_composition", "unknown", "progress"}
+FAMILY |= READING | {"correct_composition", "progress"}
 SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "band", "implementation"}
 THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
 THREE |= {"traceback", "chunk", "height", "depth"}
@@ -91,12 +92,14 @@ TAKES = {
     "purge": ENDS
     | MACHINE
     | {"max_identity", "score", "max_evalue", "min_cov", "identity", "filter"}
-    | {"min_length_ratio", "unknown", "progress"},
+    | READING
+    | {"min_length_ratio", "progress"},
     "nearest": ENDS
     | MACHINE
     | {"by", "top", "bands", "identity", "min_length_ratio", "filter"}
-    | {"unknown", "progress"},
-    "index_database": {"unknown", "force"},
+    | READING
+    | {"progress"},
+    "index_database": READING | {"force"},
     "open_database": set(),
     "soft_score": SOFT,
     "soft_posterior": SOFT,
@@ -144,6 +147,8 @@ VALUES = {
     "strand": None,
     "statistics": "fitted",
     "unknown": "error",
+    "strip_stop": True,
+    "names": "number",
 }
 # Options that a function takes beside another one only.
 BESIDE = {

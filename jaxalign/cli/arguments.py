@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from jaxalign.model.choices import UnknownLetters
+from jaxalign.model.choices import RepeatedNames, UnknownLetters
 
 PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
 HitFormat = Literal["tsv", "m8", "sam", "paf", "maf", "fasta", "pair", "parquet"]
@@ -77,6 +77,12 @@ class ScoringOptions:
 
     unknown: UnknownLetters = "error"
     """X reads U, O, J as the wildcard; mask reads every unknown letter so."""
+
+    strip_stop: Flag = False
+    """Take a stop, *, off the end of each sequence of a file."""
+
+    names: RepeatedNames = "error"
+    """number: of a name that comes again in a file, make NAME_2, NAME_3 and so on."""
 
 
 @dataclass(frozen=True)

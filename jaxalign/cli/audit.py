@@ -16,7 +16,13 @@ from jaxalign.homology import api
 from jaxalign.homology.api import REMOVED, Audit, certificate, coverage
 from jaxalign.io import delimited, output
 from jaxalign.io.delimited import PairList
-from jaxalign.model.alphabet import UNKNOWN_POLICIES, Sequences
+from jaxalign.model.alphabet import (
+    AS_WRITTEN,
+    UNKNOWN_POLICIES,
+    Reading,
+    Sequences,
+    reading_of,
+)
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring
@@ -127,10 +133,10 @@ def _short(path: str) -> str:
 
 def audited_files(paths: Iterable[str], job: LinkJob) -> list[dict]:
     """Files that were read, and how, for a certificate."""
-    unknown = job.verb.scoring.unknown
+    policies = reading_of(job.verb.scoring).said()
     read = zip(paths, job.read.hashes, job.read.sequences, strict=True)
     return [
-        {"path": path, "sha256": digest, "records": len(sequences), "unknown": unknown}
+        {"path": path, "sha256": digest, "records": len(sequences)} | policies
         for path, digest, sequences in read
     ]
 
@@ -355,7 +361,7 @@ class CertificateFiles:
     parts: tuple[str, ...]
     split: str | None
     column: str | None
-    unknown: str
+    reading: Reading
 
 
 def verify(path: str, given: Given) -> int:
@@ -376,7 +382,7 @@ def verify(path: str, given: Given) -> int:
     known = certificate.read(path)
     files = _certificate_files(path, known, given)
     # The alphabet is that of the certificate: it is not guessed from letters.
-    scoring = replace(given.scoring, unknown=files.unknown, alphabet="protein")
+    scoring = replace(given.scoring, alphabet="protein", **files.reading._asdict())
     worst = max(len(known["worst"]), 1)
     given = changed(
         given, scoring=scoring, parts=files.parts, split=files.split, worst=worst
@@ -410,10 +416,16 @@ def _certificate_files(path: str, known: dict, request: Given) -> CertificateFil
         parts = request.parts or named
         said = known.get("split") or {}
         split, column = request.split or said.get("path"), said.get("column")
-        unknown = {file["unknown"] for file in known["inputs"]} or {"error"}
-    except (AttributeError, KeyError, TypeError) as error:
+        files = known["inputs"] or [AS_WRITTEN.said()]
+        policies = [
+            {x: file[x] for x in ("unknown", *file) if x in Reading._fields}
+            for file in files
+        ]
+        readings = {reading_of(Reading(**x)) for x in policies}
+    except (AttributeError, KeyError, TypeError, UsageError) as error:
         raise InputError(f"{path}: inputs lack {error}") from error
-    if len(unknown) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
+    unknown = {reading.unknown for reading in readings}
+    if len(readings) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
         raise InputError(f"{path}: names no files; give PARTS")
     if not request.parts:
         try:
@@ -426,7 +438,7 @@ def _certificate_files(path: str, known: dict, request: Given) -> CertificateFil
         raise InputError(f"{path}: {len(parts)} parts, where two or more are needed")
     split = None if split is None else str(split)
     column = None if split is None or column is None else str(column)
-    return CertificateFiles(parts, split, column, unknown.pop())
+    return CertificateFiles(parts, split, column, readings.pop())
 
 
 def _as_named(

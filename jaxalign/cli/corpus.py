@@ -30,8 +30,8 @@ from jaxalign.homology.purge import (
 )
 from jaxalign.io import corpus_files, output
 from jaxalign.io.runs import SavedRun, about_file
-from jaxalign.model.source import STDIN, label, sha256
-from jaxalign.model.system import is_stream
+from jaxalign.model.alphabet import reading_of
+from jaxalign.model.source import STDIN, is_stream, label, sha256
 from jaxalign.options import NearestOptions, PurgeOptions
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
@@ -176,7 +176,7 @@ def purge(given: Given) -> int:
     cut = cut_of(chosen, scoring)
     records = 0, None
     if given.shard is not None:  # for which the training set is read once more
-        count, _ = Corpus(given.train, scoring, given.scoring.unknown).size()
+        count, _ = Corpus(given.train, scoring, reading_of(given.scoring)).size()
         records = share(count, given.shard)
     saved = checkpoint(job, chosen, files)
     arrays = saved and saved.load(given.resume, given.force)
@@ -208,7 +208,8 @@ def _write_purge(
     job.messages.warn_of_letters(given.train, count, wildcard)
     alphabet = job.read.scoring.alphabet
     wanted = np.concatenate([np.zeros(first, bool), result.kept])
-    pieces = corpus_files.corpus_pieces(files, alphabet, wanted)
+    reading = reading_of(given.scoring)
+    pieces = corpus_files.corpus_pieces(files, alphabet, wanted, reading)
     if given.out is not None or not given.json:
         output.write_text(given.out or output.STDOUT, pieces)
     if given.removed is not None:

@@ -37,7 +37,7 @@ HIDDEN = {
     "mesh", "window",  # of programs that hold a mesh, and of tests
     "skip",  # the parts that --resume finds
     "align_top",  # --output
-    "unknown",  # stands with the scoring, for verbs of one set too
+    "unknown", "strip_stop", "names",  # stand with the scoring, for one set too
 }  # fmt: skip
 # Flags that say False: what is usual needs no flag.
 NEGATED = {

@@ -15,6 +15,7 @@ from jaxalign.errors import UsageError
 from jaxalign.family import api
 from jaxalign.family.api import FamilyAlignment
 from jaxalign.io import output
+from jaxalign.model.alphabet import reading_of
 from jaxalign.model.show import counted
 from jaxalign.model.source import sha256
 from jaxalign.options import FamilyOptions, shared
@@ -25,8 +26,8 @@ SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
 def family(options: Given) -> int:
     """``jaxalign family QUERY DB``."""
     query, database = options.query, options.database
-    scoring, unknown = scoring_of(options.scoring), options.scoring.unknown
-    own = {"unknown": unknown, "devices": devices_of(options), "progress": None}
+    scoring, own = scoring_of(options.scoring), reading_of(options.scoring)._asdict()
+    own |= {"devices": devices_of(options), "progress": None}
     chosen = FamilyOptions(**shared(options, FamilyOptions, **own))
     api.check(chosen)
     if query == database == "-":

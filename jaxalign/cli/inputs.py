@@ -18,7 +18,7 @@ from jaxalign.errors import UsageError
 from jaxalign.io import fasta
 from jaxalign.io.encoded_database import is_database, mapped, open_database
 from jaxalign.model import source
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.profile import Profile, as_query, first_line, read_text
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.strands import BLOCK, has_uracil, look_nucleic
@@ -70,7 +70,10 @@ def read(
         query, scoring = _profile(paths[0], scoring, options)
         queries = [(query, 0)]
     others = paths[len(queries) :]
-    raws = [None if is_database(path) else fasta.read_raw(path) for path in others]
+    raws = [
+        None if is_database(path) else fasta.read_raw(path, reading=reading_of(options))
+        for path in others
+    ]
     texts = [raw.text for raw in raws if raw is not None]
     if profile or of_proteins:
         sides = ((", ".join(others), texts), ("the database", beside))

@@ -17,6 +17,7 @@ from jaxalign.homology import api
 from jaxalign.homology.api import Definition
 from jaxalign.io import corpus_files, delimited, output
 from jaxalign.io.delimited import KnownNames
+from jaxalign.model.alphabet import reading_of
 from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
@@ -96,8 +97,8 @@ def scan_options(job: LinkJob, record: type, **changes: Any) -> Any:
     record : class of the options
     """
     links = shared(job.options, AlignedEnds, Measure, Execution)
-    unknown = job.verb.scoring.unknown
-    return record(**links | {"unknown": unknown} | changes)
+    reading = reading_of(job.verb.scoring)._asdict()
+    return record(**links | reading | changes)
 
 
 def linked_as(links: Given) -> tuple[Mode | None, LengthIdentity]:
@@ -129,7 +130,7 @@ def write_table(path: str | None, columns: dict, verb: Given) -> None:
 
 def known_names(path: str, read: Inputs) -> KnownNames:
     """The names that tables may call the sequences of a file by."""
-    return KnownNames(set(read.sequences[0].names), path)
+    return KnownNames(dict.fromkeys(read.sequences[0].names), path)
 
 
 def about_definition(definition: Definition) -> dict:
@@ -165,13 +166,13 @@ def pairs_line(info: dict, why_not: str | None = None) -> str:
 
 def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
-    path, out, fasta = given.sequences, given.out, given.representatives
+    out, fasta = given.out, given.representatives
     delimited.check_list_format(out)
 
     def write(result: api.Clusters) -> None:
         write_table(out, result.columns(), given)
         if fasta:
-            _write_representatives(path, fasta, result)
+            _write_representatives(given, fasta, result)
         if given.plot:
             from jaxalign.cli import pictures
 
@@ -186,7 +187,7 @@ def dedup(given: Given) -> int:
 
     def write(result: api.Clusters) -> None:
         if given.out or not given.json:
-            _write_representatives(given.sequences, given.out or output.STDOUT, result)
+            _write_representatives(given, given.out or output.STDOUT, result)
         if given.list_out:
             write_table(given.list_out, result.columns(), given)
 
@@ -226,7 +227,8 @@ def _clusters(
     return run(given, job.messages, heading, compute, finish, about)
 
 
-def _write_representatives(path: str, out: str, result: api.Clusters) -> None:
+def _write_representatives(given: Given, out: str, result: api.Clusters) -> None:
     wanted = np.zeros(len(result.sequences), bool)
     wanted[result.representatives] = True
-    output.write_text(out, corpus_files.pieces(path, result.sequences, wanted))
+    reading, path = reading_of(given.scoring), given.sequences
+    output.write_text(out, corpus_files.pieces(path, result.sequences, wanted, reading))

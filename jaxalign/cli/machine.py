@@ -216,6 +216,7 @@ def index(options: Given) -> int:
     from jaxalign.cli.request import scoring_of
     from jaxalign.database.api import index_database, open_database
     from jaxalign.io.encoded_database import SUFFIX, is_database
+    from jaxalign.model.alphabet import reading_of
 
     database, scoring = options.database, options.scoring
     messages = Messages(options.quiet)
@@ -238,7 +239,7 @@ def index(options: Given) -> int:
     scored = scoring_for(*about)
 
     def compute(_: Report | None) -> dict:
-        how = {"unknown": scoring.unknown, "force": options.force}
+        how = reading_of(scoring)._asdict() | {"force": options.force}
         return index_database(database, out, scored, **how)
 
     def finish(about: dict) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from typing import NoReturn
 
@@ -39,7 +40,7 @@ from jaxalign.errors import (
     MemoryPlanError,
     UsageError,
 )
-from jaxalign.model.system import streams_kept
+from jaxalign.model.source import streams_kept
 
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
@@ -147,6 +148,8 @@ def _spoken(error: JaxalignError, argv: list[str]) -> str:
     if isinstance(error, UsageError):
         return spoken(message, options)
     text, hint, advice = message.partition("\nhint: ")
+    if (named := re.match(r"--[a-z-]+", advice)) and named[0] not in options:
+        return text
     return text + hint + spoken(advice, options)
 
 

@@ -25,8 +25,7 @@ from jaxalign.io import formats, output
 from jaxalign.io.runs import SavedRun
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.source import sha256
-from jaxalign.model.system import is_stream
+from jaxalign.model.source import is_stream, sha256
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
 

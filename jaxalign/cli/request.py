@@ -9,6 +9,7 @@ from jaxalign.cli.arguments import ScoringOptions
 from jaxalign.cli.derive import Given, refuse
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, runs
+from jaxalign.model.alphabet import reading_of
 from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
 from jaxalign.model.identity import BY_PATH, check_coverage, usual_identity
 from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
@@ -146,7 +147,8 @@ def devices_of(machine: Given) -> str | None:
 def scoring_of(options: ScoringOptions) -> Scoring:
     """The preset or the default, with every explicit option in its place."""
     base = preset(options.preset).scoring if options.preset else as_scoring(None)
-    plain = ScoringOptions(preset=options.preset, unknown=options.unknown)
+    read = reading_of(options)._asdict()
+    plain = ScoringOptions(preset=options.preset, **read)
     if options == plain:
         return base
     matrix, match, mismatch = _substitution(options, base)

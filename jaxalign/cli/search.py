@@ -20,10 +20,10 @@ from jaxalign.database.api import (
     parts_search,
 )
 from jaxalign.errors import UsageError
-from jaxalign.model.source import sha256
+from jaxalign.model.alphabet import reading_of
+from jaxalign.model.source import is_stream, sha256
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
-from jaxalign.model.system import is_stream
 from jaxalign.model.table import Table, compact
 from jaxalign.options import AlignedEnds, Execution, shared
 from jaxalign.pairs import api
@@ -102,7 +102,7 @@ def _in_parts(
     manifest = {
         "format": "jaxalign search parts, 1",
         "database": {"sha256": sha256(database)},
-        "unknown": given.scoring.unknown,
+        **reading_of(given.scoring).said(),
         "top": given.top,
         "max_evalue": given.max_evalue,
         "parts_sha256": report.digest([part.last for part in pieces]),
@@ -160,7 +160,7 @@ def settings(request: Request, options: Given) -> SearchOptions:
         align_top=chosen.output != "score",
         strand=options.strand,
         statistics=options.statistics or usual,
-        unknown=options.scoring.unknown,
+        **reading_of(options.scoring)._asdict(),
         **shared(chosen, AlignedEnds, Execution),
     )
 

@@ -13,6 +13,7 @@ from jaxalign.cli.terminal import Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import corpus_files, delimited, output
+from jaxalign.model.alphabet import reading_of
 from jaxalign.model.numbers import exact
 from jaxalign.model.show import counted
 
@@ -83,9 +84,10 @@ def split(given: Given) -> int:
             yield _summary(result, of_series)
         columns = _columns(series) if of_series else series[0].columns()
         links.write_table(given.out, columns, given)
+        reading = reading_of(given.scoring)
         for number, file in enumerate(files):
             members = series[0].part == number
-            output.write_text(file, corpus_files.pieces(path, data, members))
+            output.write_text(file, corpus_files.pieces(path, data, members, reading))
         if audited:
             audit.audit_split((path, given.out, given.certificate), job, series[0])
 

@@ -19,8 +19,7 @@ from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.io import encoded_database, fasta, output
 from jaxalign.keywords import IndexKeywords, SearchKeywords, StreamSearchKeywords
-from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
-from jaxalign.model.choices import UnknownLetters
+from jaxalign.model.alphabet import Alphabet, Reading, Sequences, from_parts, reading_of
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
@@ -125,11 +124,13 @@ def hits_of(
         query_set, scoring = as_query(query_set, scoring)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
-    encoded = inputs.sets(scoring, query_set, unknown=options.unknown)[0]
+    encoded = inputs.sets(scoring, query_set, reading=reading_of(options))[0]
     stranded = by_strands(encoded, signs) if signs else encoded
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
-        blocks = read_blocks(database, scoring.alphabet, options.unknown, substituted)
+        blocks = read_blocks(
+            database, scoring.alphabet, reading_of(options), substituted
+        )
     else:
         blocks = iter(pieces.blocks_of(sequences))
     nothing = from_parts((), [], scoring.alphabet)
@@ -180,11 +181,12 @@ def index_database(
     InputError, UsageError
     """
     output.check_inputs(os.fspath(path), [os.fspath(source)])
-    alphabet, unknown = as_scoring(scoring).alphabet, SearchOptions(**options).unknown
+    alphabet = as_scoring(scoring).alphabet
+    reading = reading_of(SearchOptions(**options))
     count = [0]
 
     def blocks() -> Iterator[Sequences]:
-        for block, substituted in fasta.read_blocks(source, alphabet, unknown):
+        for block, substituted in fasta.read_blocks(source, alphabet, reading):
             count[0] += substituted
             yield block
 
@@ -224,12 +226,12 @@ def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
 
 
 def read_blocks(
-    path: Any, alphabet: Alphabet, unknown: UnknownLetters, substituted: list[int]
+    path: Any, alphabet: Alphabet, reading: Reading, substituted: list[int]
 ) -> Iterator[Sequences]:
     """Read a FASTA file in blocks; ``substituted[0]`` counts letters that are read as
     the wildcard."""
     sizes = pieces.BLOCK_RESIDUES, pieces.BLOCK_RECORDS
-    for block, count in fasta.read_blocks(path, alphabet, unknown, *sizes):
+    for block, count in fasta.read_blocks(path, alphabet, reading, *sizes):
         substituted[0] += count
         yield block
 
@@ -317,7 +319,7 @@ def hits_by_parts(
 ) -> Iterator[tuple[Part, Table]]:
     """``stream_search``, its options packed."""
     query_set, scoring = as_query(queries, as_scoring(scoring, by_position=True))
-    encoded = inputs.sets(scoring, query_set, unknown=options.unknown)[0]
+    encoded = inputs.sets(scoring, query_set, reading=reading_of(options))[0]
     sequences = in_memory(database, scoring)
     parts = parts_search(encoded, sequences, database, options.top, options.part_rows)
     parts = [x for x in share(parts, options.shard) if x.index not in options.skip]

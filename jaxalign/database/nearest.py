@@ -20,7 +20,7 @@ from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.runs import Arrays, SavedRun
 from jaxalign.keywords import NearestKeywords
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.options import By, NearestOptions
 from jaxalign.runtime.pipeline import read_ahead
@@ -109,8 +109,9 @@ def nearest_of(
     # 1 check and encode, 2 scan the corpus, 3 the rows
     start, scoring = time.perf_counter(), as_scoring(scoring)
     check_nearest(options, scoring)
-    (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
-    source = Corpus(corpus, scoring, options.unknown)
+    reading = reading_of(options)
+    (encoded,) = inputs.sets(scoring, tests, reading=reading)
+    source = Corpus(corpus, scoring, reading)
     state = scanned(encoded, source, scoring, options, checkpoint, arrays)
     about = {"substituted": source.substituted, "began": start}
     return nearest_result.result(encoded, state, scoring, options, about)

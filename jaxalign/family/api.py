@@ -16,10 +16,9 @@ from jaxalign.family.options import check
 from jaxalign.family.result import FamilyAlignment, format_of
 from jaxalign.inputs import SetLike
 from jaxalign.keywords import FamilyKeywords
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.scoring import ScoringLike, as_scoring
-from jaxalign.model.source import label
-from jaxalign.model.system import is_stream, reads_again
+from jaxalign.model.source import is_stream, label, reads_again
 from jaxalign.options import FamilyOptions
 from jaxalign.signatures import with_options
 
@@ -108,19 +107,21 @@ def families_of(
     scoring = as_scoring(scoring)
     if scoring.alphabet.kind != "protein" or scoring.scale != 1:
         raise UsageError(f"{scoring}: a family is of proteins, its scores are whole")
-    encoded, file_texts = inputs.with_texts(scoring, queries, options.unknown)
+    encoded, file_texts = inputs.with_texts(scoring, queries, reading_of(options))
     # The source of the database, which every pass reads.
     sequences = in_memory(database, scoring)
     if sequences is None and options.iterations > 1:
         path: Any = database
         if is_stream(path) and not reads_again(path):
-            raise UsageError(f"{label(path)}: a database of several passes is a file")
+            raise UsageError(
+                f"{label(str(path))}: a database of several passes is a file"
+            )
 
     substituted = [0]
 
     def read() -> Iterator[Sequences]:
         substituted[0] = 0
-        about = scoring.alphabet, options.unknown, substituted
+        about = scoring.alphabet, reading_of(options), substituted
         return read_blocks(database, *about)
 
     source = Source(sequences, read, substituted)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from jaxalign.errors import UsageError
+from jaxalign.model.alphabet import reading_of
 from jaxalign.model.numbers import check_whole, is_number
 from jaxalign.options import Execution, FamilyOptions, SearchOptions, shared
 
@@ -37,6 +38,6 @@ def search_options(options: FamilyOptions) -> SearchOptions:
         mode="local",
         top=options.max_sequences,
         statistics="fitted",
-        unknown=options.unknown,
+        **reading_of(options)._asdict(),
         **shared(options, Execution),
     )

@@ -43,6 +43,8 @@ def subject(
     if inputs:
         policies = ", ".join(sorted({str(item["unknown"]) for item in inputs}))
         said.append(f"letters outside the alphabet: {policies}")
+        if any("strip_stop" in item for item in inputs):
+            said.append("without stops at the ends")
     return {
         "format": FORMAT,
         "claim": f"no pair of sequences of different parts has {'; '.join(said)}",

@@ -17,6 +17,7 @@ from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.runs import Arrays, SavedRun
 from jaxalign.keywords import PurgeKeywords
+from jaxalign.model.alphabet import reading_of
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.options import PurgeOptions
 from jaxalign.runtime.pipeline import read_ahead
@@ -93,8 +94,9 @@ def purge_of(
     # 1 check and encode, 2 scan the training set, 3 who goes
     start, scoring = time.perf_counter(), as_scoring(scoring)
     cut = cut_of(options, scoring)
-    (encoded,) = inputs.sets(scoring, tests, unknown=options.unknown)
-    corpus = Corpus(train, scoring, options.unknown)
+    reading = reading_of(options)
+    (encoded,) = inputs.sets(scoring, tests, reading=reading)
+    corpus = Corpus(train, scoring, reading)
     state = PurgeState() if arrays is None else purge_scan.state_of(arrays)
     size = corpus.size() if cut.column == "evalue" else (0, 0)
     report_progress = corpus.teller(options.progress, encoded)

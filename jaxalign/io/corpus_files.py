@@ -15,9 +15,8 @@ from jaxalign.errors import InputError
 from jaxalign.io import fasta
 from jaxalign.io.encoded_database import SUFFIX, is_database, mapped
 from jaxalign.io.fasta import NameHashes
-from jaxalign.model.alphabet import Alphabet, Sequences, in_blocks
-from jaxalign.model.source import STDIN, label, open_text
-from jaxalign.model.system import reads_again
+from jaxalign.model.alphabet import AS_WRITTEN, Alphabet, Reading, Sequences, in_blocks
+from jaxalign.model.source import STDIN, label, open_text, reads_again
 
 FASTA_ENDS = (".fasta", ".fa", ".faa", ".fas", ".fna", ".ffn")
 PACKED_ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
@@ -68,19 +67,20 @@ def files_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
 def blocks(
     files: tuple[str, ...],
     alphabet: Alphabet,
-    unknown: str = "error",
+    reading: Reading = AS_WRITTEN,
     residues: int = BLOCK_RESIDUES,
     records: int = BLOCK_RECORDS,
 ) -> Iterator[CorpusBlock]:
     """Yield a corpus in blocks, in order; a block ends with the record that reaches
     ``residues`` or ``records``, or with its file."""
-    first, hashes = 0, NameHashes()
+    first, hashes, counts = 0, NameHashes(), {}
     for path in files:
         if is_database(path):
             views = in_blocks(mapped(path, alphabet), residues, records)
             pairs = ((block, 0) for block in views)
         else:
-            pairs = fasta.read_blocks(path, alphabet, unknown, residues, records)
+            sizes = residues, records
+            pairs = fasta.read_blocks(path, alphabet, reading, *sizes, counts)
         for sequences, substituted in pairs:
             # Equal hashes count as equal names: of 10^8 names the chance of a
             # collision is 1 in 3,000.
@@ -98,7 +98,12 @@ def blocks(
 WIDTH = 60
 
 
-def pieces(path: str, sequences: Sequences, selected: np.ndarray) -> Iterator[str]:
+def pieces(
+    path: str,
+    sequences: Sequences,
+    selected: np.ndarray,
+    reading: Reading = AS_WRITTEN,
+) -> Iterator[str]:
     """Yield the text of some records, in their order.
 
     path : where the sequences were read. What can be read only once, and an index, is
@@ -106,7 +111,7 @@ def pieces(path: str, sequences: Sequences, selected: np.ndarray) -> Iterator[st
     selected : bool (n,)
     """
     if reads_again(path) and not is_database(path):
-        yield from _copied(path, selected.tolist())
+        yield from _copied(path, selected.tolist(), reading, {})
         return
     for number in np.flatnonzero(selected).tolist():
         text = sequences.text(number)
@@ -115,7 +120,10 @@ def pieces(path: str, sequences: Sequences, selected: np.ndarray) -> Iterator[st
 
 
 def corpus_pieces(
-    files: Iterable[str], alphabet: Alphabet, selected: np.ndarray
+    files: Iterable[str],
+    alphabet: Alphabet,
+    selected: np.ndarray,
+    reading: Reading = AS_WRITTEN,
 ) -> Iterator[str]:
     """Yield the text of some records of a corpus, in their order.
 
@@ -123,7 +131,7 @@ def corpus_pieces(
     alphabet : of the indices
     selected : bool (n,). None of those beyond.
     """
-    first = 0
+    first, counts = 0, {}
     for path in files:
         if is_database(path):
             sequences = mapped(path, alphabet)
@@ -131,15 +139,29 @@ def corpus_pieces(
             yield from pieces(path, sequences, selected[first:last])
             first = last
         else:
-            first += yield from _copied(path, selected[first:].tolist())
+            first += yield from _copied(
+                path, selected[first:].tolist(), reading, counts
+            )
 
 
-def _copied(path: str, selected: list[bool]) -> Generator[str, None, int]:
-    """Yield the text of some records of a file; returns how many it has."""
-    number = -1
+def _copied(
+    path: str, selected: list[bool], reading: Reading, counts: dict[str, int]
+) -> Generator[str, None, int]:
+    """Yield the text of some records of a file, with the names that were read and
+    without the stops that were taken off; returns how many it has."""
+    number, stop = -1, ""
     with open_text(path) as handle:
         for line in map(str.strip, handle):
-            number += line.startswith(">")
+            if line.startswith(">"):
+                number, stop = number + 1, ""
+                if reading.names == "number":
+                    name = fasta.header_name(line[1:])
+                    (unique,) = fasta.numbered([name], counts)
+                    line = f">{unique}{line[1:].lstrip().removeprefix(name)}"
+            elif reading.strip_stop and line and line[0] != ";":
+                line = stop + line  # a stop that is not the last letter
+                stop = "*" * line.endswith("*")
+                line = line.removesuffix("*")
             if line and 0 <= number < len(selected) and selected[number]:
                 yield f"{line}\n"
     return number + 1

@@ -102,7 +102,7 @@ def _wrong(path: str, number: int, why: str) -> InputError:
 class KnownNames:
     """Names of sequences: first words of headings, and the headings, whole.
 
-    names : collection of str. First words.
+    names : collection of str. First words, in the order of the file where it is named.
     path : the FASTA that they come from, if it can be read again.
     """
 
@@ -122,11 +122,10 @@ class KnownNames:
             return {}
         whole: dict[str, str] = {}
         twice = set()
-        for heading in headings(self.path):
-            words = heading.split()
-            text = " ".join(words)
+        for heading, name in zip(headings(self.path), self.names, strict=False):
+            text = " ".join(heading.split())
             twice |= {text} & whole.keys()
-            whole[text] = words[0] if words else ""
+            whole[text] = name
         return {text: name for text, name in whole.items() if text not in twice}
 
 

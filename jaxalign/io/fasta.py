@@ -13,7 +13,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from itertools import pairwise
@@ -24,21 +24,29 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import (
+    AS_WRITTEN,
     BAD,
     UNKNOWN_POLICIES,
     Alphabet,
+    Reading,
     Sequences,
     as_ascii,
     named_alphabet,
     substitute_unknown,
 )
 from jaxalign.model.profile import FAMILY_GAP, Family
-from jaxalign.model.source import in_memory, keep, label, open_bytes, open_text
-from jaxalign.model.system import reads_again
+from jaxalign.model.source import (
+    in_memory,
+    keep,
+    label,
+    open_bytes,
+    open_text,
+    reads_again,
+)
 
 CHUNK = 2**24  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
-NEWLINE, HEADER = 10, ord(">")
+NEWLINE, HEADER, STOP = 10, ord(">"), ord("*")
 VISIBLE = bytes(range(33, 127))
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 OTHER = re.compile(r"[^\x00-\x7f]")
@@ -125,7 +133,11 @@ def read(
     return encode(read_raw(path), alphabet, unknown)
 
 
-def read_raw(path: str | os.PathLike[str], buffer: bytes | None = None) -> RawRecords:
+def read_raw(
+    path: str | os.PathLike[str],
+    buffer: bytes | None = None,
+    reading: Reading = AS_WRITTEN,
+) -> RawRecords:
     """Read the records of a FASTA file as text.
 
     Lines that start with ";" and blank lines are skipped, white space inside
@@ -153,7 +165,7 @@ def read_raw(path: str | os.PathLike[str], buffer: bytes | None = None) -> RawRe
     source = os.fspath(path)
     with in_memory(source):
         buffer = keep(source) if buffer is None else buffer
-        (raw,) = _raw_blocks(source, buffer, sys.maxsize, sys.maxsize)
+        (raw,) = _raw_blocks(source, buffer, sys.maxsize, sys.maxsize, reading, {})
         _check_names(raw)
     return raw
 
@@ -161,20 +173,25 @@ def read_raw(path: str | os.PathLike[str], buffer: bytes | None = None) -> RawRe
 def read_blocks(
     path: str | os.PathLike[str],
     alphabet: Alphabet,
-    unknown: str = "error",
+    reading: Reading = AS_WRITTEN,
     residues: int = 2**26,
     records: int = 2**20,
+    counts: dict[str, int] | None = None,
 ) -> Iterator[tuple[Sequences, int]]:
     """Yield blocks of a FASTA file, encoded, and how many residues of each were read as
     the wildcard because of ``unknown``; checks and errors are those of ``read``.
+
+    counts : of names in files before this one, where they are numbered
 
     A block ends with the record that reaches either number. An error comes when its
     block is read; earlier blocks have been yielded by then.
     """
     source, hashes = os.fspath(path), NameHashes()
-    for raw in _raw_blocks(source, keep(source), residues, records):
-        _check_names(raw, hashes)
-        yield encode_counted(raw, alphabet, unknown)
+    counts = {} if counts is None else counts
+    compared = hashes if reading.names == "error" else None
+    for raw in _raw_blocks(source, keep(source), residues, records, reading, counts):
+        _check_names(raw, compared)
+        yield encode_counted(raw, alphabet, reading.unknown)
 
 
 def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Sequences:
@@ -235,16 +252,28 @@ def encode_counted(
 
 
 def _raw_blocks(
-    source: str, buffer: bytes | None, residues: int, records: int
+    source: str,
+    buffer: bytes | None,
+    residues: int,
+    records: int,
+    reading: Reading,
+    counts: dict[str, int],
 ) -> Iterator[RawRecords]:
     """Yield the records of a file in blocks; each ends with the record that reaches
-    either number."""
+    either number. ``counts`` : of the names so far, where they are numbered."""
     with open_text(source, buffer) as handle:
         check_first_line(source, handle)
     block: list[ChunkRecords] = []
     before = size = count = 0
     with open_bytes(source, buffer) as handle:
         for names, text, lengths in record_chunks(handle):
+            if reading.strip_stop:
+                ends, stopped = np.cumsum(lengths), lengths > 0
+                stopped[stopped] = text[ends[stopped] - 1] == STOP
+                text = np.delete(text, ends[stopped] - 1)
+                lengths = lengths - stopped
+            if reading.names == "number":
+                names = numbered(names, counts)
             while len(names):
                 ends = np.cumsum(lengths)
                 reach = int(np.searchsorted(ends, residues - size)) + 1
@@ -258,6 +287,27 @@ def _raw_blocks(
                     before, size, count, block = before + count, 0, 0, []
     if block:
         yield _joined(source, block, buffer, before)
+
+
+def numbered(names: Iterable[str], counts: dict[str, int]) -> list[str]:
+    """Give each name that comes again the first number that makes it unique.
+
+    counts : of each name so far, the number to try next; is changed
+
+    Examples
+    --------
+    >>> numbered(["a", "b", "a", "a_2", "a"], {})
+    ['a', 'b', 'a_2', 'a_2_2', 'a_3']
+    """
+    renamed = []
+    for name in names:
+        unique = name
+        while unique and unique in counts:
+            unique = f"{name}_{counts[name]}"
+            counts[name] += 1
+        counts[unique] = 2
+        renamed.append(unique)
+    return renamed
 
 
 def _joined(
@@ -334,7 +384,7 @@ def _plain(chunk: bytes) -> ChunkRecords | None:
     lines[-1] -= newlines[-1] == len(data)
     lengths = np.maximum(starts - ends - 1, 0) - np.maximum(lines, 0)
     names = [
-        _name(chunk[start + 1 : end].decode("utf-8", "replace"))
+        header_name(chunk[start + 1 : end].decode("utf-8", "replace"))
         for start, end, _ in sides
     ]
     return ChunkRecords(names, np.frombuffer(text, np.uint8), lengths)
@@ -346,15 +396,15 @@ def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
     for line in map(str.strip, handle):
         if line.startswith(">"):
             if header is not None:
-                yield _name(header), b"".join(lines)
+                yield header_name(header), b"".join(lines)
             header, lines = line[1:], []
         elif line and line[0] != ";":
             lines.append(_letters(line))
     if header is not None:
-        yield _name(header), b"".join(lines)
+        yield header_name(header), b"".join(lines)
 
 
-def _name(header: str) -> str:
+def header_name(header: str) -> str:
     """The first word of a header."""
     return (header.split(maxsplit=1) or [""])[0]
 
@@ -445,7 +495,7 @@ def _duplicate(raw: RawRecords, name: str, first: int, second: int) -> InputErro
     return InputError(
         f"{label(raw.source)}, line {line}, column 1: record {second + 1} has the name "
         f"{name!r} of record {first + 1} (line {line_of_first}); names, the first word "
-        "of each header, must differ"
+        "of each header, must differ\nhint: --names number numbers them"
     )
 
 
@@ -453,6 +503,8 @@ def _hint(place: Place, alphabet: Alphabet) -> str:
     letter, wildcard = place.letter.upper(), alphabet.wildcard
     if letter in "-.":
         return "\nhint: sequences go in unaligned; take the gaps out"
+    if letter == "*":
+        return "\nhint: --strip-stop takes a stop off the end of each sequence"
     if wildcard is None or not ("A" <= letter <= "Z"):
         return ""
     if alphabet.kind == "dna" and letter == "U":

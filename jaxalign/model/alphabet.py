@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxalign.errors import InputError, UsageError
-from jaxalign.model.choices import UnknownLetters
+from jaxalign.model.choices import RepeatedNames, UnknownLetters
 from jaxalign.model.names import written
 
 FORMS = (
@@ -128,6 +128,36 @@ BAD = 255
 SHORT = 32  # letters of a sequence that are gathered as fast as they are copied
 NO_LETTERS = ">;#-."  # they mean something else in FASTA, matrix files and alignments
 UNKNOWN_POLICIES: tuple[str, ...] = get_args(UnknownLetters)
+
+
+class Reading(NamedTuple):
+    """How the records of files are read, as the options of these names say."""
+
+    unknown: UnknownLetters = "error"
+    strip_stop: bool = False
+    names: RepeatedNames = "error"
+
+    def said(self) -> dict[str, Any]:
+        """The policy of letters, and others where they are not the usual ones."""
+        usual = AS_WRITTEN._asdict()
+        values = self._asdict().items()
+        return {k: x for k, x in values if k == "unknown" or x != usual[k]}
+
+
+AS_WRITTEN = Reading()
+
+
+def reading_of(options: Any) -> Reading:
+    """Take how files are read from a record with options of these names.
+
+    Raises UsageError: no policy of names, or no flag.
+    """
+    reading = Reading(options.unknown, options.strip_stop, options.names)
+    if reading.names not in get_args(RepeatedNames):
+        raise UsageError(f"names = {reading.names!r}: error or number is needed")
+    if not isinstance(reading.strip_stop, bool):
+        raise UsageError(f"strip_stop = {reading.strip_stop!r}: True or False")
+    return reading
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ Coverage = Literal["both", "query", "target"]
 Strand = Literal["both", "plus", "minus"]
 Statistics = Literal["published", "fitted"]
 UnknownLetters = Literal["error", "X", "mask"]
+RepeatedNames = Literal["error", "number"]
 GapModel = Literal["quasi-natural", "natural", "linear"]
 
 

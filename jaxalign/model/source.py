@@ -21,8 +21,9 @@ from typing import Any, BinaryIO, TextIO
 
 from jaxalign.errors import InputError, MemoryPlanError
 from jaxalign.model.names import written
-from jaxalign.model.system import STDIN, bytes_once, is_endless, reads_again
+from jaxalign.model.system import is_endless
 
+STDIN = "-"
 PIECE_BYTES = 2**24
 MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
@@ -33,6 +34,51 @@ _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, OSError)
 def label(source: str) -> str:
     """Name an input the way messages print it."""
     return "standard input" if source == STDIN else written(source)
+
+
+_kept: dict[object, bytes] | None = None
+
+
+@contextmanager
+def streams_kept() -> Iterator[None]:
+    """Keep the bytes of standard input and of pipes, so that a command may read its
+    inputs as often as it reads files."""
+    global _kept
+    _kept = {}
+    try:
+        yield
+    finally:
+        _kept = None
+
+
+def is_stream(source: str) -> bool:
+    """Whether an input is standard input, a pipe or a device, and no file."""
+    there = os.path.exists(source) and not os.path.isdir(source)
+    return source == STDIN or (there and not os.path.isfile(source))
+
+
+def reads_again(source: str) -> bool:
+    """Whether an input gives the same bytes when it is opened again: a file, and inside
+    ``streams_kept`` all but a folder."""
+    return os.path.isfile(source) or (_kept is not None and not os.path.isdir(source))
+
+
+def bytes_once(source: str, read: Callable[[], bytes]) -> bytes:
+    """The bytes of a pipe or of standard input, by whatever name; inside
+    ``streams_kept`` they are read once and kept.
+
+    read : reads all of it
+    """
+    if _kept is None:
+        return read()
+    try:
+        state = os.fstat(sys.stdin.fileno()) if source == STDIN else os.stat(source)
+        name = (state.st_dev, state.st_ino)
+    except (OSError, ValueError, AttributeError):  # none of the system's
+        name = source
+    if name not in _kept:
+        _kept[name] = read()
+    return _kept[name]
 
 
 def keep(source: str) -> bytes | None:

@@ -45,7 +45,8 @@ LACKS = {
 # in parts, and of several functions in one verb.
 OWN = """
     eqx preset matrix match mismatch gap-open gap-extend gapopen gapextend gap-style
-    alphabet unknown link out o list force json format columns output report plot leaks
+    alphabet unknown strip-stop names
+    link out o list force json format columns output report plot leaks
     across-only no-cache device quiet q verbose v progress resume shard help
 """.split()
 EXTRA = {

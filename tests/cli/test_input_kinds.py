@@ -85,8 +85,7 @@ JOBS = {
         *("--gap-open", "2", "--gap-extend", "1", "-o", "o.fasta"),
     ),
 }
-QUICK = {"align", "all", "search dna", "nearest", "dedup", "split", "purge"}
-QUICK |= {"purge evalue", "genes"}
+QUICK = {"search dna", "nearest", "dedup", "purge"}
 DIFFERING = re.compile(
     r'"(path|file|sha256|seconds|gcups|out)": [^\n]*|[0-9.]+ s\b|[0-9a-f]{64}'
     r"|(budget|free) [^\n]*"
@@ -202,7 +201,9 @@ def outputs(root: Path) -> dict[str, bytes | str]:
 def compared(content: bytes | str, *words: str) -> str:
     """An output without what may differ: what a file is called is ``words``."""
     text = content if isinstance(content, str) else content.decode("latin-1")
-    names = sorted({*words, *(os.path.basename(x).split(".")[0] for x in words)})
+    names = sorted(
+        {"alignment", *words, *(os.path.basename(x).split(".")[0] for x in words)}
+    )
     called = "|".join(re.escape(name) for name in names[::-1])
     text = text.replace("standard input", "-")
     return DIFFERING.sub("…", re.sub(rf"(?<![\w-])({called})(?![\w-])", "…", text))

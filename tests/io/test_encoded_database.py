@@ -17,7 +17,7 @@ import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import encoded_database, fasta
-from jaxalign.model.alphabet import as_sequences, named_alphabet
+from jaxalign.model.alphabet import Reading, as_sequences, named_alphabet
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 PROTEIN = named_alphabet("protein")
@@ -288,7 +288,7 @@ def test_blocks_are_the_file(residues, records, tmp_path):
     packed = tmp_path / "p.gz"
     packed.write_bytes(gzip.compress(PROTEINS.read_bytes()))
     want = fasta.read(PROTEINS, PROTEIN)
-    blocks = [b for b, _ in fasta.read_blocks(packed, PROTEIN, "error", residues,
+    blocks = [b for b, _ in fasta.read_blocks(packed, PROTEIN, Reading(), residues,
                                                records)]  # fmt: skip
     assert all(len(block) <= records for block in blocks) and len(blocks) > 4
     assert all(
@@ -313,11 +313,11 @@ def test_faults_are_named_as_in_a_whole_file(tmp_path, name, records):
     with pytest.raises(InputError) as want:
         fasta.read(path, PROTEIN)
     with pytest.raises(InputError) as found:
-        list(fasta.read_blocks(path, PROTEIN, "error", 10**9, records))
+        list(fasta.read_blocks(path, PROTEIN, Reading(), 10**9, records))
     assert str(found.value) == str(want.value)
 
 
 def test_equal_hashes_of_different_names_are_no_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(fasta, "hash", lambda _: 7, raising=False)
     path = write(tmp_path / "a.fa", [("a", "MKV"), ("b", "MK"), ("c", "M")])
-    assert len(list(fasta.read_blocks(path, PROTEIN, "error", 10**9, 1))) == 3
+    assert len(list(fasta.read_blocks(path, PROTEIN, Reading(), 10**9, 1))) == 3

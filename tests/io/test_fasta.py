@@ -16,9 +16,9 @@ from biotite.sequence.io.fasta import FastaFile
 
 from jaxalign.cli.main import main
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
-from jaxalign.io import fasta
-from jaxalign.io.fasta import encode_counted, read, read_raw
-from jaxalign.model.alphabet import named_alphabet
+from jaxalign.io import corpus_files, fasta
+from jaxalign.io.fasta import encode, encode_counted, read, read_raw
+from jaxalign.model.alphabet import Reading, named_alphabet
 
 PROTEIN, DNA = named_alphabet("protein"), named_alphabet("dna")
 TEXT = ">a first\nWWCH\nEY\n\n>b\nhkml*\n>empty\n>c\tlast\nAR ND\t\n"
@@ -275,3 +275,55 @@ def test_a_bad_letter_at_the_end_of_a_long_line(tmp_path, letter, most):
     finally:
         tracemalloc.stop()
     assert megabytes < most
+
+
+def plainly(text: str) -> tuple[list[str], list[str]]:
+    """Names and letters with numbered names and without stops, a record at a time."""
+    names, letters = [], []
+    for record in ("\n" + text).split("\n>")[1:]:
+        heading, _, body = record.partition("\n")
+        name, number = heading.split()[0], 2
+        while f"{name}_{number}" in names:
+            number += 1
+        names.append(f"{name}_{number}" if name in names else name)
+        body = "".join(x for x in body.split("\n") if not x.startswith(";"))
+        letters.append(body.upper()[:-1] if body.endswith("*") else body.upper())
+    return names, letters
+
+
+@pytest.mark.parametrize("seed", [*range(20)])
+def test_stops_go_and_names_are_numbered(tmp_path, seed):
+    """In any blocks, in a folder of files, and in what is copied."""
+    random = np.random.default_rng(seed)
+    draw, reading = random.choice, Reading("error", True, "number")
+    lines = ["", "MK", "MK*", "*", "V", "; c*", "mk*v"]
+
+    def file():
+        headings = draw(["a", "a x", "b", "a_2", "a_2 y", "b_2 z"], 8)
+        bodies = ("\n".join(draw(lines, draw(4))) for _ in headings)
+        pairs = zip(headings, bodies, strict=True)
+        return "".join(f">{x}\n{y}\n" for x, y in pairs)
+
+    (tmp_path / "db").mkdir()
+    texts = [file(), file()]
+    for name, text in zip("xy", texts, strict=True):
+        (tmp_path / "db" / f"{name}.fa").write_text(text)
+    names, letters = plainly("".join(texts))
+    path = str(tmp_path / "db" / "x.fa")
+    raw = read_raw(path, reading=reading)
+    assert [*raw.names] == names[:8] and len(set(names)) == 16
+    assert encode(raw, PROTEIN).texts() == letters[:8]
+    files = corpus_files.files_of(tmp_path / "db")
+    blocks = [*corpus_files.blocks(files, PROTEIN, reading, 3, 1 + seed % 5)]
+    assert [x for block in blocks for x in block.sequences.names] == names
+    assert [x for block in blocks for x in block.sequences.texts()] == letters
+    chosen = random.random(16) < 0.6
+    copied = tmp_path / "copied.fa"
+    for count, some in ((8, files[:1]), (16, files)):
+        which = chosen[:count]
+        if which.any():
+            pieces = corpus_files.corpus_pieces(some, PROTEIN, which, reading)
+            copied.write_text("".join(pieces))
+            again = encode(read_raw(copied), PROTEIN)
+            assert [*again.names] == [*np.array(names)[:count][which]]
+            assert again.texts() == [*np.array(letters)[:count][which]]

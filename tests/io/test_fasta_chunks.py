@@ -9,7 +9,7 @@ import pytest
 
 from jaxalign.errors import InputError
 from jaxalign.io import fasta
-from jaxalign.model.alphabet import named_alphabet
+from jaxalign.model.alphabet import Reading, named_alphabet
 
 # What lines begin with, end with and hold; the first of each are the usual ones.
 STARTS = ["MKV", "", ">", ">a", ">b c", " >d", ";", " ", "M", "AC\tG"]
@@ -68,7 +68,7 @@ def test_blocks_end_with_a_record(monkeypatch, tmp_path, residues, records):
     path = tmp_path / "a.fa"
     path.write_text("".join(f">s{k}\n{'M' * n}\n" for k, n in enumerate(lengths)))
     alphabet = named_alphabet("protein")
-    blocks = fasta.read_blocks(path, alphabet, "error", residues, records)
+    blocks = fasta.read_blocks(path, alphabet, Reading(), residues, records)
     blocks = [block for block, _ in blocks]
     assert [n for block in blocks for n in block.lengths.tolist()] == lengths
     names = [name for block in blocks for name in block.names]
