@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jaxalign.cli.derive import Given, refuse, refuse_others
-from jaxalign.cli.run import check_outputs, run
+from jaxalign.cli.run import PRINTED, check_outputs, run
 from jaxalign.cli.terminal import Messages, Report, answer, answer_json
 from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.options import Execution, field_types
@@ -234,6 +234,8 @@ def index(options: Given) -> int:
     if options.out is None and database == "-":
         raise UsageError("an index of standard input needs a name: -o OUT")
     out = options.out or database + SUFFIX
+    if out in PRINTED:
+        raise UsageError("an index is binary: -o FILE")
     check_outputs(options, out, (), (database, scoring.matrix))
     about = opening(database), scoring_of(scoring), scoring, database, messages.warn
     scored = scoring_for(*about)

@@ -73,6 +73,7 @@ def _check_outputs(options: Given) -> None:
         raise UsageError(f"{out}: the suffix is one of {', '.join(FORMATS)}")
     genes = options.v_distances, options.v_loops
     inputs = (options.receptors, options.reference, *genes, options.scoring)
+    delimited.check_list_format(listed)
     check_outputs(options, out, [listed], inputs)
 
 
@@ -108,8 +109,7 @@ def _write(
         block = next(edges)
         whole, edges = api.result_of(plan, api.Edges(*block), 0.0), iter([block])
         if options.list_out:
-            lines = delimited.list_lines(whole.columns(), lambda x: written(str(x)))
-            output.write_text(options.list_out, lines)
+            delimited.write_list(options.list_out, whole.columns(), _field)
         if matrix:
             output.write_file(str(out), whole.save)
     if out and out.endswith(".parquet"):
@@ -119,6 +119,11 @@ def _write(
     for _ in edges:  # only their count is wanted
         pass
     return sum(counts)
+
+
+def _field(value: object) -> str:
+    """A field of the list, with all digits of a number."""
+    return written(str(value))
 
 
 def _first_names(receptors: api.Receptors) -> list[str]:

@@ -71,7 +71,7 @@ def split(given: Given) -> int:
     definition = api.define(job.read.scoring, job.options, "--max-identity", min(cuts))
     choices = choices_of(job, shares)
     names = api.check_choices(choices, data).shares
-    files = _files(path, given.fasta, names, given.force)
+    files = _files(path, given.fasta, names, given.force, (*outs, given.plot))
     linked = f"{len(data):,} sequences; linked: {definition}"
 
     def compute(progress: Report | None) -> list[api.Split]:
@@ -192,7 +192,11 @@ def _about(series: list[api.Split], of_series: bool) -> dict:
 
 
 def _files(
-    path: str, folder: str | None, names: Iterable[str], force: bool
+    path: str,
+    folder: str | None,
+    names: Iterable[str],
+    force: bool,
+    outs: Iterable[str | None],
 ) -> list[str]:
     """The FASTA of every part in a folder, which is made.
 
@@ -203,6 +207,8 @@ def _files(
     """
     if folder is None:
         return []
+    if os.path.realpath(folder) in map(os.path.realpath, filter(None, outs)):
+        raise UsageError(f"two outputs are one: {folder}")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"--fasta {folder}: is no folder")
     files = [output.file_in(folder, name, ".fasta") for name in names]

@@ -5,11 +5,16 @@ Options are read from the verbs, so a new one joins by itself: where its type do
 say a value, ``VALUES`` has one, or the test asks for it.
 """
 
+import atexit
 import contextlib
 import io
+import itertools
 import os
 import re
 import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args, get_origin
@@ -19,15 +24,16 @@ import numpy as np
 import pytest
 
 from jaxalign.cli.main import app, main
-from jaxalign.errors import EXIT_CODES
+from jaxalign.errors import EXIT_CODES, LeakError
 
-DONE, _, USAGE, INPUT, *_ = EXIT_CODES
+DONE, FAILED, USAGE, INPUT, *_ = EXIT_CODES
+LEAK = LeakError.exit_code
 # Way -> a command line whose answer each option of its verb may change.
 WAYS = {
     "align": "align a.fa b.fa",
     "align of nucleotides": "align dna.fa dna2.fa",
     "align of scores": "align a.fa b.fa --output score",
-    "align to columns": "align a.fa b.fa --columns query,target,score",
+    "align to columns": "align a.fa b.fa --columns query,target,fident",
     "align --profile": "align fam.a3m a.fa --profile",
     "align --embeddings": "align 1.npz 2.npz --embeddings --gap-open 1 --gap-extend 1",
     "align --sequences": "align 1.npz 2.npz --embeddings --gap-open 1 --gap-extend 1 "
@@ -57,21 +63,23 @@ WAYS = {
     "split": "split g.fa --max-identity 0.5 --parts a=0.5,b=0.5",
     "split --json": "split g.fa --max-identity 0.5 --folds 2 --json",
     "split --cuts": "split g.fa --cuts 0.5,0.8 --folds 2",
-    "split --fixed": "split g.fa --max-identity 0.5 --fixed parts.tsv --too-large keep",
+    "split --fixed": "split g.fa --max-identity 0.5 --fixed some.tsv --too-large keep",
     "split --labels": "split g.fa --max-identity 0.5 --folds 2 --labels labels.tsv "
     "--unlabelled label",
     "split --pairs": "split g.fa --max-identity 0.5 --folds 2 --pairs pairs.tsv",
     "audit": "audit t.fa g.fa --max-identity 0.5",
     "audit --json": "audit t.fa g.fa --max-identity 0.5 --json",
     "audit --split": "audit g.fa --max-identity 0.5 --split parts.tsv",
-    "audit --pairs": "audit g.fa --max-identity 0.5 --pairs parted.tsv",
+    "audit --pairs": "audit g.fa --max-identity 0.4 --pairs parted.tsv --cold one "
+    "--leaks leaks.tsv",
     "audit --pairs --json": "audit g.fa --max-identity 0.5 --pairs parted.tsv --json",
     "audit --certificate": "audit --certificate c.json",
     "purge": "purge g.fa --against t.fa --max-identity 0.5",
     "purge by score": "purge g.fa --against t.fa --score 60",
     "purge by E-value": "purge g.fa --against t.fa --max-evalue 1e-3",
     "purge --json": "purge g.fa --against t.fa --max-identity 0.5 --json",
-    "repertoire": "repertoire cells.tsv --chains any --bad keep",
+    "repertoire": "repertoire cdr3.fa",
+    "repertoire of cells": "repertoire cells.tsv --chains VDJ --bad keep",
     "repertoire --metric hamming": "repertoire cdr3.fa --metric hamming",
     "repertoire --metric levenshtein": "repertoire cdr3.fa --metric levenshtein",
     "repertoire --metric alignment": "repertoire cdr3.fa --metric alignment",
@@ -79,7 +87,7 @@ WAYS = {
     "repertoire --json": "repertoire cdr3.fa --json",
     "three": "three three.fa",
     "three without a path": "three three.fa --traceback none",
-    "soft": "soft a.fa b.fa",
+    "soft": "soft a.fa b.fa --temperature 5",
     "info": "info --json",
     "info --plan": "info --json --plan g.fa",
     "matrices": "matrices PAM30",
@@ -87,21 +95,22 @@ WAYS = {
 # Option -> a value; a dict where verbs want values of their own.
 VALUES = {
     "preset": "parasail",
-    "matrix": {"repertoire": "PAM30", "": "PAM30"},
+    "matrix": "PAM30",
     "match": "3",
     "mismatch": "-4",
     "gap-open": "5",
-    "gap-extend": "3",
+    "gap-extend": "9",
+    "gap-style": "blast --gap-open 2",
     "free-ends": "q5,t3",
-    "min-score": "25",
-    "min-identity": "0.7",
+    "min-score": "60",
+    "min-identity": "0.9",
     "min-cov": {"family": "0.99", "": "0.9"},
-    "min-length-ratio": "0.9",
+    "min-length-ratio": "0.95",
     "part-rows": "7",
     "shard": "1/2",
     "columns": "query,target",
     "sequences": "e.fa",
-    "top": {"search": "2", "": "2"},
+    "top": {"nearest": "2", "": "1"},
     "max-evalue": {"family": "1e-30", "search": "1e-12", "": "1e-9"},
     "bands": "0.2,0.45",
     "iterations": "1",
@@ -118,7 +127,7 @@ VALUES = {
     "priority": "priority.tsv",
     "pairs": {"audit": "parted.tsv", "": "pairs.tsv"},
     "seed": "5",
-    "split": "parts.tsv",
+    "split": "some.tsv",
     "column": "other",
     "certificate": {"audit": "c.json"},
     "worst": "1",
@@ -132,11 +141,12 @@ VALUES = {
     "v-distances": "genes.tsv",
     "v-loops": "loops.tsv",
     "reference": "ref.fa",
+    "traceback": "none",
     "chunk": "4",
     "height": "3",
     "depth": "3",
     "temperature": "2",
-    "threshold": "0.5",
+    "threshold": "0.97",
     "plan": "g.fa",
 }
 # Option -> suffixes of the files it may write.
@@ -171,24 +181,29 @@ FREE = set(
     "memory-budget threads implementation devices device no-cache quiet verbose "
     "progress force resume no-filter block-rows cluster schedule help".split()
 )
+# Options that show with other inputs than these.
+UNSEEN = {
+    "dedup": {"preset"},
+    "family --json": {"no-composition"},
+    "audit --pairs": {"gap-extend", "preset"},
+}
 # What becomes of inputs that are odd: a command line that fails, or not, without it.
 POLICIES = {
     "unknown": "align odd.fa b.fa",
     "bad": "repertoire cells.tsv --chains any",
     "partial": "audit g.fa --max-identity 0.5 --split some.tsv",
-    "too-large": "split g.fa --max-identity 0.5 --parts a=0.9,b=0.1",
+    "too-large": "split g.fa --max-identity 0.2 --folds 3",
     "unlabelled": "split g.fa --max-identity 0.5 --folds 2 --labels labels.tsv",
 }
 MASKS = (
-    (rb'"(seconds|gcups|walk|total|host_free_bytes)": [^,\n}]+', rb""),
-    (rb'"budget_bytes": \d+|"out": [^\n]+', rb""),
-    (rb'"sha256": "\w+"|"path": "\w+\.fa"', rb""),
+    rb'"(seconds|gcups|walk|total|host_free_bytes)": [^,\n}]+',
+    rb'"budget_bytes": \d+|"out": [^\n]+',
 )
 
 
-def data(folder: Path) -> None:
+def data(folder: Path, seed: int) -> None:
     """Files of every kind that the ways read."""
-    random = np.random.default_rng(8)
+    random = np.random.default_rng(seed)
 
     def some(count: int, letters: str = "ARNDCQEGHILKMFPSTWYV") -> str:
         return "".join(random.choice([*letters], count))
@@ -209,18 +224,23 @@ def data(folder: Path) -> None:
         (folder / name).write_text(text)
 
     bases = [some(n) for n in (40, 34, 29)]
-    members = [like(bases[k % 3], 0.1 + 0.05 * k)[k % 4 :] for k in range(9)]
+    members = []
+    for k in range(9):  # with identities around 0.5, and a gap
+        text, at = like(bases[k % 3], 0.15 + 0.04 * k)[k % 4 :], random.integers(8, 20)
+        members.append(text[:at] + text[at + int(random.integers(0, 6)) :])
     members.append(members[0] + some(60))
     fasta("g.fa", members)
-    fasta("t.fa", [like(bases[0], 0.2), like(bases[1], 0.5)[3:20], some(30)])
+    tests = [like(x, share) for x in bases for share in (0.2, 0.35, 0.45, 0.55)]
+    fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
     fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
     fasta("one.fa", [like(bases[0], 0.2)])
     fasta("a.fa", [bases[0][4:], bases[1], some(12) + bases[2]])
     fasta("b.fa", [like(x, 0.3)[:-3] for x in bases])
     gene = some(40, "ACGT")
-    fasta("dna.fa", [gene, some(8, "ACGT") + gene[:20]])
+    fasta("dna.fa", [gene, some(8, "ACGT") + gene[:20], like(gene, 0.1, "ACGT")])
     other = gene[::-1].translate(str.maketrans("ACGT", "TGCA"))
-    fasta("dna2.fa", [other, like(gene, 0.2, "ACGT")])
+    gapped = gene[:18] + gene[22:]
+    fasta("dna2.fa", [other, like(gapped, 0.15, "ACGT"), like(gene, 0.3, "ACGT")])
     fasta("fam.a3m", [bases[0], like(bases[0], 0.3)])
     fasta("three.fa", [like(bases[0], 0.2)[k:20] for k in range(3)])
     for name, sizes in (("1", (6, 5)), ("2", (7,))):
@@ -242,19 +262,82 @@ def data(folder: Path) -> None:
     )
     pairs = [(names[k], names[(k * 3 + 2) % 10]) for k in range(10)]
     table("pairs.tsv", *pairs)
+    table("some.tsv", ("name", "part"), *(x[:2] for x in parts[:7]))
+    (folder / "odd.fa").write_text(">o\nMKTJOUAY\n")
     table("parted.tsv", *((*x, "xy"[k % 2]) for k, x in enumerate(pairs)))
-    cdr3 = [
-        "CASSLGQAYEQYF",
-        "CASSLGTAYEQYF",
-        "CASSLGQAYEQFF",
-        "CSARDRTGNGYTF",
-        "CASSLGQAYEQYYF",
-        "CASWLGQAYEQF",
-    ]
+    cdr3 = []
+    for k in range(10):
+        text, at = like("CASSLGQAYEQYF", 0.2), random.integers(2, 10)
+        cdr3.append(text[:at] + some(int(k % 3 == 0)) + text[at:])
     fasta("cdr3.fa", cdr3)
-    fasta("ref.fa", [cdr3[1], cdr3[3]])
-    arms = [("TRB", "TRBV1"), ("TRA", "TRAV2")]
-    cells = [(x, *arms[k % 2], f"c{k // 2}", k) for k, x in enumerate(cdr3)]
+    fasta("ref.fa", [like(x, 0.15) for x in cdr3])
+    arms = [("TRB", "TRBV1"), ("TRB", "TRBV2"), ("TRA", "TRAV2")]
+    cells = [(x, *arms[k % 3], f"c{k // 3}", k) for k, x in enumerate(cdr3)]
+    heading = "junction_aa locus v_call cell_id umi_count".split()
+    table("cells.tsv", heading, *cells, ("CAS*", "TRB", "TRBV1", "c9", 1))
+    table("genes.tsv", ("gene", "TRBV1", "TRBV2"), ("TRBV1", 0, 7), ("TRBV2", 7, 3))
+    loops = ("TRBV1", "GHD", "YYS", "PS"), ("TRBV2", "GHN", "YYD", "PW")
+    table("loops.tsv", ("gene", "cdr1", "cdr2", "cdr25"), *loops)
+
+    def fasta(name: str, texts, first: str = "") -> None:
+        first = first or Path(name).stem
+        lines = (f">{first}{k} x\n{x}\n" for k, x in enumerate(texts))
+        (folder / name).write_text("".join(lines))
+
+    def table(name: str, *rows) -> None:
+        text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+        (folder / name).write_text(text)
+
+    bases = [some(n) for n in (40, 34, 29)]
+    members = []
+    for k in range(9):  # with identities around 0.5, and a gap
+        text, at = like(bases[k % 3], 0.15 + 0.04 * k)[k % 4 :], random.integers(8, 20)
+        members.append(text[:at] + text[at + int(random.integers(0, 6)) :])
+    members.append(members[0] + some(60))
+    fasta("g.fa", members)
+    tests = [like(x, share) for x in bases for share in (0.2, 0.35, 0.45, 0.55)]
+    fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
+    fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
+    fasta("one.fa", [like(bases[0], 0.2)])
+    fasta("a.fa", [bases[0][4:], bases[1], some(12) + bases[2]])
+    fasta("b.fa", [like(x, 0.3)[:-3] for x in bases])
+    gene = some(40, "ACGT")
+    fasta("dna.fa", [gene, some(8, "ACGT") + gene[:20], like(gene, 0.1, "ACGT")])
+    other = gene[::-1].translate(str.maketrans("ACGT", "TGCA"))
+    gapped = gene[:18] + gene[22:]
+    fasta("dna2.fa", [other, like(gapped, 0.15, "ACGT"), like(gene, 0.3, "ACGT")])
+    fasta("fam.a3m", [bases[0], like(bases[0], 0.3)])
+    fasta("three.fa", [like(bases[0], 0.2)[k:20] for k in range(3)])
+    for name, sizes in (("1", (6, 5)), ("2", (7,))):
+        arrays = {f"{name}{n}": random.normal(size=(n, 4)).astype("f4") for n in sizes}
+        np.savez(folder / f"{name}.npz", **arrays)
+    (folder / "e.fa").write_text(">16\nMKTAYI\n>15\nMKTAY\n>27\nMKTAYIA\n")
+    names = [f"g{k}" for k in range(10)]
+    alike = [k % 3 == 1 for k in range(9)] + [False]
+    parts = [
+        (name, "xy"[far], "yx"[k < 4])
+        for k, (name, far) in enumerate(zip(names, alike, strict=True))
+    ]
+    table("parts.tsv", ("name", "part", "other"), *parts)
+    table(
+        "labels.tsv", ("name", "label"), *((x, k // 5) for k, x in enumerate(names[:8]))
+    )
+    table(
+        "priority.tsv", ("name", "priority"), *((x, k) for k, x in enumerate(names, 1))
+    )
+    pairs = [(names[k], names[(k * 3 + 2) % 10]) for k in range(10)]
+    table("pairs.tsv", *pairs)
+    table("some.tsv", ("name", "part"), *(x[:2] for x in parts[:7]))
+    (folder / "odd.fa").write_text(">o\nMKTJOUAY\n")
+    table("parted.tsv", *((*x, "xy"[k % 2]) for k, x in enumerate(pairs)))
+    cdr3 = []
+    for k in range(10):
+        text, at = like("CASSLGQAYEQYF", 0.2), random.integers(2, 10)
+        cdr3.append(text[:at] + some(int(k % 3 == 0)) + text[at:])
+    fasta("cdr3.fa", cdr3)
+    fasta("ref.fa", [like(x, 0.15) for x in cdr3])
+    arms = [("TRB", "TRBV1"), ("TRB", "TRBV2"), ("TRA", "TRAV2")]
+    cells = [(x, *arms[k % 3], f"c{k // 3}", k) for k, x in enumerate(cdr3)]
     heading = "junction_aa locus v_call cell_id umi_count".split()
     table("cells.tsv", heading, *cells, ("CAS*", "TRB", "TRBV1", "c9", 1))
     table("genes.tsv", ("gene", "TRBV1", "TRAV2"), ("TRBV1", 0, 7), ("TRAV2", 7, 3))
@@ -264,18 +347,6 @@ def data(folder: Path) -> None:
         ("TRBV1", "GHD", "YYS", "PS"),
         ("TRAV2", "GHN", "YYD", "PW"),
     )
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("inputs")
-    data(folder)
-    with contextlib.chdir(folder):
-        assert main(["index", "a.fa", "-o", "a.jaxdb", "-q"]) == DONE
-        words = "g.fa --max-identity 0.5 --split parts.tsv -o c.json -q".split()
-        main(["audit", *words])
-        assert Path("c.json").exists()
-    return folder
 
 
 @cache
@@ -296,33 +367,33 @@ def values(verb: str, option: str, hint) -> list[str | None]:
         if isinstance(suffixes, dict):
             suffixes = suffixes.get(verb, suffixes[""])
         return [f"new.{x}" if x else "new" for x in suffixes.split(" ")]
+    if option in VALUES:
+        value = VALUES[option]
+        return [value.get(verb, value.get("")) if isinstance(value, dict) else value]
     kinds = [hint, *get_args(hint)]
     choices = [y for x in kinds if get_origin(x) is Literal for y in get_args(x)]
     choices += [z for x in choices if get_origin(x) is Literal for z in get_args(x)]
     choices = [x for x in choices if isinstance(x, str)]
     if choices:
         return choices
-    if bool in kinds:
-        return [None]
-    value = VALUES[option]
-    return [value.get(verb, value.get("")) if isinstance(value, dict) else value]
+    assert bool in kinds, f"--{option}: VALUES has a value that changes an output"
+    return [None]
 
 
+@dataclass
 class Place:
     """Command lines in a folder with the inputs and nothing else."""
 
-    def __init__(self, inputs: Path, folder: Path):
-        self.inputs, self.folder = inputs, folder
-        self.known = {x.name for x in inputs.iterdir()}
-        for name in self.known:
-            shutil.copy(inputs / name, folder)
+    folder: Path
+    known: set[str]
+    base: dict[str, tuple]
 
-    def run(self, words: list[str]) -> tuple[int, bytes, dict[str, bytes], str]:
+    def run(self, line: str) -> tuple[int, bytes, dict[str, bytes], str]:
         """(exit code, standard output, new files, messages)."""
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
         with contextlib.chdir(self.folder):
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = main([*words])
+                code = main(line.split())
         out.flush()
         new = {}
         for path in sorted(self.folder.rglob("*")):
@@ -334,35 +405,156 @@ class Place:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         return code, out.buffer.getvalue(), new, err.getvalue()
 
+    def changes(self, line: str, more: str) -> bool:
+        """Whether words behind a line change what a user gets, or are refused."""
+        if line not in self.base:
+            self.base[line] = seen(self.run(line))
+        outcome = self.run(f"{line} {more}")
+        assert outcome[0] != FAILED, (line, more, outcome[3])
+        return seen(outcome) != self.base[line]
 
-@pytest.fixture
-def place(inputs, tmp_path):
-    return Place(inputs, tmp_path)
+
+@cache
+def place(seed: int) -> Place:
+    """Inputs of their own for each seed."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, True)
+    data(folder, seed)
+    ready = Place(folder, set(), {})
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        assert main(["index", "a.fa", "-o", "a.jaxdb", "-q"]) == DONE
+        words = "g.fa --max-identity 0.5 --split parts.tsv -o c.json -q".split()
+        assert main(["audit", *words]) in (DONE, LEAK)
+    ready.known.update(x.name for x in folder.iterdir())
+    return ready
 
 
 def masked(text: bytes) -> bytes:
-    for pattern, to in MASKS:
-        text = re.sub(pattern, to, text)
+    for pattern in MASKS:
+        text = re.sub(pattern, b"", text)
     return text
 
 
-def seen(outcome) -> tuple:
-    """What of an outcome a user sees, without seconds."""
+def seen(outcome: tuple) -> tuple:
+    """What of an outcome a user gets, without seconds."""
     code, out, new, _ = outcome
     return code, masked(out), {name: masked(x) for name, x in new.items()}
 
 
-def drawn(ways=WAYS):
-    """(way, option, value) of every option."""
-    for way, line in ways.items():
-        verb = line.split()[0]
-        for option, hint in arguments(verb).items():
-            given = {w[2:] for w in line.split() if w.startswith("--")}
-            if (
-                option in FREE | POLICIES.keys()
-                or option in given
-                or (option == "out" and "-o" in line)
-            ):
+def drawn(way: str) -> Iterator[tuple[str, list[str | None]]]:
+    """(option, its values) of a way: of all options that it does not have yet."""
+    verb, *words = WAYS[way].split()
+    for option, hint in arguments(verb).items():
+        here = f"--{option}" in words or (option == "out" and "-o" in words)
+        if not here and option not in FREE | POLICIES.keys():
+            yield option, values(verb, option, hint)
+
+
+def written(option: str, value: str | None) -> str:
+    return f"--{option}" + ("" if value is None else f" {value}")
+
+
+def has_effect(way: str, option: str, choices: list[str | None]) -> bool:
+    """Whether a value changes an output, or is refused, with some inputs."""
+    line = WAYS[way]
+    return any(
+        place(seed).changes(line, written(option, value))
+        for seed in range(SEEDS)
+        for value in choices
+    )
+
+
+SEEDS = 12
+SCORING = set(
+    "preset matrix match mismatch gap-open gap-extend gap-style alphabet mode link "
+    "free-ends identity min-length-ratio strand".split()
+)
+QUICK = ("split", "audit --pairs", "audit --certificate", "index --verify", "info")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(x, marks=() if x in QUICK else pytest.mark.slow) for x in WAYS],
+)
+def test_an_option_changes_an_output_or_is_refused(way):
+    assert place(0).run(WAYS[way])[0] in (DONE, LEAK)
+    lost = [
+        option
+        for option, choices in drawn(way)
+        if option not in SCORING | UNSEEN.get(way, set())
+        and not has_effect(way, option, choices)
+    ]
+    assert lost == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_a_scoring_changes_an_output_or_is_refused(way):
+    lost = [
+        option
+        for option, choices in drawn(way)
+        if option in SCORING - UNSEEN.get(way, set())
+        and not has_effect(way, option, choices)
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize("option", POLICIES)
+def test_an_option_of_odd_inputs_decides_over_them(option):
+    verb = POLICIES[option].split()[0]
+    choices = values(verb, option, arguments(verb)[option])
+    assert any(place(0).changes(POLICIES[option], written(option, x)) for x in choices)
+
+
+def outputs_of(way: str) -> dict[str, list[str | None]]:
+    return {option: x for option, x in drawn(way) if option in OUTPUTS}
+
+
+def are_there(way: str) -> None:
+    """Each output of a way is there after exit code 0, or nothing is."""
+    line = WAYS[way]
+    for option, names in outputs_of(way).items():
+        if (way, option) == ("audit", "certificate"):
+            continue
+        texts = set()
+        for name in map(str, names):
+            code, _, new, err = place(0).run(f"{line} {written(option, name)}")
+            if code not in (DONE, LEAK):
+                assert code == USAGE and new == {}, (option, name, err)
                 continue
-            for value in values(verb, option, hint):
-                yield way, option, value
+            content = b"".join(x for y, x in new.items() if y.startswith(name))
+            assert content, (option, name)
+            assert name.endswith(".parquet") == (content[:4] == b"PAR1"), name
+            texts.add(masked(content))
+            packed = place(0).run(f"{line} {written(option, name + '.gz')}")
+            refused = packed[0] == USAGE and packed[2] == {}
+            assert refused or option == "fasta", (option, name)  # which is a folder
+        code, out, new, _ = place(0).run(f"{line} {written(option, '-')}")
+        assert code == USAGE and (out, new) == (b"", {}) or masked(out) in texts, option
+
+
+def are_apart(way: str) -> None:
+    """Two outputs are never one, however it is written, nor both standard output."""
+    found = outputs_of(way)
+    for first, second in itertools.permutations(found, 2):
+        for name in map(str, found[second]):
+            for other in (f"./{name}", "-"):
+                same = name if other != "-" else "-"
+                more = f"{written(first, other)} {written(second, same)}"
+                code, out, new, _ = place(0).run(f"{WAYS[way]} {more}")
+                assert (code, out, new) == (USAGE, b"", {}), more
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(
+            x, marks=() if x in ("dedup", "audit --pairs") else pytest.mark.slow
+        )
+        for x in WAYS
+        if "--json" not in x
+    ],
+)
+@pytest.mark.parametrize("check", [are_there, are_apart])
+def test_outputs(check, way):
+    check(way)
