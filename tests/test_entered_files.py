@@ -17,7 +17,7 @@ CALLS = {
     "all": (entered_files.command_line, 38, 310, 20),
     "align_all": (lambda _: entered_files.set_of_proteins(), 20, 144, 12),
     "search": (lambda _: entered_files.search(), 31, 728, 16),
-    "nearest": (lambda _: entered_files.nearest(), 35, 780, 20),
+    "nearest": (lambda _: entered_files.nearest(), 35, 800, 20),
     "split": (lambda _: entered_files.split(), 31, 374, 20),
     "cluster": (lambda _: entered_files.cluster(), 24, 220, 21),
     "repertoire": (lambda _: entered_files.repertoire(), 17, 160, 16),

@@ -21,7 +21,7 @@ from jaxalign.cli.main import main
 from jaxalign.errors import EXIT_CODES, JaxalignError
 from jaxalign.io import embeddings, encoded_database, fasta, runs
 from jaxalign.model import scoring
-from jaxalign.model.alphabet import UNKNOWN_POLICIES
+from jaxalign.model.alphabet import UNKNOWN_POLICIES, Reading
 from jaxalign.model.scoring import Scoring
 
 SHORT, LONG = 60, 500
@@ -95,7 +95,7 @@ def test_fasta(count, tmp_path):
     def check(words, unknown):
         path.write_bytes(b"".join(words))
         whole = answered(fasta.read, path, PROTEIN, unknown)
-        few = partial(fasta.read_blocks, path, PROTEIN, unknown, 4, 2)
+        few = partial(fasta.read_blocks, path, PROTEIN, Reading(unknown), 4, 2)
         blocks = answered(lambda: [block for block, _ in few()])
         assert (whole is None) == (blocks is None)
         if whole is not None:

@@ -119,6 +119,7 @@ def all_pairs(given: Given) -> int:
 
 def _all_into_folder(given: Given) -> int:
     request, messages = resolve(given, folder=True), Messages(given.quiet)
+    output.check_inputs(request.out, (given.sequences, given.scoring.matrix))
     request, read = read_inputs((given.sequences,), request, given, True, messages)
     rehearse(request, read.sequences)
     devices, (sequences,) = select_device(given), read.sequences

@@ -39,26 +39,26 @@ def check_outputs(
         An output cannot be written, is an input, or is another output.
     """
     drawn = [path for path in pictures if path is not None]
+    outs = [path for path in (out, *others, *drawn) if path is not None]
+    files, inputs = [path for path in outs if path not in PRINTED], tuple(inputs)
+    for path in files:
+        output.check_inputs(path, inputs)
     for path in drawn:
         from jaxalign.io import picture
 
         picture.check(path)
-    outs = [path for path in (out, *others, *drawn) if path is not None]
     printed = [path for path in outs if path in PRINTED]
     json = getattr(given, "json", False)
     if json and printed:
         raise UsageError("--json takes standard output: the result needs -o FILE")
     if len(printed) + (out is None and not json) > 1:
         raise UsageError("two outputs are one: standard output")
-    files = [path for path in outs if path not in PRINTED]
     places = [os.path.realpath(path) for path in files]
     same = [x for x, y in zip(files, places, strict=True) if places.count(y) > 1]
     if same:
         raise UsageError(f"two outputs are one: {', '.join(same)}")
-    inputs = tuple(inputs)
     for path in files:
         output.check(path, getattr(given, "force", False))
-        output.check_inputs(path, inputs)
         if path.endswith(COMPRESSED):
             plain, suffix = os.path.splitext(path)
             raise UsageError(f"{path}: is not written as {suffix}; give {plain}")

@@ -20,6 +20,7 @@ from jaxalign.database.api import (
     parts_search,
 )
 from jaxalign.errors import UsageError
+from jaxalign.io import output
 from jaxalign.model.alphabet import reading_of
 from jaxalign.model.source import is_stream, sha256
 from jaxalign.model.statistics import parameters
@@ -128,8 +129,10 @@ def read_inputs(
 ) -> tuple[Request, inputs.Inputs]:
     """(the request, scored as the letters ask for it; the queries); what cannot be
     searched or written is refused."""
-    if not request.folder:
-        files = options.query, options.database, options.scoring.matrix
+    files = options.query, options.database, options.scoring.matrix
+    if request.folder:
+        output.check_inputs(request.out, files)
+    else:
         check_outputs(options, request.out, (), files)
     beside = inputs.opening(options.database)
     about = options.scoring, hashed, messages.warn, beside, options.profile

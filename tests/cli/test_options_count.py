@@ -190,6 +190,8 @@ UNSEEN = {
 # What becomes of inputs that are odd: a command line that fails, or not, without it.
 POLICIES = {
     "unknown": "align odd.fa b.fa",
+    "strip-stop": "align stop.fa b.fa",
+    "names": "align twice.fa b.fa",
     "bad": "repertoire cells.tsv --chains any",
     "partial": "audit g.fa --max-identity 0.5 --split some.tsv",
     "too-large": "split g.fa --max-identity 0.2 --folds 3",
@@ -264,71 +266,8 @@ def data(folder: Path, seed: int) -> None:
     table("pairs.tsv", *pairs)
     table("some.tsv", ("name", "part"), *(x[:2] for x in parts[:7]))
     (folder / "odd.fa").write_text(">o\nMKTJOUAY\n")
-    table("parted.tsv", *((*x, "xy"[k % 2]) for k, x in enumerate(pairs)))
-    cdr3 = []
-    for k in range(10):
-        text, at = like("CASSLGQAYEQYF", 0.2), random.integers(2, 10)
-        cdr3.append(text[:at] + some(int(k % 3 == 0)) + text[at:])
-    fasta("cdr3.fa", cdr3)
-    fasta("ref.fa", [like(x, 0.15) for x in cdr3])
-    arms = [("TRB", "TRBV1"), ("TRB", "TRBV2"), ("TRA", "TRAV2")]
-    cells = [(x, *arms[k % 3], f"c{k // 3}", k) for k, x in enumerate(cdr3)]
-    heading = "junction_aa locus v_call cell_id umi_count".split()
-    table("cells.tsv", heading, *cells, ("CAS*", "TRB", "TRBV1", "c9", 1))
-    table("genes.tsv", ("gene", "TRBV1", "TRBV2"), ("TRBV1", 0, 7), ("TRBV2", 7, 3))
-    loops = ("TRBV1", "GHD", "YYS", "PS"), ("TRBV2", "GHN", "YYD", "PW")
-    table("loops.tsv", ("gene", "cdr1", "cdr2", "cdr25"), *loops)
-
-    def fasta(name: str, texts, first: str = "") -> None:
-        first = first or Path(name).stem
-        lines = (f">{first}{k} x\n{x}\n" for k, x in enumerate(texts))
-        (folder / name).write_text("".join(lines))
-
-    def table(name: str, *rows) -> None:
-        text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-        (folder / name).write_text(text)
-
-    bases = [some(n) for n in (40, 34, 29)]
-    members = []
-    for k in range(9):  # with identities around 0.5, and a gap
-        text, at = like(bases[k % 3], 0.15 + 0.04 * k)[k % 4 :], random.integers(8, 20)
-        members.append(text[:at] + text[at + int(random.integers(0, 6)) :])
-    members.append(members[0] + some(60))
-    fasta("g.fa", members)
-    tests = [like(x, share) for x in bases for share in (0.2, 0.35, 0.45, 0.55)]
-    fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
-    fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
-    fasta("one.fa", [like(bases[0], 0.2)])
-    fasta("a.fa", [bases[0][4:], bases[1], some(12) + bases[2]])
-    fasta("b.fa", [like(x, 0.3)[:-3] for x in bases])
-    gene = some(40, "ACGT")
-    fasta("dna.fa", [gene, some(8, "ACGT") + gene[:20], like(gene, 0.1, "ACGT")])
-    other = gene[::-1].translate(str.maketrans("ACGT", "TGCA"))
-    gapped = gene[:18] + gene[22:]
-    fasta("dna2.fa", [other, like(gapped, 0.15, "ACGT"), like(gene, 0.3, "ACGT")])
-    fasta("fam.a3m", [bases[0], like(bases[0], 0.3)])
-    fasta("three.fa", [like(bases[0], 0.2)[k:20] for k in range(3)])
-    for name, sizes in (("1", (6, 5)), ("2", (7,))):
-        arrays = {f"{name}{n}": random.normal(size=(n, 4)).astype("f4") for n in sizes}
-        np.savez(folder / f"{name}.npz", **arrays)
-    (folder / "e.fa").write_text(">16\nMKTAYI\n>15\nMKTAY\n>27\nMKTAYIA\n")
-    names = [f"g{k}" for k in range(10)]
-    alike = [k % 3 == 1 for k in range(9)] + [False]
-    parts = [
-        (name, "xy"[far], "yx"[k < 4])
-        for k, (name, far) in enumerate(zip(names, alike, strict=True))
-    ]
-    table("parts.tsv", ("name", "part", "other"), *parts)
-    table(
-        "labels.tsv", ("name", "label"), *((x, k // 5) for k, x in enumerate(names[:8]))
-    )
-    table(
-        "priority.tsv", ("name", "priority"), *((x, k) for k, x in enumerate(names, 1))
-    )
-    pairs = [(names[k], names[(k * 3 + 2) % 10]) for k in range(10)]
-    table("pairs.tsv", *pairs)
-    table("some.tsv", ("name", "part"), *(x[:2] for x in parts[:7]))
-    (folder / "odd.fa").write_text(">o\nMKTJOUAY\n")
+    (folder / "stop.fa").write_text(">s\nMKTAY*\n")
+    (folder / "twice.fa").write_text(">a\nMKTAY\n>a\nMKAY\n")
     table("parted.tsv", *((*x, "xy"[k % 2]) for k, x in enumerate(pairs)))
     cdr3 = []
     for k in range(10):

@@ -104,6 +104,7 @@ VERBS = [
     "index db.fa -o link.fa",
     "all link.fa -o hard.fa",
     "all db.fa -o db.fa/",
+    "search other.fa db.fa -o db.fa/",
     "align db.fa other.fa -o db.fa",
     "align other.fa other.fa --matrix costs.txt -o costs.txt --format tsv",
     "search other.fa db.fa -o link.fa",
