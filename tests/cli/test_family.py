@@ -67,7 +67,7 @@ def test_json(run):
     [
         (("both.fa", GLOBINS, "-o", "a.a3m"), USAGE, "-o FOLDER/"),
         (("q.fa", GLOBINS, "-o", "a.xyz"), USAGE, "one of a3m, stockholm, hmm, pssm"),
-        (("q.fa", GLOBINS, "-o", "q.fa", "--format", "a3m"), USAGE, "exists"),
+        (("q.fa", GLOBINS, "-o", "q.fa", "--format", "a3m"), USAGE, "is the input"),
         (("q.fa", GLOBINS, "-o", "-", "--json"), USAGE, "-o FILE"),
         (("-", "-"), USAGE, "twice"),
         (("q.fa", GLOBINS, "--iterations", "0"), USAGE, "--iterations"),

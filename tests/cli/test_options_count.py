@@ -408,7 +408,7 @@ SCORING = set(
     "preset matrix match mismatch gap-open gap-extend gap-style alphabet mode link "
     "free-ends identity min-length-ratio strand".split()
 )
-QUICK = ("split", "audit --pairs", "audit --certificate", "index --verify", "info")
+QUICK = ("audit --certificate", "index --verify", "info")
 
 
 @pytest.mark.parametrize(

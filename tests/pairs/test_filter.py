@@ -365,8 +365,13 @@ def test_the_engine_filters_by_kernels(monkeypatch):
     "output, options",
     [
         ("identity", {"min_score": 150, "min_length_ratio": 0.5, "include_self": True}),
-        ("alignment", {"min_score": 120, "min_identity": 0.4, "part_rows": 60}),
-        ("alignment", {"min_score": 1}),  # which nearly all pairs reach
+        pytest.param(
+            "alignment",
+            {"min_score": 120, "min_identity": 0.4, "part_rows": 60},
+            marks=pytest.mark.slow,
+        ),
+        # which nearly all pairs reach
+        pytest.param("alignment", {"min_score": 1}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
