@@ -75,6 +75,9 @@ def is_long(*_: object, **__: object) -> bool:
     return False
 
 
+SLOW = pytest.mark.slow
+
+
 def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
     """Every verb finds that the first and the last but one of a set are alike."""
     kind, share, size, identity, mode, ratio, cut, route = case
@@ -145,7 +148,11 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
         assert same is None or same.part[0] == same.part[1]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(x, marks=SLOW if k % 3 else ()) for k, x in enumerate(CASES)],
+    ids=str,
+)
 def test_equal_texts_are_alike(monkeypatch, case):
     check_alike(monkeypatch, case)
 
