@@ -55,7 +55,7 @@ class Request:
 
     def rows(self, table: Table) -> Table:
         """Rows as they are written."""
-        return formats.with_matches(table) if self.eqx else table
+        return table.with_matches() if self.eqx else table
 
 
 def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Request:

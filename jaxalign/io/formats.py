@@ -2,14 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.io import arrow, output, text_formats
 from jaxalign.io.columns import Column, chunks, require, resolve, texts
-from jaxalign.model import operations
 from jaxalign.model.table import Table
 
 SUFFIXES = {
@@ -82,17 +78,6 @@ def write_while(
             compute(write)
 
     output.write_file(path, fill)
-
-
-def with_matches(table: Table) -> Table:
-    """A table whose paths have ``=`` and ``X`` in place of M, as SAM and PAF may."""
-    encode, runs = table.scoring.alphabet.encode, []
-    for x in table.alignments():
-        sides = encode(x.query), encode(x.target), x.query_start, x.target_start
-        runs.append(operations.split_matches(x.operations, *sides))
-    offsets = np.cumsum([0, *map(len, runs)])
-    joined = np.concatenate([np.zeros(0, np.uint32), *runs])
-    return replace(table, operations=joined, operation_offsets=offsets)
 
 
 def resolve_format(path: str, format: str | None = None) -> str:

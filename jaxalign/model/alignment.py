@@ -57,11 +57,14 @@ class Alignment:
         """
         if not eqx:
             return operations.cigar(self.operations)
-        encode = self.scoring.alphabet.encode
-        encoded = encode(self.query), encode(self.target)
-        return operations.cigar(
-            operations.split_matches(self.operations, *encoded, *self._starts)
+        encode, whole = (
+            self.scoring.alphabet.encode,
+            np.array([0, len(self.operations)]),
         )
+        query = encode(self.query)[self.query_start : self.query_end]
+        target = encode(self.target)[self.target_start : self.target_end]
+        runs, _ = operations.split_matches(self.operations, whole, query, target)
+        return operations.cigar(runs)
 
     @property
     def columns(self) -> int:

@@ -6,6 +6,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 M, I, D, EQUAL, DIFFER = 0, 1, 2, 7, 8  # noqa: E741
 LETTERS = "MIDNSHP=X"
@@ -45,20 +46,20 @@ def corners(operations: np.ndarray, starts: tuple[int, int]) -> np.ndarray:
 
 
 def split_matches(
-    operations: np.ndarray,
-    query: np.ndarray,
-    target: np.ndarray,
-    query_start: int,
-    target_start: int,
+    operations: np.ndarray, offsets: ArrayLike, query: np.ndarray, target: np.ndarray
 ):
-    """M runs -> ``=`` and ``X`` runs; letters are compared, not classes."""
+    """M runs of many paths -> ``=`` and ``X`` runs; letters are compared, not classes.
+
+    operations, offsets : uint32 (runs,), and int64 (n + 1,), where each path begins
+    query, target : uint8. Codes of the residues that the paths cover, end to end.
+    Returns operations and offsets.
+    """
     steps = expand(operations)
-    i = query_start + np.cumsum(steps != D) - 1
-    j = target_start + np.cumsum(steps != I) - 1
     pairs = steps == M
-    same = query[i[pairs]] == target[j[pairs]]
+    same = query[pairs[steps != D]] == target[pairs[steps != I]]
     steps[pairs] = np.where(same, EQUAL, DIFFER)
-    return run_lengths(steps, np.array([len(steps)]))[0]
+    ends = np.concatenate([[0], np.cumsum(operations >> 4, dtype=np.int64)])
+    return run_lengths(steps, np.diff(ends[np.asarray(offsets)]))
 
 
 def cigar(operations: np.ndarray) -> str:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
@@ -20,7 +21,13 @@ from jaxalign.model.alphabet import Sequences, from_parts, gather_runs, row_numb
 from jaxalign.model.choices import Output
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.strands import MINUS, PLUS, other_strand, reverse_complement
+from jaxalign.model.strands import (
+    MINUS,
+    PLUS,
+    complement_codes,
+    other_strand,
+    reverse_complement,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
 
 OUTPUTS: tuple[str, ...] = get_args(Output)
 BLOCK = 2**16  # rows made into Python objects at a time, by an iteration
+STEPS = 2**22  # of paths whose letters are compared at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +163,10 @@ class Table:
 
     def runs(self, index: int) -> np.ndarray:
         """Run-length operations of one row."""
-        if self.operations is None:
-            raise UsageError("no paths in this table: use output='alignment'")
+        runs, offsets = self._paths()
         index = range(len(self))[index]
-        start, end = self.operation_offsets[index : index + 2]
-        return self.operations[start:end]
+        start, end = offsets[index : index + 2]
+        return runs[start:end]
 
     def alignment(self, index: int) -> Alignment:
         """One row as an ``Alignment``; where ``strand`` is -1, of the reverse
@@ -197,20 +204,60 @@ class Table:
     def cigar(self, index: int | None = None, eqx: bool = False):
         """CIGAR of one row, or without an ``index`` of all, as a list."""
         if index is None:
-            self._needs_paths()
-            return [self.cigar(k, eqx) for k in range(len(self))]
+            table = self.with_matches() if eqx else self
+            table._paths()
+            return [table.cigar(k) for k in range(len(self))]
         if not eqx:
             return operations.cigar(self.runs(index))
         return self.alignment(index).cigar(eqx=True)
 
+    def with_matches(self) -> "Table":
+        """This table with ``=`` and ``X``, equal and other letters, in place of M in
+        its paths, as SAM and PAF may have them."""
+        paths, starts = self._paths()
+        sizes = np.cumsum(paths >> 4, dtype=np.int64)
+        ends = np.concatenate([[0], sizes])[starts]
+        cuts = np.searchsorted(ends, np.arange(STEPS, ends[-1], STEPS))
+        bounds = np.unique([0, *cuts.tolist(), len(self)]).tolist()
+        runs, counts = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
+        for part in (self[a:b] for a, b in pairwise(bounds)):
+            sides = part._covered("query"), part._covered("target")
+            split, offsets = operations.split_matches(*part._paths(), *sides)
+            runs.append(split)
+            counts.append(np.diff(offsets))
+        return replace(
+            self,
+            operations=np.concatenate(runs),
+            operation_offsets=np.cumsum(np.concatenate(counts)),
+        )
+
+    def _covered(self, side: str) -> np.ndarray:
+        """Codes of the residues of a side that the paths cover, uint8, row after row;
+        of the minus strand those of the reverse complement."""
+        data = self.queries if side == "query" else self.targets
+        first, last = (
+            data.starts[self.columns[side]] + self.columns[f"{side}_{end}"]
+            for end in ("start", "end")
+        )
+        counts = last - first
+        places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        minus = np.zeros(len(self), bool)
+        if side == "query" and "strand" in self.columns:
+            minus = self.columns["strand"] == MINUS
+        if not minus.any():
+            return data.codes[np.repeat(first, counts) + places]
+        minus, first, last = (np.repeat(x, counts) for x in (minus, first, last))
+        codes = data.codes[np.where(minus, last - 1 - places, first + places)]
+        return np.where(minus, complement_codes(data.alphabet)[codes], codes)
+
     def rows(self) -> list[tuple[str, str]]:
         """The two gapped rows of every alignment; ``output="alignment"`` only."""
-        self._needs_paths()
+        self._paths()
         return [alignment.rows() for alignment in self.alignments()]
 
     def rescore(self) -> np.ndarray:
         """The score of every path, counted anew; ``output="alignment"`` only."""
-        self._needs_paths()
+        self._paths()
         scores = [alignment.rescore() for alignment in self.alignments()]
         return np.array(scores, self.columns["score"].dtype)
 
@@ -323,9 +370,11 @@ class Table:
             self, columns=columns, operations=runs, operation_offsets=offsets
         )
 
-    def _needs_paths(self) -> None:
-        if self.operations is None:
+    def _paths(self) -> tuple[np.ndarray, np.ndarray]:
+        """Operations of all rows, and their offsets."""
+        if self.operations is None or self.operation_offsets is None:
             raise UsageError("no paths in this table: use output='alignment'")
+        return self.operations, self.operation_offsets
 
     def _heading(self) -> str:
         return (

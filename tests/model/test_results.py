@@ -1,5 +1,8 @@
 """Results: what an alignment, a table and a triple share, how they show themselves."""
 
+import re
+from itertools import groupby
+
 import numpy as np
 import pytest
 from cases import some_texts
@@ -8,6 +11,7 @@ from draws import pairwise
 import jaxalign
 from jaxalign import Scoring, UsageError
 from jaxalign.io import formats
+from jaxalign.model import table as table_module
 from jaxalign.model.frames import AlignmentResult
 
 TEXTS = some_texts(1, 12)
@@ -55,6 +59,75 @@ def test_a_table_answers_as_its_alignments_do(mode):
     for kind in ("alignment", "full", "shorter"):
         wanted = [one.identity(kind) for one in alignments]
         np.testing.assert_array_equal(table.identity(kind), wanted)
+
+
+WAYS = ("protein", "dna", "both", "minus", "matrix")
+
+
+def letters_of(kind: str):
+    """(letters, the scoring of pairs, options) of a kind of alignment."""
+    if kind == "protein":
+        return "ARNDX*", Scoring(), {}
+    if kind == "matrix":
+        return "ACX", Scoring(("ACX", [[2, -1, 0], [-1, 3, 0], [0, 0, 0]])), {}
+    scoring = Scoring(match=2, mismatch=-3, gap_open=5, gap_extend=2)
+    return "ACGTN", scoring, {} if kind == "dna" else {"strand": kind}
+
+
+def walked(cigar: str, query: str, target: str, scoring: Scoring) -> float:
+    """The score of a path of = and X, from texts: letters are as each column says."""
+    places = {letter: k for k, letter in enumerate(scoring.alphabet.letters)}
+    i = j = score = 0
+    for size, letter in re.findall(r"(\d+)(.)", cigar):
+        for number in range(int(size)):
+            if letter in "ID":
+                score -= scoring.gap_extend if number else scoring.gap_open
+            else:
+                a, b = query[i], target[j]
+                assert (a == b) == (letter == "="), (cigar, i, j)
+                score += scoring.scores[places[a], places[b]]
+            i += letter != "D"
+            j += letter != "I"
+    assert (i, j) == (len(query), len(target))
+    return score
+
+
+@pytest.mark.parametrize("kind, mode", pairwise(WAYS, MODES))
+def test_equal_and_other_letters_are_told_apart(monkeypatch, kind, mode):
+    """By a walk along the texts, with the score; whatever is compared at a time."""
+    letters, scoring, options = letters_of(kind)
+    random = np.random.default_rng(7)
+    sizes = [0, 1, 1, 2, 5, 17, 30, 30, 41, 64]
+    texts = ["".join(random.choice([*letters], size)) for size in sizes]
+    texts += [texts[-1][:20] + texts[-2], letters * 3]
+    queries = [texts[k] for k in range(len(texts)) for _ in texts]
+    targets = [x for _ in texts for x in texts]
+    table = jaxalign.align_pairs(
+        queries, targets, scoring, mode=mode, output="alignment", **options
+    )
+    table = table.filter(random.permutation(len(table)))
+    for steps in (1, 97, 2**22):
+        monkeypatch.setattr(table_module, "STEPS", steps)
+        split = table.with_matches()
+        cigars = split.cigar()
+        assert cigars == table.cigar(eqx=True)
+    for row, cigar, plain in zip(table, cigars, table.cigar(), strict=True):
+        query, target = (
+            text[row[f"{side}_start"] : row[f"{side}_end"]]
+            for side, text in (
+                ("query", queries[int(row["query"][3:]) - 1]),
+                ("target", targets[int(row["target"][3:]) - 1]),
+            )
+        )
+        if row.get("strand") == -1:
+            query = query[::-1].translate(str.maketrans("ACGT", "TGCA"))
+        assert walked(cigar.replace("*", ""), query, target, scoring) == row["score"]
+        merged = re.sub("[=X]", "M", cigar)
+        steps = "".join(x * int(size) for size, x in re.findall(r"(\d+)(.)", merged))
+        runs = ((x, len([*run])) for x, run in groupby(steps))
+        assert ("".join(f"{size}{x}" for x, size in runs) or "*") == plain
+    some = table[3:40].with_matches()
+    assert some.cigar() == cigars[3:40] and table[:0].with_matches().cigar() == []
 
 
 def test_frames_of_one_and_of_many_have_the_same_columns():
