@@ -1,5 +1,6 @@
 """What several test files share: random pairs, matrices, gaps, and comparisons."""
 
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 import jax  # before main(), which else turns on a compilation cache in the home folder
 import numpy as np
 import oracle
+from draws import damaged
 
+from jaxalign.errors import UsageError
+from jaxalign.io import runs
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 
 END_SETS = [frozenset(s) for k in range(5) for s in combinations(FREE_ENDS, k)]
@@ -186,3 +190,55 @@ def killed(process, out, more, pause):
     process.kill()
     process.communicate()
     return process.returncode == -9
+
+
+def check_state(path, step):
+    """The state of an interrupted run is read as it was written, or refused in words:
+    with each array changed, missing and of another type or shape, and damaged."""
+    path = Path(path)
+    data = path.read_bytes()
+    with np.load(io.BytesIO(data)) as file:
+        arrays = dict(file)
+    run = runs.SavedRun(path.name.removesuffix(".partial"), {})
+    run._text = str(arrays["manifest"])
+    whole = run.load(resume=True)
+    assert whole.keys() == arrays.keys() - {"manifest", "checksum"}
+    refused = 0
+    for what, content in [*damaged(data, step), *_changed_arrays(arrays)]:
+        path.write_bytes(content)
+        try:
+            loaded = run.load(resume=True)
+        except UsageError as error:
+            assert f"{path.name}: is " in str(error) and "--force" in str(error), what
+            refused += 1
+            continue
+        assert loaded.keys() == whole.keys(), what
+        for name, array in whole.items():
+            assert loaded[name].dtype == array.dtype, (what, name)
+            np.testing.assert_array_equal(loaded[name], array, str((what, name)))
+    assert refused > len(arrays)
+    path.write_bytes(data)
+
+
+def _changed_arrays(arrays):
+    """A state with one array that is not as it was."""
+    for name, array in arrays.items():
+        flipped = bytearray(array.tobytes())
+        flipped[-1:] = [x ^ 1 for x in flipped[-1:]]
+        others = {
+            "missing": None,
+            "a text": np.array("x"),
+            "a dimension more": array[None],
+            "nothing": array.reshape(-1)[:0],
+            "reversed": array.reshape(-1)[::-1],
+            "flipped": np.frombuffer(bytes(flipped), array.dtype).reshape(array.shape),
+            "objects": array.astype(object),
+        }
+        if array.dtype.kind in "iuf":
+            others["another type"] = array.astype("f4" if array.dtype != "f4" else "i8")
+        for what, other in others.items():
+            state = {x: y for x, y in arrays.items() if x != name}
+            state |= {} if other is None else {name: other}
+            content = io.BytesIO()
+            np.savez(content, **state)
+            yield f"{name}: {what}", content.getvalue()

@@ -1,5 +1,8 @@
-"""Draw test cases from a grid: few of them, the same on every machine."""
+"""Draw test cases from a grid, and damage to a file: few, the same on every machine."""
 
+import copy
+import json
+from collections.abc import Iterator
 from itertools import combinations, product
 from operator import getitem
 from random import Random
@@ -32,3 +35,62 @@ def pairwise(*factors, seed: int = 0, corners=()) -> list[tuple]:
 
 def _pairs(case: tuple[int, ...]) -> set:
     return set(combinations(enumerate(case), 2))
+
+
+def damaged(data: bytes, step: int) -> Iterator[tuple[str, bytes]]:
+    """Bytes that are cut, longer, and with one bit flipped: of every ``step``-th."""
+    for size in {0, 1, len(data) // 2, len(data) - 1}:
+        yield f"{size} of {len(data)} bytes", data[:size]
+    yield "a byte more", data + b"\0"
+    for place in range(0, len(data), step):
+        flipped = data[place] ^ 1 << place % 8
+        text = f"byte {place} flipped"
+        yield text, data[:place] + bytes([flipped]) + data[place + 1 :]
+
+
+def places(value, at=()):
+    """Every place in a document of JSON, but the document."""
+    items = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
+    for key, inner in items:
+        yield (*at, key)
+        yield from places(inner, (*at, key))
+
+
+def others(value):
+    """Values that are nearly this one."""
+    yield from (0, "dna", "protein", "", []) if value is None else (None,)
+    if isinstance(value, bool):
+        yield from (not value, int(value))
+    elif isinstance(value, (int, float)):
+        yield from (value + 1, -value or 1, str(value), value * (1 + 1e-13) + 1e-13)
+        yield float(value) if isinstance(value, int) else value / 2
+        if value in (0, 1):
+            yield bool(value)
+    elif isinstance(value, str):
+        yield from (value + "x", value[:-1], "", value.replace("0.5", "0.05", 1))
+        yield from ("X", "mask") if value == "error" else ()
+    elif isinstance(value, list):
+        yield from ([*value, *value[-1:]], [*value, 0], value[:-1], value[::-1], {})
+    elif isinstance(value, dict):
+        yield from (value | {"new": 1}, {}, [])
+
+
+def changed(document):
+    """(what was changed, the document with one field changed, missing or new)."""
+    for *at, key in places(document):
+        value = document
+        for step in (*at, key):
+            value = value[step]
+        for new in (*others(value), KeyError):
+            again = copy.deepcopy(document)
+            place = again
+            for step in at:
+                place = place[step]
+            if new is KeyError:
+                del place[key]
+            else:
+                place[key] = new
+            if json.dumps(again) != json.dumps(document):
+                yield (*at, key, new), again
+    yield ("new",), document | {"new": 1}

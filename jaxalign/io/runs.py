@@ -3,7 +3,8 @@
 ``SavedRun`` has a path and a description of all that its results depend on: a run is
 resumed only where the description is the same.
 
-Of a run with one output, the file ``OUT.partial`` holds arrays and the description.
+Of a run with one output, the file ``OUT.partial`` holds arrays and the description,
+with a SHA-256 of all.
 
 Of a run with parts, ``part-00000.parquet`` ... hold the rows in input order; a part is
 written beside its name, synchronised and renamed, so it is whole or not there.
@@ -37,9 +38,8 @@ from jaxalign.model.table import Table
 
 SUFFIX = ".partial"
 EVERY = 60.0  # seconds between two states
-MANIFEST, DATASET_MANIFEST = "manifest", "_manifest.json"
+MANIFEST, CHECKSUM, DATASET_MANIFEST = "manifest", "checksum", "_manifest.json"
 PART = re.compile(r"part-(\d{5,18})\.parquet", re.ASCII)
-UNREADABLE = (OSError, ValueError, KeyError, EOFError, AttributeError)
 UNREADABLE_JSON = (OSError, ValueError, RecursionError)
 FREE = ("versions",)  # entries that may differ: results do not depend on them
 ABSENT, WHOLE = "absent", "whole"
@@ -78,8 +78,10 @@ class SavedRun:
     def load(self, resume: bool, force: bool = False) -> Arrays | None:
         """Read the arrays of an interrupted run; None where there is none."""
         path = self.state_path
-        if not os.path.exists(path):
+        if not os.path.lexists(path):
             return None
+        if not os.path.isfile(path):
+            raise UsageError(f"{path}: is no file, and the state of a run; remove it")
         if not resume:
             if force:
                 return None
@@ -91,11 +93,15 @@ class SavedRun:
             with open(path, "rb") as raw:
                 file = np.load(raw, allow_pickle=False)
                 arrays = {name: file[name] for name in file.files}
+            whole = str(arrays.pop(CHECKSUM)) == _checksum_of(arrays)
             description = str(arrays.pop(MANIFEST))
-        except (*UNREADABLE, zipfile.BadZipFile) as error:
-            raise UsageError(f"{path}: is damaged; use --force") from error
+        except Exception:  # damaged files fail in as many ways as there are
+            whole, arrays, description = False, {}, ""
+        anew = "use --force without --resume to begin anew"
+        if not whole:
+            raise UsageError(f"{path}: is damaged, or of another version; {anew}")
         if description != self._text:
-            raise UsageError(f"{path}: is of another run; use --force")
+            raise UsageError(f"{path}: is of another run; {anew}")
         return arrays
 
     def save(self, arrays: Callable[[], Arrays]) -> None:
@@ -108,6 +114,7 @@ class SavedRun:
         def fill(temporary: str) -> None:
             # ``np.savez`` takes some names for options of its own.
             values = arrays() | {MANIFEST: np.array(self._text)}
+            values[CHECKSUM] = np.array(_checksum_of(values))
             with zipfile.ZipFile(temporary, "w") as file:
                 for name, array in values.items():
                     with file.open(f"{name}.npy", "w", force_zip64=True) as part:
@@ -119,7 +126,7 @@ class SavedRun:
 
     def remove(self) -> None:
         """Remove the state of a run that is complete."""
-        with suppress(FileNotFoundError):
+        with output.naming(self.state_path), suppress(FileNotFoundError):
             os.remove(self.state_path)
 
     def begin(self, resume: bool, force: bool, join: bool) -> None:
@@ -249,6 +256,15 @@ class SavedRun:
                 future.result()
 
 
+def _checksum_of(arrays: Arrays) -> str:
+    """SHA-256 of arrays, with their names, types and shapes."""
+    state = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        state.update(repr((name, array.dtype.str, array.shape)).encode())
+        state.update(np.ascontiguousarray(array).data)
+    return state.hexdigest()
+
+
 def about_file(path: str) -> dict:
     """Describe a file by its name, size and SHA-256: no scan is faster than its hash,
     and dates stay the same in copies and may in edits."""
@@ -292,7 +308,8 @@ def read_manifest(path: str) -> dict:
         return read_json(os.path.join(path, DATASET_MANIFEST))
     except UNREADABLE_JSON as error:
         raise InputError(
-            f"{path}: no {DATASET_MANIFEST} that can be read ({error})"
+            f"{path}: no {DATASET_MANIFEST} that can be read ({error}); use --force to "
+            "begin anew"
         ) from error
 
 
@@ -301,8 +318,11 @@ def complete(path: str) -> tuple[int, int]:
     count = read_manifest(path).get("parts")
     if type(count) is not int or count < 0:
         raise InputError(f"{path}: {DATASET_MANIFEST} is damaged: parts = {count!r}")
-    names = (PART.fullmatch(name) for name in os.listdir(path))
-    return sum(int(name[1]) < count for name in names if name), count
+    names = filter(None, map(PART.fullmatch, os.listdir(path)))
+    numbers = [int(name[1]) for name in names]
+    if max(numbers, default=-1) >= count:
+        raise InputError(f"{path}: there is a part {max(numbers)}, of {count}")
+    return len(numbers), count
 
 
 def _line(path: str, state: str, indices: list[int]) -> str:

@@ -73,7 +73,9 @@ def unpack(name: str, content: bytes) -> tuple[dict[str, Any], bytes] | None:
         # So many bytes and no more, whatever the compressed ones would become.
         executable = stream.decompress(compressed, max(size, 1))
         whole = len(executable) == size and stream.eof and about["name"] == name
-    except (ValueError, LookupError, TypeError, zlib.error):
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+        return None
+    except zlib.error:
         return None
     return (about, executable) if whole else None
 
@@ -280,7 +282,8 @@ def _owners() -> tuple[int, ...]:
 
 
 def begin_pack(folder: Path) -> None:
-    """Make the folder of a pack, or empty it: it may be one that was not finished."""
+    """Make the folder of a pack, or empty it: it may be one that was not finished. The
+    manifest goes first, so that no pack seems complete that is not."""
     if folder.exists():
         is_pack = folder.is_dir() and all(
             file.is_file() and (file.name == MANIFEST or file.suffix == SUFFIX)
@@ -290,6 +293,7 @@ def begin_pack(folder: Path) -> None:
             why = "there is something else than a pack of programs"
             raise UsageError(f"{folder}: {why}")
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
     for file in folder.glob(f"*{SUFFIX}"):
         file.unlink()
 

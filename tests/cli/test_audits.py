@@ -1,7 +1,6 @@
 """An audit covers every record or says so, and a certificate is what it says or is not
 verified: lists of odd names, and every field of a certificate changed in turn."""
 
-import copy
 import json
 from functools import partial
 from itertools import combinations
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import pytest
+from draws import changed, damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -173,54 +173,6 @@ def test_labels_of_such_names(run):
 # ------------------------------------------------------------------------ certificates
 
 
-def places(value, at=()):
-    """Every place in a document of JSON, but the document."""
-    items = value.items() if isinstance(value, dict) else ()
-    items = enumerate(value) if isinstance(value, list) else items
-    for key, inner in items:
-        yield (*at, key)
-        yield from places(inner, (*at, key))
-
-
-def others(value):
-    """Values that are nearly this one."""
-    yield from (0, "dna", "protein", "", []) if value is None else (None,)
-    if isinstance(value, bool):
-        yield from (not value, int(value))
-    elif isinstance(value, (int, float)):
-        yield from (value + 1, -value or 1, str(value), value * (1 + 1e-13) + 1e-13)
-        yield float(value) if isinstance(value, int) else value / 2
-        if value in (0, 1):
-            yield bool(value)
-    elif isinstance(value, str):
-        yield from (value + "x", value[:-1], "", value.replace("0.5", "0.05", 1))
-        yield from ("X", "mask") if value == "error" else ()
-    elif isinstance(value, list):
-        yield from ([*value, *value[-1:]], [*value, 0], value[:-1], value[::-1], {})
-    elif isinstance(value, dict):
-        yield from (value | {"new": 1}, {}, [])
-
-
-def changed(document):
-    """(what was changed, the document with one field changed, missing or new)."""
-    for *at, key in places(document):
-        value = document
-        for step in (*at, key):
-            value = value[step]
-        for new in (*others(value), KeyError):
-            again = copy.deepcopy(document)
-            place = again
-            for step in at:
-                place = place[step]
-            if new is KeyError:
-                del place[key]
-            else:
-                place[key] = new
-            if json.dumps(again) != json.dumps(document):
-                yield (*at, key, new), again
-    yield ("new",), document | {"new": 1}
-
-
 CERTIFICATES = {
     "clean": ("train.fa", "test.fa", "--max-identity", "0.95"),
     "leaks": ("train.fa", "test.fa", *CUT, "--worst", "3", "--min-length-ratio", "0.5"),
@@ -281,6 +233,17 @@ def test_every_field_of_a_certificate_is_verified(folder, capsys, kind, step):
             code = verify()
             passed += [] if code in (INPUT, FORGED) else [(what, code)]
     assert passed == []
+
+
+@pytest.mark.parametrize("step", [53, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_damaged_certificate_is_not_verified(folder, capsys, step):
+    """It verifies where its text still means the same."""
+    certified("partial")
+    data = Path("c.json").read_bytes()
+    for what, content in damaged(data, step):
+        Path("c.json").write_bytes(content)
+        if verify() not in (INPUT, FORGED):
+            assert json.loads(content) == json.loads(data), what
 
 
 def test_no_field_is_missing_where_others_give_the_files(folder):

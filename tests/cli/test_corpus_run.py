@@ -6,6 +6,7 @@ from pathlib import Path
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import numpy as np
 import pytest
+from cases import check_state
 
 from jaxalign.database import hits, nearest_scan
 from jaxalign.errors import EXIT_CODES
@@ -103,6 +104,75 @@ def test_a_state_of_another_run_is_refused(run, folder, monkeypatch, verb):
     code, _, err = run(*words, "--resume")
     assert code == USAGE and "is damaged" in err
     assert run(*words, "--force")[0] == DONE
+
+
+@every_verb
+@pytest.mark.parametrize("step", [37, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_state_is_trusted(run, folder, monkeypatch, verb, step):
+    words = (*VERBS[verb], "-o", "o.out", "-q")
+    with monkeypatch.context() as context:
+        break_after(context, 3)
+        run(*words)
+    check_state("o.out.partial", step)
+    assert run(*words, "--resume")[0] == DONE
+
+
+def test_a_state_that_is_no_file_is_named(run, folder):
+    words = (*VERBS["identity"], "-o", "o.out", "-q")
+    Path("o.out.partial").mkdir()
+    for more in ((), ("--resume",), ("--force",)):
+        code, _, err = run(*words, *more)
+        assert code == USAGE and "o.out.partial: is no file" in err
+
+
+# Options of each verb that a state depends on, or its result does not.
+OTHERS = {
+    "nearest": [
+        "--top 1", "--bands 0.5", "--by score", "--by bits", "--by identity",
+        "--report r.html",
+    ],
+    "purge": [
+        "--max-identity 0.6", "--score 20", "--max-evalue 10", "--removed r.tsv",
+        "--max-identity 0.4 --min-cov 0.2 --mode local",
+    ],
+    "both": [
+        "--identity shorter --min-length-ratio 0.5", "--identity mean",
+        "--min-length-ratio 0.9", "--mode semiglobal", "--free-ends q5,t5,q3,t3",
+        "--gap-open 9", "--gap-extend 2", "--gap-style blast", "--matrix BLOSUM45",
+        "--match 3 --mismatch -1", "--unknown X", "--unknown mask", "--strip-stop",
+        "--names number", "--no-filter", "--threads 1", "--memory-budget 1GiB",
+        "--implementation rows", "--progress none", "--shard 2/2", "--alphabet dna",
+    ],
+}  # fmt: skip
+
+
+@every_verb
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_another_option_is_noticed(run, folder, monkeypatch, verb, step):
+    """A state of other options is refused, or the result is that of a new run."""
+    name, *_ = words = VERBS[verb]
+    with monkeypatch.context() as context:
+        break_after(context, 3)
+        run(*words, "-o", "o.out", "-q")
+    state = Path("o.out.partial").read_bytes()
+    done = refused = 0
+    for more in [*OTHERS[name], *OTHERS["both"]][::step]:
+        option = more.partition(" ")[0]
+        at = words.index(option) if option in words else len(words)
+        changed = (*words[:at], *words[at + 2 :], *more.split(), "--force", "-q")
+        if option in ("--score", "--max-evalue"):
+            changed = [x for x in changed if x not in ("--max-identity", "0.4")]
+        Path("o.out.partial").write_bytes(state)
+        code, _, err = run(*changed, "-o", "o.out", "--resume")
+        if code == USAGE and "is of another run" in err:
+            refused += 1
+            continue
+        anew = run(*changed, "-o", "anew.out")
+        assert (code, err) == (anew[0], anew[2]), more
+        if code == DONE:
+            assert Path("o.out").read_bytes() == Path("anew.out").read_bytes(), more
+            done += 1
+    assert refused and (done or step > 1)
 
 
 @every_verb

@@ -5,6 +5,7 @@ from pathlib import Path
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import numpy as np
 import pytest
+from cases import check_state
 
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io import runs
@@ -95,6 +96,16 @@ def test_a_state_of_another_run_is_refused(run, folder, monkeypatch):
     code, _, err = run(*words, "--resume")
     assert code == USAGE and "is damaged" in err
     assert run(*words, "--force")[0] == DONE
+
+
+@pytest.mark.parametrize("step", [997, pytest.param(7, marks=pytest.mark.slow)])
+def test_no_state_is_trusted(run, folder, monkeypatch, step):
+    words = (*WORDS, *KINDS["paths"], "-o", "o.out", "-q")
+    with monkeypatch.context() as context:
+        Slabs(context, 2)
+        assert run(*words)[0] == INTERRUPTED
+    check_state("o.out.partial", step)
+    assert run(*words, "--resume")[0] == DONE
 
 
 def test_refusals(run, folder):

@@ -317,7 +317,9 @@ def test_kernels_bring_the_nearest(monkeypatch, filtered, seed):
         row = np.array([bf.identity(test, other, kind) for other in corpus])
         ratio = [min(len(test), len(x)) / max(len(test), len(x), 1) for x in corpus]
         row[np.array(ratio) < options.min_length_ratio] = np.nan
-        row[[test == x for x in corpus]] = 1.0  # Equal texts are alike, whatever is in them.
+        row[[test == x for x in corpus]] = (
+            1.0  # Equal texts are alike, whatever is in them.
+        )
         some = state.index[i] != nearest_state.NONE
         got = state.index[i, some].tolist(), state.identity[i, some].tolist()
         assert got == expected(row, top), (i, test)

@@ -1,12 +1,15 @@
 """A folder of parts: what is not as it was written is computed again or refused."""
 
+import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
+from draws import changed, damaged
 
 import jaxalign
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import InputError, JaxalignError, UsageError
 from jaxalign.io import arrow, runs
 from jaxalign.pairs.part_stream import Part
 
@@ -172,6 +175,40 @@ def test_damaged_manifests(folder, text):
         runs.SavedRun(folder, RUN).begin(True, False, False)
     runs.SavedRun(folder, RUN).begin(False, True, False)
     assert runs.SavedRun(folder, RUN).finished(PARTS) == ([], [])
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_file_of_a_folder_is_trusted(folder, step):
+    """Each entry of a manifest, and of a part, changed or missing, and its bytes: parts
+    that are taken for finished are, or the folder is refused by name."""
+    names = [
+        runs.DATASET_MANIFEST,
+        *(os.path.basename(files(folder, k)[1]) for k in (0, 1)),
+    ]
+    for path in (Path(folder, name) for name in names):
+        data = path.read_bytes()
+        documents = ((what, json.dumps(x)) for what, x in changed(json.loads(data)))
+        texts = ((what, text.encode()) for what, text in documents)
+        for what, content in [*damaged(data, step), *texts]:
+            path.write_bytes(content)
+            run = runs.SavedRun(folder, RUN)
+            try:
+                run.begin(True, False, False)
+                finished, lines = run.finished(PARTS)
+            except JaxalignError as error:
+                assert folder in str(error) and "--force" in str(error), what
+                continue
+            assert sorted(finished) in ([0], [1], [0, 1]), what
+            assert len(finished) == 2 or "computed again" in lines[0], what
+            if path.name == runs.DATASET_MANIFEST:
+                about = json.loads(content)
+                assert {name: about.get(name) for name in RUN} == RUN, what
+        path.write_bytes(data)
+    path = Path(folder, runs.DATASET_MANIFEST)
+    for parts in (None, True, "2", 1, -1, 2.0):
+        path.write_text(json.dumps(RUN | {"parts": parts}))
+        with pytest.raises(InputError):
+            runs.complete(folder)
 
 
 def test_a_file_is_no_folder(tmp_path):

@@ -1,5 +1,6 @@
 """Packs of programs: read where they fit, and nothing else is believed of them."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import pytest
+from draws import changed, damaged
 from jax.experimental import topologies
 from jax.experimental.compilation_cache import compilation_cache
 
@@ -124,6 +126,60 @@ def test_a_pack_that_does_not_fit_is_said_once_and_ignored(pack, calls, what):
         warnings.simplefilter("error")
         check(times=2)
     assert calls["compile"] == 2
+
+
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_damaged_pack_is_not_used(pack, step):
+    """Each entry of its manifest, changed or missing, and its bytes; and the bytes of
+    a program."""
+    manifest, whole = (
+        pack / program_folder.MANIFEST,
+        program_folder.Pack(str(pack), ARCHITECTURE),
+    )
+    data = manifest.read_bytes()
+    about = json.loads(data)
+    documents = ((what, json.dumps(x).encode()) for what, x in changed(about))
+    odd = (("deep", b"[" * 100_000), ("no UTF-8", b"\xff"), ("nothing", b""))
+    for what, content in [*damaged(data, step), *documents, *odd]:
+        manifest.write_bytes(content)
+        why_not = program_folder._why_not(whole)
+        if why_not is not None:
+            assert program_folder.MANIFEST in why_not or "they are for" in why_not, what
+            continue
+        read = json.loads(content)
+        assert ARCHITECTURE in read["architectures"], what
+        assert (read["format"], read["makers"]) == (1, about["makers"] | {
+            k: x for k, x in read["makers"].items() if k not in about["makers"]
+        }), what  # fmt: skip
+    program = entry(pack)
+    data = program.read_bytes()
+    parts = program_folder.read_packed(whole, program.stem)
+    for what, content in damaged(data, step * 20):
+        program.write_bytes(content)
+        assert program_folder.read_packed(whole, program.stem) is None, what
+    program.write_bytes(data)
+    assert program_folder.read_packed(whole, program.stem) == parts
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1.5, "9", None, [], 2**70, True])
+def test_a_program_of_another_size_than_it_says(size):
+    content = program_folder.pack("x", {}, b"executable")
+    start = content.index(b"{")
+    body = content[start:].replace(
+        b'"bytes": 10', b'"bytes": ' + json.dumps(size).encode()
+    )
+    checksum = hashlib.sha256(body).hexdigest().encode() + b"\n"
+    assert program_folder.unpack("x", program_folder.MAGIC + checksum + body) is None
+
+
+def test_a_pack_that_was_interrupted_is_begun_anew(pack):
+    """Whenever that was: nothing of the pack before it is taken for its own."""
+    program_folder.begin_pack(pack)
+    assert [*pack.iterdir()] == []
+    (pack / "half.program").write_bytes(b"jaxalign")
+    (pack / program_folder.MANIFEST).write_text("{")
+    program_folder.begin_pack(pack)
+    assert [*pack.iterdir()] == []
 
 
 def test_a_pack_of_somebody_else_is_not_used(pack, calls, monkeypatch):
