@@ -401,7 +401,8 @@ class PurgeOptions(Measure, CorpusScan):
     """The cut, 0 to 1: a sequence goes that has this identity or more."""
 
     score: float | None = None
-    """In place of it: the best local alignment has this score or more."""
+    """In place of it: the best local alignment has this score or more. Equal texts are
+    near whatever their score."""
 
     max_evalue: float | None = None
     """Or it has this E-value or less, in a search of all the training set."""

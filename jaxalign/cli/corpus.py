@@ -191,6 +191,11 @@ def purge(given: Given) -> int:
             saved.remove()
         yield result.heading()
         if given.certificate is not None:
+            if not result.kept.any():
+                raise InputError(
+                    f"{given.out}: nothing stays, so there is nothing to certify, and "
+                    f"{given.certificate} is not written"
+                )
             _audit_purge(given)
 
     heading = [f"{given.train} against {len(tests):,}; near: {cut}"]

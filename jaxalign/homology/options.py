@@ -206,7 +206,7 @@ class PurgeCut:
         else:
             assert options.max_evalue is not None
             cut = f"E-value <= {exact(options.max_evalue)}"
-        return f"{cut}{cov}; local alignment, {self.scoring}"
+        return f"{cut}{cov}, or equal texts; local alignment, {self.scoring}"
 
     def pair_options(self) -> PairOptions:
         """The options of the pairs that may be too near; of a cut by E-value those of

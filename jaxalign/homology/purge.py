@@ -47,7 +47,8 @@ def purge(
         sequence.
     score, max_evalue : float
         In place of it, for local homology: the best local alignment has this score or
-        more, or this E-value or less in a search of all ``train``.
+        more, or this E-value or less in a search of all ``train``. A sequence that a
+        test sequence equals goes whatever its score.
     min_cov : float, optional
         Only alignments count that have at least this share of both sequences, in mode
         local or with free ends. Then identities are those of the path.

@@ -17,8 +17,9 @@ from jaxalign.model.alphabet import Sequences, join_best
 from jaxalign.model.identity import of_lengths
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
-from jaxalign.pairs import part_stream
+from jaxalign.pairs import engine, part_stream
 from jaxalign.pairs.options import make_task
+from jaxalign.pairs.result import equal_texts
 
 # ------------------------------------------------------------------------------
 # The result of ``purge``: the sequences that are removed, each with its reason.
@@ -192,27 +193,36 @@ def scan(
         task = make_task("cross", tests, block, cut.scoring, options)
         sizes = len(block), len(block.codes)
         parts = partial(part_stream.cut_search, tests.lengths, *sizes)
+        by_score = cut.definition is None
+        least = cut.options.score if by_score else cut.options.max_identity
+
+        def add(query: np.ndarray, target: np.ndarray, value: np.ndarray) -> None:
+            rank = -value if by_evalue else value
+            query, target = query.astype(np.int64), target.astype(np.int64)
+            join_best(
+                tables,
+                tables[0] >= 0,
+                target,
+                (query, rank, value),
+                lambda test, rank, _value: (-rank, test),
+            )
+
         for table in tables_of(task, options, parts):
             info = table.info
             state.aligned += info.get("aligned_pairs", info["pairs"])
             state.implementation = state.implementation or info["implementation"]
             value = _values(table, cut, size)
-            if by_evalue:
-                rank, within_cut = -value, np.flatnonzero(value <= evalue)
-            else:
-                by_score = cut.definition is None
-                least = cut.options.score if by_score else cut.options.max_identity
-                rank, within_cut = value, np.flatnonzero(value >= least)
-            query, target = (
-                table[side][within_cut].astype(np.int64) for side in ("query", "target")
-            )
-            join_best(
-                tables,
-                tables[0] >= 0,
-                target,
-                (query, rank[within_cut], value[within_cut]),
-                lambda test, rank, _value: (-rank, test),
-            )
+            within_cut = value <= evalue if by_evalue else value >= least
+            columns = table["query"], table["target"], value
+            add(*(column[within_cut] for column in columns))
+        test, train = equal_texts(task, every=True) if by_score else (best[:0],) * 2
+        if len(train):  # they are alike, whatever they score
+            train, first = np.unique(train, return_index=True)
+            sides = tests.take(test[first]), block.take(train)
+            every = replace(options, min_score=None, min_cov=None)
+            plan = engine.plan(make_task("zip", *sides, cut.scoring, every))
+            value = _values(engine.run(plan), cut, size)
+            add(test[first], train, value)
         which = np.flatnonzero(best >= 0)
         state.index.append(which + state.sequences)
         state.test.append(best[which])

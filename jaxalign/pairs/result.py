@@ -216,12 +216,12 @@ class Output:
         return {name: whole(name, dtype) for name, dtype in self.dtypes.items()}
 
 
-def equal_texts(task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (i, j) of a task, int64, whose texts are equal, by a hash.
+def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (i, j) of a task, int64, whose texts are equal, by a hash; j rises.
 
-    Of all pairs of two sets, or of one, those are left out in which every alignment
-    with the best score has all residues identical: where letters score more with
-    themselves than with any other, and are no wildcards.
+    Unless ``every`` one is asked for, those of two sets, or of one, are left out in
+    which every alignment with the best score has all residues identical: where letters
+    score more with themselves than with any other, and are no wildcards.
     """
     queries, targets = task.queries, task.targets
     if task.kind == "zip":
@@ -235,7 +235,7 @@ def equal_texts(task: Task) -> tuple[np.ndarray, np.ndarray]:
     (places,) = np.nonzero(~certain[queries.codes])
     ends = queries.starts, queries.starts + queries.lengths
     first, last = (np.searchsorted(places, x) for x in ends)
-    (unclear,) = np.nonzero((first < last) | (queries.lengths == 0))
+    (unclear,) = np.nonzero((first < last) | (queries.lengths == 0) | every)
     if not len(unclear):
         return unclear, unclear
     texts: dict[bytes, list[int]] = {}

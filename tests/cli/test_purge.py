@@ -44,6 +44,17 @@ def test_a_certificate_that_audit_verifies(run, folder):
     assert run("audit", "--certificate", "c.json")[0] == FORGED
 
 
+def test_a_certificate_where_nothing_stays(run, folder):
+    """What stays is written, and no certificate; the message says so."""
+    Path("train.fa").write_text(f">a\n{P}\n>b\n{P.lower()}\n")
+    words = ("purge", "train.fa", "--against", "t.fa", *CUT, "-o", "clean.fa")
+    code, out, err = run(*words, "--removed", "r.tsv", "--certificate", "c.json")
+    assert (code, out) == (INPUT, "") and "clean.fa: nothing stays" in err
+    assert Path("clean.fa").read_text() == "" and not Path("c.json").exists()
+    assert len(Path("r.tsv").read_text().splitlines()) == 3
+    assert run(*words, "--force", "-q") == (DONE, "", "")
+
+
 def test_the_summary_alone(run, folder):
     code, out, _ = run("purge", "train.fa.gz", "--against", "t.fa", *CUT, "--json")
     assert code == DONE and json.loads(out)["removed"] == 1
@@ -57,6 +68,16 @@ def test_folders_and_indices(run, folder):
     assert run("purge", "many", *words) == (DONE, "", "")
     names = [x for x in Path("clean.fa").read_text().splitlines() if x[0] == ">"]
     assert names == [">far", ">alone", ">other"]
+
+
+@pytest.mark.parametrize("cut", [("--score", "999"), ("--max-evalue", "1e-99")])
+def test_equal_texts_are_near_whatever_their_score(run, folder, cut):
+    Path("train.fa").write_text(">x\nxxx\n>a\nMK\n>p\nMKT\n>empty\n\n")
+    Path("t.fa").write_text(">t\nMK\n>u\nXXX\n>none\n\n")
+    words = ("purge", "train.fa", "--against", "t.fa", *cut, "--removed", "r.tsv")
+    code, out, err = run(*words)
+    assert code == DONE and out == ">p\nMKT\n" and ", or equal texts;" in err
+    assert Path("r.tsv").read_text().split()[3::3] == ["x", "a", "empty"]
 
 
 @pytest.mark.parametrize("cut", [("--score", "40"), ("--max-evalue", "1e-3")])

@@ -75,6 +75,11 @@ def is_long(*_: object, **__: object) -> bool:
     return False
 
 
+def counted(info: dict, linked: int) -> None:
+    """No pair of equal texts is said to be below the cut."""
+    assert sum(info["excluded"].values()) <= info["all"] - linked, info
+
+
 SLOW = pytest.mark.slow
 
 
@@ -93,11 +98,13 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
 
     found = jaxalign.deduplicate(records, scoring, **least)
     assert found.labels[0] == found.labels[3]
+    counted(found.info, 1)
     if found.representatives[found.labels[0]] in (0, 3):
         assert found.identity[[0, 3]].tolist() == [1, 1]
     for method in ("components", "complete", "average"):
-        labels = jaxalign.cluster(records, scoring, method=method, **least).labels
-        assert labels[0] == labels[3], method
+        found = jaxalign.cluster(records, scoring, method=method, **least)
+        assert found.labels[0] == found.labels[3], method
+        counted(found.info, 1)
     graph = jaxalign.identity_graph(records, scoring, **least).toarray()
     assert graph[0, 3] == graph[3, 0] == 1
 
@@ -109,6 +116,7 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
         ).values(),
     ):
         assert divided.part[0] == divided.part[3]
+        counted(divided.info, 1)
     repair = asked | {"identity": "longer", "max_identity": 1}
     repair |= {"parts": PARTS, "too_large": "remove", "fixed": [*"xxyy"]}
     divided = jaxalign.split(records, scoring, **repair)
@@ -122,6 +130,9 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
         assert audit.worst["identities"][0] == size
     assert audit.certificate()["leaks"] == audit.leaks
     assert audit.info["at_or_above_cut"] == audit.leaks
+    counted(audit.info, audit.leaks)
+    excluded = sum(audit.info["excluded"].values())
+    assert excluded + audit.info["aligned"] == audit.info["all"]
     audit.report()
 
     gone = jaxalign.purge(sets[0], sets[1], scoring, **most)
@@ -129,6 +140,16 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
     if mode == "local":
         gone = jaxalign.purge(sets[0], sets[1], scoring, min_cov=0.9, **most)
         assert gone.removed[0] == 0 and gone.value[0] == 1
+
+    if kind != "matrix":  # a cut of scores, or chance, that nothing reaches
+        for level in (
+            {"score": 10**6},
+            {"score": 10**6, "min_cov": 1},
+            {"max_evalue": 1e-300},
+        ):
+            if "score" in level or kind == "protein":
+                gone = jaxalign.purge(sets[0], sets[1], scoring, **level)
+                assert gone.names == ("a",) and gone.test.tolist() == [1], level
 
     for top in (1, 3):
         near = jaxalign.nearest(records[:1], records[1:], scoring, top=top, **asked)

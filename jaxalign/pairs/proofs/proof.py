@@ -27,6 +27,7 @@ from jaxalign.model.numbers import exact
 from jaxalign.pairs import by_rows, engine
 from jaxalign.pairs.pair_matrix import PairMatrix
 from jaxalign.pairs.plan import Piece, Plan, Task, zipped
+from jaxalign.pairs.result import equal_texts
 from jaxalign.runtime.devices import by_length
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.match_vectors import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
@@ -76,7 +77,10 @@ class Proofs:
         tests: dict[str, LengthTest] = {}
         if filters.min_length_ratio is not None:
             ratio = filters.min_length_ratio
-            tests[f"lengths: min(m, n) / max(m, n) < {ratio}"] = filters.length_mask
+            same = self.task.equals_alike  # two empty texts may be: they are equal
+            tests[f"lengths: min(m, n) / max(m, n) < {ratio}"] = lambda m, n: (
+                filters.length_mask(m, n) | (same & (m == n))
+            )
         if bound is not None:
             # No more is identical than the shorter sequence has.
             tests[f"lengths: min(m, n) / {self.cut}"] = lambda m, n: bound.possible(
@@ -675,5 +679,13 @@ def find(proofs: Proofs) -> Survivors:
     none = np.zeros(0, np.int64)
     sides = zip((none, none, none), *results, strict=True)
     i, j, identities = (np.concatenate(side) for side in sides)
+    if task.equals_alike and proofs.lcs:  # no letter that an LCS lacks tells them apart
+        equal = equal_texts(task)
+        seen = np.isin(task.job.position(*equal), task.job.position(i, j))
+        i, j = (
+            np.concatenate([x, y[~seen]]) for x, y in zip((i, j), equal, strict=True)
+        )
+        lengths = task.job.query_lengths[i[len(identities) :]]
+        identities = np.concatenate([identities, lengths])
     order = np.argsort(task.job.position(i, j), kind="stable")
     return Survivors(i[order], j[order], proofs.excluded(len(order)), identities[order])
