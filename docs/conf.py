@@ -6,6 +6,8 @@ the pages as they are shown elsewhere, so what only a site needs is added here. 
 runs the notebooks, which are stored without outputs; it needs no program beside Python.
 """
 
+import contextlib
+import io
 import re
 import sys
 from pathlib import Path
@@ -39,8 +41,41 @@ pygments_style, pygments_dark_style = "friendly", "monokai"
 CONTENTS = {
     "Learn": ["tutorial"],
     "Notebooks": "notebooks/*",
-    "How to": "how-to/*",
-    "Look up": ["conventions", "comparison", "api", "glossary"],
+    "Split and audit": [
+        "how-to/homology-split",
+        "how-to/benchmark-leaks",
+    ],
+    "Align and search": [
+        "how-to/search-a-database",
+        "how-to/profiles",
+        "how-to/align-a-family",
+        "how-to/long-pairs",
+        "how-to/three-sequences",
+        "how-to/match-other-tools",
+        "how-to/bad-letters",
+        "how-to/plots",
+    ],
+    "Compare receptors": [
+        "how-to/repertoires",
+    ],
+    "Train models": [
+        "how-to/soft-alignment",
+        "how-to/train-an-aligner",
+        "how-to/pytorch",
+        "how-to/embeddings",
+        "how-to/learn-a-scoring",
+        "how-to/fit-a-profile",
+        "how-to/posterior-decoding",
+        "how-to/inside-jit",
+    ],
+    "Run large jobs": [
+        "how-to/large-jobs",
+        "how-to/start-up",
+        "how-to/multiprocessing",
+        "how-to/pipelines",
+        "how-to/other-libraries",
+    ],
+    "Look up": ["command-line", "api", "conventions", "comparison", "glossary"],
     "Understand": [
         "recurrences",
         "architecture",
@@ -101,6 +136,22 @@ def _kind(name: str) -> str:
     return "autoexception" if issubclass(value, Exception) else "autoclass"
 
 
+def _helps() -> str:
+    """The help of every verb."""
+    from jaxalign.cli.main import app
+
+    verbs = (verb for verb in app() if not verb.startswith("-"))
+    return "".join(f"\n## {verb}\n\n```text\n{_help(verb)}```\n" for verb in verbs)
+
+
+def _help(verb: str) -> str:
+    from jaxalign.cli.main import main
+
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        main([verb, "--help"])
+    return printed.getvalue()
+
+
 def _read(_, name: str, source: list[str]) -> None:
     """Add the contents to the first page; files outside of the pages are named, not
     linked."""
@@ -109,6 +160,8 @@ def _read(_, name: str, source: list[str]) -> None:
     text = OUTSIDE.sub(r"\1 (`\2`)", source[0])
     if name == "index":
         text += _contents()
+    if name == "command-line":
+        text += _helps()
     source[0] = _with_docstrings(text) if name == "api" else text
 
 

@@ -160,8 +160,8 @@ def ncbi_lines(name: str, letters: str, scores: "np.ndarray") -> Iterator[str]:
 PAIR = "P69905", "P68871"  # human haemoglobin, alpha and beta
 
 
-def demo(_given: Given) -> int:
-    """Align 16 globins, all against all; show a table and one alignment."""
+def demo(options: Given) -> int:
+    """``jaxalign demo``."""
     from importlib.resources import as_file, files
 
     from jaxalign.cli import report
@@ -170,6 +170,8 @@ def demo(_given: Given) -> int:
     from jaxalign.model.scoring import Scoring
     from jaxalign.pairs import api
 
+    if options.files is not None:
+        return _copy_examples(options.files)
     scoring = Scoring()
     with as_file(files("jaxalign.data") / "globins.fasta") as path:
         sequences = fasta.read(path, scoring.alphabet)
@@ -181,6 +183,30 @@ def demo(_given: Given) -> int:
     shown = (table["query"] == query) & (table["target"] == target)
     formats.write(table.filter(shown), "-", "pair")
     say(report.summary(table.info, len(table), ""))
+    return 0
+
+
+def _copy_examples(folder: str) -> int:
+    """Copy the files that the documentation reads; replace none that differs."""
+    import shutil
+    from importlib import resources
+    from pathlib import Path
+
+    from jaxalign.cli.terminal import say
+    from jaxalign.io.output import naming
+
+    source = Path(str(resources.files("jaxalign.data")))
+    files = [x for x in sorted(source.rglob("*")) if x.suffix in (".fasta", ".tsv")]
+    copies = {Path(folder) / path.relative_to(source): path for path in files}
+    with naming(folder):
+        for copy, path in copies.items():
+            if copy.exists() and copy.read_bytes() != path.read_bytes():
+                raise UsageError(f"{copy}: exists and differs; name another folder")
+        for copy, path in copies.items():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if not copy.exists():
+                shutil.copyfile(path, copy)
+    say(f"{len(copies)} example files copied to {folder}; sources: {source}/README.md")
     return 0
 
 

@@ -686,5 +686,13 @@ def matrices(name: str | None = None, /) -> None:
 
 
 @takes("jaxalign.cli.machine:demo")
-def demo() -> None:
-    """Align 16 globins, all against all; show a table and one alignment."""
+def demo(
+    *, files: Annotated[str | None, FILE, Parameter(metavar="FOLDER")] = None
+) -> None:
+    """Align 16 globins, all against all; show a table and one alignment.
+
+    Parameters
+    ----------
+    files
+        Copy the example files of the documentation into this folder, and align nothing.
+    """
