@@ -10,6 +10,7 @@ from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.model.alphabet import AS_WRITTEN, Reading, Sequences, in_blocks
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.source import reads_again
+from jaxalign.runtime.devices import block_sizes, budget_of
 
 
 class Corpus:
@@ -29,11 +30,14 @@ class Corpus:
         corpus: SetLike,
         scoring: Scoring,
         reading: Reading = AS_WRITTEN,
+        memory_budget: int | str | None = None,
     ):
         self.files: tuple[str, ...] = ()
         self.substituted = 0
         self._sequences: Sequences | None = None
         self._scoring, self._reading = scoring, reading
+        sizes = corpus_files.BLOCK_RESIDUES, corpus_files.BLOCK_RECORDS
+        self._sizes = block_sizes(sizes, budget_of(memory_budget))
         if isinstance(corpus, inputs.PATH):
             self.files = files_of(corpus)
             if not all(map(reads_again, self.files)):  # a pipe, whose size is asked for
@@ -59,11 +63,10 @@ class Corpus:
 
     def _whole_blocks(self) -> Iterator[Sequences]:
         if self._sequences is not None:
-            sizes = corpus_files.BLOCK_RESIDUES, corpus_files.BLOCK_RECORDS
-            yield from in_blocks(self._sequences, *sizes)
+            yield from in_blocks(self._sequences, *self._sizes)
             return
-        alphabet = self._scoring.alphabet
-        for block in corpus_files.blocks(self.files, alphabet, self._reading):
+        about = self.files, self._scoring.alphabet, self._reading
+        for block in corpus_files.blocks(*about, at_most=self._sizes):
             self.substituted += block.substituted
             yield block.sequences
 

@@ -68,7 +68,7 @@ ARROWS = {
         "options",
         *(f"{operation}.api" for operation in OPERATIONS),
     },
-    "corpus": {"inputs", "io", "model"},
+    "corpus": {"inputs", "io", "model", "runtime"},
     "data": set(),
     "database": COMMON
     | (PAIRS - {"pairs.cpu"})

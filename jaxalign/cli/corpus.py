@@ -176,7 +176,8 @@ def purge(given: Given) -> int:
     cut = cut_of(chosen, scoring)
     records = 0, None
     if given.shard is not None:  # for which the training set is read once more
-        count, _ = Corpus(given.train, scoring, reading_of(given.scoring)).size()
+        about = reading_of(given.scoring), chosen.memory_budget
+        count, _ = Corpus(given.train, scoring, *about).size()
         records = share(count, given.shard)
     saved = checkpoint(job, chosen, files)
     arrays = saved and saved.load(given.resume, given.force)

@@ -91,7 +91,7 @@ def all_pairs(given: Given) -> int:
     rows_of_part = None
     parquet = job.request.out is not None and job.request.format == "parquet"
     if parquet and not (drawn or chosen.cluster or api.filters_of(chosen)):
-        rows_of_part = jobs.rows_at_once(len(sequences))
+        rows_of_part = jobs.rows_at_once(len(sequences), chosen)
     if rows_of_part is not None:
         chosen = replace(chosen, parts=True, part_rows=rows_of_part)
     plan = api.plan_sets(sequences, scoring=job.read.scoring, options=chosen)

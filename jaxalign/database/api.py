@@ -30,6 +30,7 @@ from jaxalign.pairs import part_stream
 from jaxalign.pairs.jobs import share
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.part_stream import Part
+from jaxalign.runtime.devices import budget_of
 from jaxalign.signatures import with_options
 
 
@@ -128,9 +129,8 @@ def hits_of(
     stranded = by_strands(encoded, signs) if signs else encoded
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
-        blocks = read_blocks(
-            database, scoring.alphabet, reading_of(options), substituted
-        )
+        about = reading_of(options), options.memory_budget, substituted
+        blocks = read_blocks(database, scoring.alphabet, *about)
     else:
         blocks = iter(pieces.blocks_of(sequences))
     nothing = from_parts((), [], scoring.alphabet)
@@ -226,11 +226,15 @@ def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
 
 
 def read_blocks(
-    path: Any, alphabet: Alphabet, reading: Reading, substituted: list[int]
+    path: Any,
+    alphabet: Alphabet,
+    reading: Reading,
+    memory_budget: int | str | None,
+    substituted: list[int],
 ) -> Iterator[Sequences]:
     """Read a FASTA file in blocks; ``substituted[0]`` counts letters that are read as
     the wildcard."""
-    sizes = pieces.BLOCK_RESIDUES, pieces.BLOCK_RECORDS
+    sizes = pieces.sizes_of(budget_of(memory_budget))
     for block, count in fasta.read_blocks(path, alphabet, reading, *sizes):
         substituted[0] += count
         yield block

@@ -21,7 +21,7 @@ from jaxalign.options import PairOptions, SearchOptions
 from jaxalign.pairs import by_rows, engine, jobs
 from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.plan import Plan, Task
-from jaxalign.runtime.devices import host_device
+from jaxalign.runtime.devices import at_once, host_device
 from jaxalign.runtime.pipeline import read_ahead
 
 
@@ -31,11 +31,20 @@ def small_plan(task: Task, block: Sequences) -> Plan | None:
 
     Raises UsageError, MemoryPlanError: rows are named, and cannot compute it
     """
-    at_once = len(block) < pieces.BLOCK_RECORDS
-    at_once &= int(block.offsets[-1]) < pieces.BLOCK_RESIDUES
-    if not at_once and task.implementation != "rows":
+    residues, records = pieces.sizes_of(task.budget)
+    whole = len(block) < records and len(block.codes) < residues
+    if not whole and task.implementation != "rows":
         return None
     return by_rows.plan_by_rows(replace(task, targets=block, top=None))
+
+
+def _pieces_by_rows(task: Task, block: Sequences) -> Iterator[BlockPiece]:
+    """Yield pieces of a block, as many pairs as the budget has room for."""
+    pairs = at_once(by_rows.MAX_PAIRS, by_rows.PAIR_BYTES, task.budget)
+    step = max(pairs // max(task.shape[0], 1), 1)
+    for start in range(0, len(block), step):
+        last = start + step >= len(block)
+        yield BlockPiece(block.between(start, start + step), block if last else None)
 
 
 def _fold_by_rows(
@@ -83,13 +92,13 @@ def scan(
     keep : keep names and codes of the hits, of a database that cannot be read twice
     """
     hits, small = no_hits(task.shape[0]) if hits is None else hits, False
-    by_rows = hits.info["implementation"] in ("", "rows")
-    if task.implementation in (None, "rows") and by_rows:
+    open_to_rows = hits.info["implementation"] in ("", "rows")
+    if task.implementation in (None, "rows") and open_to_rows:
         first = list(islice(blocks, 1))
         blocks = chain(first, blocks)
         small = all(small_plan(task, block) is not None for block in first)
     if small:
-        parts = (BlockPiece(block, block) for block in blocks)
+        parts = chain.from_iterable(map(partial(_pieces_by_rows, task), blocks))
         fold = partial(_fold_by_rows, task)
     else:
         from jaxalign.database.scan import BestOnDevice, prepared

@@ -111,7 +111,7 @@ def nearest_of(
     check_nearest(options, scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
-    source = Corpus(corpus, scoring, reading)
+    source = Corpus(corpus, scoring, reading, options.memory_budget)
     state = scanned(encoded, source, scoring, options, checkpoint, arrays)
     about = {"substituted": source.substituted, "began": start}
     return nearest_result.result(encoded, state, scoring, options, about)

@@ -38,7 +38,7 @@ from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.proofs import best_first, proof
 from jaxalign.pairs.result import equal_texts
-from jaxalign.runtime.devices import by_length
+from jaxalign.runtime.devices import at_once, budget_of, by_length
 from jaxalign.runtime.pipeline import read_ahead
 
 # ------------------------------------------------------------------------------
@@ -96,7 +96,8 @@ def scan_by_score(
 FIRST_PAIRS = 8  # of a query, aligned before its others are looked at again …
 GROWTH = 8  # … of which then so many times as many are
 RUNS_AHEAD = 8  # queries whose pairs are planned while others compute
-BOUNDS_AT_ONCE = 2**28  # pairs of a piece of a block
+BOUNDS_AT_ONCE = 2**28  # pairs of a piece of a block …
+BOUND_BYTES, CANDIDATE_BYTES = 2, 16  # … and of a pair, and of one that may be aligned
 # Pairs of a query from which on a CPU aligns them side by side: they share it, and a
 # cell of theirs takes a sixth of one of zipped pairs.
 SHARED_QUERY = 32
@@ -117,7 +118,8 @@ def scan_by_identity(
         identity=options.identity, min_length_ratio=options.min_length_ratio
     )
     pairs, letters = identity_options(options), WholeCodes(queries.codes)
-    targets_at_once = max(BOUNDS_AT_ONCE // max(len(queries), 1), 1)
+    budget, every = budget_of(options.memory_budget), max(len(queries), 1)
+    targets_at_once = max(at_once(BOUNDS_AT_ONCE, BOUND_BYTES, budget) // every, 1)
 
     def parts() -> Iterator[BlockPiece]:
         """Yield pieces of blocks, each with its task and, on a GPU, its bounds; GPUs
@@ -189,8 +191,12 @@ def _fold(
         nearest_launches.fold(bounds, state)
         return
     table = best_first.bound_table(task, options.identity)
+    pairs_at_once = (
+        at_once(BOUNDS_AT_ONCE, CANDIDATE_BYTES, task.budget) // task.shape[0]
+    )
     limit = max(FIRST_PAIRS, 2 * top)
     while True:
+        limit = max(min(limit, pairs_at_once), 1)
         candidates = best_first.candidates(table, *bars_of(state), limit)
         if not len(candidates.query):
             return

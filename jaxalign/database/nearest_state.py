@@ -13,10 +13,11 @@ from jaxalign.pairs import engine
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.plan import NearestOnly, Run, Task
 from jaxalign.pairs.proofs.best_first import NO_BAR
+from jaxalign.runtime.devices import at_once
 
 NONE = -1  # the index where there is no sequence
-PAIRS_AT_ONCE = 2**20  # zipped
-DENSE_PAIRS = 2**23  # of a job of all pairs …
+PAIRS_AT_ONCE, PAIR_BYTES = 2**20, 128  # zipped
+DENSE_PAIRS, DENSE_PAIR_BYTES = 2**23, 16  # of a job of all pairs …
 QUERIES_AT_ONCE = 64  # … and its queries: as many as a launch on a GPU takes
 JOBS_AHEAD = 2  # planned or computed beyond the one whose pairs are joined
 
@@ -80,8 +81,9 @@ class PairJob:
 def zipped(task: Task, query: np.ndarray, target: np.ndarray) -> Iterator[PairJob]:
     """Yield jobs of single pairs of a task."""
     pairs = replace(task, kind="zip", filters=Filters(), whole=whole_of(task))
-    for at in range(0, len(query), PAIRS_AT_ONCE):
-        i, j = (x[at : at + PAIRS_AT_ONCE] for x in (query, target))
+    step = at_once(PAIRS_AT_ONCE, PAIR_BYTES, task.budget)
+    for at in range(0, len(query), step):
+        i, j = (x[at : at + step] for x in (query, target))
         yield _job(pairs, i, j)
 
 
@@ -96,7 +98,8 @@ def rectangles(
     filters = replace(task.filters, min_identity=max(float(bars.min(initial=1)), 0.0))
     pairs = replace(task, filters=filters, nearest=NearestOnly(top, bars))
     pairs = replace(pairs, whole=whole_of(task), bounded=False)
-    step = max(DENSE_PAIRS // max(len(queries), 1), 1)
+    pairs_at_once = at_once(DENSE_PAIRS, DENSE_PAIR_BYTES, task.budget)
+    step = max(pairs_at_once // max(len(queries), 1), 1)
     for at in range(0, len(targets), step):
         yield _job(pairs, queries, targets[at : at + step])
 

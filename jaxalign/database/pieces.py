@@ -21,6 +21,7 @@ from jaxalign.model.alphabet import (
     join_best,
 )
 from jaxalign.pairs.plan import merge
+from jaxalign.runtime.devices import block_sizes
 
 # Of the hits, or of some of them: index in the database -> (name, codes)
 Records = dict[int, tuple[str, np.ndarray]]
@@ -160,6 +161,11 @@ def sequences_of(records: Records, alphabet: Alphabet) -> tuple[np.ndarray, Sequ
     indices = sorted(records)
     names, codes = [records[i][0] for i in indices], [records[i][1] for i in indices]
     return np.array(indices, np.int64), from_parts(names, codes, alphabet)
+
+
+def sizes_of(budget: int) -> tuple[int, int]:
+    """Residues and records of a block of a database that is read."""
+    return block_sizes((BLOCK_RESIDUES, BLOCK_RECORDS), budget)
 
 
 def blocks_of(sequences: Sequences) -> list[Sequences]:

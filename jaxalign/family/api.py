@@ -121,8 +121,8 @@ def families_of(
 
     def read() -> Iterator[Sequences]:
         substituted[0] = 0
-        about = scoring.alphabet, reading_of(options), substituted
-        return read_blocks(database, *about)
+        about = reading_of(options), options.memory_budget, substituted
+        return read_blocks(database, scoring.alphabet, *about)
 
     source = Source(sequences, read, substituted)
     return engine.run(encoded, source, scoring, options, texts or file_texts)

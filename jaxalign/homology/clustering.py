@@ -82,7 +82,7 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
     later = by_length(lengths)
     state = Greedy(np.full(n, -1, np.int64), np.ones(n))
     report_progress, letters = definition.options.progress, int(lengths.sum())
-    rows, width = rows_at_once(definition, 1), MIN_BAND
+    rows, width = rows_at_once(definition.options, 1), MIN_BAND
     while len(later):
         band, later = later[:width], later[width:]
         _join_representatives(state, band, band, sequences, definition, counts)

@@ -15,11 +15,11 @@ from jaxalign.homology.options import Definition, identities, pair_options
 from jaxalign.model.alphabet import Sequences, renumbered
 from jaxalign.model.numbers import exact
 from jaxalign.model.table import Table
-from jaxalign.options import PairOptions
+from jaxalign.options import Execution, PairOptions
 from jaxalign.pairs import by_rows, engine, part_stream
 from jaxalign.pairs.jobs import stream_parts
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.plan import COLUMN_BYTES, Task, added
+from jaxalign.pairs.plan import Task, added
 from jaxalign.pairs.proofs import proof
 from jaxalign.runtime.devices import budget_of, by_length
 
@@ -159,8 +159,8 @@ def parts_of(task: Task, definition: Definition) -> list[part_stream.Part]:
     """
     in_memory = part_stream.parts_held(len(task.devices))
     rows = task.job.pairs // part_stream.MIN_PARTS
-    rows = min(rows, rows_at_once(definition, in_memory))
-    rows = max(rows, part_stream.QUERIES_STEP * task.shape[1], 1)
+    rows = max(rows, part_stream.QUERIES_STEP * task.shape[1])
+    rows = max(min(rows, rows_at_once(definition.options, in_memory)), 1)
     cells = max(task.job.cells // part_stream.MIN_PARTS, part_stream.MIN_CELLS)
     if not proof.on_gpu(task):  # which excludes as many as there are in a moment
         cells = min(cells, part_stream.PART_CELLS)
@@ -170,11 +170,11 @@ def parts_of(task: Task, definition: Definition) -> list[part_stream.Part]:
     return part_stream.cut_search(task.queries.lengths, *sizes, rows, cells)
 
 
-def rows_at_once(definition: Definition, in_memory: int) -> int:
+def rows_at_once(options: Execution, in_memory: int) -> int:
     """Return how many pairs a job may have for ``in_memory`` jobs to fit memory, if all
     are linked."""
-    budget = budget_of(definition.options.memory_budget)
-    return budget // (2 * COLUMN_BYTES["identity"] * in_memory)
+    budget = budget_of(options.memory_budget)
+    return part_stream.rows_within(budget, "identity", in_memory)
 
 
 def all_links(

@@ -97,7 +97,7 @@ def purge_of(
     cut = cut_of(options, scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
-    corpus = Corpus(train, scoring, reading)
+    corpus = Corpus(train, scoring, reading, options.memory_budget)
     state = PurgeState() if arrays is None else purge_scan.state_of(arrays)
     size = corpus.size() if cut.column == "evalue" else (0, 0)
     report_progress = corpus.teller(options.progress, encoded)

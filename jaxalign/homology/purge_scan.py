@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxalign.database import pieces
 from jaxalign.database.pieces import BlockPiece
-from jaxalign.homology.links import tables_of
+from jaxalign.homology.links import rows_at_once, tables_of
 from jaxalign.homology.options import LOCAL, PurgeCut, identities
 from jaxalign.model import frames, statistics
 from jaxalign.model.alphabet import Sequences, join_best
@@ -191,7 +191,9 @@ def scan(
         )
         tables = best[:, None], best_rank[:, None], best_value[:, None]
         task = make_task("cross", tests, block, cut.scoring, options)
-        sizes = len(block), len(block.codes)
+        in_memory = part_stream.parts_held(len(task.devices))
+        rows = min(part_stream.PART_ROWS, rows_at_once(cut.options, in_memory))
+        sizes = len(block), len(block.codes), rows
         parts = partial(part_stream.cut_search, tests.lengths, *sizes)
         by_score = cut.definition is None
         least = cut.options.score if by_score else cut.options.max_identity

@@ -15,7 +15,7 @@ from jaxalign.model.names import all_written
 from jaxalign.model.numbers import printed_below
 from jaxalign.model.table import Table
 
-CHUNK = 100_000
+CHUNK = 10_000  # rows whose texts are in memory
 
 BASE = ("query", "target", "score")
 COUNTS = ("columns", "identities", "gap_openings", "gaps")

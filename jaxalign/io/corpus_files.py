@@ -70,16 +70,21 @@ def blocks(
     reading: Reading = AS_WRITTEN,
     residues: int = BLOCK_RESIDUES,
     records: int = BLOCK_RECORDS,
+    *,
+    at_most: tuple[int, int] = (BLOCK_RESIDUES, BLOCK_RECORDS),
 ) -> Iterator[CorpusBlock]:
     """Yield a corpus in blocks, in order; a block ends with the record that reaches
-    ``residues`` or ``records``, or with its file."""
+    ``residues`` or ``records``, or with its file.
+
+    at_most : residues and records, as a memory budget allows
+    """
+    sizes = min(residues, at_most[0]), min(records, at_most[1])
     first, hashes, counts = 0, NameHashes(), {}
     for path in files:
         if is_database(path):
-            views = in_blocks(mapped(path, alphabet), residues, records)
+            views = in_blocks(mapped(path, alphabet), *sizes)
             pairs = ((block, 0) for block in views)
         else:
-            sizes = residues, records
             pairs = fasta.read_blocks(path, alphabet, reading, *sizes, counts)
         for sequences, substituted in pairs:
             # Equal hashes count as equal names: of 10^8 names the chance of a

@@ -44,7 +44,7 @@ from jaxalign.model.source import (
     reads_again,
 )
 
-CHUNK = 2**24  # bytes that are read at once
+CHUNK, LEAST_CHUNK = 2**24, 2**16  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
 NEWLINE, HEADER, STOP = 10, ord(">"), ord("*")
 VISIBLE = bytes(range(33, 127))
@@ -266,7 +266,7 @@ def _raw_blocks(
     block: list[ChunkRecords] = []
     before = size = count = 0
     with open_bytes(source, buffer) as handle:
-        for names, text, lengths in record_chunks(handle):
+        for names, text, lengths in record_chunks(handle, max(residues, LEAST_CHUNK)):
             if reading.strip_stop:
                 ends, stopped = np.cumsum(lengths), lengths > 0
                 stopped[stopped] = text[ends[stopped] - 1] == STOP
@@ -325,10 +325,13 @@ def _joined(
     )
 
 
-def record_chunks(handle: BinaryIO) -> Iterator[ChunkRecords]:
+def record_chunks(handle: BinaryIO, size: int = sys.maxsize) -> Iterator[ChunkRecords]:
     """Yield the records of a stream of bytes, in order; before the first record there
-    are only blank lines and comments."""
-    for chunk in _whole_records(handle):
+    are only blank lines and comments.
+
+    size : bytes that are read at once, ``CHUNK`` at most
+    """
+    for chunk in _whole_records(handle, min(size, CHUNK)):
         plain = _plain(chunk)
         if plain is not None:
             yield plain
@@ -340,11 +343,11 @@ def record_chunks(handle: BinaryIO) -> Iterator[ChunkRecords]:
         yield ChunkRecords([name for name, _ in chunk_records], letters, lengths)
 
 
-def _whole_records(handle: BinaryIO) -> Iterator[bytes]:
+def _whole_records(handle: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield chunks of a stream; each ends before a record or with the stream."""
     pending: list[bytes] = []  # a record may be a genome, of many pieces
     first = True
-    while piece := handle.read(CHUNK):
+    while piece := handle.read(size):
         if b"\r" in piece:  # ends a line, alone or before a newline; blank lines do not
             piece = piece.replace(b"\r", b"\n")
         if first:

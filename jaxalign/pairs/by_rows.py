@@ -57,6 +57,7 @@ LONE_IDENTITY_CELLS = 2**26
 MAX_PAIR_CELLS = 2**26  # of a pair whose directions are held, whatever the budget
 LONG_RATIO, LONG_TARGET = 4, 2**11  # letters of a target, for positions of a profile
 MAX_CELLS, MAX_PAIRS = 2**31, 2**20  # beyond them nothing is estimated
+PAIR_BYTES = 80  # of a pair, of the plan of all windows
 
 
 def aligned(

@@ -31,7 +31,7 @@ from jaxalign.pairs.plan import Plan, QueryStrands, SavedState, Task, merge
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.result import table_of
 from jaxalign.runtime import pipeline
-from jaxalign.runtime.devices import ambient_mesh, first_device
+from jaxalign.runtime.devices import ambient_mesh, budget_of, first_device
 from jaxalign.signatures import with_options
 
 
@@ -136,7 +136,7 @@ def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) ->
                 "part_rows: there are parts with a cluster or a filter only"
             )
         return run_plan(engine.plan(task), options)
-    return _joined(task, part_stream.cut_of(task, options.part_rows), options)
+    return _joined(task, part_stream.cut_within(task, options.part_rows), options)
 
 
 def run(
@@ -252,8 +252,8 @@ def plan_sets(
             raise UsageError(f"strand = {options.strand!r} is for queries and targets")
         task = make_task("all", queries, queries, scoring, options)
         if options.parts or options.part_rows is not None or task.filtered:
-            parts = part_stream.cut_of(task, options.part_rows)
-            return part_stream.plan_parts(task, parts)
+            of_task = part_stream.cut_of if options.parts else part_stream.cut_within
+            return part_stream.plan_parts(task, of_task(task, options.part_rows))
         return engine.plan(task)
     for name in ("include_self", "parts", "part_rows"):
         if getattr(options, name):
@@ -310,10 +310,12 @@ def parts_all(
     return part_stream.cut(sequences.lengths, include_self, part_rows)
 
 
-def rows_at_once(count: int) -> int | None:
+def rows_at_once(count: int, options: PairOptions) -> int | None:
     """Rows per part when streaming all pairs of ``count`` sequences; None if one part
     is enough."""
-    rows = part_stream.PART_ROWS
+    budget, parts = budget_of(options.memory_budget), part_stream.parts_held(1)
+    within = part_stream.rows_within(budget, options.output, parts)
+    rows = min(part_stream.PART_ROWS, within)
     return rows if count * (count - 1) // 2 > rows else None
 
 

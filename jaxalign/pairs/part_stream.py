@@ -171,6 +171,22 @@ def cut_of(task: Task, rows: int | None = None) -> list[Part]:
     return cut(task.queries.lengths, task.include_self, rows)
 
 
+def cut_within(task: Task, rows: int | None = None) -> list[Part]:
+    """The parts of a task of all pairs of a set, as its budget allows unless their rows
+    are given: of a run that nobody resumes."""
+    parts = cut_of(task, rows)
+    row_limit = rows_within(task.budget, task.output, parts_held(len(task.devices)))
+    if rows is None and any(part.stop - part.start > row_limit for part in parts):
+        return cut_of(task, row_limit)
+    return parts
+
+
+def rows_within(budget: int, output: str, count: int) -> int:
+    """Rows of a part, of which ``count`` are in memory in half of a budget; one at
+    least."""
+    return max(budget // (2 * COLUMN_BYTES[output] * count), 1)
+
+
 def checked(rows: int | None) -> int | None:
     """Rows of a part, None where none are asked for.
 

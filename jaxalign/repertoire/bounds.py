@@ -38,6 +38,7 @@ from jaxalign.repertoire.rectangles import (
     RowDistances,
     check_all,
 )
+from jaxalign.runtime import devices
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.edges import EdgeList
 from jaxalign.words.near_pairs import LengthClasses
@@ -47,7 +48,7 @@ BITS = 5  # of a letter's code: a row has room for twelve letters
 APART = 4  # cuts between the letters that are farthest apart, at most
 STARTS = 24  # of the search for a cut, each from other random sides
 CUT_SEED = 1997
-PAIRS_AT_ONCE = 2**20
+PAIRS_AT_ONCE, PAIR_BYTES = 2**20, 64  # that wait to be compared
 SAMPLE, SAMPLE_SEED = 2**14, 1972  # pairs on which kinds of letters are tried
 # Distances int (P,) of sequences i and j of the two sets.
 Distances = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -275,7 +276,7 @@ class Comparer:
     """Computes distances of candidate pairs and keeps those within the cutoff.
 
     ``at_once`` says that pairs of two lengths are compared as they come; others wait
-    until they are many, since distances of many take less time each.
+    until they are ``pairs_at_once``, since distances of many take less time each.
     """
 
     distances: Distances
@@ -283,6 +284,7 @@ class Comparer:
     edges: EdgeList
     one_set: bool
     at_once: bool
+    pairs_at_once: int = PAIRS_AT_ONCE
     waiting: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     count: int = 0
     lock: Any = field(default_factory=Lock)
@@ -295,7 +297,7 @@ class Comparer:
         with self.lock:
             self.waiting.append((i, j))
             self.count += len(i)
-            if self.count < PAIRS_AT_ONCE:
+            if self.count < self.pairs_at_once:
                 return
             pairs, self.waiting, self.count = self.waiting, [], 0
         self._compare(pairs)
@@ -334,7 +336,12 @@ def add_near(
     at_once : whether distances are asked for pairs of two lengths at a time
     edits : whether they are edit distances, which a GPU can compute itself
     """
-    compare = Comparer(distances, bound.cutoff, edges, b is None, at_once)
+    pairs_at_once = devices.at_once(
+        PAIRS_AT_ONCE, PAIR_BYTES * machine.threads, machine.budget
+    )
+    compare = Comparer(
+        distances, bound.cutoff, edges, b is None, at_once, pairs_at_once
+    )
     second = a if b is None else b
     x_words = bound.words(a.sequences)
     y_words = x_words if b is None else bound.words(second.sequences)
@@ -365,5 +372,5 @@ def add_near(
         and (b is not None or n >= m)
     ]
     rectangles = in_threads(lambda make: make(), making, machine.threads)
-    check_all(rectangles, machine.threads, machine.devices)
+    check_all(rectangles, machine)
     compare.finish()

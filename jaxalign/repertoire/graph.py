@@ -22,6 +22,7 @@ from jaxalign.repertoire.metrics import LETTERS, banded_scores, letter_scores
 from jaxalign.repertoire.options import GraphDefinition
 from jaxalign.repertoire.receptors import GeneDistances, Receptors
 from jaxalign.repertoire.rectangles import Machine, check_all, has_kernels
+from jaxalign.runtime.devices import at_once
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.distances import distances as edit_distances
 from jaxalign.words.edges import EdgeList, Edges, least, no_edges
@@ -37,8 +38,8 @@ from jaxalign.words.near_pairs import (
 VARIANT_PAIRS = 4
 # Pairs of a job of edit distances that a GPU compares, all with all.
 LEAST_OF_KERNELS, MOST_OF_KERNELS = 2**26, 2**46
-PAIRS_ALIGNED_AT_ONCE = 2**20
-PAIRS_AT_ONCE = 2**22  # of a join
+PAIRS_ALIGNED_AT_ONCE, PAIR_BYTES = 2**20, 256
+PAIRS_AT_ONCE, JOIN_BYTES = 2**22, 64  # of a join
 ADVICE = ", and stream_repertoire needs memory for a block of rows alone"
 
 
@@ -93,7 +94,7 @@ def near_pairs(
         parts = first, second, definition.positions, definition.cutoff, edges
         making = bounds.position_rectangles(*parts)
         rectangles = in_threads(lambda make: make(), making, machine.threads)
-        check_all(rectangles, machine.threads, machine.devices)
+        check_all(rectangles, machine)
     elif definition.metric == "levenshtein":
         _add_edits(first, second, definition.cutoff, edges, machine)
     else:
@@ -166,20 +167,22 @@ def _add_aligned(
         return banded_scores(scores, x, y, gaps.open, band)
 
     def aligned(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        options = PairOptions(output="score", threads=1)
-        parts = [np.zeros(0, np.int64)]
-        for start in range(0, len(i), PAIRS_ALIGNED_AT_ONCE):
-            span = slice(start, start + PAIRS_ALIGNED_AT_ONCE)
-            # Views have what a job reads of sequences.
-            queries: Any = views(encoded[0], i[span])
-            targets: Any = views(encoded[1], j[span])
-            table = jobs.run("zip", queries, targets, scoring, options)
-            parts.append(table["score"])
-        return np.concatenate(parts)
+        options = PairOptions(output="score", threads=1, memory_budget=machine.budget)
+        # Views have what a job reads of sequences.
+        queries: Any = views(encoded[0], i)
+        targets: Any = views(encoded[1], j)
+        return jobs.run("zip", queries, targets, scoring, options)["score"]
+
+    each = PAIR_BYTES * machine.threads
+    step = at_once(PAIRS_ALIGNED_AT_ONCE, each, machine.budget)
 
     def distances(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        score = near_diagonal if linear else aligned
-        return np.minimum(self_scores[0][i], self_scores[1][j]) - score(i, j)
+        score, parts = near_diagonal if linear else aligned, [np.zeros(0, np.int64)]
+        for start in range(0, len(i), step):
+            span = slice(start, start + step)
+            parts.append(score(i[span], j[span]))
+        best_scores = np.minimum(self_scores[0][i], self_scores[1][j])
+        return best_scores - np.concatenate(parts)
 
     bound = bounds.best_bound(gaps, cutoff, a.sequences)
     bounds.add_near(a, b, bound, distances, edges, machine, linear)
@@ -236,9 +239,10 @@ def neighbours(edges: Edges, rows: int, width: int, symmetric: bool) -> Neighbou
 
 
 def expanded(
-    graph: Neighbours, a: np.ndarray, b: np.ndarray
+    graph: Neighbours, a: np.ndarray, b: np.ndarray, pairs_at_once: int | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield pairs of things with linked values as (i, j, distance) arrays.
+    """Yield pairs of things with linked values as (i, j, distance) arrays,
+    ``pairs_at_once`` of them together.
 
     a, b : int64 (things,). The value of each thing of either side; -1 for none.
     """
@@ -248,7 +252,7 @@ def expanded(
     per_link = counts[graph.columns]
     sums = np.concatenate([[0], np.cumsum(per_link)])
     pairs = np.where(a >= 0, sums[graph.starts[a + 1]] - sums[graph.starts[a]], 0)
-    for start, stop in spans(pairs, PAIRS_AT_ONCE):
+    for start, stop in spans(pairs, pairs_at_once or PAIRS_AT_ONCE):
         things = np.flatnonzero(a[start:stop] >= 0) + start
         links = np.diff(graph.starts)[a[things]]
         i = np.repeat(things, links)
@@ -286,9 +290,14 @@ def join(
         rows = a[a[:, part] >= 0, part]
         return int((sums[graph.starts[rows + 1]] - sums[graph.starts[rows]]).sum())
 
-    every = range(len(graphs))
+    every, pairs_at_once = (
+        range(len(graphs)),
+        at_once(PAIRS_AT_ONCE, JOIN_BYTES, budget),
+    )
     for part in every if combine == "any" else [min(every, key=links)]:
-        for i, j, distance in expanded(graphs[part], a[:, part], b[:, part]):
+        for i, j, distance in expanded(
+            graphs[part], a[:, part], b[:, part], pairs_at_once
+        ):
             real = i < j if one_set else np.ones(len(i), bool)
             i, j, distance = i[real], j[real], distance[real]
             if combine != "any":

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.runtime.devices import bucket, first_device, on_cpu
+from jaxalign.model.alphabet import spans
+from jaxalign.runtime.devices import at_once, bucket, first_device, on_cpu
 from jaxalign.runtime.pipeline import in_threads
 
 LANES = 32  # targets of a word of a mask
@@ -123,38 +124,46 @@ class TileSize:
 
 
 CPU_TILE = TileSize(512, 2**13)  # a mask stays in the cache of a core
+# Pairs of a tile that are listed together, and bytes of one while it is compared
+MAX_TILE_PAIRS, PAIR_BYTES = 2**22, 32
 
 
-def check_all(
-    rectangles: list[Rectangle], threads: int, devices: tuple[Any, ...] = ()
-) -> None:
+def check_all(rectangles: list[Rectangle], machine: Machine) -> None:
     """Check every candidate pair, rectangle by rectangle."""
     rectangles = [rectangle for rectangle in rectangles if rectangle.pairs]
+    pairs_at_once = at_once(
+        MAX_TILE_PAIRS, PAIR_BYTES * machine.threads, machine.budget
+    )
     if sum(rectangle.pairs for rectangle in rectangles) <= MAX_WITHOUT_JAX:
         for rectangle in rectangles:
-            check_listed(rectangle)
+            check_listed(rectangle, pairs_at_once)
         return
-    devices = devices or (first_device(),)
+    threads, devices = machine.threads, machine.devices or (first_device(),)
     computable = any(x.by_kernels for x in rectangles) and has_kernels(devices)
     kernels = _kernels() if computable else None
     if kernels is not None:  # each thread has arrays of its own on a device
         threads = min(threads, THREADS_OF_A_DEVICE * len(devices))
-    pieces = _pieces(rectangles, devices, kernels)
+    pieces = _pieces(rectangles, devices, kernels, pairs_at_once)
     in_threads(lambda piece: piece(), pieces, threads)
 
 
 def _pieces(
-    rectangles: list[Rectangle], devices: tuple[Any, ...], kernels: Any
+    rectangles: list[Rectangle],
+    devices: tuple[Any, ...],
+    kernels: Any,
+    pairs_at_once: int,
 ) -> Iterator[Callable[[], None]]:
     """Yield functions that check one part of a rectangle each.
 
     Kernels take turns on the devices, with arrays of one size to share programs.
+
+    pairs_at_once : pairs that a thread of the host checks at once
     """
     largest = max(max(x.queries.shape[1], x.targets.shape[1]) for x in rectangles)
     room = min(bucket(largest, 4, LEAST_ROOM), MAX_ROOM)
     for rectangle in rectangles:
         if rectangle.pairs <= MAX_LISTED:
-            yield partial(check_listed, rectangle)
+            yield partial(check_listed, rectangle, pairs_at_once)
         elif kernels is not None and rectangle.by_kernels:
             turn = cycle(devices)
             for at in range(0, rectangle.targets.shape[1], room):
@@ -164,7 +173,7 @@ def _pieces(
                         yield partial(_check_by_kernels, part, kernels, next(turn))
         else:
             for first in range(0, rectangle.queries.shape[1], CPU_TILE.queries):
-                yield partial(_check_row, rectangle, first, CPU_TILE)
+                yield partial(_check_row, rectangle, first, CPU_TILE, pairs_at_once)
 
 
 def has_kernels(devices: tuple[Any, ...]) -> bool:
@@ -185,16 +194,20 @@ def on_host(device: Any) -> bool:
     return device.platform == "cpu"
 
 
-def check_listed(rectangle: Rectangle) -> None:
-    """Check all pairs of a rectangle."""
-    q, t = np.divmod(np.arange(rectangle.pairs), rectangle.targets.shape[1])
-    if rectangle.triangle:
-        q, t = q[t > q], t[t > q]
-    rectangle.check(q, t)
+def check_listed(rectangle: Rectangle, pairs_at_once: int) -> None:
+    """Check all pairs of a rectangle, at most ``pairs_at_once`` at once."""
+    for at in range(0, rectangle.pairs, pairs_at_once):
+        places = np.arange(at, min(at + pairs_at_once, rectangle.pairs))
+        q, t = np.divmod(places, rectangle.targets.shape[1])
+        if rectangle.triangle:
+            q, t = q[t > q], t[t > q]
+        rectangle.check(q, t)
 
 
-def _check_row(rectangle: Rectangle, first: int, size: TileSize) -> None:
-    """Check a tile of queries against all targets."""
+def _check_row(
+    rectangle: Rectangle, first: int, size: TileSize, pairs_at_once: int
+) -> None:
+    """Check a tile of queries against all targets, ``pairs_at_once`` pairs at most."""
     queries = padded(rectangle.queries[:, first : first + size.queries], size.queries)
     first_target = first // size.targets * size.targets if rectangle.triangle else 0
     for at in range(first_target, rectangle.targets.shape[1], size.targets):
@@ -205,12 +218,14 @@ def _check_row(rectangle: Rectangle, first: int, size: TileSize) -> None:
         targets = targets.reshape(-1, *shape)
         with on_cpu():
             mask = np.asarray(_near_words()(queries, targets, limits.reshape(shape)))
-        q, t = pairs_of(mask)
-        q, t = q + first, t + at
-        real = q < rectangle.queries.shape[1]
-        if rectangle.triangle:
-            real &= t > q
-        rectangle.check(q[real], t[real])
+        counts = np.bitwise_count(mask).sum(axis=1, dtype=np.int64)
+        for start, stop in spans(counts, pairs_at_once):
+            q, t = pairs_of(mask[start:stop])
+            q, t = q + (first + start), t + at
+            real = q < rectangle.queries.shape[1]
+            if rectangle.triangle:
+                real &= t > q
+            rectangle.check(q[real], t[real])
 
 
 @cache

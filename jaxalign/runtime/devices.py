@@ -45,6 +45,11 @@ BYTES_OF_PREFIX = (
     | {f"{name}i": 1024**n for n, name in enumerate(PREFIXES, 1)}
 )
 BYTES_IF_UNKNOWN = 2**32  # where the system does not say what is free
+# Parts of a memory budget, of which each kind of block has one: blocks that are read,
+# bounds, candidates, jobs and what these compute are in memory side by side.
+BLOCK_SHARES = 16
+# Of a residue and a record that are read, three blocks of which are in memory
+RESIDUE_BYTES, RECORD_BYTES = 2, 64
 MAPS = Path("/proc/self/maps")  # on Linux
 MAX_MEMORY_MAPS = 2**15
 CALLS_BETWEEN_LOOKS = 4  # counting takes up to 0.04 s, a triple adds up to 4,000 maps
@@ -200,6 +205,22 @@ def parse_bytes(size: Any) -> int:
 def budget_of(size: Any = None) -> int:
     """Memory budget in bytes, by default half of the available memory."""
     return _free_memory() // 2 if size is None else parse_bytes(size)
+
+
+def at_once(limit: int, each: int, budget: int) -> int:
+    """Things of a block: ``limit``, or as many as its share of a memory budget has room
+    for; one at least. No result depends on it.
+
+    each : bytes of one
+    """
+    return max(min(limit, budget // (BLOCK_SHARES * each)), 1)
+
+
+def block_sizes(limit: tuple[int, int], budget: int) -> tuple[int, int]:
+    """Residues and records of a block of sequences that are read."""
+    each = RESIDUE_BYTES, RECORD_BYTES
+    residues, records = map(at_once, limit, each, (budget, budget))
+    return residues, records
 
 
 def _free_memory() -> int:

@@ -26,7 +26,7 @@ import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import LetterCodes, begins, ranks, spans
-from jaxalign.runtime.devices import by_length, refuse_without_threads
+from jaxalign.runtime.devices import at_once, by_length, refuse_without_threads
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.distances import (
     MAX_CODES,
@@ -46,11 +46,12 @@ GROUP = 4096  # queries whose letters lie side by side
 LAUNCHES_AT_ONCE = 2
 LEAST_CELLS_OF_A_GPU = 2e11  # fewer take less time than to compile its kernels
 SEED = 1982
-PAIRS_AT_ONCE = 2**22
-HASHED_LETTERS = 2**22  # of sequences of one length whose hashes are summed together
+PAIRS_AT_ONCE, PAIR_BYTES = 2**22, 16
+# Letters of sequences of one length whose hashes are summed together
+HASHED_LETTERS, LETTER_BYTES = 2**22, 8
 KEY_COPIES = 4  # of 8 bytes: keys, hashes and groups of them
 SHARE = 4  # of the memory budget, for the keys of all threads
-LEAST_KEYS = 2**20  # of a pass: fewer save no memory worth having
+LEAST_KEYS = 2**17  # of a pass: fewer save no memory worth having
 # Seconds of a variant, of the calls for a choice of letters, and of a pair that shares
 # a variant (AMD EPYC, AVX2, NumPy 2.4); more letters are not deleted
 VARIANT, CHOICE, SHARED_PAIR = 7e-8, 1e-5, 2e-7
@@ -317,6 +318,9 @@ def add_by_variants(
     if not members:
         return
     room = max(budget // (SHARE * threads * 8 * KEY_COPIES), LEAST_KEYS)
+    letter_bytes = LETTER_BYTES * (join.cutoff + 2) * threads
+    letters = at_once(HASHED_LETTERS, letter_bytes, budget)
+    pairs_at_once = at_once(PAIRS_AT_ONCE, PAIR_BYTES * threads, budget)
     bits = max(len(join.sequences) - 1, 1).bit_length()
     shortest, _ = max(min(members) - join.cutoff, 0), join.numbers
 
@@ -328,8 +332,8 @@ def add_by_variants(
         )
         passes = -(-count // room)
         for number in range(passes):
-            keys = _keys(join, length, bits, (number, passes))
-            for i, j in pairs_of_equals(keys, bits):
+            keys = _keys(join, length, bits, (number, passes), letters)
+            for i, j in pairs_of_equals(keys, bits, pairs_at_once):
                 join.count(len(i))
                 _compare(join, edges, i, j)
 
@@ -337,18 +341,21 @@ def add_by_variants(
 
 
 def _keys(
-    join: VariantJoin, length: int, bits: int, share: tuple[int, int]
+    join: VariantJoin, length: int, bits: int, share: tuple[int, int], letters: int
 ) -> np.ndarray:
     """Sorted keys, uint64: hashes of all variants of a length, above the number of the
-    sequence; of several passes those of one."""
+    sequence; of several passes those of one.
+
+    letters : whose hashes are summed together
+    """
     keys, mask = [np.zeros(0, np.uint64)], np.uint64(2**64 - 2**bits)
     for deleted in range(join.cutoff + 1):
         members = join.classes.members.get(length + deleted, np.zeros(0, np.int64))
-        step = max(HASHED_LETTERS // max(length + deleted, 1), 1)
+        step = max(letters // max(length + deleted, 1), 1)
         for at in range(0, len(members), step):
             chunk = members[at : at + step]
-            letters = join.classes.letters(length + deleted, chunk)
-            for hashes in deletion_hashes(letters, deleted, join.numbers):
+            rows = join.classes.letters(length + deleted, chunk)
+            for hashes in deletion_hashes(rows, deleted, join.numbers):
                 key = (hashes & mask) | chunk.astype(np.uint64)
                 if share[1] > 1:
                     key = key[
@@ -385,11 +392,14 @@ def deletion_hashes(
         yield hashes
 
 
-def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, ...]]:
+def pairs_of_equals(
+    keys: np.ndarray, bits: int, pairs_at_once: int = PAIRS_AT_ONCE
+) -> Iterator[tuple[np.ndarray, ...]]:
     """Pairs of numbers whose keys agree above them.
 
     keys : uint64 (n,), sorted. A hash above a number of ``bits`` bits; none twice.
-    Yields (uint64 (p,), uint64 (p,)). The smaller number first, some pairs at a time.
+    Yields (uint64 (p,), uint64 (p,)). The smaller number first, about
+        ``pairs_at_once`` at a time.
     """
     hashes = keys >> np.uint64(bits)
     first = np.flatnonzero(begins(hashes))
@@ -401,7 +411,7 @@ def pairs_of_equals(keys: np.ndarray, bits: int) -> Iterator[tuple[np.ndarray, .
     places = np.repeat(first, sizes) + ranks(sizes)
     partners = np.repeat(first + sizes, sizes) - places - 1
     places, partners = places[partners > 0], partners[partners > 0]
-    for start, stop in spans(partners, PAIRS_AT_ONCE):
+    for start, stop in spans(partners, pairs_at_once):
         lower = np.repeat(places[start:stop], partners[start:stop])
         yield numbers[lower], numbers[lower + 1 + ranks(partners[start:stop])]
 

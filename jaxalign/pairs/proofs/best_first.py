@@ -16,7 +16,7 @@ from jaxalign.pairs.by_rows import seems_small
 from jaxalign.pairs.plan import Task
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import block_size
-from jaxalign.runtime.devices import by_length
+from jaxalign.runtime.devices import at_once, by_length
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.rows import lcs_block
 
@@ -24,6 +24,7 @@ ROWS_AT_ONCE = 16  # queries whose bounds a thread compares with their bars
 NO_BAR = -1.0  # of a query of which nothing is known
 TIE_BREAK = 1e-6  # of an identity: no result depends on it
 ALIGNED = -1  # in place of the count of a pair that has been aligned
+PAIR_BYTES_BY_ROWS = 40  # of a pair whose subsequence is counted in NumPy
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +34,26 @@ class BoundTable:
     task : Task, of kind ``cross``; its targets are the block
     order : int64 (targets,), the targets, longest first: the columns of ``counts``
     counts : int16 or int32 (queries, targets), ``ALIGNED`` once a pair has been
-    least : float64 (queries, classes), denominators, of each length of a target one; 0
-        where a pair is no candidate
-    repeats : int64 (classes,), how many targets there are of each length
+    kind : what identical pairs are divided by
+    distinct, repeats : int64 (classes,), the lengths of targets, and how many of each
+        there are
     """
 
     task: Task
     order: np.ndarray
     counts: np.ndarray
-    least: np.ndarray
+    kind: str
+    distinct: np.ndarray
     repeats: np.ndarray
+
+    def least(self, queries: slice) -> np.ndarray:
+        """Denominators of some queries, float64 (queries, classes), of each length of a
+        target one; 0 where a pair is no candidate."""
+        m = self.task.queries.lengths[queries, None]
+        i, j = np.broadcast_arrays(m, self.distinct[None])
+        least = np.array(IdentityBound(self.kind, 0.0).least(i, j), np.float64)
+        least[~self.task.filters.length_mask(i, j)] = 0
+        return least
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +80,12 @@ def bound_table(task: Task, kind: str) -> BoundTable:
     order = by_length(n)
     distinct, of_target = proof.classes_of(n[order])
     repeats = np.bincount(of_target, minlength=len(distinct))
-    i, j = np.broadcast_arrays(m[:, None], distinct[None])
-    least = np.array(IdentityBound(kind, 0.0).least(i, j), np.float64)
-    least[~task.filters.length_mask(i, j)] = 0
     # Bounds by lengths, and by LCS where that pays: all queries with blocks of targets
     falling = n[order]
     longest = min(int(m.max(initial=0)), int(n.max(initial=0)))
     dtype = np.int16 if longest < np.iinfo(np.int16).max else np.int32
-    counts = np.minimum(m[:, None], falling[None]).astype(dtype)
+    shorter = (np.minimum(x, longest).astype(dtype) for x in (m, falling))
+    counts = np.minimum.outer(*shorter)
     if task.job.total >= proof.LEAST_CELLS_BY_ROWS:
         starts = [0]
         while starts[-1] < len(order):
@@ -89,15 +98,18 @@ def bound_table(task: Task, kind: str) -> BoundTable:
             lcs(order[columns], counts[:, columns])
 
         in_threads(fill, range(len(starts) - 1), 1 if by_rows else task.threads)
-    return BoundTable(task, order, counts, least, repeats)
+    return BoundTable(task, order, counts, kind, distinct, repeats)
 
 
 def _by_rows(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
     rows = by_length(task.queries.lengths)
 
     def count(targets: np.ndarray, out: np.ndarray) -> None:
-        sides = task.queries, rows, task.targets, targets
-        out[rows] = lcs_block(*sides, task.scoring.alphabet)
+        step = at_once(len(rows), PAIR_BYTES_BY_ROWS * len(targets), task.budget)
+        for at in range(0, len(rows), step):
+            group = rows[at : at + step]
+            sides = task.queries, group, task.targets, targets
+            out[group] = lcs_block(*sides, task.scoring.alphabet)
 
     return count
 
@@ -131,26 +143,29 @@ def candidates(
     limit : int
     """
     count = len(bars)
-    # The fewest identical pairs above a bar, and at it; the same where no number is at
-    # it, ``NEVER`` where a pair is no candidate. The product is rounded, and so is the
-    # quotient: either way by one at most.
-    bar, least = bars[:, None], table.least
-    equal = np.ceil(bar * least).astype(np.int64)
-    equal -= share(equal - 1, least, np) >= bar
-    equal += share(equal, least, np) < bar
-    equal = np.where(bar < 0, 0, equal)
-    higher = equal + (share(equal, least, np) == bar)
-    higher, equal = (np.where(least <= 0, proof.NEVER, x) for x in (higher, equal))
 
     def candidates_of(first: int) -> tuple[np.ndarray, ...]:
         """The fields of ``Candidates`` for some queries."""
+        queries = slice(first, min(first + ROWS_AT_ONCE, count))
+        # The fewest identical pairs above a bar, and at it; the same where no number is
+        # at it, ``NEVER`` where a pair is no candidate. The product is rounded, and so
+        # is the quotient: either way by one at most.
+        bar, least = bars[queries, None], table.least(queries)
+        equal = np.ceil(bar * least).astype(np.int64)
+        equal -= share(equal - 1, least, np) >= bar
+        equal += share(equal, least, np) < bar
+        equal = np.where(bar < 0, 0, equal)
+        higher = equal + (share(equal, least, np) == bar)
+        higher, equal = (np.where(least <= 0, proof.NEVER, x) for x in (higher, equal))
         rows, columns, remaining = [], [], []
-        for query in range(first, min(first + ROWS_AT_ONCE, count)):
-            sides = higher[query], equal[query], int(places[query])
+        for row, query in enumerate(range(queries.start, queries.stop)):
+            sides = higher[row], equal[row], int(places[query])
             selection = _reaching(table, *sides, query)
             remaining.append(max(len(selection) - limit, 0))
             if remaining[-1]:
-                selection = _largest(table, query, selection, limit)
+                below = np.repeat(least[row], table.repeats)[selection]
+                bounds = table.counts[query, selection] / below
+                selection = _largest(table, bounds, selection, limit)
             rows.append(np.full(len(selection), query, np.int64))
             columns.append(selection)
         counts = np.array(remaining, np.int64)
@@ -179,10 +194,10 @@ def _reaching(
     return np.flatnonzero(mask)
 
 
-def _largest(table: BoundTable, query: int, columns: np.ndarray, limit: int):
+def _largest(
+    table: BoundTable, bounds: np.ndarray, columns: np.ndarray, limit: int
+) -> np.ndarray:
     """Select the columns with the largest bounds."""
-    below = np.repeat(table.least[query], table.repeats)[columns]
-    bounds = table.counts[query, columns] / below
     # Among about equal ones the first of the block, since it would win a tie.
     rank = TIE_BREAK * table.order[columns] / len(table.order) - bounds
     return np.sort(columns[np.argpartition(rank, limit - 1)[:limit]])

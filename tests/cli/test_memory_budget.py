@@ -1,0 +1,148 @@
+"""``--memory-budget`` bounds what a process needs beyond the same verb on two records.
+
+Peaks are those that the kernel counts of a process, whatever allocates. The quick draws
+count what Python and NumPy allocate, of jobs that compile nothing.
+"""
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import NamedTuple
+
+import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
+import numpy as np
+import pytest
+
+from jaxalign.errors import EXIT_CODES
+from jaxalign.io import fasta
+
+DONE, _, _, _, TOO_LARGE, *_ = EXIT_CODES
+LETTERS = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)
+SHARE = 1.3  # of the budget, at most, beyond the process itself
+FEW = 8  # letters
+SECONDS = 300  # of a process, at most
+CHILD = """
+import os, sys
+from jaxalign.cli.main import main
+if "JAXALIGN_ROWS" in os.environ:
+    import jax
+    jax.jit(lambda x: x + 1)(1)
+code = main(sys.argv[2:])
+peak = open("/proc/self/status").read().split("VmHWM:")[1].split()[0]
+print(code, peak, file=open(sys.argv[1], "w"))
+"""
+
+
+class Job(NamedTuple):
+    """A verb, the files that it reads and how large they are.
+
+    words : of the command line; "big.fa" and "big.tsv" are the files whose size counts
+    records, letters : of the large file
+    others : records of "few.fa", of ``FEW`` letters
+    compiled : whether it needs JAX, which the small one starts, too
+    codes : of a job that is done, or refused
+    """
+
+    words: str
+    records: int
+    letters: int
+    others: int = 6
+    compiled: bool = False
+    codes: tuple[int, ...] = (DONE,)
+
+
+NEAREST, PURGE = "nearest few.fa big.fa", "purge big.fa --against few.fa -o o.fa"
+CUT = "--max-identity"
+EDITS = "repertoire big.tsv --metric levenshtein -o o.npz --cutoff"
+JOBS = {
+    "nearest": Job(NEAREST, 50_000, 600),
+    "nearest of short records": Job(NEAREST, 500_000, 12, 6, True),
+    "nearest of many tests": Job(NEAREST, 10_000, 60, 3000, True),
+    "nearest, all aligned": Job(f"{NEAREST} --no-filter", 20_000, 60, 50, True),
+    "nearest by score": Job(f"{NEAREST} --by score", 50_000, 600, 6, True),
+    "purge": Job(f"{PURGE} --max-identity 0.5", 50_000, 600),
+    "purge of many tests": Job(f"{PURGE} --max-identity .5", 10_000, 60, 3000, True),
+    "purge by score": Job(f"{PURGE} --score 60", 50_000, 600, 6, True),
+    "search": Job("search few.fa big.fa -o o.m8", 50_000, 600, 6, True),
+    "search by rows": Job("search few.fa big.fa -o o.m8", 60_000, 12, 2),
+    "many edits": Job(f"{EDITS} 8", 20_000, 15, 6, True, (DONE, TOO_LARGE)),
+    "few edits": Job(f"{EDITS} 2", 100_000, 15),
+    "no gaps": Job("repertoire big.tsv --metric hamming -o o.npz", 30_000, 15, 6, True),
+    "receptors": Job("repertoire big.tsv -o o.npz", 20_000, 15, 6, True),
+    "all": Job("all big.fa -o o.tsv", 900, 60, 6, True),
+    "all to Parquet": Job("all big.fa -o o.parquet", 3000, 60, 6, True),
+    "all near": Job("all big.fa --min-identity .5 -o o.tsv", 4000, 60, 6, True),
+    "cluster": Job("cluster big.fa --min-identity .5 -o o.tsv", 6000, 60, 6, True),
+    "cluster all": Job("cluster big.fa --min-identity .1 -o o.tsv", 3000, 60, 6, True),
+    "split": Job(f"split big.fa {CUT} .5 --folds 2 -o o.tsv", 6000, 60, 6, True),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(job: Job, records: int) -> None:
+    random = np.random.default_rng(len(job.words))
+    sizes = {"big": (records, job.letters), "few": (min(job.others, records), FEW)}
+    for path, size in sizes.items():
+        codes = random.integers(0, 20, size)
+        rows = [x.tobytes().decode() for x in LETTERS[codes]]
+        fasta = (f">{path}{k}\n{row}\n" for k, row in enumerate(rows))
+        Path(f"{path}.fa").write_text("".join(fasta))
+        table = (f"{k}\tC{row[2:]}F\n" for k, row in enumerate(rows))
+        Path(f"{path}.tsv").write_text("sequence_id\tjunction_aa\n" + "".join(table))
+
+
+def peak(job: Job, budget: int) -> int:
+    """Bytes of a process that does a job."""
+    words = (*job.words.split(), "--memory-budget", str(budget), "-q", "--force")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX")}
+    environment |= {"JAXALIGN_ROWS": "off"} if job.compiled else {}
+    command = [sys.executable, "-c", CHILD, "peak", *words, "--threads", "2"]
+    with open(os.devnull, "w") as none:
+        subprocess.run(command, stdout=none, timeout=SECONDS, env=environment)
+    code, kilobytes = map(int, Path("peak").read_text().split())
+    assert code in job.codes
+    return kilobytes * 1024
+
+
+QUICK = {
+    "nearest": Job(NEAREST, 4000, 1000),
+    "nearest of short records": Job(NEAREST, 20_000, 12),
+    "purge": Job(f"{PURGE} --max-identity 0.5", 4000, 1000),
+    "edits": Job(f"{EDITS} 3", 800, 15),
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_is_allocated_stays_within_the_budget(name, folder, run, monkeypatch):
+    monkeypatch.setattr(fasta, "CHUNK", 2**17)  # of which no more than is there counts
+    job, budget = QUICK[name], 2**22
+    words = (*job.words.split(), "--memory-budget", str(budget), "-q", "--force")
+    peaks = []
+    for records in (2, job.records):
+        write(job, records)
+        tracemalloc.start()
+        try:
+            assert run(*words)[0] in job.codes
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] - peaks[0] < SHARE * budget
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux counts it")
+@pytest.mark.parametrize("budget", [2**25, 2**26, 2**27])
+@pytest.mark.parametrize("name", JOBS)
+def test_a_process_stays_within_its_budget(name, budget, folder):
+    job = JOBS[name]
+    write(job, 2)
+    base = peak(job, budget)
+    write(job, job.records)
+    assert peak(job, budget) - base < SHARE * budget
