@@ -176,18 +176,19 @@ def write_columns(path: str, columns: dict[str, np.ndarray]) -> None:
 
 
 def read_rows(path: str) -> list[list[str]]:
-    """Read a Parquet file as rows of text, a heading first; null becomes empty."""
+    """Read a Parquet file as rows of text, a heading first; null and nan become
+    empty."""
     pa, pq = pyarrow()
     if not os.path.isfile(path):  # of a folder all files would be read
         raise InputError(f"{path}: no Parquet can be read (no such file)")
     try:
         table = pq.read_table(path)
-        columns = table.to_pydict()
+        columns = table.to_pydict()  # in which nan alone is unlike itself
     except (OSError, ValueError, pa.ArrowException) as error:
         why = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"{path}: no Parquet can be read ({why})") from error
     rows = zip(*columns.values(), strict=True)
-    texts = (["" if x is None else str(x) for x in row] for row in rows)
+    texts = (["" if x is None or x != x else str(x) for x in row] for row in rows)
     return [list(columns), *texts]
 
 

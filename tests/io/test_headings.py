@@ -66,6 +66,50 @@ def test_an_index_of_pandas_is_no_name(tmp_path):
         assert read == {"p0": "x", "p1": "y"}
 
 
+def test_names_that_mean_missing_elsewhere_are_names(tmp_path, monkeypatch, capsys):
+    """In every format of tables, as read and as written; a field without a value is
+    refused, and not called nan."""
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    names = ["NA", "nan", "NaN", "None", "null", "<NA>", "N/A", "-", "0", "1e5", "True"]
+    letters = dict(zip(names, "ACDEFGHIKLM", strict=True))
+    Path("p.fa").write_text("".join(f">{x}\n{y * 9}\n" for x, y in letters.items()))
+    parts = ["x" if k % 2 else "NA" for k in range(len(names))]
+    frame = pandas.DataFrame({"name": names, "part": parts, "target": names[::-1]})
+    frame.to_csv("l.tsv", sep="\t", index=False)
+    frame.to_csv("l.csv", index=False, quoting=1)
+    frame.to_parquet("l.parquet", index=False)
+    cut = ("--max-identity", "0.5", "-q")
+    for end in ("tsv", "csv", "parquet"):
+        path = f"l.{end}"
+        assert read_names(path, names, ("part",)) == dict(
+            zip(names, parts, strict=True)
+        )
+        frame[["name", "target"]].to_csv("pairs.tsv", sep="\t", index=False)
+        read = read_pairs("pairs.tsv", KnownNames(names))
+        assert read.pairs == [*zip(names, names[::-1], strict=True)]
+        assert main(["audit", "p.fa", "--split", path, *cut]) == 0
+        for option in ("--labels", "--fixed"):
+            shares = ("--parts", "x=0.5,NA=0.5", "--too-large", "keep")
+            words = ("split", "p.fa", *shares, option, path, *cut)
+            out = f"out.{end}"
+            assert main([*words, "-o", out, "--force"]) == 0, (option, end)
+            assert read_names(out, names, ("part",)).keys() == {*names}
+            assert main(["audit", "p.fa", "--split", out, *cut]) == 0
+    capsys.readouterr()
+    for values in (["x", None], [1.5, float("nan")]):
+        frame = pandas.DataFrame({"name": ["NA", "nan"], "label": values})
+        frame.to_parquet("l.parquet", index=False)
+        with pytest.raises(InputError, match="line 3: a name and what belongs"):
+            read_names("l.parquet", names, ("label",))
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"name": ["NA", "nan"], "label": values}), "l.parquet")
+        with pytest.raises(InputError, match="line 3: a name and what belongs"):
+            read_names("l.parquet", names, ("label",))
+
+
 def test_row_names_of_r_are_refused_with_a_hint(tmp_path):
     path = tmp_path / "x.tsv"
     path.write_text('"name"\t"label"\n"1"\t"p0"\t"x"\n"2"\t"p1"\t"y"\n')
