@@ -9,7 +9,7 @@ from jaxalign.cli.request import Pictures, Request
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import picture
-from jaxalign.model.numbers import exact
+from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.operations import corners
 from jaxalign.model.show import counted, dot_plot
 from jaxalign.model.strands import MINUS
@@ -92,7 +92,7 @@ def pair(path: str, table: Table) -> None:
     minus = ", reverse complement" if shown.strand == MINUS else ""
     names = shown.query_name + minus, shown.target_name
     title = f"{shown.mode}, score {shown.score:.15g}, "
-    title += f"{shown.identity():.1%} identical"
+    title += f"{printed_beside(shown.identity(), 3, 1):.1%} identical"
     picture.dot_plot(path, shades, size, line, names, title)
 
 

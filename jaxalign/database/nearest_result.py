@@ -18,7 +18,7 @@ from jaxalign.model import frames, show, statistics
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import of_lengths, ratio
 from jaxalign.model.names import written
-from jaxalign.model.numbers import exact, printed_below
+from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted, page
 from jaxalign.model.system import package_versions
@@ -182,7 +182,7 @@ class Nearest:
         """The tests with the nearest sequences, one a line."""
         first = np.flatnonzero((self.rank == 1) & (self.nearest >= 0))
         first = first[np.argsort(-self.identity[first], kind="stable")][:count]
-        shown = printed_below(self.identity[first], 4).tolist()
+        shown = printed_beside(self.identity[first], 4, *self.bands, 1).tolist()
         return [
             f"{identity:.4f} {written(self.tests.names[self.test[k]])}, "
             f"{written(self.corpus.names[self.nearest[k]])}"

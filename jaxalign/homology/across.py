@@ -22,7 +22,7 @@ from jaxalign.model.alphabet import (
     join_best,
 )
 from jaxalign.model.names import written
-from jaxalign.model.numbers import printed_below
+from jaxalign.model.numbers import printed_beside
 from jaxalign.model.table import Table
 from jaxalign.pairs import by_rows, jobs
 from jaxalign.pairs.options import make_task
@@ -323,6 +323,7 @@ class OtherMeasure:
     worst : (str, str)
         The names of the pair with the largest identity.
     largest : float
+    cut : float
     """
 
     mode: str
@@ -331,12 +332,14 @@ class OtherMeasure:
     linked: int
     worst: tuple[str, str]
     largest: float
+    cut: float
 
     def __str__(self) -> str:
         a, b = map(written, self.worst)
+        largest = printed_beside(self.largest, 4, self.cut, 1)
         return (
             f"{self.mode}, over the {self.identity}: {self.linked:,} of {self.pairs:,} "
-            f"at the cut, the worst {printed_below(self.largest, 4):.4f} ({a}, {b})"
+            f"at the cut, the worst {largest:.4f} ({a}, {b})"
         )
 
 
@@ -373,5 +376,5 @@ def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherM
         worst = queries.names[row], targets.names[row]
         largest = float(shares[at]) if len(shares) else 0.0
         about = mode, identity, len(queries), linked, worst, largest
-        results.append(OtherMeasure(*about))
+        results.append(OtherMeasure(*about, definition.cut))
     return results

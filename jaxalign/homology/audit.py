@@ -23,7 +23,7 @@ from jaxalign.homology.result import Split
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.names import written
-from jaxalign.model.numbers import check_whole, exact, printed_below
+from jaxalign.model.numbers import check_whole, exact, printed_beside
 from jaxalign.model.show import page
 from jaxalign.model.system import package_versions
 from jaxalign.model.table import Table
@@ -385,9 +385,10 @@ class Audit:
     def lines(self) -> list[str]:
         """The worst pairs, one a line."""
         *names, identities, _ = self.worst.values()
-        rows = zip(*(map(written, column) for column in names), identities, strict=True)
+        shown = printed_beside(identities, 4, self.definition.cut, 1).tolist()
+        rows = zip(*(map(written, column) for column in names), shown, strict=True)
         return [
-            f"{printed_below(identity, 4):.4f} {query} ({a}), {target} ({b})"
+            f"{identity:.4f} {query} ({a}), {target} ({b})"
             for query, target, a, b, identity in rows
         ]
 

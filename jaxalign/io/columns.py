@@ -12,7 +12,7 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.identity import BY_PATH, IDENTITIES
 from jaxalign.model.names import all_written
-from jaxalign.model.numbers import printed_below
+from jaxalign.model.numbers import printed_beside
 from jaxalign.model.table import Table
 
 CHUNK = 10_000  # rows whose texts are in memory
@@ -132,8 +132,13 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
         "stats" if kind in BY_PATH else "identity",
         f"column {name!r} (identity {kind!r})",
     )
-    shown = partial(printed_below, decimals=4 if factor == 1 else 3, whole=factor)
-    return Column(name, template, lambda t: factor * t.identity(kind), shown=shown)
+    decimals = 4 if factor == 1 else 3
+    return Column(
+        name,
+        template,
+        lambda t: factor * t.identity(kind),
+        shown=lambda shares: printed_beside(shares, decimals, factor),
+    )
 
 
 def _names(side: str, table: Table) -> list[str]:
@@ -232,5 +237,5 @@ _DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "evalue": (None, "%.3g", _optional("evalue")),
     "bits": (None, "%s", _optional("bits")),
 }
-_SHARE = partial(printed_below, decimals=3)
-_SHOWN = {"bits": _plain, "qcov": _SHARE, "tcov": _SHARE}
+_SHOWN = {"bits": _plain}
+_SHOWN |= dict.fromkeys(("qcov", "tcov"), lambda shares: printed_beside(shares, 3, 1))

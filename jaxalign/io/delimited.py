@@ -28,7 +28,7 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
 from jaxalign.model.names import read_back, written
-from jaxalign.model.numbers import printed_below
+from jaxalign.model.numbers import printed_beside
 from jaxalign.model.source import label, open_text
 
 HEADINGS = (
@@ -372,9 +372,11 @@ def list_lines(
     columns: dict, field: Callable[[object], str], separator: str = "\t"
 ) -> list[str]:
     """Format columns as lines, a heading first; ``field`` formats one value.
-    Identities below 1 are never rounded to 1."""
+    Identities below a cut of four decimals, or 1, are not printed as the cut."""
     values = (
-        printed_below(x, 6).tolist() if name.startswith("identity") else x
+        printed_beside(x, 6, np.ceil(np.multiply(x, 1e4)) / 1e4).tolist()
+        if name.startswith("identity")
+        else x
         for name, x in columns.items()
     )
     rows = zip(*values, strict=True)

@@ -44,9 +44,15 @@ def exact(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def printed_below(values: Any, decimals: int, whole: float = 1.0) -> Any:
-    """Lower what would be printed as the whole with so many decimals, and is less:
-    29,899 of 29,900 are 0.9999."""
-    values, unit = np.asarray(values), 10.0**-decimals
-    close = (values < whole) & (values > whole - 0.500001 * unit)
-    return np.where(close, round(whole - unit, decimals), values)
+def printed_beside(values: Any, decimals: int, *cuts: Any) -> Any:
+    """Move fractions that a text of so many decimals would have on the other side of a
+    cut: beside 1, 29,899 of 29,900 are 0.9999."""
+    values, scale = np.asarray(values, float), 10.0**decimals
+    for cut in cuts:
+        least = np.round(np.multiply(cut, scale))
+        least = least + (least / scale < cut)  # of texts at the cut or above it
+        lower = (values < cut) & (values * scale > least - 0.500001)
+        higher = (values >= cut) & (values * scale < least - 0.499999)
+        values = np.where(lower, (least - 1) / scale, values)
+        values = np.where(higher, least / scale, values)
+    return values

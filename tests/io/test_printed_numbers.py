@@ -11,7 +11,7 @@ from jaxalign.cli.main import main
 from jaxalign.io.columns import texts
 from jaxalign.io.delimited import list_lines, text_field
 from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.numbers import exact, printed_below
+from jaxalign.model.numbers import exact, printed_beside
 
 
 @pytest.mark.parametrize("decimals", [3, 4, 6])
@@ -19,9 +19,56 @@ def test_no_fraction_is_rounded_to_one(decimals):
     lengths = np.array([1, 9, 299, 5_000, 29_900, 10**9])
     for count in (lengths - 1, lengths):
         values = count / lengths
-        printed = [float(f"{x:.{decimals}f}") for x in printed_below(values, decimals)]
+        printed = [
+            float(f"{x:.{decimals}f}") for x in printed_beside(values, decimals, 1)
+        ]
         assert ([x == 1 for x in printed] == (values == 1)).all()
         assert (np.abs(values - printed) < 10.0**-decimals).all()
+
+
+CUTS = (0.3, 0.35, 0.4, 0.975, 0.3333, 1 / 3, 0.30000000000000004, 0.12345678, 1)
+
+
+@pytest.mark.parametrize("decimals", [3, 4, 6])
+def test_a_printed_value_is_on_its_side_of_a_cut(decimals):
+    """Around each cut, nearer than a digit and farther; others are as they were."""
+    random, unit = np.random.default_rng(decimals), 10.0**-decimals
+    for cut in CUTS:
+        away = np.concatenate([[0], 10.0 ** random.uniform(-17, -1, 200)])
+        values = np.clip(np.concatenate([cut - away, cut + away]), 0, 1)
+        values = np.concatenate([values, np.nextafter(cut, [0, 1]), [np.nan]])
+        values = values[~(values > 1)]
+        shown = printed_beside(values, decimals, cut, 1)
+        printed = np.array([float(f"{x:.{decimals}f}") for x in shown])
+        known = ~np.isnan(values)
+        np.testing.assert_array_equal((printed >= cut)[known], (values >= cut)[known])
+        np.testing.assert_array_equal((printed >= 1)[known], (values >= 1)[known])
+        assert (np.abs(printed - values)[known] < unit).all()
+        plain = np.array([float(f"{x:.{decimals}f}") for x in values])
+        right = ((plain >= cut) == (values >= cut)) & ((plain >= 1) == (values >= 1))
+        near = np.abs(np.abs(values - plain) - unit / 2) < 1e-5 * unit  # a tie
+        same = (printed == plain) | ~right | near | ~known
+        assert same.all(), (cut, values[~same])
+        if len(repr(cut)) <= 6:
+            lines = list_lines({"identity": values[known]}, text_field)[1:]
+            listed = np.array([float(line) for line in lines])
+            np.testing.assert_array_equal(listed >= cut, values[known] >= cut)
+
+
+@pytest.mark.parametrize("cut", [0.4, 0.3999999])
+@pytest.mark.parametrize("identity", [0.39999, 0.4, 0.40001])
+def test_worst_pairs_beside_the_cut(cut, identity):
+    sets = {"a": ["MKTAYIAKQR"], "b": ["MKTAWWWWWW"]}
+    audit = jaxalign.audit(sets, max_identity=cut)
+    worst = audit.worst | {"identity": np.array([identity])}
+    (line,) = replace(audit, worst=worst).lines()
+    assert (float(line.split()[0]) >= cut) == (identity >= cut)
+    (first, *_) = audit.others()
+    text = str(replace(first, largest=identity))
+    assert (float(text.split("worst ")[1].split()[0]) >= cut) == (identity >= cut)
+    near = jaxalign.nearest(["MKTAYIAKQR"], ["MKTAWWWWWW"], bands=(0.2, cut))
+    (line,) = replace(near, identity=np.array([identity])).lines(1)
+    assert (float(line.split()[0]) >= cut) == (identity >= cut)
 
 
 def test_columns_of_tables_and_lists():
