@@ -19,7 +19,11 @@ import jaxalign  # noqa: E402
 
 project = "jaxalign"
 author = "The jaxalign developers"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton"]
+# A copy has neither prompts nor what is printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 html_math_renderer = "mathml"
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nb_execution_mode = "force"
