@@ -42,17 +42,22 @@ class Nearest:
         The test sequences, and those of the corpus that are near.
     test, rank : int32 (rows,)
         Test sequence and, with ``top`` above 1, the rank from 1 on. A row for each, by
-        test sequence and rank; fewer than ``top`` only where the corpus has fewer.
+        test sequence and rank; fewer than ``top`` where fewer can be compared, and one
+        without a nearest where none can.
     nearest : int32 (rows,)
         In ``corpus``; -1 where nothing can be compared.
     index : int64 (rows,)
         The same, counted in the whole corpus.
     identity : float64 (rows,)
-        By the definition; ``nan`` where there is none.
+        By the definition; ``nan`` without a nearest, and, in results by score, where
+        the length that identities are divided by is 0.
     identities : int32 (rows,)
         The count that it divides.
     score, bits, evalue, test_coverage, nearest_coverage : float64 (rows,)
-        Of the best local alignment of the two; 0 where no pair of residues scores.
+        Of the best local alignment of the two; all are ``nan`` without a nearest. Where
+        no pair of residues scores above 0, score and coverages are 0, bits and E-value
+        ``nan``, as they are where the scoring has no published statistics. The coverage
+        of an empty sequence is ``nan``.
     bands : tuple of float
     top : int
         How many of the nearest were wanted.

@@ -49,7 +49,7 @@ def hard_alignment(
         vector (..., m) or (..., n) over the sequence, or (..., m, n). 0 or more;
         numbers, extending at most opening (checked outside of ``jit`` alone).
     mode, free_ends : as in ``align``
-    adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
+    adjacent_gaps : as in ``soft_score``
     band : int, or (first, last), optional
         Half width around the scaled diagonal, or a band by rows, as in ``soft_score``.
 

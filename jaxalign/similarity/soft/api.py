@@ -19,10 +19,14 @@ gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pa
     vector (..., m) or (..., n) over the sequence, or (..., m, n). A number in a pair
     goes for every position. Of (..., m, n) a gap of the query's residue i after the
     target's residue j reads entry [i, j], before the first residue of the target
-    [i, 0]; gaps of the target's residues likewise.
+    [i, 0]; gaps of the target's residues likewise. Beside residues that hang over
+    freely, a gap at the start is after them, and one at the end before them.
 temperature : number or array of the batch shape, from 1e-20 to 1e20
 mode, free_ends : as in ``align``
-adjacent_gaps : False forbids an insertion next to a deletion (biotite's rule)
+adjacent_gaps : False forbids an insertion next to a deletion, biotite's rule for affine
+    costs, whatever the costs are. In mode local that is between two pairs. Otherwise
+    residues of one sequence alone, hanging over freely or not, stand before the first
+    pair, and behind the last; and there is a pair, unless a sequence is empty.
 band : int, or (first, last), optional
     ``first`` and ``last``, NumPy integers (..., m) that do not fall: residue i of the
     query may meet those of the target from first[i] to last[i] (from 0), as between
