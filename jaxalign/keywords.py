@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Devices,
         Implementation,
         LengthIdentity,
+        Link,
         Metric,
         Progress,
         Schedule,
@@ -203,6 +204,9 @@ class LinkKeywords(
     WatchKeywords, MeasureKeywords, ExecutionKeywords, EndKeywords, total=False
 ):
     """Options of functions of linked sequences: what a link is, and what computes."""
+
+    link: Link | None
+    min_score: float | None
 
 
 class AuditKeywords(LinkKeywords, total=False):

@@ -40,6 +40,7 @@ Progress = Callable[[int, int], object] | None
 SearchProgress = Callable[[int, int | None], object] | None
 # Denominators that depend on neither a path nor the order of two sequences.
 LengthIdentity = Literal["longer", "shorter", "mean"]
+Link = Literal["whole", "local"]
 By = Literal["identity", "score", "bits"]
 Metric = Literal["tcrdist", "hamming", "levenshtein", "alignment"]
 Chains = Literal["VJ", "VDJ", "sum", "all", "any"]
@@ -357,6 +358,16 @@ class FamilyOptions(CorpusScan):
 @part
 class Linked(Watch, Measure, Execution, AlignedEnds):
     """Options of functions of linked sequences: what a link is, and what computes."""
+
+    link: Link | None = None
+    """whole: alike from end to end, over the longer length. local: identical residues
+    of the best local alignment over the shorter length, if its score is not one of
+    chance; it sees fragments and shared domains. [whole; --mode and --identity say
+    other links]"""
+
+    min_score: float | None = None
+    """Link only pairs whose best alignment scores so much or more. [with --link local:
+    the score of E = 0.001 in a search of the set]"""
 
 
 @dataclass(frozen=True, kw_only=True)

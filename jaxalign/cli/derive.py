@@ -64,6 +64,7 @@ GROUPS = {
     options.AlignedEnds: arguments.ALIGNMENT,
     options.Measure: arguments.ALIGNMENT,
     options.Tabular: arguments.ALIGNMENT,
+    options.Linked: arguments.ALIGNMENT,
     options.TripleModel: arguments.ALIGNMENT,
     options.Host: MACHINE,
     options.Execution: MACHINE,

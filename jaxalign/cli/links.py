@@ -30,7 +30,7 @@ from jaxalign.options import (
     shared,
 )
 
-SHOWN = ("worst", "full_histogram")  # options of audits
+SHOWN = ("worst", "full_histogram", "min_score")  # options of some verbs
 # Why pairs are neither aligned nor excluded by proof
 WHY_NOT = {
     "components": "other links connect the two",
@@ -85,10 +85,13 @@ def prepare(
     about = scoring, verb.scoring, hashed, messages.warn
     read = inputs.read(paths, *about, letters)
     pairs.select_device(chosen)
+    gated = verb.link == "local" and hasattr(verb, "min_score")
     ends = {"mode": mode, "free_ends": free, "identity": identity}
+    ends = {"link": verb.link, "identity": "longer"} if gated else ends
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
-    return LinkJob(read, HomologyOptions(**given), verb, messages)
+    links = api.with_link(HomologyOptions(**given), scoring, read.sequences)
+    return LinkJob(read, links, verb, messages)
 
 
 def scan_options(job: LinkJob, record: type, **changes: Any) -> Any:

@@ -46,7 +46,7 @@ Receptors = Annotated[Fasta, Parameter(name="CELLS")]
 OutFasta = Annotated[str | None, FILE, Parameter(metavar="OUT.fasta")]
 OutJson = Annotated[str | None, FILE, Parameter(metavar="OUT.json")]
 OutTable = Annotated[str | None, FILE, Parameter(metavar="OUT.tsv")]
-LINKED = (options.Linked, LinkOptions, SummaryOptions, *COMMON)
+LINKED = (options.Linked, SummaryOptions, *COMMON)
 
 
 @takes("jaxalign.cli.pairs:align", options.Pairs, ColumnOptions, *COMMON)

@@ -308,6 +308,7 @@ def _cells(a: Sequences, b: Sequences) -> int:
 # proof; the audit by that measure is one.
 
 LIKELY = 200  # pairs that are looked at, of every two parts
+OTHERWISE = ("free_ends", "min_length_ratio", "min_score", "progress", "busy")
 MEASURES = (("global", "longer"), ("global", "shorter"), ("local", "shorter"))
 
 
@@ -365,7 +366,7 @@ def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherM
         if (mode, identity) == (options.mode, options.identity):
             continue
         changes: dict[str, Any] = {"mode": mode, "identity": identity}
-        changes |= dict.fromkeys(("free_ends", "min_length_ratio", "progress", "busy"))
+        changes |= dict.fromkeys(OTHERWISE)
         redefined = replace(definition, options=replace(options, **changes))
         pair_settings = jobs.beside(pair_options(redefined, 0.0), cells)
         table = jobs.run("zip", queries, targets, definition.scoring, pair_settings)

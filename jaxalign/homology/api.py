@@ -25,7 +25,14 @@ from jaxalign.homology.assignment import (
 from jaxalign.homology.audit import Audit, audit_of
 from jaxalign.homology.certificate import coverage
 from jaxalign.homology.clustering import clusters_of, dendrogram, graph_of
-from jaxalign.homology.options import Definition, Method, TooLarge, check_cuts, define
+from jaxalign.homology.options import (
+    Definition,
+    Method,
+    TooLarge,
+    check_cuts,
+    define,
+    with_link,
+)
 from jaxalign.homology.pair_splits import (
     Cold,
     PairAudit,
@@ -75,6 +82,16 @@ def cluster(
     identity : {"longer", "shorter", "mean"}
         What identical pairs are divided by. ``shorter`` alone links a short sequence to
         long ones that it has nothing to do with: set ``min_length_ratio`` with it.
+    link : {"whole", "local"}, optional
+        In place of mode and ``identity``. ``whole``: alike from end to end, over the
+        longer length. ``local``: identical residues of the best local alignment over
+        the shorter length, which sees fragments and shared domains; the alignment has
+        at least ``min_score``, or chance would link most long sequences at low cuts.
+    min_score : float, optional
+        Link only pairs whose best alignment has this score or more; equal sequences
+        are linked whatever they score. With ``link="local"`` its default is the score
+        that one search of the set with a sequence of its mean length reaches by chance
+        once in 1,000 (``jaxalign.model.statistics``).
     min_length_ratio : float, optional
         Link only pairs whose shorter length is at least this share of the longer one.
     filter : bool
@@ -443,8 +460,9 @@ def audit(
     (False, 1, [0.857, 0.167])
     """
     scoring, settings = as_scoring(scoring), HomologyOptions(**options)
-    definition = define(scoring, settings, "max_identity", max_identity)
     if isinstance(parts, Split):
+        settings = with_link(settings, scoring, [parts.sequences])
+        definition = define(scoring, settings, "max_identity", max_identity)
         sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
         return audit_of(sets, definition, removed)
     if not isinstance(parts, Mapping):
@@ -452,6 +470,8 @@ def audit(
     if len(parts) < 2:
         raise UsageError("an audit needs two parts or more")
     sets = inputs.sets(scoring, *parts.values())
+    settings = with_link(settings, scoring, sets)
+    definition = define(scoring, settings, "max_identity", max_identity)
     return audit_of(dict(zip(map(str, parts), sets, strict=True)), definition)
 
 
@@ -464,8 +484,8 @@ def _read(
 ) -> tuple[Definition, Sequences]:
     """The checked definition of a call, and its encoded set."""
     scoring = as_scoring(scoring)
-    definition = define(scoring, options, name, cut)
-    return definition, inputs.sets(scoring, sequences)[0]
+    data = inputs.sets(scoring, sequences)[0]
+    return define(scoring, with_link(options, scoring, [data]), name, cut), data
 
 
 __all__ = [
@@ -502,4 +522,5 @@ __all__ = [
     "split_pairs",
     "split_pairs_of",
     "split_series",
+    "with_link",
 ]

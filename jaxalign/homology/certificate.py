@@ -157,6 +157,7 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         settings = {x.name: getattr(options, x.name) for x in fields(options)}
         settings |= {"mode": about["mode"], "identity": about["denominator"]}
         settings["min_length_ratio"] = about["min_length_ratio"]
+        settings["min_score"] = about.get("min_score")
         free = about["mode"] == "global" and about["free_ends"]
         settings["free_ends"] = tuple(about["free_ends"]) if free else None
         definition = define(scoring, HomologyOptions(**settings), "cut", about["cut"])

@@ -7,6 +7,7 @@ Two sequences are *linked* where their identity is at or above a cut.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal, get_args
@@ -14,14 +15,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import of_lengths
 from jaxalign.model.numbers import check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
-from jaxalign.model.statistics import parameters
+from jaxalign.model.statistics import least_score, parameters
 from jaxalign.model.table import Table
 from jaxalign.options import (
     Execution,
     HomologyOptions,
+    Link,
     Measure,
     PairOptions,
     PurgeOptions,
@@ -34,6 +37,9 @@ METHODS: tuple[str, ...] = get_args(Method)
 TOO_LARGE: tuple[str, ...] = get_args(TooLarge)
 LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
 LOCAL = "local"
+LINKS: tuple[str, ...] = get_args(Link)
+ENDS_OF_LINKS = ("mode", "identity", "free_ends")
+CHANCE = 1e-3  # expected hits of unrelated sequences
 NEEDED = "one cut is needed, and not two: max_identity, score, or max_evalue"
 
 
@@ -59,9 +65,11 @@ class Definition:
         if self.options.min_length_ratio is not None:
             least = exact(self.options.min_length_ratio)
             ratio_text = f", length ratio (shorter / longer) >= {least}"
+        score = self.options.min_score
+        score_text = "" if score is None else f", score >= {exact(score)}"
         return (
-            f"identity_{self.options.identity} >= {exact(self.cut)}{ratio_text}; "
-            f"{self.ends()}, {self.scoring}"
+            f"identity_{self.options.identity} >= {exact(self.cut)}{ratio_text}"
+            f"{score_text}; {self.ends()}, {self.scoring}"
         )
 
     def question(self) -> str:
@@ -86,7 +94,8 @@ class Definition:
     def about(self) -> dict[str, Any]:
         """The definition as plain values, for JSON."""
         options, scoring = self.options, self.scoring
-        least = options.min_length_ratio
+        least, score = options.min_length_ratio, options.min_score
+        gate = {} if score is None else {"min_score": float(score)}
         return {
             "identity": "the most identical pairs of all optimal alignments / length",
             "denominator": options.identity,
@@ -100,7 +109,43 @@ class Definition:
             "gap_open": scoring.gap_open,
             "gap_extend": scoring.gap_extend,
             "letters": scoring.alphabet.letters,
+            **gate,
         }
+
+
+def with_link(
+    options: HomologyOptions, scoring: Scoring, sets: Collection[Sequences]
+) -> HomologyOptions:
+    """Write ``link`` out as mode, length and score.
+
+    A local alignment counts whose score a search of all sets, by a sequence of their
+    mean length, finds by chance once in 1,000 (``model.statistics``).
+
+    Raises UsageError: other options say otherwise, or no statistics are published
+    """
+    if options.link is None:
+        return options
+    check_choice("link", options.link, LINKS)
+    usual = HomologyOptions()
+    if any(getattr(options, x) != getattr(usual, x) for x in ENDS_OF_LINKS):
+        raise UsageError(
+            f"link {options.link} says the mode and the length: leave out mode, "
+            "identity and free_ends"
+        )
+    if options.link == "whole":
+        return replace(options, link=None)
+    local = replace(options, link=None, mode=LOCAL, identity="shorter")
+    if options.min_score is not None:
+        return local
+    if (karlin := parameters(scoring, LOCAL)) is None:
+        raise UsageError(
+            f"link local: no statistics are published for {scoring}, so min_score is "
+            "needed: the least score of a link"
+        )
+    count, residues = sum(map(len, sets)), sum(len(x.codes) for x in sets)
+    mean = round(residues / max(count, 1))
+    score = least_score(CHANCE, mean, residues, count, karlin)
+    return replace(local, min_score=score)
 
 
 def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
@@ -121,6 +166,9 @@ def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
     least = options.min_length_ratio
     if least is not None and not (is_number(least) and 0 <= least <= 1):
         raise UsageError(f"min_length_ratio = {least!r}: a fraction from 0 to 1")
+    score = options.min_score
+    if score is not None and not (is_number(score) and isfinite(score)):
+        raise UsageError(f"min_score = {score!r}: a finite number is needed")
     check_whole("threads", options.threads)
     if not is_symmetric(scoring, resolve_ends(options.mode, options.free_ends)):
         raise UsageError("links need a symmetric matrix and symmetric free ends")
@@ -145,6 +193,7 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
         free_ends=free,
         output="identity",
         min_identity=definition.cut if least is None else least,
+        min_score=options.min_score,
         equals_alike=True,
         **shared(options, Measure, Execution),
     )

@@ -26,7 +26,7 @@ not move far. Whether most of the scores were of unrelated sequences is seen fro
 those of random ones: ``is_trustworthy``.
 """
 
-from math import exp, isfinite, log
+from math import ceil, exp, isfinite, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,6 +189,24 @@ def evalues(
     # Round scores down to the step for which the parameters were published.
     rounded = np.floor(score / karlin.step) * karlin.step
     return space * karlin.k * np.exp(-karlin.lambda_ * rounded)
+
+
+def least_score(
+    evalue: float, query_length: int, residues: int, count: int, karlin: Parameters
+) -> int:
+    """The smallest score whose E-value is at most ``evalue``, of a query and a whole
+    database as in ``evalues``.
+
+    Examples
+    --------
+    >>> from jaxalign.model.scoring import Scoring
+    >>> karlin = parameters(Scoring.blast(11, 1), "local")
+    >>> least_score(1e-3, 300, 600_000, 2000, karlin)
+    83
+    """
+    expected = karlin.k * search_space(query_length, residues, count, karlin)
+    score = max(log(expected / evalue) / karlin.lambda_, 1.0)
+    return ceil(score / karlin.step) * karlin.step
 
 
 def search_space(m: int, residues: int, count: int, karlin: Parameters) -> int:

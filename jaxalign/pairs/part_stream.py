@@ -334,6 +334,7 @@ def _after_scores(
     scores = replace(
         task,
         output="score",
+        equals_alike=False,  # which the rows are
         filters=Filters(min_score=least),
         later_filters=None if engine.by_kernels(task) else task.filters,
     )

@@ -1,5 +1,6 @@
 """From a piece's results to the rows of the table, in input order."""
 
+from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -226,8 +227,8 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     queries, targets = task.queries, task.targets
     if task.kind == "zip":
         (like,) = np.nonzero(_marks(queries) == _marks(targets))
-        equal = [k for k in like.tolist() if np.array_equal(queries[k], targets[k])]
-        pairs = np.array(equal, np.int64)
+        texts = zip(_texts(queries, like), _texts(targets, like), strict=True)
+        pairs = like[np.array([query == target for query, target in texts], bool)]
         return pairs, pairs
     scores, best = task.scoring.scores, task.scoring.scores.diagonal()
     certain = (best > 0) & (best >= scores.max(axis=0)) & (best >= scores.max(axis=1))
@@ -239,12 +240,12 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     if not len(unclear):
         return unclear, unclear
     texts: dict[bytes, list[int]] = {}
-    for k in unclear.tolist():
-        texts.setdefault(queries[k].tobytes(), []).append(k)
+    for k, text in zip(unclear.tolist(), _texts(queries, unclear), strict=True):
+        texts.setdefault(text, []).append(k)
     members = {text: np.array(numbers) for text, numbers in texts.items()}
     (like,) = np.nonzero(np.isin(_marks(targets), _marks(queries)[unclear]))
     none = np.zeros(0, np.int64)
-    equal = [members.get(targets[k].tobytes(), none) for k in like.tolist()]
+    equal = [members.get(text, none) for text in _texts(targets, like)]
     i, j = np.concatenate([none, *equal]), np.repeat(like, [len(x) for x in equal])
     met = i < j if task.kind == "all" else np.ones(len(i), bool)
     return i[met], j[met]
@@ -258,6 +259,14 @@ def _marks(sequences: CodedSequences) -> np.ndarray:
         letters = np.take(codes, sequences.starts + place, mode="clip")
         marks = marks * 256 + np.where(sequences.lengths > 0, letters, 0)
     return marks
+
+
+def _texts(sequences: CodedSequences, numbers: np.ndarray) -> Iterator[bytes]:
+    """Yield the codes of numbered sequences."""
+    codes, starts = memoryview(sequences.codes), sequences.starts[numbers]
+    ends = starts + sequences.lengths[numbers]
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        yield bytes(codes[start:end])
 
 
 def _with_equal_texts(task: Task, columns: dict, i: np.ndarray, j: np.ndarray) -> dict:

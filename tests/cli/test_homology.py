@@ -221,8 +221,10 @@ def test_links_that_see_fragments(run):
     Path("part.fa").write_text(f">f\n{P[3:15]}\n>y\n{'C' * 30}\n")
     audit = ("audit", "whole.fa", "part.fa", *CUT)
     assert run(*audit)[0] == run(*audit, "--link", "whole")[0] == DONE
-    code, _, err = run(*audit, "--link", "local", "-o", "c.json")
-    assert code == LEAK and "identity_shorter >= 0.5; local alignment" in err
+    local = "--link", "local", "--min-score", "40"
+    code, _, err = run(*audit, *local, "-o", "c.json")
+    assert code == LEAK
+    assert "identity_shorter >= 0.5, score >= 40; local alignment" in err
     assert run("audit", "--certificate", "c.json")[0] == LEAK
     for more in (("--mode", "local"), ("--identity", "mean"), ("--free-ends", "q5")):
         code, _, err = run(*audit, "--link", "local", *more)

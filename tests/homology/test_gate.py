@@ -1,0 +1,165 @@
+"""Links whose alignment must also reach a score: what they are, and what they find."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import brute_force as bf
+import numpy as np
+import oracle
+import pytest
+
+import jaxalign
+from jaxalign.homology import clustering, links, options
+from jaxalign.homology.certificate import definition_of
+from jaxalign.homology.links import PairCounts
+from jaxalign.model import statistics
+from jaxalign.pairs import by_rows, plan
+
+SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
+LETTERS = list("ACDEFGHIKLMNPQRSTVWY")
+
+
+def linked(words, kind, mode, cut, least) -> np.ndarray:
+    """Whether pairs are linked, by the oracle's loops; equal words always are."""
+    n, square = len(words), np.zeros((len(words),) * 2, bool)
+    codes = [[bf.LETTERS.index(x) for x in word] for word in words]
+    for i in range(n):
+        for j in range(i):
+            score, count = oracle.max_identities(
+                codes[i], codes[j], bf.matrix(), bf.OPEN, bf.EXTEND, mode,
+                wildcard=bf.WILDCARD,
+            )  # fmt: skip
+            length = bf.below(kind, len(words[i]), len(words[j]))
+            reached = length > 0 and count / length >= cut and score >= least
+            square[i, j] = square[j, i] = words[i] == words[j] or reached
+    return square
+
+
+def labels_of(square: np.ndarray) -> np.ndarray:
+    label = np.arange(len(square))
+    for i, j in np.argwhere(square):
+        label[label == label[i]] = label[j]
+    numbers = [*dict.fromkeys(label.tolist())]
+    return np.array([numbers.index(x) for x in label.tolist()])
+
+
+@pytest.fixture
+def by_parts(monkeypatch, compiled):
+    """Jobs are large: none is one table, and scores come before rows."""
+    monkeypatch.setattr(plan, "LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(by_rows, "MAX_SECONDS", {False: -1.0, True: -1.0})
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_links_reach_both(seed, large, request):
+    if large:
+        request.getfixturevalue("by_parts")
+    random = np.random.default_rng(seed)
+    words = bf.random_words(random, 14)
+    mode = ("local", "global")[seed % 2]
+    kind = str(random.choice(["longer", "shorter", "mean"]))
+    cut, least = float(random.choice([0.3, 0.5])), int(random.integers(3, 7))
+    want = linked(words, kind, mode, cut, least)
+    asked = {"identity": kind, "mode": mode, "min_score": least}
+    found = jaxalign.cluster(words, SCORING, min_identity=cut, **asked)
+    assert found.labels.tolist() == labels_of(want).tolist()
+    graph = jaxalign.identity_graph(words, SCORING, min_identity=cut, **asked)
+    assert (graph.toarray() > 0).tolist() == want.tolist()
+    kept = jaxalign.deduplicate(words, SCORING, min_identity=cut, **asked)
+    for k, of in enumerate(kept.representative_of.tolist()):
+        assert k == of or want[k, of]
+    parts = {"a": words[:7], "b": words[7:]}
+    audit = jaxalign.audit(parts, SCORING, max_identity=cut, **asked)
+    assert audit.leaks == want[:7, 7:].sum()
+
+
+def proteins(random, count: int, planted: int, longest: int = 150):
+    """Unrelated sequences, and fragments of 40 letters and more inside others."""
+    texts = [
+        "".join(random.choice(LETTERS, n)) for n in random.integers(60, longest, count)
+    ]
+    pairs = []
+    for k in range(planted):
+        source, size = texts[k], int(random.integers(40, 60))
+        at = int(random.integers(0, len(source) - size + 1))
+        ends = ["".join(random.choice(LETTERS, 30)) for _ in range(2)]
+        pairs.append((k, len(texts)))
+        texts.append(ends[0] + source[at : at + size] + ends[1])
+    return texts, pairs
+
+
+LARGE = pytest.param((500, 12, 500), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("size", [(20, 8, 120), LARGE])
+def test_planted_fragments_are_linked_and_nothing_else(size):
+    """At 0.3, where local identities alone link nearly all of so many sequences."""
+    texts, pairs = proteins(np.random.default_rng(7), *size)
+    found = jaxalign.cluster(texts, min_identity=0.3, link="local")
+    sizes = np.bincount(found.labels)
+    assert all(found.labels[i] == found.labels[j] for i, j in pairs)
+    assert sizes.max() == 2 and (sizes == 2).sum() == len(pairs)
+
+
+def test_the_score_of_a_link_is_that_of_a_search():
+    """One less is expected more often than once in 1,000, by the function that gives
+    E-values; the set's size moves it."""
+    texts = ["".join(np.random.default_rng(k).choice(LETTERS, 150)) for k in range(30)]
+    found = jaxalign.cluster(texts, min_identity=0.5, link="local")
+    score = found.definition.options.min_score
+    assert score is not None
+    karlin = statistics.parameters(found.definition.scoring, "local")
+    tried = np.array([score - 1, score])
+    expected = statistics.evalues(tried, np.array([150] * 2), 4500, 30, karlin)
+    assert expected[0] > 1e-3 >= expected[1]
+    larger = jaxalign.cluster(texts * 20, min_identity=0.5, link="local")
+    assert (larger.definition.options.min_score or 0) > score
+
+
+def test_other_options_that_say_what_a_link_is():
+    unknown: Any = "fragments"
+    refused: list[dict] = [{"mode": "local"}, {"identity": "mean"}]
+    refused.append({"free_ends": ("query_end",)})
+    for asked in refused:
+        with pytest.raises(jaxalign.UsageError, match="says the mode and the length"):
+            jaxalign.cluster(["MK"], min_identity=0.5, link="local", **asked)
+    with pytest.raises(jaxalign.UsageError, match="one of whole, local is needed"):
+        jaxalign.cluster(["MK"], min_identity=0.5, link=unknown)
+    with pytest.raises(jaxalign.UsageError, match="no statistics are published"):
+        jaxalign.cluster(["MK"], "GONNET", min_identity=0.5, link="local")
+    with pytest.raises(jaxalign.UsageError, match="min_score = nan"):
+        jaxalign.cluster(["MK"], min_identity=0.5, min_score=float("nan"))
+    found = jaxalign.cluster(
+        ["MK"], "GONNET", min_identity=0.5, link="local", min_score=20
+    )
+    assert "score >= 20; local alignment" in str(found.definition)
+
+
+def test_a_certificate_keeps_the_score():
+    texts, _ = proteins(np.random.default_rng(3), 9, 3)
+    parts = {"train": 0.7, "test": 0.3}
+    divided = jaxalign.split(texts, max_identity=0.4, parts=parts, link="local")
+    audit = jaxalign.audit(divided, max_identity=0.4, link="local")
+    assert audit.holds
+    about = json.loads(json.dumps(audit.certificate()))
+    score = divided.definition.options.min_score
+    assert f"score >= {score}; local alignment" in about["claim"]
+    rebuilt = definition_of(about, options.HomologyOptions())
+    assert str(rebuilt) == str(divided.definition)
+    other = replace(rebuilt, options=replace(rebuilt.options, min_score=None))
+    assert "min_score" not in other.about()  # certificates of before have no such field
+
+
+def test_scores_of_a_large_job_come_first(monkeypatch, by_parts):
+    """Pairs below the score are not aligned, and components need no proof for them."""
+    monkeypatch.setattr(clustering, "joined_components", None)
+    texts, pairs = proteins(np.random.default_rng(1), 8, 3)
+    found = jaxalign.cluster(texts, min_identity=0.3, link="local")
+    assert found.info["aligned"] < len(texts)
+    assert [found.labels[j] for _, j in pairs] == [0, 1, 2]
+    assert sum(found.info["excluded"].values()) + found.info["aligned"] == 55
+    definition, counts = found.definition, PairCounts()
+    parts = [*links.stream_links(found.sequences, definition, counts)]
+    assert sum(map(len, parts)) == len(pairs) == counts.linked
