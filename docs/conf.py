@@ -43,7 +43,7 @@ autodoc_inherit_docstrings = False
 pygments_style, pygments_dark_style = "friendly", "monokai"
 
 CONTENTS = {
-    "Learn": ["tutorial"],
+    "Learn": ["install", "tutorial"],
     "Notebooks": "notebooks/*",
     "Split and audit": [
         "how-to/homology-split",
@@ -51,6 +51,7 @@ CONTENTS = {
     ],
     "Align and search": [
         "how-to/search-a-database",
+        "how-to/align-reads",
         "how-to/profiles",
         "how-to/align-a-family",
         "how-to/long-pairs",

@@ -70,11 +70,13 @@ NEEDED = {
 SLOW = {
     "README.md",
     "align-a-family.md",
+    "align-reads.md",
     "benchmark-leaks.md",
     "embeddings.md",
     "fit-a-profile.md",
     "homology-split.md",
     "inside-jit.md",
+    "install.md",
     "large-jobs.md",
     "learn-a-scoring.md",
     "plots.md",
