@@ -209,7 +209,7 @@ def nearest() -> Callable[[], Any]:
 def split() -> Callable[[], Any]:
     """``split`` of forty proteins in two folds, compiled."""
     sequences = proteins(40)
-    options: dict[str, Any] = {"max_identity": 0.4, "folds": 2, "too_large": "keep"}
+    options: dict[str, Any] = {"min_identity": 0.4, "folds": 2, "too_large": "keep"}
     return lambda: jaxalign.split(sequences, implementation="sweep", **options)
 
 

@@ -161,7 +161,7 @@ def report(job: str, texts: list[str], devices: str | None, chosen) -> None:
     def call():
         if not chosen.stream:
             return jaxalign.repertoire_graph(texts, **options)
-        blocks = jaxalign.stream_repertoire(texts, block_rows=2**18, **options)
+        blocks = jaxalign.stream_repertoire(texts, part_rows=2**18, **options)
         return sum(len(block.edges) for block in blocks)
 
     for _ in range(chosen.repeats):

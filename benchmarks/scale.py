@@ -359,7 +359,7 @@ def audit(sequences, devices) -> dict:
         "train": sequences.take(number[~test]),
         "test": sequences.take(number[test]),
     }
-    found = jaxalign.audit(parts, max_identity=CUT, devices=devices)
+    found = jaxalign.audit(parts, min_identity=CUT, devices=devices)
     worst = found.worst["query"].astype(str), found.worst["target"].astype(str)
     return {
         "pairs": found.info["all"],

@@ -67,7 +67,7 @@ def proteins(count: int) -> list[tuple[str, str]]:
 GRAPHPART = "--fasta-file in.fa --threshold CUT --test-ratio 0.1 --val-ratio 0.1 "
 GRAPHPART += "--out-file out.csv --denominator longest"
 TOOLS = {
-    "jaxalign split": "JAXALIGN -m jaxalign split in.fa --max-identity CUT --parts "
+    "jaxalign split": "JAXALIGN -m jaxalign split in.fa --min-identity CUT --parts "
     + ",".join(f"{name}={share}" for name, share in SHARES.items())
     + " --too-large remove -o out.tsv",
     "graphpart mmseqs2": f"GRAPHPART mmseqs2 {GRAPHPART}",
@@ -113,7 +113,7 @@ def leaks(folder: Path, parts: dict[str, str], cut: float) -> tuple[int, float]:
     (folder / "given.tsv").write_text("name\tpart\n" + rows, encoding="utf-8")
     kept = [x for x in problems.read_fasta(folder / "in.fa") if x[0] in parts]
     problems.write_fasta(folder / "kept.fa", kept)
-    words = f"-m jaxalign audit kept.fa --split given.tsv --max-identity {cut}".split()
+    words = f"-m jaxalign audit kept.fa --split given.tsv --min-identity {cut}".split()
     words = [sys.executable, *words, "-o", "audit.json", "--force"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=_env())
     if done.returncode not in (0, 6):

@@ -6,6 +6,7 @@ million letters, is cut in its middle.
 """
 
 import re
+from collections.abc import Iterable
 
 LONGEST_WORD, LONGEST_LINE = 500, 2000  # characters of a message
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
@@ -48,6 +49,16 @@ def shortened(message: str) -> str:
 
     message = _LONG_WORD.sub(lambda match: cut(match, LONGEST_WORD), message)
     return _LONG_LINE.sub(lambda match: cut(match, LONGEST_LINE), message)
+
+
+def nearest_word(word: object, words: Iterable[str]) -> str:
+    """The end of a message about a word that is none of some; of two that are as near
+    to it, the first."""
+    from difflib import SequenceMatcher  # which a process without errors need not load
+
+    likeness = {x: SequenceMatcher(None, x, str(word)).ratio() for x in words}
+    nearest = max(likeness, key=lambda x: likeness[x])
+    return f"; did you mean {nearest}?" if likeness[nearest] > 0.6 else ""
 
 
 class UsageError(JaxalignError, ValueError):

@@ -192,9 +192,9 @@ class FamilyKeywords(CorpusScanKeywords, total=False):
     iterations: int
     max_evalue: float
     include: float
-    include_coverage: float
+    include_cov: float
     max_sequences: int
-    min_coverage: float
+    min_cov: float
     min_query_identity: float
     max_identity: float
     correct_composition: bool
@@ -229,8 +229,8 @@ class PurgeKeywords(MeasureKeywords, CorpusScanKeywords, total=False):
 
     mode: Mode | None
     free_ends: Collection[FreeEnd] | None
-    max_identity: float | None
-    score: float | None
+    min_identity: float | None
+    min_score: float | None
     max_evalue: float | None
     min_cov: float | None
 

@@ -50,6 +50,34 @@ Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3"]
 TripleImplementation = Literal["planes", "layers", "pallas"]
 Class = TypeVar("Class", bound=type)
 
+# One word a concept (docs/conventions.md). A word that another one replaced is still
+# taken, and answered with a line, where it means the same: word -> (the word in its
+# place, the functions and verbs that take it; "" is all). It is in no help.
+OLD_WORDS = {
+    "max_identity": ("min_identity", "split split_pairs audit audit_pairs purge"),
+    "score": ("min_score", "purge"),
+    "min_coverage": ("min_cov", "search_family"),
+    "include_coverage": ("include_cov", "search_family family"),
+    "removed": ("list", "purge"),
+    "representatives": ("fasta", "cluster"),
+    "certificate": ("verify", "audit"),
+    "stratify": ("labels", "split"),
+    "reference": ("against", "repertoire"),
+    "block_rows": ("part_rows", "stream_repertoire repertoire"),
+    # as HH-suite and BLAST write them
+    "cov": ("min_cov", "family"),
+    "qid": ("min_query_identity", "family"),
+    "id": ("max_identity", "family"),
+    "gapopen": ("gap_open", ""),
+    "gapextend": ("gap_extend", ""),
+}
+
+
+def current_word(word: str, function: str) -> str | None:
+    """The word in the place of an old one of a function or a verb; None for others."""
+    word, places = OLD_WORDS.get(word, ("", "none"))
+    return word if function in places.split() or not places else None
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def part(record: Class) -> Class:
@@ -331,13 +359,13 @@ class FamilyOptions(CorpusScan):
     include: float = 1e-2
     """Hits up to it are in the next profile."""
 
-    include_coverage: float = 0.3
+    include_cov: float = 0.3
     """... if they cover this share of the query, 0 to 1."""
 
     max_sequences: int = 10_000
     """Hits of a pass at most, the best."""
 
-    min_coverage: float = 0.0
+    min_cov: float = 0.0
     """At least this share of the query is covered, 0 to 1."""
 
     min_query_identity: float = 0.0
@@ -408,10 +436,10 @@ class PurgeOptions(Measure, CorpusScan):
     free_ends: Collection[FreeEnd] | None = None
     """Ends that may hang over free of cost, with mode global."""
 
-    max_identity: float | None = None
+    min_identity: float | None = None
     """The cut, 0 to 1: a sequence goes that has this identity or more."""
 
-    score: float | None = None
+    min_score: float | None = None
     """In place of it: the best local alignment has this score or more. Equal texts are
     near whatever their score."""
 

@@ -16,9 +16,11 @@ from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, get_args, get_type_hints
+from warnings import warn
 
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import Scoring, ScoringLike
+from jaxalign.options import current_word
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 SCORES = frozenset(signature(Scoring).parameters)
@@ -51,9 +53,14 @@ def with_options(options: type, named: bool = False) -> Callable[[Function], Fun
 
         @wraps(function)
         def checked(*arguments: Any, **keywords: Any) -> Any:
-            for option in keywords:
-                if option not in shown.parameters:
+            for option in [*keywords]:
+                if option in shown.parameters:
+                    continue
+                word = current_word(option, name)
+                if word is None or word not in shown.parameters or word in keywords:
                     raise UsageError(_refusal(name, option, keywords, shown.parameters))
+                warn(f"{name}: {option} is now {word}", DeprecationWarning, 2)
+                keywords[word] = keywords.pop(option)
             if missing := [option for option in needed if option not in keywords]:
                 raise TypeError(f"{name} needs {' and '.join(missing)}")
             # Options are read several times, and an iterator only once; the order of a

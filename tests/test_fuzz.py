@@ -233,13 +233,13 @@ def test_certificates(count, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, letters in (("a.fa", "MKVLAT"), ("b.fa", "MKVLWW")):
         (tmp_path / name).write_text(f">{name}\n{letters}\n")
-    cut = ("--max-identity", "0.9", "-o", "c.json", "-q")
+    cut = ("--min-identity", "0.9", "-o", "c.json", "-q")
     command(capsys, "audit", "a.fa", "b.fa", *cut)
     written = json.loads((tmp_path / "c.json").read_text())
 
     def check(text, files):
         (tmp_path / "c.json").write_bytes(text)
-        command(capsys, "audit", *files, "--certificate", "c.json", "-q")
+        command(capsys, "audit", *files, "--verify", "c.json", "-q")
 
     texts = st.one_of(changed(written), changed(written), WRONG_JSON)
     fuzz(count, check, texts, st.sampled_from([(), ("a.fa", "b.fa"), ("a.fa",)]))
@@ -259,10 +259,10 @@ def test_labels_and_parts(count, tmp_path, monkeypatch, capsys):
     def check(words, labels):
         (tmp_path / "t").write_bytes(b"".join(words))
         if labels:
-            cut = ("--max-identity", "0.5", "--folds", "2", "-q")
+            cut = ("--min-identity", "0.5", "--folds", "2", "-q")
             command(capsys, "split", "s.fa", "--labels", "t", *cut)
         else:
-            command(capsys, "audit", "s.fa", "--split", "t", "--max-identity", "1")
+            command(capsys, "audit", "s.fa", "--split", "t", "--min-identity", "1")
 
     fuzz(count, check, LABELS, st.booleans())
 

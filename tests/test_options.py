@@ -68,8 +68,8 @@ TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
 READING = {"unknown", "strip_stop", "names"}
 SEARCH = ENDS | MACHINE | READING | {"window", "top", "align_top", "progress"}
 SEARCH |= {"strand", "statistics"}
-FAMILY = MACHINE | {"iterations", "max_evalue", "include", "include_coverage"}
-FAMILY |= {"max_sequences", "min_coverage", "min_query_identity", "max_identity"}
+FAMILY = MACHINE | {"iterations", "max_evalue", "include", "include_cov"}
+FAMILY |= {"max_sequences", "min_cov", "min_query_identity", "max_identity"}
 FAMILY |= READING | {"correct_composition", "progress"}
 SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "band", "implementation"}
 THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
@@ -91,7 +91,7 @@ TAKES = {
     "search_family": FAMILY,
     "purge": ENDS
     | MACHINE
-    | {"max_identity", "score", "max_evalue", "min_cov", "identity", "filter"}
+    | {"min_identity", "min_score", "max_evalue", "min_cov", "identity", "filter"}
     | READING
     | {"min_length_ratio", "progress"},
     "nearest": ENDS

@@ -219,9 +219,9 @@ def jobs(some):
     yield "search, aligned", lambda: jaxalign.search(queries, some, top=3)
     yield "all", lambda: jaxalign.align_all(some, output="score")
     yield "cluster", lambda: jaxalign.cluster(some, min_identity=0.4)
-    yield "split", lambda: jaxalign.split(some, max_identity=0.4, folds=2)
+    yield "split", lambda: jaxalign.split(some, min_identity=0.4, folds=2)
     parts = dict(zip("ab", half, strict=True))
-    yield "audit", lambda: jaxalign.audit(parts, max_identity=0.4)
+    yield "audit", lambda: jaxalign.audit(parts, min_identity=0.4)
     yield "dedup", lambda: jaxalign.cluster(some, min_identity=0.9, method="greedy")
 
 

@@ -43,10 +43,10 @@ CALLS = {
     "align_three": [TEXTS[:3], {}],
     "align_triples": [([TEXTS[:3], TEXTS[1:]],), {}],
     "alignment_entropy": [(SCORES,), COSTS],
-    "audit": [([SET[:2], SET[2:]],), {"max_identity": 0.3} | ALL_ENDS | DEVICES],
+    "audit": [([SET[:2], SET[2:]],), {"min_identity": 0.3} | ALL_ENDS | DEVICES],
     "audit_pairs": [
         (SET, PAIRS, ["x", "y"]),
-        {"max_identity": 0.6, "second": "proteins"} | ALL_ENDS | DEVICES,
+        {"min_identity": 0.6, "second": "proteins"} | ALL_ENDS | DEVICES,
     ],
     "bucket_lengths": [([3, 4, 5], [5, 6, 9]), {}],
     "cluster": [(SET,), {"min_identity": 0.3} | ALL_ENDS | DEVICES],
@@ -65,7 +65,7 @@ CALLS = {
     "nearest": [(SET[:2], SET[2:]), {"bands": [0.2, 0.4]} | ALL_ENDS | DEVICES],
     "plan": [(SET,), ENDS | DEVICES],
     "plan_three": [TEXTS[:3], {}],
-    "purge": [(SET[:2], SET[2:]), {"max_identity": 0.3} | ALL_ENDS | DEVICES],
+    "purge": [(SET[:2], SET[2:]), {"min_identity": 0.3} | ALL_ENDS | DEVICES],
     "repertoire_graph": [([x["junction_aa"] for x in TABLE],), DEVICES],
     "sample_alignments": [(jax.random.key(3), 2, SCORES), COSTS],
     "scores_matrix": [(SET,), ALL_ENDS | DEVICES],
@@ -75,7 +75,7 @@ CALLS = {
     "soft_score": [(SCORES,), COSTS],
     "split": [
         (SET,),
-        {"max_identity": 0.6, "too_large": "remove", "parts": PARTS}
+        {"min_identity": 0.6, "too_large": "remove", "parts": PARTS}
         | {"labels": ["l", "m", "l", "m"], "fixed": ["x", "y", None, None]}
         | {"priority": [1, 1, 1, 2]}
         | ALL_ENDS
@@ -83,7 +83,7 @@ CALLS = {
     ],
     "split_pairs": [
         (SET, PAIRS),
-        {"max_identity": 0.6, "second": "proteins", "parts": PARTS}
+        {"min_identity": 0.6, "second": "proteins", "parts": PARTS}
         | ALL_ENDS
         | DEVICES,
     ],

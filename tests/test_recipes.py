@@ -94,7 +94,7 @@ def test_the_script_of_the_nextflow_module(folder):
     script = re.search(r'script:.*?"""\n(.*?)"""', text, re.DOTALL)[1]
     values = {
         "fasta": "globins.fasta",
-        "max_identity": "0.4",
+        "min_identity": "0.4",
         "parts": "train=0.75,test=0.25",
         "task.cpus": "2",
         "task.process": "JAXALIGN_SPLIT",

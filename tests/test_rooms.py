@@ -114,7 +114,7 @@ ARROWS = {
     "repertoire.api": COMMON | {"io", "repertoire", "signatures", "words"},
     "repertoire.dp": set(),
     "runtime": set(),
-    "signatures": {"model"},
+    "signatures": {"model", "options"},
     "similarity": {"model"},
     "similarity.distribution": COMMON
     | {"similarity", "similarity.hard.api", "similarity.soft.api"},

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxalign.cli.main import app
 
-CUT = ("--max-identity", "0.5")
+CUT = ("--min-identity", "0.5")
 NEEDED = {
     "cluster": ("--min-identity", "0.5"),
     "dedup": ("--min-identity", "0.5"),

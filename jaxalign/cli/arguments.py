@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 from jaxalign.model.choices import RepeatedNames, UnknownLetters
 
 PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
-HitFormat = Literal["tsv", "m8", "sam", "paf", "maf", "fasta", "pair", "parquet"]
+HitFormat = Literal["tsv", "csv", "m8", "sam", "paf", "maf", "fasta", "pair", "parquet"]
 Format = Literal[HitFormat, "graphpart", "hestia", "datasail"]
 Cold = Literal["both", "one", "none"]
 Second = Literal["proteins", "groups"]
@@ -51,7 +51,7 @@ class ScoringOptions:
     """Substitution scores and gap costs."""
 
     preset: PresetName | None = None
-    """Another tool's matrix, gaps, mode and identity; other options override it."""
+    """Another tool's matrix, gaps, mode, identity. Other options override it."""
 
     matrix: str | None = None
     """A bundled matrix (`jaxalign matrices`) or an NCBI-format file. [BLOSUM62]"""
@@ -62,17 +62,17 @@ class ScoringOptions:
     mismatch: float | None = None
     """Score of two different letters."""
 
-    gap_open: Annotated[float | None, Parameter(alias="-gapopen")] = None
+    gap_open: float | None = None
     """Cost of the first residue of a gap. [11]"""
 
-    gap_extend: Annotated[float | None, Parameter(alias="-gapextend")] = None
+    gap_extend: float | None = None
     """Cost of each further residue. [1]"""
 
     gap_style: Literal["first-included", "blast"] = "first-included"
     """A gap of k costs open + extend*(k-1), or in BLAST's numbers open + extend*k."""
 
     alphabet: Literal["auto", "protein", "dna", "rna"] = "auto"
-    """dna, rna: match 2, mismatch -3 if no matrix; rna reads T as U. auto: the letters
+    """dna, rna: match 2, mismatch -3 if no matrix. rna reads T as U. auto: the letters
     of the matrix, or dna or rna where all letters say so and no matrix is named."""
 
     unknown: UnknownLetters = "error"
@@ -125,7 +125,7 @@ class ColumnOptions(SummaryOptions, FileOptions):
     """In place of the suffix."""
 
     columns: Annotated[str | None, Parameter(metavar="A,B,C")] = None
-    """Columns of tsv and parquet; BLAST's and MMseqs2's names are known too."""
+    """Columns of tsv, csv and parquet; BLAST's and MMseqs2's names are known too."""
 
     eqx: Flag = False
     """= and X in place of M in CIGARs: of sam, paf, and the column cigar."""
@@ -159,10 +159,10 @@ class AuditOptions:
     worst pairs. One file, which needs no network."""
 
     plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None
-    """Histogram of identities across parts, png, svg or pdf; needs jaxalign[plot]."""
+    """Histogram of identities across parts, png, svg or pdf; needs matplotlib."""
 
     leaks: Annotated[str | None, FILE, Parameter(metavar="LEAKS.tsv")] = None
-    """Every sequence that leaks, with its nearest one of another part, tsv, csv or
+    """Every sequence that leaks, with its nearest one of another part. tsv, csv or
     parquet; with --full-histogram every sequence."""
 
     across_only: Flag = False

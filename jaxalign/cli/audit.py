@@ -151,7 +151,7 @@ def audited_list(path: str | None, column: str | None = None) -> dict | None:
 
 LEAK = LeakError.exit_code
 # Options that go with a certificate: where it is checked, and what is written.
-VERIFIED = ("certificate", "split", "partial", "out", "force", "json", "report")
+VERIFIED = ("verify", "split", "partial", "out", "force", "json", "report")
 VERIFIED += ("leaks", "plot", "full_histogram", "across_only", "device")
 VERIFIED += ("implementation", "devices", "threads", "memory_budget")
 
@@ -163,12 +163,12 @@ def audit(given: Given) -> int:
     # 1 check and read, 2 parts, 3 compare, 4 say and write
     check_whole("--worst", given.worst)
     check_shown(given)
-    if given.certificate is not None:
-        return verify(given.certificate, given)
+    if given.verify is not None:
+        return verify(given.verify, given)
     _check(given)
     job = prepare(given, ())
-    scoring, cut = job.read.scoring, given.max_identity
-    definition = api.define(scoring, job.options, "--max-identity", cut)
+    scoring, cut = job.read.scoring, given.min_identity
+    definition = api.define(scoring, job.options, cut)
     where = given.parts, given.split, job, given.partial
     parts = read_parts(*where, column=given.column)
     listed = audited_list(given.split, given.column)
@@ -205,8 +205,8 @@ def _check(request: Given) -> None:
         raise UsageError("--split says which sequence of one file is in which part")
     if request.split is None:
         refuse(request, ("partial", "column"), "about the table of --split")
-    if request.max_identity is None:
-        raise UsageError("--max-identity is needed: the cut, 0 to 1")
+    if request.min_identity is None:
+        raise UsageError("audit: --min-identity is missing: the cut, 0 to 1")
 
 
 def compare(
@@ -299,13 +299,13 @@ def audit_split(
 
 def audit_pairs(given: Given) -> int:
     """``jaxalign audit SEQS --pairs PAIRS.tsv``; 0, or 6 for a leak."""
-    own = ("split", "certificate", "out", "partial", "column", "report", "plot")
+    own = ("split", "verify", "out", "partial", "column", "report", "plot")
     own += ("worst", "full_histogram", "across_only")
-    why = "about sequences: --pairs goes with --cold, --second, --leaks, --max-identity"
+    why = "about sequences: --pairs goes with --cold, --second, --leaks, --min-identity"
     refuse(given, own, why)
-    parts, cut = given.parts, given.max_identity
+    parts, cut = given.parts, given.min_identity
     if len(parts) != 1 or cut is None:
-        raise UsageError("--pairs needs one file of sequences, and --max-identity")
+        raise UsageError("--pairs needs one file of sequences, and --min-identity")
     delimited.check_list_format(given.leaks)
     job, table, pairs, definition = read_pairs(
         parts[0], given, (None, given.leaks), True
@@ -348,9 +348,9 @@ def read_pairs(
     """Options checked, sequences and pairs read; what near means."""
     job = links.prepare((path,), given, outs, (given.pairs,))
     table = delimited.read_pairs(given.pairs, links.known_names(path, job.read), parts)
-    names, cut = job.read.sequences[0].names, given.max_identity
+    names, cut = job.read.sequences[0].names, given.min_identity
     pairs = api.named_pairs(table.pairs, names, given.second, table.where)
-    definition = api.define(job.read.scoring, job.options, "--max-identity", cut)
+    definition = api.define(job.read.scoring, job.options, cut)
     return job, table, pairs, definition
 
 
@@ -376,7 +376,7 @@ def verify(path: str, given: Given) -> int:
     refuse_others(
         given,
         VERIFIED,
-        "not for --certificate, which has its own cut, links, scoring, column and "
+        "not for --verify: a certificate has its own cut, links, scoring, column and "
         "--worst: leave out these options",
     )
     known = certificate.read(path)

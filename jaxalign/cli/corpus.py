@@ -114,10 +114,11 @@ def nearest(given: Given) -> int:
             axis = f"{near.definition.partition(';')[0]} of the nearest"
             about = counts, edges, axis, near.heading()
             picture.histogram(given.plot, *about, unit="test sequences")
-        yield "\n".join((near.heading(), near.definition, *near.band_lines()))
+        yield f"{path} against {corpus}: {near.heading()}"
+        yield "\n".join((near.definition, *near.band_lines()))
         yield f"{near.comparisons()}; {near.info['seconds']:.1f} s"
 
-    heading = [f"{len(tests):,} test sequences against {corpus}"]
+    heading = [f"{path}, {len(tests):,} test sequences, against {corpus}"]
     about = partial(about_nearest, job, files)
     code = run(given, job.messages, heading, compute, finish, about)
     if saved is not None:
@@ -132,12 +133,7 @@ def about_nearest(job: LinkJob, files: tuple[str, ...], near: Nearest) -> dict:
         "definition": near.definition,
         "by": near.by,
         "inputs": report.files(job.read),
-        "corpus": {
-            "files": [{"path": path, "sha256": sha256(path)} for path in files],
-            "records": near.info["sequences"],
-            "residues": near.info["residues"],
-            "substituted": near.info["substituted"],
-        },
+        "corpus": _about_corpus(files, near.info),
         "bands": dict(bands),
         "pairs": {name: near.info[name] for name in ("compared", "aligned")},
         "implementation": near.info["implementation"],
@@ -145,7 +141,13 @@ def about_nearest(job: LinkJob, files: tuple[str, ...], near: Nearest) -> dict:
     }
 
 
-CUTS = ("max_identity", "score", "max_evalue", "min_cov")
+def _about_corpus(files: tuple[str, ...], info: dict) -> dict:
+    hashes = [{"path": path, "sha256": sha256(path)} for path in files]
+    sizes = {name: info[name] for name in ("residues", "substituted")}
+    return {"files": hashes, "records": info["sequences"]} | sizes
+
+
+CUTS = ("min_identity", "min_score", "max_evalue", "min_cov")
 
 
 def purge(given: Given) -> int:
@@ -157,19 +159,19 @@ def purge(given: Given) -> int:
     if given.certificate is not None:
         if given.out is None:
             raise UsageError("--certificate is about the file that -o names")
-        if given.max_identity is None or given.min_cov is not None:
+        if given.min_identity is None or given.min_cov is not None:
             raise UsageError(
-                "--certificate is of --max-identity alone, without --min-cov"
+                "--certificate is of --min-identity alone, without --min-cov"
             )
         if given.against == STDIN:
             raise UsageError("--certificate names the file of --against")
-    if given.max_identity is None:
-        refuse(given, ("link", "identity"), "about a cut by --max-identity")
-    outs = (given.out, given.removed, given.certificate)
+    if given.min_identity is None:
+        refuse(given, ("link", "identity"), "about a cut by --min-identity")
+    outs = (given.out, given.list_out, given.certificate)
     letters = inputs.opening(files[0])
     job = links.prepare((given.against,), given, outs, files, True, letters=letters)
     own = {name: getattr(given, name) for name in CUTS}
-    if given.max_identity is None:  # local alignments have a mode of their own
+    if given.min_identity is None:  # local alignments have a mode of their own
         own["mode"] = given.mode
     chosen, (tests,) = links.scan_options(job, PurgeOptions, **own), job.read.sequences
     scoring = job.read.scoring
@@ -190,7 +192,7 @@ def purge(given: Given) -> int:
         _write_purge(job, result, files, records[0])
         if saved is not None:
             saved.remove()
-        yield result.heading()
+        yield f"{given.train} against {given.against}: {result.heading()}"
         if given.certificate is not None:
             if not result.kept.any():
                 raise InputError(
@@ -199,7 +201,8 @@ def purge(given: Given) -> int:
                 )
             _audit_purge(given)
 
-    heading = [f"{given.train} against {len(tests):,}; near: {cut}"]
+    sides = f"{given.train} against {given.against}, {len(tests):,} test sequences"
+    heading = [f"{sides}; near: {cut}"]
     about = partial(about_purge, job, files)
     return run(given, job.messages, heading, compute, finish, about)
 
@@ -218,8 +221,8 @@ def _write_purge(
     pieces = corpus_files.corpus_pieces(files, alphabet, wanted, reading)
     if given.out is not None or not given.json:
         output.write_text(given.out or output.STDOUT, pieces)
-    if given.removed is not None:
-        links.write_table(given.removed, result.columns(), given)
+    if given.list_out is not None:
+        links.write_table(given.list_out, result.columns(), given)
 
 
 def _audit_purge(given: Given) -> None:
@@ -234,8 +237,8 @@ def _audit_purge(given: Given) -> None:
     nothing = dict.fromkeys(("split", "out", "report", "plot", "leaks"))
     audited = changed(given, parts=paths, quiet=True, json=False, **nothing)
     job = audit.prepare(audited, ())
-    scoring, cut = job.read.scoring, given.max_identity
-    definition = define(scoring, job.options, "--max-identity", cut)
+    scoring, cut = job.read.scoring, given.min_identity
+    definition = define(scoring, job.options, cut)
     parts = audit.read_parts(paths, None, job, False)
 
     def finish(checked: Audit) -> Iterable[str]:
@@ -260,12 +263,7 @@ def about_purge(job: LinkJob, files: tuple[str, ...], result: Purge) -> dict:
     return {
         "near": str(result.cut),
         "inputs": report.files(job.read),
-        "train": {
-            "files": [{"path": path, "sha256": sha256(path)} for path in files],
-            "records": info["sequences"],
-            "residues": info["residues"],
-            "substituted": info["substituted"],
-        },
+        "train": _about_corpus(files, info),
         "removed": len(result),
         "stay": result.size - len(result),
         "pairs": {name: info[name] for name in ("compared", "aligned")},

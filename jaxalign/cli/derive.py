@@ -70,6 +70,10 @@ GROUPS = {
     options.Execution: MACHINE,
     options.Parts: LONG,
 }
+# What --help-all shows and --help does not: groups, and options by name.
+BEHIND = {MACHINE, LONG, arguments.MESSAGES, "match", "mismatch", "gap_style"}
+BEHIND |= {"strip_stop", "names", "no_filter", "eqx", "full_histogram", "across_only"}
+BEHIND |= {"unknown", "force", "json", "worst", "second", "seed"}
 GROUPS_BY_NAME = {"output": arguments.OUTPUT, "cluster": LONG, "part_rows": LONG}
 GROUPS_BY_NAME |= {"memory_budget": MACHINE, "implementation": MACHINE}
 ENDS: dict[str, FreeEnd] = {
@@ -85,7 +89,6 @@ class Spelling:
     """How a verb spells an option, where that differs."""
 
     name: str | None = None
-    alias: str | None = None
     metavar: str | None = None
     type: Any = None
 
@@ -106,13 +109,13 @@ def takes(
     """
 
     def note(verb: Verb) -> Verb:
-        vars(verb)["taken"] = body, records, HIDDEN | {*hidden}, spelled
+        vars(verb)["taken"] = body, records, {*hidden}, spelled
         return verb
 
     return note
 
 
-def command(verb: Verb) -> Callable[..., int]:
+def command(verb: Verb, brief: bool = False) -> Callable[..., int]:
     """Make the function that cyclopts calls: with every option in its signature.
 
     Parameters
@@ -120,6 +123,8 @@ def command(verb: Verb) -> Callable[..., int]:
     verb : function that ``takes`` has marked
         Its signature has the files and the options of its own; its docstring their
         texts, and those of others that differ.
+    brief : bool
+        Whether its help leaves out the options of ``BEHIND``.
     """
     body, records, hidden, spelled = vars(verb)["taken"]
     shown = {x.name: x for x in inspect.signature(verb).parameters.values()}
@@ -127,7 +132,8 @@ def command(verb: Verb) -> Callable[..., int]:
     derived: dict[str, _Argument] = {}
     for record in records:
         for owner, name in _options(record):
-            decided = name in hidden and record.__module__ == options.__name__
+            of_function = record.__module__ == options.__name__
+            decided = name in hidden or (of_function and name in HIDDEN)
             if decided or name in derived or name in shown:
                 continue
             described = re.search(rf"^{name}$", texts, re.MULTILINE) is not None
@@ -149,16 +155,42 @@ def command(verb: Verb) -> Callable[..., int]:
         for name, argument in derived.items():
             values[name] = argument.read(values.pop(argument.name))
         if arguments.ScoringOptions in records:
-            names = (x.name for x in fields(arguments.ScoringOptions))
+            names = {x.name for x in fields(arguments.ScoringOptions)} & derived.keys()
             scoring = {name: values.pop(name) for name in names}
             values["scoring"] = arguments.ScoringOptions(**scoring)
         module, _, function = body.partition(":")
         return getattr(import_module(module), function)(Given(**values, named=named))
 
     signature = inspect.Signature([*shown.values(), *flags.values()])
-    vars(call).update(__signature__=signature, __doc__=verb.__doc__)
-    call.__name__ = verb.__name__
+    seen = signature.parameters.values()
+    if brief:
+        seen = [_in_brief(x, texts) for x in seen]
+    vars(call)["__signature__"] = inspect.Signature([*seen])
+    call.__name__, call.__doc__ = verb.__name__, verb.__doc__
     return call
+
+
+def _in_brief(parameter: inspect.Parameter, texts: str) -> inspect.Parameter:
+    """A parameter with the first sentence of its help and its default, or without
+    help if it is of ``BEHIND``.
+
+    texts : the docstring of the verb
+    """
+    hint, name = parameter.annotation, parameter.name
+    about = [x for x in get_args(hint) if isinstance(x, Parameter)]
+    groups: list[Any] = [x.group for x in about if x.group]
+    if not BEHIND.isdisjoint((name, *chain.from_iterable(groups))):
+        brief = Parameter(show=False)
+    else:
+        own = re.search(rf"^{name}\n((?:    .*\n?)+)", texts, re.MULTILINE)
+        help = own[1] if own else next((x.help for x in about if x.help), "")
+        help = " ".join(help.split())
+        default = re.search(r" \[[^]]*\]$", help)
+        first = help.split(". ")[0].rstrip(".")
+        if default and not first.endswith("]"):
+            first += default[0]
+        brief = Parameter(help=first)
+    return parameter.replace(annotation=Annotated[hint, brief])
 
 
 @dataclass(frozen=True)
@@ -182,11 +214,13 @@ def _argument(
     hint = spelling.type or _hints(record)[name]
     flag, metavar = spelling.name or NEGATED.get(name, name), spelling.metavar
     group = GROUPS_BY_NAME.get(name) or GROUPS.get(owner) or arguments.GROUPS.get(owner)
-    read, kinds = READ.get(name, _as_it_is), (hint, *get_args(hint))
+    read, kinds = READ.get(name, lambda value: value), (hint, *get_args(hint))
     text = next(filter(None, (_text(x, name) for x in record.__mro__)), "")
     if name in OPEN and default is not None:
         default, hint, text = None, hint | None, f"{text} [{default}]"
+    text = re.sub(r"\b[a-z]+(_[a-z]+)+\b", lambda x: written(x[0]), text)
     if name in NEGATED:
+        text = f"Turn off: {text[:1].lower()}{text[1:]}".replace(" [True]", "")
         read, default, hint = partial(_negated, default), False, arguments.Flag
     elif name in FILES:
         hint, metavar = Annotated[str | None, arguments.FILE], FILES[name]
@@ -197,8 +231,8 @@ def _argument(
         hint = arguments.Flag
     else:
         metavar = next((NUMBERS[x] for x in kinds if x in NUMBERS), None)
-    settings = {"metavar": metavar, "alias": spelling.alias, "group": group}
-    settings["help"] = None if described else text
+    help = None if described else text
+    settings = {"metavar": metavar, "group": group, "help": help}
     given = Parameter(**{key: value for key, value in settings.items() if value})
     shown = inspect.Parameter(
         flag,
@@ -270,11 +304,12 @@ def _flag(parameter: inspect.Parameter) -> str:
     """An option as it is written."""
     shown = (x.name for x in get_args(parameter.annotation) if isinstance(x, Parameter))
     name = [*chain.from_iterable(filter(None, shown)), parameter.name][0]
-    return name if name.startswith("-") else "--" + name.replace("_", "-")
+    return name if name.startswith("-") else written(name)
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def written(name: str) -> str:
+    """The name of an option of Python as it is written."""
+    return "--" + name.replace("_", "-")
 
 
 def _negated(usual: Any, flag: bool) -> Any:
@@ -307,12 +342,12 @@ def _ends(text: str | None) -> tuple[FreeEnd, ...] | None:
     return tuple(long[name] for name in names)
 
 
-def _bands(text: str) -> tuple[float, ...]:
+def fractions(flag: str, text: str) -> tuple[float, ...]:
     """ "0.3,0.5" -> numbers."""
     try:
         return tuple(float(word) for word in text.split(","))
     except ValueError as error:
-        raise UsageError(f"--bands {text}: numbers are needed") from error
+        raise UsageError(f"{flag} {text}: fractions are needed, as 0.3,0.5") from error
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
@@ -327,7 +362,7 @@ def _shard(text: str | None) -> tuple[int, int] | None:
 
 READ: dict[str, Callable[[Any], Any]] = {
     "free_ends": _ends,
-    "bands": _bands,
+    "bands": partial(fractions, "--bands"),
     "shard": _shard,
     "columns": split_words,
 }

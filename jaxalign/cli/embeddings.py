@@ -14,6 +14,7 @@ from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import embeddings, fasta, formats, output
+from jaxalign.io.delimited import csv_text
 from jaxalign.model.alphabet import PROTEIN, Sequences
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
@@ -25,6 +26,7 @@ from jaxalign.similarity.soft.buckets import bucket_lengths
 OWN = ("embeddings", "sequences", "gap_open", "gap_extend", "mode", "free_ends")
 OWN += ("out", "force", "no_cache")
 OF_LETTERS = ("format", "columns")
+TABLES = ("tsv", "csv")
 # For letters and identities alone: embeddings have no matrix, nor its statistics.
 SCORING = Scoring((PROTEIN, np.zeros((len(PROTEIN), len(PROTEIN)))))
 CELLS_AT_A_TIME = 2**24  # padded cells of a batch
@@ -40,7 +42,7 @@ def align(options: Given) -> int:
     files = (a, b) if sequences is None else (a, b, sequences)
     check_outputs(options, path, (), files)
     suffix = os.path.splitext(path)[1]
-    if sequences is None and formats.SUFFIXES.get(suffix, "tsv") != "tsv":
+    if sequences is None and formats.SUFFIXES.get(suffix, "tsv") not in TABLES:
         raise UsageError(f"{path}: has letters: give --sequences, or another suffix")
     queries, targets = embeddings.read(a), embeddings.read(b)
     letters = None if sequences is None else _letters(sequences, queries, targets)
@@ -56,6 +58,8 @@ def align(options: Given) -> int:
     def finish(results: list) -> Iterator[str]:
         if letters is None:
             lines = embeddings.tsv(*zip(*results, strict=True)) if results else []
+            if suffix == ".csv":
+                lines = (csv_text([line.rstrip("\n").split("\t")]) for line in lines)
             output.write_text(path, lines)
         else:
             alignments = [alignment for alignment, _ in results]

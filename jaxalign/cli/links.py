@@ -85,10 +85,14 @@ def prepare(
     about = scoring, verb.scoring, hashed, messages.warn
     read = inputs.read(paths, *about, letters)
     pairs.select_device(chosen)
-    gated = verb.link == "local" and hasattr(verb, "min_score")
+    # Of purge it is a cut of its own.
+    scored = hasattr(verb, "min_score") and not hasattr(verb, "max_evalue")
+    gated = verb.link == "local" and scored
     ends = {"mode": mode, "free_ends": free, "identity": identity}
     ends = {"link": verb.link, "identity": "longer"} if gated else ends
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
+    if not scored:
+        own.pop("min_score", None)
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     links = api.with_link(HomologyOptions(**given), scoring, read.sequences)
     return LinkJob(read, links, verb, messages)
@@ -169,7 +173,7 @@ def pairs_line(info: dict, why_not: str | None = None) -> str:
 
 def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
-    out, fasta = given.out, given.representatives
+    out, fasta = given.out, given.fasta
     delimited.check_list_format(out)
 
     def write(result: api.Clusters) -> None:
@@ -205,7 +209,7 @@ def _clusters(
 ) -> int:
     job = prepare((given.sequences,), given, outs)
     (data,), scoring = job.read.sequences, job.read.scoring
-    definition = api.define(scoring, job.options, "--min-identity", given.min_identity)
+    definition = api.define(scoring, job.options, given.min_identity)
     heading = [f"{len(data):,} sequences; linked: {definition}"]
 
     def compute(progress: Report | None) -> api.Clusters:

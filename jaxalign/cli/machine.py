@@ -253,8 +253,6 @@ def index(options: Given) -> int:
         encoded = open_database(database, verify=True)
         messages.say(f"{database}: {len(encoded):,} sequences, checksums are right")
         return 0
-    costs = ("gap_open", "gap_extend", "gap_style")
-    refuse(options, costs, "about costs, and an index has letters alone")
     if is_database(database):
         raise UsageError(f"{database}: is an index already; --verify checks it")
     if options.out is None and database == "-":

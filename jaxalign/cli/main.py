@@ -6,84 +6,77 @@ import re
 import sys
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, MissingArgumentError
 
 from jaxalign import __version__
-from jaxalign.cli import process, terminal
+from jaxalign.cli import process, terminal, verbs
 from jaxalign.cli.derive import command
 from jaxalign.cli.process import VERBOSE
 from jaxalign.cli.terminal import spoken
-from jaxalign.cli.verbs import (
-    align,
-    all_pairs,
-    audit,
-    cluster,
-    dedup,
-    demo,
-    family,
-    index,
-    info,
-    matrices,
-    nearest,
-    purge,
-    repertoire,
-    search,
-    selftest,
-    soft,
-    split,
-    three,
-    warmup,
-)
 from jaxalign.errors import (
     EXIT_CODES,
     JaxalignError,
     MemoryPlanError,
     UsageError,
 )
+from jaxalign.io import output
 from jaxalign.model.source import streams_kept
+from jaxalign.options import current_word
 
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
-END_OF_OPTIONS = "--"
+END_OF_OPTIONS, HELP_ALL, QUIET = "--", "--help-all", {"-q", "--quiet"}
 
 
 # By what somebody wants to do, in this order.
 VERBS = {
-    Group.create_ordered("Align"): (align, all_pairs, three, soft),
-    Group.create_ordered("Search a database"): (search, nearest, family, index),
-    Group.create_ordered("Split without leaks"): (cluster, dedup, split, audit, purge),
-    Group.create_ordered("Compare receptors"): (repertoire,),
-    Group.create_ordered("This machine"): (info, warmup, selftest, matrices, demo),
+    "Align": (verbs.align, verbs.all_pairs, verbs.three, verbs.soft),
+    "Search a database": (verbs.search, verbs.nearest, verbs.family, verbs.index),
+    "Split without leaks": (
+        *(verbs.cluster, verbs.dedup, verbs.split, verbs.audit, verbs.purge),
+    ),
+    "Compare receptors": (verbs.repertoire,),
+    "This machine": (
+        *(verbs.info, verbs.warmup, verbs.selftest, verbs.matrices, verbs.demo),
+    ),
 }
-HERE = Group.create_ordered("This program")
-NAMES = {all_pairs: "all"}
+NAMES = {verbs.all_pairs: "all"}
 
 
-def app(verb: str | None = None) -> App:
+def app(verb: str | None = None, brief: bool = False) -> App:
     """The verbs.
 
     verb : the one whose options are wanted; all by default, which takes longer
+    brief : leave out of its help what ``--help-all`` shows
     """
+    codes = "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
     verbs_app = App(
         name="jaxalign",
         help="Exact biological sequence alignment.",
-        help_epilogue="Exit codes: " + "; ".join(map(_code, EXIT_CODES)) + ".",
+        help_flags=("--help", "-h", HELP_ALL),
+        help_epilogue=f"Exit codes: {codes}.",
         version=__version__,
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    for purpose, verbs in VERBS.items():
-        for each in verbs:
-            name = NAMES.get(each, each.__name__)
-            body = command(each) if verb in (None, name) else each
-            verbs_app.command(body, name=name, group=purpose)
-    verbs_app.register_install_completion_command(group=HERE)
-    verbs_app["--help"].group = verbs_app["--version"].group = HERE
+    for purpose, bodies in VERBS.items():
+        group = Group.create_ordered(purpose)
+        for each in bodies:
+            name: str = NAMES.get(each) or each.__name__
+            body = command(each, brief) if verb in (None, name) else each
+            about = {"name": name, "group": group, "help_epilogue": _examples(name)}
+            verbs_app.command(body, **about)
+    here = Group.create_ordered("This program")
+    verbs_app.register_install_completion_command(group=here)
+    verbs_app["--help"].group = verbs_app["--version"].group = here
     return verbs_app
 
 
-def _code(code: int) -> str:
-    return f"{code} {EXIT_CODES[code]}"
+def _examples(verb: str) -> str:
+    """The end of the help of a verb, as Markdown."""
+    lines = [line for line in verbs.EXAMPLES.splitlines() if line.split()[:1] == [verb]]
+    examples = "".join(f"`jaxalign {line}`  \n" for line in lines)
+    return f"{examples}\n`jaxalign {verb} {HELP_ALL}` shows every option."
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,6 +94,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     argv = _files(sys.argv[1:] if argv is None else argv)
     terminal.prepare()
+    argv = _in_words_of_today(argv)
     _prepare(argv)
     try:
         with streams_kept():
@@ -112,14 +106,15 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str]) -> int:
     """Run a command; its exit code."""
     try:
-        result = app(_verb(argv))(argv, exit_on_error=False, print_error=False)
+        called = app(_verb(argv), bool({"-h", "--help"} & {*argv}))
+        result = called(argv, exit_on_error=False, print_error=False)
         terminal.finish()
     except BrokenPipeError:  # the reader of a pipe has enough
         return FAILED
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED, argv)
+        return _fail(f"interrupted{output.resumable()}", INTERRUPTED, argv)
     except CycloptsError as error:
-        return _fail(f"{error}\nhint: see jaxalign --help", USAGE, argv)
+        return _fail(_misread(error, argv), USAGE, argv)
     except JaxalignError as error:
         return _fail(_spoken(error, argv), error.exit_code, argv)
     except Exception as error:
@@ -137,6 +132,7 @@ def _prepare(argv: list[str]) -> None:
     """Set what JAX reads when it starts, unless the user has."""
     if NO_CACHE in argv:
         os.environ[CACHE] = "off"
+    output.RESUMABLE.clear()
     if "jax" not in sys.modules:
         process.set_environment(argv)
 
@@ -153,6 +149,32 @@ def _spoken(error: JaxalignError, argv: list[str]) -> str:
     return text + hint + spoken(advice, options)
 
 
+def _misread(error: CycloptsError, argv: list[str]) -> str:
+    """Say what is wrong with a command line, and which help says more."""
+    verb, argument, said = _verb(argv), error.argument, str(error)
+    unsaid = isinstance(error, MissingArgumentError) and error.keyword is None
+    if unsaid and argument is not None and not argument.tokens:
+        said = f"{verb}: {argument.name} is missing"
+    help = f"{verb} --help" if _options(argv) else "--help"
+    return f"{said}\nhint: see jaxalign {help}"
+
+
+def _in_words_of_today(argv: list[str]) -> list[str]:
+    """A command line whose old words are replaced, each with a line."""
+    verb, words = _verb(argv), []
+    end = argv.index(END_OF_OPTIONS) if END_OF_OPTIONS in argv else len(argv)
+    for word in argv[:end]:
+        flag, equals, value = word.partition("=")
+        name = flag.lstrip("-").replace("-", "_")
+        if flag.startswith("-") and (today := current_word(name, verb)):
+            option = "--" + today.replace("_", "-")
+            if not QUIET & {*argv}:
+                terminal.say(f"{verb}: {flag} is now {option}")
+            word = option + equals + value
+        words.append(word)
+    return words + argv[end:]
+
+
 def _verb(argv: list[str]) -> str:
     return next((word for word in argv if not word.startswith("-")), "")
 
@@ -160,10 +182,10 @@ def _verb(argv: list[str]) -> str:
 def _options(argv: list[str]) -> set[str]:
     """The options of the verb of a command line."""
     verb = _verb(argv)
-    verbs = app(verb)
-    if verb not in verbs:
+    known = app(verb)
+    if verb not in known:
         return set()
-    arguments = verbs[verb].assemble_argument_collection()
+    arguments = known[verb].assemble_argument_collection()
     return {name for argument in arguments for name in argument.names}
 
 

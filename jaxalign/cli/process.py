@@ -88,11 +88,12 @@ def _end_by_signal(number: int, _frame: object = None) -> None:
     """No lock is taken here: another thread may hold it for ever."""
     try:
         output = sys.modules.get("jaxalign.io.output")
-        # There is none of it where it is being imported.
+        # There is none of them where it is being imported.
         getattr(output, "remove_temporaries", bool)()
+        line = LINES[signal.Signals(number)] + getattr(output, "resumable", str)()
         if "rich.progress" in sys.modules and os.isatty(2):
             os.write(2, SHOW_CURSOR)
-        os.write(2, f"jaxalign: error: {LINES[signal.Signals(number)]}\n".encode())
+        os.write(2, f"jaxalign: error: {line}\n".encode())
     except OSError:
         pass
     finally:

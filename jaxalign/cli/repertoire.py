@@ -14,7 +14,7 @@ from jaxalign.model.show import counted
 from jaxalign.options import RepertoireOptions, shared
 from jaxalign.repertoire import api
 
-FORMATS = (".tsv", ".parquet", ".npz")
+FORMATS = (".tsv", ".csv", ".parquet", ".npz")
 
 
 def repertoire(given: Given) -> int:
@@ -29,19 +29,20 @@ def repertoire(given: Given) -> int:
     own["v_distances"] = delimited.gene_distances(distances) if distances else None
     own["v_loops"] = delimited.read_genes(loops)[1] if loops else None
     chosen = RepertoireOptions(**shared(given, RepertoireOptions, **own))
-    if given.block_rows < 1:
-        raise UsageError(f"--block-rows {given.block_rows}: 1 or more")
+    if given.part_rows < 1:
+        raise UsageError(f"--part-rows {given.part_rows}: 1 or more")
     whole = listed or (out and out.endswith(".npz"))  # which need all edges at once
-    block_rows = None if whole else given.block_rows
+    part_rows = None if whole else given.part_rows
     machine = api.machine_of(chosen)
-    plan = api.plan_of(given.receptors, given.reference, chosen, block_rows)
+    plan = api.plan_of(given.receptors, given.against, chosen, part_rows)
 
     def heading() -> Iterator[str]:
         yield str(plan)
         _warn_of_rows(plan, messages)
 
-    def compute(_: Report | None) -> tuple[int, float]:
-        return _write(plan, machine, given), time.perf_counter() - began
+    def compute(progress: Report | None) -> tuple[int, float]:
+        count = _write(plan, machine, given, progress)
+        return count, time.perf_counter() - began
 
     def finish(result: tuple[int, float]) -> Iterator[str]:
         yield f"{counted(result[0], 'edge')}, {result[1]:.1f} s"
@@ -67,12 +68,12 @@ def repertoire(given: Given) -> int:
 
 def _check_outputs(options: Given) -> None:
     out, listed = options.out, options.list_out
-    if listed and options.reference:
-        raise UsageError("--list has clusters, which a --reference has not")
+    if listed and options.against:
+        raise UsageError("--list has clusters, which two sets (--against) have not")
     if out and out != output.STDOUT and not out.endswith(FORMATS):
         raise UsageError(f"{out}: the suffix is one of {', '.join(FORMATS)}")
     genes = options.v_distances, options.v_loops
-    inputs = (options.receptors, options.reference, *genes, options.scoring)
+    inputs = (options.receptors, options.against, *genes, options.scoring)
     delimited.check_list_format(listed)
     check_outputs(options, out, [listed], inputs)
 
@@ -93,13 +94,20 @@ def _write(
     plan: api.RepertoirePlan,
     machine: api.Machine,
     options: Given,
+    progress: Report | None,
 ) -> int:
     """Write what is asked for; how many edges there were."""
     counts, out = [], options.out
+    one_set = plan.reference is None
+    side = plan.receptors if plan.reference is None else plan.reference
+    total = len(plan.receptors) * len(side)
 
     def sides() -> Iterator[delimited.EdgeColumns]:
         for block in api.graph.blocks(plan, machine):
             counts.append(len(block.edges))
+            if progress is not None:  # of one set, each pair once
+                pairs, left = block.rows.stop * len(side), len(side) - block.rows.stop
+                progress(total - left**2 if one_set else pairs, total)
             yield block.edges.sides
 
     edges, rows = sides(), _first_names(plan.receptors)

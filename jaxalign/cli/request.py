@@ -12,6 +12,7 @@ from jaxalign.io import formats, runs
 from jaxalign.model.alphabet import reading_of
 from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
 from jaxalign.model.identity import BY_PATH, check_coverage, usual_identity
+from jaxalign.model.numbers import check_fraction
 from jaxalign.model.scoring import Scoring, as_scoring, preset, resolve_ends
 from jaxalign.model.table import Table
 from jaxalign.options import Execution, PairOptions, shared
@@ -274,9 +275,8 @@ def _check_filters(
 ) -> None:
     for name in ("min_identity", "min_cov", "min_length_ratio"):
         least = getattr(options, name)
-        if least is not None and not 0 <= least <= 1:
-            option = "--" + name.replace("_", "-")
-            raise UsageError(f"{option} {least:g}: a fraction from 0 to 1 is needed")
+        if least is not None:
+            check_fraction(name, least)
     if options.min_score is not None and not isfinite(options.min_score):
         raise UsageError(f"--min-score {options.min_score}: a finite number is needed")
     if options.coverage != "both" and options.min_cov is None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jaxalign.cli import audit, links
 from jaxalign.cli.audit import PART_COLUMNS
-from jaxalign.cli.derive import Given, refuse
+from jaxalign.cli.derive import Given, fractions, refuse
 from jaxalign.cli.links import LinkJob
 from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Report
@@ -24,15 +24,14 @@ OF_SEQUENCES += ("worst", "full_histogram", "across_only")
 
 
 def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
-    """The cuts of ``--max-identity`` or of ``--cuts``."""
+    """The cuts of ``--min-identity`` or of ``--cuts``."""
     if cut is not None and cuts is None:
         return (cut,)
-    if cut is not None or cuts is None:
-        raise UsageError("--max-identity or --cuts is needed, and not both")
-    try:
-        values = tuple(float(word) for word in cuts.split(","))
-    except ValueError:
-        raise UsageError(f"--cuts {cuts}: fractions are needed, as 0.3,0.5") from None
+    if cut is not None:
+        raise UsageError("--min-identity and --cuts: one of the two, and not both")
+    if cuts is None:
+        raise UsageError("split: --min-identity is missing: the cut, or --cuts")
+    values = fractions("--cuts", cuts)
     api.check_cuts("--cuts", values)
     return values
 
@@ -60,7 +59,7 @@ def split(given: Given) -> int:
     """``jaxalign split SEQS``."""
     if given.pairs is not None:
         return split_pairs(given)
-    path, cuts = given.sequences, cuts_of(given.max_identity, given.cuts)
+    path, cuts = given.sequences, cuts_of(given.min_identity, given.cuts)
     shares, of_series = shares_of(given.parts), given.cuts is not None
     outs = (given.out, given.certificate, given.report, given.leaks)
     audited = bool(given.certificate or given.report or given.plot or given.leaks)
@@ -68,7 +67,7 @@ def split(given: Given) -> int:
     beside = (given.labels, given.fixed, given.priority)
     job = links.prepare((path,), given, outs, beside, audited)
     (data,) = job.read.sequences
-    definition = api.define(job.read.scoring, job.options, "--max-identity", min(cuts))
+    definition = api.define(job.read.scoring, job.options, min(cuts))
     choices = choices_of(job, shares)
     names = api.check_choices(choices, data).shares
     files = _files(path, given.fasta, names, given.force, (*outs, given.plot))
@@ -103,11 +102,11 @@ def split(given: Given) -> int:
 def _check_pairs(given: Given) -> None:
     """Refuse options of sequences beside --pairs."""
     why = (
-        "--pairs goes with --max-identity, --parts, --folds, --cold, --second and "
+        "--pairs goes with --min-identity, --parts, --folds, --cold, --second and "
         "--seed; jaxalign audit --pairs checks the list"
     )
     refuse(given, OF_SEQUENCES, f"about sequences: {why}")
-    if given.max_identity is None:
+    if given.min_identity is None:
         raise UsageError(why)
 
 
@@ -123,7 +122,7 @@ def _check(given: Given, audited: bool) -> None:
     if given.cuts is not None and (audited or given.fasta or given.fixed):
         raise UsageError(
             "--fasta, --fixed, --certificate, --report and --plot are of one split, "
-            "with --max-identity; jaxalign audit --split LIST --column part_0.3 audits "
+            "with --min-identity; jaxalign audit --split LIST --column part_0.3 audits "
             "one of --cuts"
         )
     delimited.check_list_format(given.out)

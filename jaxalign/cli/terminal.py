@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from io import TextIOWrapper
 from typing import TextIO
 
@@ -198,6 +197,8 @@ class Report:
 
     def __call__(self, cells: int, total: int | None):
         self.cells = cells, total
+        if total:
+            output.SHARE["done"] = cells / total
         over = total is not None and cells >= total
         self._tell(at_once=over and self.final)
 
@@ -235,7 +236,8 @@ def reporting(kind: str, quiet: bool = False):
                 yield report
     else:
         show = _as_json if kind == "json" else _as_text
-        report = Report(partial(_line, show), EVERY[kind], kind != "auto")
+        every, final = EVERY[kind], kind != "auto"
+        report = Report(lambda x: print_to(sys.stderr, show(x)), every, final)
         with _listening(report):
             yield report
 
@@ -302,11 +304,6 @@ def _as_text(now: dict) -> str:
 
 def _as_json(now: dict) -> str:
     return json.dumps({"progress": now})
-
-
-def _line(show: Callable[[dict], str], now: dict) -> None:
-    with suppress(OSError):
-        print_to(sys.stderr, show(now))
 
 
 @contextmanager

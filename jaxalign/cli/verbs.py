@@ -27,7 +27,7 @@ from jaxalign.cli.arguments import (
     HitOptions,
     LinkOptions,
     ListOptions,
-    Out,
+    MessageOptions,
     Picture,
     QuietOptions,
     ResumeOptions,
@@ -39,13 +39,57 @@ from jaxalign.cli.arguments import (
 )
 from jaxalign.cli.derive import Spelling, takes
 
-Seqs = Annotated[Fasta, Parameter(name="SEQS")]
-Query = Annotated[Fasta, Parameter(name="QUERY")]
-Database = Annotated[Fasta, Parameter(name="DB")]
+FASTA = "FASTA, plain, gz, bz2, xz or zst; - is standard input."
+BLOCKS = "FASTA, read in blocks and never held whole, or what `jaxalign index` made."
+CORPUS = "FASTA, what `jaxalign index` made, or a folder of such files; read in blocks."
+Seqs = Annotated[Fasta, Parameter(name="SEQS", help=FASTA)]
+Query = Annotated[Fasta, Parameter(name="QUERY", help=FASTA)]
+Database = Annotated[Fasta, Parameter(name="DB", help=BLOCKS)]
 Receptors = Annotated[Fasta, Parameter(name="CELLS")]
 OutFasta = Annotated[str | None, FILE, Parameter(metavar="OUT.fasta")]
 OutJson = Annotated[str | None, FILE, Parameter(metavar="OUT.json")]
-OutTable = Annotated[str | None, FILE, Parameter(metavar="OUT.tsv")]
+OutList = Annotated[
+    str | None, FILE, Parameter(name="--list", metavar="OUT.tsv", group=OUTPUT)
+]
+EXAMPLES = """
+align a.fasta b.fasta --format pair
+align reads.fasta gene.fasta --preset blastn --free-ends t5,t3 -o reads.sam
+all proteins.fasta --output identity -o pairs.tsv
+all proteins.fasta --min-identity 0.3 -o pairs/ --resume
+three abc.fasta
+three abc.fasta --format clustal -o abc.aln
+soft a.fasta b.fasta --temperature 2.89
+soft a.fasta b.fasta -o posterior.npz --plot posterior.png
+search queries.fasta uniprot.fasta --max-evalue 1e-3 -o hits.m8
+search family.hmm uniprot.jaxdb --profile --top 1000 -o hits.tsv
+nearest test.fasta train.fasta -o nearest.tsv
+nearest test.fasta train.fasta --link local --report nearest.html
+family query.fasta uniprot.jaxdb -o query.a3m
+family queries.fasta uniprot.jaxdb --iterations 1 -o families/
+index uniprot.fasta.gz -o uniprot.jaxdb
+index uniprot.jaxdb --verify
+cluster proteins.fasta --min-identity 0.4 -o clusters.tsv
+cluster proteins.fasta --min-identity 0.9 --method greedy --fasta some.fasta
+dedup proteins.fasta -o kept.fasta
+dedup proteins.fasta --min-identity 1 -o kept.fasta --list stands-for.tsv
+split proteins.fasta --min-identity 0.3 --parts train=0.8,test=0.2 -o split.tsv
+split proteins.fasta --min-identity 0.3 --folds 5 -o split.tsv --fasta folds/
+audit train.fasta test.fasta --min-identity 0.3
+audit --verify certificate.json
+purge train.fasta --against test.fasta --min-identity 0.3 -o clean.fasta
+purge train.fasta --against test.fasta --max-evalue 1e-3 --list removed.tsv
+repertoire cells.tsv -o edges.tsv
+repertoire cells.tsv --against known.tsv --metric hamming --cutoff 1
+info
+info --plan proteins.fasta
+warmup
+warmup --target h100 -o programs/
+selftest
+selftest --seconds 60
+matrices
+matrices BLOSUM62
+demo
+"""
 LINKED = (options.Linked, SummaryOptions, *COMMON)
 
 
@@ -80,7 +124,7 @@ def align(
         --format that have letters.
     plot
         Dot plot of a single pair with its path; the suffix, png, svg or pdf, is the
-        format. Computes paths. Needs jaxalign[plot].
+        format. Computes paths. Needs matplotlib.
     profile
         A is a family of proteins: one HMMER3 model, or one alignment as a3m, Stockholm
         or FASTA. Its positions have scores of their own, and gaps the costs of
@@ -108,11 +152,9 @@ def all_pairs(
 
     Parameters
     ----------
-    sequences
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     plot
         Histogram of the identities; the suffix, png, svg or pdf, is the format. Needs
-        jaxalign[plot].
+        matplotlib.
     dendrogram
         Tree of the set by 1 - identity and average linkage (UPGMA).
     """
@@ -143,13 +185,11 @@ def search(
 
     Parameters
     ----------
-    query
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
-    database
-        FASTA, read in blocks and never held whole, or what `jaxalign index` made.
     max_evalue
         Keep hits of at most this E-value, by published statistics, or where the
         scoring has none by fitted ones.
+    identity
+        What identities are divided by. [alignment: its columns]
     strand
         Of nucleotides: which strands of the queries are aligned. The usual one is
         plus, and with the scoring of --preset blastn both.
@@ -170,8 +210,8 @@ def search(
     *COMMON,
 )
 def nearest(
-    tests: Annotated[Fasta, Parameter(name="TEST")],
-    corpus: Annotated[Fasta, Parameter(name="CORPUS")],
+    tests: Annotated[Fasta, Parameter(name="TEST", help=FASTA)],
+    corpus: Annotated[Fasta, Parameter(name="CORPUS", help=CORPUS)],
     /,
     *,
     plot: Picture = None,
@@ -188,13 +228,8 @@ def nearest(
 
     Parameters
     ----------
-    tests
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
-    corpus
-        FASTA, what `jaxalign index` made, or a folder of such files; read in blocks,
-        never held whole.
     plot
-        Histogram of the identities of the nearest; needs jaxalign[plot].
+        Histogram of the identities of the nearest; needs matplotlib.
     report
         A page for people: bands, identities. One file, which needs no network.
     """
@@ -203,22 +238,18 @@ def nearest(
 @takes(
     "jaxalign.cli.family:family",
     options.FamilyOptions,
+    FileOptions,
     SummaryOptions,
     *COMMON,
-    min_coverage=Spelling("min_cov", "-cov"),
-    min_query_identity=Spelling(alias="-qid"),
-    max_identity=Spelling(alias="-id"),
 )
 def family(
     query: Query,
     database: Database,
     /,
     *,
-    out: Annotated[Out, Parameter(group=OUTPUT)] = None,
     format: Annotated[
         Literal["a3m", "stockholm", "hmm", "pssm"] | None, Parameter(group=OUTPUT)
     ] = None,
-    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
 ) -> None:
     """Find the relatives of QUERY in DB by iterated search, and align them to it.
 
@@ -231,40 +262,40 @@ def family(
     query
         FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. Of several
         records the output is a folder, with a file for each.
-    database
-        FASTA, read in blocks and never held whole, or what `jaxalign index` made.
     out
         Output file, or a folder/ of files; its suffix is the format. Standard output is
         a3m.
     format
         In place of the suffix. hmm and pssm are the profile of the last pass.
-    force
-        Replace existing output files.
     """
 
 
-@takes("jaxalign.cli.machine:index", ScoringOptions, QuietOptions)
+@takes(
+    "jaxalign.cli.machine:index",
+    FileOptions,
+    ScoringOptions,
+    QuietOptions,
+    hidden={"preset", "match", "mismatch", "gap_open", "gap_extend", "gap_style"},
+)
 def index(
-    database: Database,
+    database: Annotated[Fasta, Parameter(name="DB", help=FASTA)],
     /,
     *,
-    out: Annotated[Out, Parameter(group=OUTPUT)] = None,
-    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
     verify: Annotated[Flag, Parameter(group=OUTPUT)] = False,
 ) -> None:
     """Encode the records of DB into a file that opens in milliseconds.
 
-    Search and all take the index in place of the FASTA file. Of the scoring options
-    only the alphabet counts, and what becomes of unknown letters.
+    Search and all take the index in place of the FASTA file.
 
     Parameters
     ----------
-    database
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
+    matrix
+        One whose letters are the alphabet, if they are others. [BLOSUM62]
+    alphabet
+        auto: the letters of the matrix, or dna or rna where all letters say so and no
+        matrix is named.
     out
         The index. [DB.jaxdb]
-    force
-        Replace an existing file.
     verify
         Read an index, DB, and compare its checksums; write nothing.
     """
@@ -277,7 +308,7 @@ def cluster(
     *,
     min_identity: Annotated[float, Parameter(metavar="F")],
     method: Literal["components", "greedy", "complete", "average"] = "components",
-    representatives: OutFasta = None,
+    fasta: OutFasta = None,
     plot: Picture = None,
 ) -> None:
     """Cluster the records of SEQS by exact identities.
@@ -287,30 +318,26 @@ def cluster(
 
     Parameters
     ----------
-    sequences
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     min_identity
         The cut, 0 to 1.
     method
         components: connected by links. greedy: longest first, each joins the first
         representative that it is linked to, as CD-HIT means it. complete: all pairs of
         a cluster are linked. average: UPGMA.
-    representatives
-        FASTA of one sequence a cluster.
+    fasta
+        FASTA of one sequence a cluster, its representative.
     plot
-        The sizes of clusters as bars, png, svg or pdf. Needs jaxalign[plot].
+        The sizes of clusters as bars, png, svg or pdf. Needs matplotlib.
     """
 
 
-@takes("jaxalign.cli.links:dedup", *LINKED)
+@takes("jaxalign.cli.links:dedup", FileOptions, *LINKED)
 def dedup(
     sequences: Seqs,
     /,
     *,
     min_identity: Annotated[float, Parameter(metavar="F")] = 0.9,
-    out: Annotated[OutFasta, Parameter(alias="-o")] = None,
-    list_out: Annotated[OutTable, Parameter(name="--list")] = None,
-    force: Flag = False,
+    list_out: OutList = None,
 ) -> None:
     """Keep one sequence of those whose identity is at least --min-identity.
 
@@ -320,16 +347,12 @@ def dedup(
 
     Parameters
     ----------
-    sequences
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
     min_identity
         The cut, 0 to 1.
     out
         FASTA of what stays, headings whole. [standard output]
     list_out
         Who stands for whom: name, cluster, representative, identity.
-    force
-        Replace existing output files.
     """
 
 
@@ -344,11 +367,11 @@ def split(
     sequences: Seqs,
     /,
     *,
-    max_identity: Fraction = None,
+    min_identity: Fraction = None,
     cuts: Annotated[str | None, Parameter(metavar="F,F,F")] = None,
-    parts: Annotated[str | None, Parameter(metavar="train=0.8,test=0.2")] = None,
+    parts: Annotated[str | None, Parameter(metavar="A=F,B=F")] = None,
     folds: Annotated[int | None, Parameter(metavar="K")] = None,
-    labels: Annotated[Sheet, Parameter(alias="--stratify")] = None,
+    labels: Sheet = None,
     unlabelled: Literal["error", "label", "remove"] = "error",
     fixed: Sheet = None,
     priority: Sheet = None,
@@ -362,77 +385,78 @@ def split(
 ) -> None:
     """Split the records of SEQS so that no two of different parts are alike.
 
-    Alike are two whose identity is --max-identity or more. Sequences that are connected
+    Alike are two whose identity is --min-identity or more. Sequences that are connected
     by such pairs stay together. The list has a row a sequence: its name, part and
     component.
 
     Parameters
     ----------
-    sequences
-        FASTA, plain, gz, bz2, xz or zst; - is standard input.
-    max_identity
-        The cut, 0 to 1: a pair across parts at exactly this identity is a leak.
+    min_identity
+        The cut, 0 to 1. A pair across parts at exactly this identity is a leak.
     cuts
-        In place of --max-identity: a split at each of these cuts, by one comparison of
-        all pairs. The list has a column for each, as part_0.3.
+        In place of --min-identity: a split at each of these cuts. All pairs are
+        compared once, and the list has a column for each, as part_0.3.
     parts
-        Names of the parts and their shares, which sum to 1.
+        Names of the parts and their shares: train=0.8,test=0.2.
     folds
         In place of --parts: so many equal parts, fold1 and so on.
     labels
-        A table of names and labels; every part gets its share of each label, and the
+        A table of names and labels; every part gets its share of each label. The
         shares are printed.
     unlabelled
-        Sequences that the table lacks: refuse, give them a label of their own, or leave
-        them out.
+        Of sequences that the table lacks. They are refused, have a label of their own,
+        or are left out.
     fixed
-        A table of names and parts, an existing split that is repaired: as few
+        A table of names and parts, an existing split that is repaired. As few
         sequences as can be move, or with --too-large remove are moved or taken out.
         Sequences that it lacks are placed. Shares are its own, unless --parts says
         others.
     priority
-        With --too-large remove: a table of names and whole numbers from 1 on, in the
-        column priority or the second. What has more stays. Others have 1.
+        With --too-large remove: a table of names and numbers. They are whole ones from
+        1 on, in the column priority or the second. What has more stays. Others have 1.
     pairs
         A table of two names a row, as interactions, which are split in place of the
-        sequences: the list has a row a pair. --cold says what pairs of different parts
-        may share.
+        sequences. The list has a row a pair.
     cold
-        both (C3): no protein of a pair is near one of another part; pairs between parts
-        are removed. one (C2): a pair has a protein that no earlier part is near to, or
-        with --second groups its protein is near none of any other part. none (C1): no
-        pair is in two parts.
+        What pairs of different parts share. both (C3): no protein of a pair is near one
+        of another part; pairs between parts are removed. one (C2): a pair has a protein
+        that no earlier part is near to, or with --second groups its protein is near
+        none of any other part. none (C1): no pair is in two parts.
     second
         The second column of --pairs: names of sequences too, or groups, as ligands.
     seed
         Another seed may give another split.
     too_large
-        Where a component fits into no part: refuse, let shares differ, or take out
-        sequences, which the list calls removed.
+        Where a component fits into no part. It is refused, shares may differ, or
+        sequences are taken out, which the list calls removed.
     fasta
-        A folder for the FASTA of each part, headings whole: train.fasta and so on.
+        A folder for the FASTA of each part. train.fasta and so on, headings whole.
     certificate
-        Audit the split, and write what was compared and found.
+        Audit the split, and write what was found.
     """
 
 
-@takes("jaxalign.cli.audit:audit", options.HomologyOptions, AuditOptions, *LINKED)
+@takes(
+    "jaxalign.cli.audit:audit",
+    FileOptions,
+    options.HomologyOptions,
+    AuditOptions,
+    *LINKED,
+)
 def audit(
     *parts: Annotated[Fasta, Parameter(name="PARTS")],
-    max_identity: Fraction = None,
+    min_identity: Fraction = None,
     split: Sheet = None,
     pairs: Sheet = None,
     cold: Cold = "both",
     second: Second = "proteins",
     column: Annotated[str | None, Parameter(metavar="NAME")] = None,
-    certificate: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
-    out: Annotated[OutJson, Parameter(alias="-o")] = None,
+    verify: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
     partial: Flag = False,
-    force: Flag = False,
 ) -> None:
     """Compare every pair of sequences of different PARTS, exactly.
 
-    The exit code is 0 where no pair is at --max-identity or above, 6 where one is, and
+    The exit code is 0 where no pair is at --min-identity or above, 6 where one is, and
     7 where a certificate is not what it says. Every record is compared, unless
     --partial allows to leave some out. The worst pairs are printed with their
     alignments; they are exact below the cut too. With --json the certificate is
@@ -442,8 +466,8 @@ def audit(
     ----------
     parts
         FASTA of each part, two or more; with --split one file that holds all.
-    max_identity
-        The cut, 0 to 1: a pair at exactly this identity is a leak.
+    min_identity
+        The cut, 0 to 1. A pair at exactly this identity is a leak.
     split
         A table of names and parts, as jaxalign split and GraphPart write it. It has to
         put every sequence into a part.
@@ -456,7 +480,7 @@ def audit(
         The second column of --pairs: names of sequences too, or groups, as ligands.
     column
         The column of the table that has the parts, as part_0.3 of split --cuts.
-    certificate
+    verify
         Verify a certificate: do its audit again and compare. PARTS are the files that
         it names, unless others are given.
     out
@@ -464,50 +488,42 @@ def audit(
     partial
         Leave out sequences that the table calls removed, or does not have: the messages
         and the certificate say how many.
-    force
-        Replace existing output files.
     """
 
 
 @takes(
     "jaxalign.cli.corpus:purge",
     options.PurgeOptions,
+    FileOptions,
     LinkOptions,
     SummaryOptions,
     CorpusRunOptions,
     *COMMON,
 )
 def purge(
-    train: Annotated[Fasta, Parameter(name="TRAIN")],
+    train: Annotated[Fasta, Parameter(name="TRAIN", help=CORPUS)],
     /,
     *,
     against: Annotated[str, FILE, Parameter(metavar="TEST")],
-    out: Annotated[OutFasta, Parameter(alias="-o")] = None,
-    removed: OutTable = None,
+    list_out: OutList = None,
     certificate: OutJson = None,
-    force: Flag = False,
 ) -> None:
     """Take out of TRAIN each sequence that is near to any sequence of TEST.
 
     Every pair is compared, exactly: none that stays is at the cut or beyond. The cut is
-    one of --max-identity, --score and --max-evalue.
+    one of --min-identity, --min-score and --max-evalue.
 
     Parameters
     ----------
-    train
-        FASTA, what `jaxalign index` made, or a folder of such files; read in blocks,
-        never held whole.
     against
         FASTA of the test sequences; - is standard input.
     out
         FASTA of what stays, headings whole. [standard output, unless --json takes it]
-    removed
+    list_out
         Who goes: name, the nearest test sequence, identity, score or E-value.
     certificate
         Audit what stays against TEST, and write what was compared and found; jaxalign
-        audit --certificate verifies it. Of a cut by --max-identity.
-    force
-        Replace existing output files.
+        audit --verify does it again. Of a cut by --min-identity.
     """
 
 
@@ -517,7 +533,7 @@ def purge(
     FileOptions,
     SummaryOptions,
     CacheOptions,
-    QuietOptions,
+    MessageOptions,
     hidden={"offset", "cap", "devices"},
     scoring=Spelling("matrix", metavar="NAME"),
 )
@@ -525,9 +541,9 @@ def repertoire(
     receptors: Receptors,
     /,
     *,
-    reference: Annotated[str | None, FILE, Parameter(metavar="CELLS")] = None,
-    list_out: Annotated[OutTable, Parameter(name="--list", group=OUTPUT)] = None,
-    block_rows: Annotated[int, Parameter(metavar="ROWS")] = 2**17,
+    against: Annotated[str | None, FILE, Parameter(metavar="CELLS")] = None,
+    list_out: OutList = None,
+    part_rows: Annotated[int, Parameter(metavar="N", group=LONG)] = 2**17,
 ) -> None:
     """All pairs of receptors within a distance: TCRdist, Hamming, Levenshtein, NW.
 
@@ -540,13 +556,13 @@ def repertoire(
         An AIRR table (tsv, csv or parquet with junction_aa; v_call, locus and cell_id
         where they are needed), a table of contigs of 10x, or FASTA of CDR3, plain, gz,
         bz2, xz or zst; - is standard input.
-    reference
+    against
         Compare with these receptors instead of with each other.
     out
-        Edges as .tsv or .parquet, or the matrix as .npz. [standard output, a tsv]
+        Edges as .tsv, .csv or .parquet, or the matrix as .npz. [standard output, a tsv]
     list_out
         Each row's name, receptor, count and clonotype cluster.
-    block_rows
+    part_rows
         Receptors whose edges are found, and written, together.
     """
 
@@ -575,7 +591,13 @@ def three(
     """
 
 
-@takes("jaxalign.cli.soft:soft", options.AlignedEnds, ScoringOptions, QuietOptions)
+@takes(
+    "jaxalign.cli.soft:soft",
+    options.AlignedEnds,
+    FileOptions,
+    ScoringOptions,
+    QuietOptions,
+)
 def soft(
     a: Fasta,
     b: Fasta,
@@ -584,9 +606,7 @@ def soft(
     temperature: float = 1.0,
     threshold: float = 0.0,
     forbid_adjacent_gaps: Flag = False,
-    out: Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT.npz")] = None,
-    plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None,
-    force: Flag = False,
+    plot: Picture = None,
 ) -> None:
     """Probability of every pair of residues, over all alignments of two sequences.
 
@@ -609,9 +629,7 @@ def soft(
         npz file: posterior, score, entropy, names, and the alignment, which is not
         printed where it has more than 2,000 columns.
     plot
-        Picture of the posterior; its suffix is the format. Needs jaxalign[plot].
-    force
-        Replace existing output files.
+        Picture of the posterior; its suffix is the format. Needs matplotlib.
     """
 
 

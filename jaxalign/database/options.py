@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import Output
-from jaxalign.model.numbers import check_whole, exact, is_number
+from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, resolve_ends
 from jaxalign.model.statistics import parameters
 from jaxalign.options import (
@@ -59,8 +59,8 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
             f"bands = {options.bands!r}: rising fractions above 0, up to 1, are needed"
         )
     least = options.min_length_ratio
-    if least is not None and not (is_number(least) and 0 <= least <= 1):
-        raise UsageError(f"min_length_ratio = {least!r}: a fraction from 0 to 1")
+    if least is not None:
+        check_fraction("min_length_ratio", least)
     if least is not None and options.by != "identity":
         raise UsageError("min_length_ratio is for by = 'identity'")
     if options.by == "bits" and parameters(scoring, LOCAL) is None:

@@ -48,11 +48,11 @@ def search_family(
         Hits up to it are in the result.
     include : float
         Hits up to it are in the next profile.
-    include_coverage : float
+    include_cov : float
         … if they have residues at this part of the query's positions.
     max_sequences : int
         Hits of a pass at most, the best.
-    min_coverage, min_query_identity, max_identity : float
+    min_cov, min_query_identity, max_identity : float
         Rows that the result keeps: ``-cov``, ``-qid`` and ``-id`` of hhfilter, as
         fractions. Rows with residues at fewer of the positions, or fewer of them the
         query's, go; of two rows that are more alike, the one with fewer residues.

@@ -92,7 +92,7 @@ TOLERANCE = 1e-4
 def filtered(
     query: np.ndarray,
     codes: np.ndarray,
-    min_coverage: float = 0.0,
+    min_cov: float = 0.0,
     min_query_identity: float = 0.0,
     max_identity: float = 1.0,
 ) -> np.ndarray:
@@ -100,7 +100,7 @@ def filtered(
 
     query : uint8 (m,)
     codes : int8 (rows, m). Of the residues at its positions.
-    min_coverage : ``-cov``: residues of a row over m.
+    min_cov : ``-cov``: residues of a row over m.
     min_query_identity : ``-qid``: residues that are the query's over residues of the
         row.
     max_identity : ``-id``: of two rows, equal residues over positions at which both
@@ -110,7 +110,7 @@ def filtered(
     residues = (codes >= 0) & (codes < RESIDUES)
     count = residues.sum(1)
     equal = (residues & (codes == query.astype(np.int8))).sum(1)
-    keep = (count >= min_coverage * len(query)) & (count > 0)
+    keep = (count >= min_cov * len(query)) & (count > 0)
     keep &= equal >= min_query_identity * count - TOLERANCE
     rows = np.flatnonzero(keep)
     if max_identity >= 1:
@@ -358,7 +358,7 @@ def _advance(
     """Take the hits of a pass, and make the profile of the next one."""
     covered = (hits.columns.codes != GAP).mean(1)
     fits = hits.table["evalue"] <= options.include
-    which = np.flatnonzero(fits & (covered >= options.include_coverage))
+    which = np.flatnonzero(fits & (covered >= options.include_cov))
     rows = hits.table["target"][which].tolist()
     names = frozenset(hits.table.targets.names[k] for k in rows)
     search.converged = names == search.included
@@ -383,7 +383,7 @@ def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAli
     passing = filtered(
         search.codes,
         hits.columns.codes[reported],
-        options.min_coverage,
+        options.min_cov,
         options.min_query_identity,
         options.max_identity,
     )

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import reading_of
-from jaxalign.model.numbers import check_whole, is_number
+from jaxalign.model.numbers import check_fraction, check_whole, is_number
 from jaxalign.options import Execution, FamilyOptions, SearchOptions, shared
 
 FRACTIONS = (
-    "include_coverage",
-    "min_coverage",
+    "include_cov",
+    "min_cov",
     "min_query_identity",
     "max_identity",
 )
@@ -28,8 +28,7 @@ def check(options: FamilyOptions) -> None:
             raise UsageError(f"{name} = {value!r}: 0 or more is needed")
     for name in FRACTIONS:
         value = getattr(options, name)
-        if not (is_number(value) and 0 <= value <= 1):
-            raise UsageError(f"{name} = {value!r}: a fraction from 0 to 1 is needed")
+        check_fraction(name, value)
 
 
 def search_options(options: FamilyOptions) -> SearchOptions:

@@ -117,7 +117,7 @@ def cluster(
     ([0, 1, 0], [0, 1])
     """
     settings = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, settings, "min_identity", min_identity)
+    definition, data = _read(sequences, scoring, settings, min_identity)
     return clusters_of(data, definition, method)
 
 
@@ -177,7 +177,7 @@ def identity_graph(
     [[0.0, 0.923, 0.0], [0.923, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     settings = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, settings, "min_identity", min_identity)
+    definition, data = _read(sequences, scoring, settings, min_identity)
     return graph_of(data, definition)
 
 
@@ -186,7 +186,7 @@ def split(
     sequences: SetLike,
     scoring: ScoringLike = None,
     *,
-    max_identity: float,
+    min_identity: float,
     parts: Mapping[str, float] | None = None,
     folds: int | None = None,
     labels: Mapping[str, Any] | Sequence[Any] | None = None,
@@ -197,14 +197,14 @@ def split(
     priority: Mapping[str, int] | Sequence[int] | None = None,
     **options: Unpack[LinkKeywords],
 ) -> Split:
-    """Split a set so that no pair across parts is at ``max_identity`` or above.
+    """Split a set so that no pair across parts is at ``min_identity`` or above.
 
     Components of linked sequences stay together. They are put into parts so that
     shares, and those of each label, are as near as can be to what is asked.
 
     Parameters
     ----------
-    max_identity : float
+    min_identity : float
         The cut, a fraction: a pair across parts at exactly this identity is a leak,
         and there is none.
     parts : mapping of names to shares, which sum to 1
@@ -249,7 +249,7 @@ def split(
     >>> import jaxalign
     >>> some = ["MKTAYIA", "MKTAIA", "MRVLLK", "WWPHGE"]
     >>> halves = {"train": 0.5, "test": 0.5}
-    >>> divided = jaxalign.split(some, max_identity=0.5, parts=halves)
+    >>> divided = jaxalign.split(some, min_identity=0.5, parts=halves)
     >>> divided.indices("train").tolist(), divided.indices("test").tolist()
     ([0, 1], [2, 3])
     """
@@ -257,7 +257,7 @@ def split(
         parts, folds, labels, seed, too_large, unlabelled, fixed, priority
     )
     settings = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, settings, "max_identity", max_identity)
+    definition, data = _read(sequences, scoring, settings, min_identity)
     return split_of(data, definition, choices)
 
 
@@ -281,7 +281,7 @@ def split_series(
     Parameters
     ----------
     cuts : sequence of float
-        Fractions that differ, as ``max_identity`` of ``split``. Pairs are compared
+        Fractions that differ, as ``min_identity`` of ``split``. Pairs are compared
         once, at the lowest.
     **options : as in ``split``
 
@@ -308,7 +308,7 @@ def split_series(
         parts, folds, labels, seed, too_large, unlabelled, None, priority
     )
     settings = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, settings, "cuts", min(cuts))
+    definition, data = _read(sequences, scoring, settings, min(cuts))
     values = tuple(map(float, cuts))
     series = series_of(data, definition, choices, values)
     return dict(zip(values, series, strict=True))
@@ -320,7 +320,7 @@ def split_pairs(
     pairs: Iterable[Sequence[str]],
     scoring: ScoringLike = None,
     *,
-    max_identity: float,
+    min_identity: float,
     parts: Mapping[str, float] | None = None,
     folds: int | None = None,
     cold: Cold = "both",
@@ -330,7 +330,7 @@ def split_pairs(
 ) -> PairSplit:
     """Split pairs of sequences, as interactions, by what their sequences are near to.
 
-    Near are two sequences whose identity is ``max_identity`` or more, and all that
+    Near are two sequences whose identity is ``min_identity`` or more, and all that
     chains of such connect.
 
     Parameters
@@ -366,13 +366,13 @@ def split_pairs(
     >>> proteins = {"a": "MKTAYIA", "b": "MKTAIA", "c": "MRVLLK", "d": "WWPHGE"}
     >>> pairs = [("a", "b"), ("c", "d"), ("b", "d")]
     >>> halves = {"train": 0.5, "test": 0.5}
-    >>> jaxalign.split_pairs(proteins, pairs, max_identity=0.5, parts=halves).sizes
+    >>> jaxalign.split_pairs(proteins, pairs, min_identity=0.5, parts=halves).sizes
     array([1, 1])
     """
     choices = PairChoices(parts, folds, cold, second, seed)
     check_pair_choices(choices)
     settings = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, settings, "max_identity", max_identity)
+    definition, data = _read(sequences, scoring, settings, min_identity)
     return split_pairs_of(
         data, definition, named_pairs(pairs, data.names, second), choices
     )
@@ -385,7 +385,7 @@ def audit_pairs(
     parts: Sequence[str],
     scoring: ScoringLike = None,
     *,
-    max_identity: float,
+    min_identity: float,
     cold: Cold = "both",
     second: Second = "proteins",
     **options: Unpack[LinkKeywords],
@@ -398,7 +398,7 @@ def audit_pairs(
     parts : sequence of str
         The part of every pair; ``removed`` is none. Their order, which ``one`` of two
         columns of proteins needs, is that of their first pairs.
-    max_identity, cold, second : as in ``split_pairs``
+    min_identity, cold, second : as in ``split_pairs``
     **options : as in ``cluster``
 
     Returns
@@ -414,12 +414,12 @@ def audit_pairs(
     >>> import jaxalign
     >>> proteins = {"a": "MKTAYIA", "b": "MKTAIA", "c": "MRVLLK", "d": "WWPHGE"}
     >>> pairs, parts = [("a", "c"), ("b", "d")], ["train", "test"]
-    >>> jaxalign.audit_pairs(proteins, pairs, parts, max_identity=0.5).leaks
+    >>> jaxalign.audit_pairs(proteins, pairs, parts, min_identity=0.5).leaks
     2
     """
     check_pair_choices(PairChoices({"a": 0.5, "b": 0.5}, None, cold, second))
     settings = HomologyOptions(**options)
-    definition, data = _read(sequences, scoring, settings, "max_identity", max_identity)
+    definition, data = _read(sequences, scoring, settings, min_identity)
     named = named_pairs(pairs, data.names, second)
     numbers = numbered_parts([*parts], named)
     return audit_pairs_of(data, definition, named, numbers, cold)
@@ -430,7 +430,7 @@ def audit(
     parts: Split | Mapping[str, SetLike] | Sequence[SetLike],
     scoring: ScoringLike = None,
     *,
-    max_identity: float,
+    min_identity: float,
     **options: Unpack[AuditKeywords],
 ) -> Audit:
     """Check a split, whoever made it: compare every pair across its parts, exactly.
@@ -439,7 +439,7 @@ def audit(
     ----------
     parts : Split, mapping of names to sets, or sequence of sets
         Two or more; a set in any form of ``jaxalign.inputs``.
-    max_identity : float
+    min_identity : float
         The cut, a fraction: a pair across at or above it is a leak.
     worst : int
         How many of the worst pairs are wanted, with their alignments. They are exact
@@ -455,14 +455,14 @@ def audit(
     --------
     >>> import jaxalign
     >>> parts = {"train": ["MKTAYIA", "MRVLLK"], "test": ["MKTAIA"]}
-    >>> found = jaxalign.audit(parts, max_identity=0.5)
+    >>> found = jaxalign.audit(parts, min_identity=0.5)
     >>> found.holds, found.leaks, found.worst["identity"].round(3).tolist()
     (False, 1, [0.857, 0.167])
     """
     scoring, settings = as_scoring(scoring), HomologyOptions(**options)
     if isinstance(parts, Split):
         settings = with_link(settings, scoring, [parts.sequences])
-        definition = define(scoring, settings, "max_identity", max_identity)
+        definition = define(scoring, settings, min_identity)
         sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
         return audit_of(sets, definition, removed)
     if not isinstance(parts, Mapping):
@@ -471,7 +471,7 @@ def audit(
         raise UsageError("an audit needs two parts or more")
     sets = inputs.sets(scoring, *parts.values())
     settings = with_link(settings, scoring, sets)
-    definition = define(scoring, settings, "max_identity", max_identity)
+    definition = define(scoring, settings, min_identity)
     return audit_of(dict(zip(map(str, parts), sets, strict=True)), definition)
 
 
@@ -479,13 +479,12 @@ def _read(
     sequences: SetLike,
     scoring: ScoringLike,
     options: HomologyOptions,
-    name: str,
     cut: float,
 ) -> tuple[Definition, Sequences]:
     """The checked definition of a call, and its encoded set."""
     scoring = as_scoring(scoring)
     data = inputs.sets(scoring, sequences)[0]
-    return define(scoring, with_link(options, scoring, [data]), name, cut), data
+    return define(scoring, with_link(options, scoring, [data]), cut), data
 
 
 __all__ = [

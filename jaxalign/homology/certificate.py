@@ -160,7 +160,7 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         settings["min_score"] = about.get("min_score")
         free = about["mode"] == "global" and about["free_ends"]
         settings["free_ends"] = tuple(about["free_ends"]) if free else None
-        definition = define(scoring, HomologyOptions(**settings), "cut", about["cut"])
+        definition = define(scoring, HomologyOptions(**settings), about["cut"])
         digest = _definition(definition)["scores_sha256"]
     except (KeyError, TypeError, ValueError, OverflowError, JaxalignError) as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import of_lengths
-from jaxalign.model.numbers import check_whole, exact, is_number
+from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.statistics import least_score, parameters
 from jaxalign.model.table import Table
@@ -40,7 +40,7 @@ LOCAL = "local"
 LINKS: tuple[str, ...] = get_args(Link)
 ENDS_OF_LINKS = ("mode", "identity", "free_ends")
 CHANCE = 1e-3  # expected hits of unrelated sequences
-NEEDED = "one cut is needed, and not two: max_identity, score, or max_evalue"
+NEEDED = "one cut is needed, and not two: min_identity, min_score, or max_evalue"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,24 +148,21 @@ def with_link(
     return replace(local, min_score=score)
 
 
-def define(scoring: Scoring, options: HomologyOptions, name: str, cut: Any):
+def define(scoring: Scoring, options: HomologyOptions, cut: Any):
     """A checked definition.
 
-    name : what messages call the cut: ``min_identity`` or ``max_identity``
     Raises UsageError: no fraction, an unknown denominator, no number of threads, or an
         identity that would depend on the order of the two sequences
     """
-    if not (is_number(cut) and 0 < cut <= 1):
-        raise UsageError(f"{name} = {cut!r}: a fraction above 0, up to 1, is needed")
+    check_fraction("min_identity", cut, positive=True)
     if options.identity not in LENGTHS:
         names = ", ".join(LENGTHS)
         raise UsageError(
             f"identity {options.identity!r}: one of {names} is needed, which do not "
             "depend on a path or on the order of two sequences"
         )
-    least = options.min_length_ratio
-    if least is not None and not (is_number(least) and 0 <= least <= 1):
-        raise UsageError(f"min_length_ratio = {least!r}: a fraction from 0 to 1")
+    if options.min_length_ratio is not None:
+        check_fraction("min_length_ratio", options.min_length_ratio)
     score = options.min_score
     if score is not None and not (is_number(score) and isfinite(score)):
         raise UsageError(f"min_score = {score!r}: a finite number is needed")
@@ -241,7 +238,7 @@ class PurgeCut:
         """The name of the value that is compared with the cut."""
         if self.definition is not None:
             return f"identity_{self.options.identity}"
-        return "score" if self.options.score is not None else "evalue"
+        return "score" if self.options.min_score is not None else "evalue"
 
     def __str__(self) -> str:
         """The sentence for a methods section."""
@@ -250,8 +247,8 @@ class PurgeCut:
             cov = f", of both at least {exact(options.min_cov)} in the alignment"
         if self.definition is not None:
             return f"{self.definition}{cov}"
-        if options.score is not None:
-            cut = f"score >= {exact(options.score)}"
+        if options.min_score is not None:
+            cut = f"score >= {exact(options.min_score)}"
         else:
             assert options.max_evalue is not None
             cut = f"E-value <= {exact(options.max_evalue)}"
@@ -263,7 +260,7 @@ class PurgeCut:
         options = self.options
         if self.definition is None:
             level = "score" if options.min_cov is None else "stats"
-            chosen = PairOptions(mode=LOCAL, output=level, min_score=options.score)
+            chosen = PairOptions(mode=LOCAL, output=level, min_score=options.min_score)
         else:
             chosen = pair_options(self.definition)
             if options.min_cov is not None:
@@ -273,13 +270,13 @@ class PurgeCut:
 
 def cut_of(options: PurgeOptions, scoring: Scoring) -> PurgeCut:
     """The checked cut of some options."""
-    cuts = options.max_identity, options.score, options.max_evalue
+    cuts = options.min_identity, options.min_score, options.max_evalue
     if sum(cut is not None for cut in cuts) != 1:
         raise UsageError(NEEDED)
     least = options.min_cov
-    if least is not None and not (is_number(least) and 0 <= least <= 1):
-        raise UsageError(f"min_cov = {least!r}: a fraction from 0 to 1 is needed")
-    if options.max_identity is not None:
+    if least is not None:
+        check_fraction("min_cov", least)
+    if options.min_identity is not None:
         mode, free = options.mode or "global", options.free_ends
         if least is not None and mode != LOCAL and not resolve_ends(mode, free):
             raise UsageError(
@@ -289,16 +286,15 @@ def cut_of(options: PurgeOptions, scoring: Scoring) -> PurgeCut:
             )
         chosen = shared(options, Measure, Execution)
         links = HomologyOptions(mode=mode, free_ends=free, **chosen)
-        definition = define(scoring, links, "max_identity", options.max_identity)
+        definition = define(scoring, links, options.min_identity)
         return PurgeCut(scoring, options, definition)
     if options.mode not in (None, LOCAL) or options.free_ends is not None:
-        raise UsageError("score and max_evalue are those of local alignments")
+        raise UsageError("min_score and max_evalue are those of local alignments")
     if options.min_length_ratio is not None:
-        raise UsageError("min_length_ratio is for max_identity")
-    for name, value in (("score", options.score), ("max_evalue", options.max_evalue)):
-        if value is None:
-            continue
-        if not (is_number(value) and isfinite(value) and value > 0):
+        raise UsageError("min_length_ratio is for min_identity")
+    for name in ("min_score", "max_evalue"):
+        value = getattr(options, name)
+        if value is not None and not (is_number(value) and 0 < value < inf):
             raise UsageError(f"{name} = {value!r}: a number above 0 is needed")
     if options.max_evalue is not None and parameters(scoring, LOCAL) is None:
         raise UsageError(f"max_evalue: no statistics are published for {scoring}")

@@ -42,10 +42,10 @@ def purge(
         folder of such files; they are read in blocks and never held whole.
     tests : as in ``align_pairs``
     scoring : Scoring, or the name or file of a matrix, optional
-    max_identity : float
+    min_identity : float
         The cut, a fraction: a sequence goes that has this identity or more with a test
         sequence.
-    score, max_evalue : float
+    min_score, max_evalue : float
         In place of it, for local homology: the best local alignment has this score or
         more, or this E-value or less in a search of all ``train``. A sequence that a
         test sequence equals goes whatever its score.
@@ -70,7 +70,7 @@ def purge(
     --------
     >>> import jaxalign
     >>> train = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAYLAKR")]
-    >>> clean = jaxalign.purge(train, ["MKTAYIAKR"], max_identity=0.8)
+    >>> clean = jaxalign.purge(train, ["MKTAYIAKR"], min_identity=0.8)
     >>> clean.names, clean.value.round(3).tolist(), clean.kept.tolist()
     (('a', 'c'), [0.9, 0.889], [False, True, False])
     """

@@ -196,7 +196,7 @@ def scan(
         sizes = len(block), len(block.codes), rows
         parts = partial(part_stream.cut_search, tests.lengths, *sizes)
         by_score = cut.definition is None
-        least = cut.options.score if by_score else cut.options.max_identity
+        least = cut.options.min_score if by_score else cut.options.min_identity
 
         def add(query: np.ndarray, target: np.ndarray, value: np.ndarray) -> None:
             rank = -value if by_evalue else value

@@ -199,6 +199,6 @@ def pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError as error:
         raise UsageError(
-            "format 'parquet' needs pyarrow: pip install 'jaxalign[parquet]'"
+            "format 'parquet' needs pyarrow: pip install pyarrow"
         ) from error
     return pyarrow, pyarrow.parquet

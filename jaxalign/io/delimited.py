@@ -383,9 +383,14 @@ def list_lines(
     texts = [list(columns), *(list(map(field, row)) for row in rows)]
     if separator == "\t":
         return ["\t".join(fields) + "\n" for fields in texts]
+    return [csv_text([fields]) for fields in texts]
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Format rows as text with commas; a field that has one is quoted."""
     buffer = io.StringIO()
-    csv.writer(buffer, delimiter=separator, lineterminator="\n").writerows(texts)
-    return buffer.getvalue().splitlines(keepends=True)
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
 
 
 def write_edges(
@@ -394,15 +399,19 @@ def write_edges(
     rows: Sequence[str],
     columns: Sequence[str],
 ) -> None:
-    """Write a tsv with a heading: names of both ends, and the distance."""
+    """Write a table with a heading: names of both ends, and the distance."""
+    commas = path.lower().endswith(".csv")
 
     def lines() -> Iterator[str]:
-        yield EDGE_HEADING
+        yield EDGE_HEADING.replace("\t", ",") if commas else EDGE_HEADING
         for i, j, distance in blocks:
             edges: Iterable[tuple[int, int, int]]
             edges = zip(i.tolist(), j.tolist(), distance.tolist(), strict=True)
-            yield "".join(
-                f"{written(rows[a])}\t{written(columns[b])}\t{d}\n" for a, b, d in edges
+            names = ((written(rows[a]), written(columns[b]), d) for a, b, d in edges)
+            yield (
+                csv_text(names)
+                if commas
+                else "".join(map("%s\t%s\t%d\n".__mod__, names))
             )
 
     output.write_text(path, lines())

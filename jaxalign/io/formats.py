@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from jaxalign.errors import UsageError
 from jaxalign.io import arrow, output, text_formats
 from jaxalign.io.columns import Column, chunks, require, resolve, texts
+from jaxalign.io.delimited import csv_text
 from jaxalign.model.table import Table
 
 SUFFIXES = {
     ".tsv": "tsv",
+    ".csv": "csv",
     ".m8": "m8",
     ".sam": "sam",
     ".paf": "paf",
@@ -26,7 +28,7 @@ SPLITS: dict[str, Callable[..., Iterator[str]]] = {
     "datasail": text_formats.datasail,
 }
 FORMATS = (*dict.fromkeys(SUFFIXES.values()), *SPLITS)
-WITH_COLUMNS = ("tsv", "parquet")
+WITH_COLUMNS = ("tsv", "csv", "parquet")
 M8 = (
     "qseqid", "sseqid", "pident", "length", "mismatch", "gapopen",
     "qstart", "qend", "sstart", "send", "evalue", "bits",
@@ -46,14 +48,15 @@ def write(
     format_name = resolve_format(path, format)
     if columns is not None and format_name not in WITH_COLUMNS:
         raise UsageError(
-            f"format {format_name!r} has fixed columns; use tsv or parquet"
+            f"format {format_name!r} has fixed columns; use {', '.join(WITH_COLUMNS)}"
         )
     output.check(path, force)
     if format_name == "parquet":
         output.write_file(path, lambda p: arrow.parquet(table, p, columns, identity))
     else:
         writers = TEXTS | SPLITS
-        about = {"tsv": (columns, identity)} | dict.fromkeys(SPLITS, (identity,))
+        about = dict.fromkeys(WITH_COLUMNS, (columns, identity))
+        about |= dict.fromkeys(SPLITS, (identity,))
         output.write_text(
             path, writers[format_name](table, *about.get(format_name, ()))
         )
@@ -106,6 +109,16 @@ def tsv(table: Table, columns: Sequence[str] | None, identity: str) -> Iterator[
     yield from _lines(table, selection)
 
 
+def csv(table: Table, columns: Sequence[str] | None, identity: str) -> Iterator[str]:
+    """Yield ``tsv`` with commas; a field that has one is quoted."""
+    selection = resolve(table, columns, identity)
+    yield csv_text([[column.name for column in selection]])
+    for piece in chunks(table):
+        pairs = zip(selection, texts(selection, piece), strict=True)
+        fields = (map(column.template.__mod__, values) for column, values in pairs)
+        yield csv_text(zip(*fields, strict=True))
+
+
 def m8(table: Table) -> Iterator[str]:
     """Yield the 12 columns of BLAST's tabular output: no heading, from 1."""
     require(table, "stats", "format 'm8'")
@@ -120,6 +133,7 @@ def _lines(table: Table, selection: Sequence[Column]) -> Iterator[str]:
 
 TEXTS: dict[str, Callable[..., Iterator[str]]] = {
     "tsv": tsv,
+    "csv": csv,
     "m8": m8,
     "sam": text_formats.sam,
     "paf": text_formats.paf,

@@ -15,6 +15,10 @@ from jaxalign.model.names import visible
 STDOUT, STANDARD_OUTPUT = "-", "standard output"
 TEMPORARIES: set[str] = set()  # files that are being written; who ends the process
 # removes them
+# Of the job that runs, for the message of its end: the share that is done, and the
+# file or folder from which --resume goes on, with the share that it keeps.
+SHARE: dict[str, float] = {}
+RESUMABLE: dict[str, str] = {}
 
 
 def check(path: str, force: bool) -> None:
@@ -137,6 +141,12 @@ def remove_temporaries() -> None:
     for name in list(TEMPORARIES):
         with suppress(OSError):
             os.remove(name)
+
+
+def resumable() -> str:
+    """The end of a message about an interruption: what --resume goes on from."""
+    states = ", ".join(f"{path} keeps {x}" for path, x in [*RESUMABLE.items()])
+    return f": {states}, --resume continues" if states else ""
 
 
 @contextmanager

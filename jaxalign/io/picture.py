@@ -1,4 +1,4 @@
-"""Pictures for people; they need matplotlib (``jaxalign[plot]``).
+"""Pictures for people; they need matplotlib (the extra ``plot``).
 
 The suffix of a file is its format. An SVG holds its texts as texts, and what a picture
 is about has an id there, as ``bar-0.5``, ``cut``, ``dots``, ``path`` or ``joint-0``.
@@ -193,6 +193,6 @@ def _matplotlib():
         from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise UsageError(
-            "a picture needs matplotlib: pip install 'jaxalign[plot]'"
+            "a picture needs matplotlib: pip install matplotlib"
         ) from error
     return rc_context, FigureCanvasAgg, Figure

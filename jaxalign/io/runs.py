@@ -102,6 +102,7 @@ class SavedRun:
             raise UsageError(f"{path}: is damaged, or of another version; {anew}")
         if description != self._text:
             raise UsageError(f"{path}: is of another run; {anew}")
+        output.RESUMABLE[path] = "what was done before"
         return arrays
 
     def save(self, arrays: Callable[[], Arrays]) -> None:
@@ -121,6 +122,9 @@ class SavedRun:
                         np.lib.format.write_array(part, array, allow_pickle=False)
 
         output.write_file(self.state_path, fill)
+        share = output.SHARE.get("done")
+        share_text = "what was done" if share is None else f"{100 * share:.0f} %"
+        output.RESUMABLE[self.state_path] = share_text
         self._written = time.monotonic()
         self._seconds = self._written - start
 
@@ -128,6 +132,7 @@ class SavedRun:
         """Remove the state of a run that is complete."""
         with output.naming(self.state_path), suppress(FileNotFoundError):
             os.remove(self.state_path)
+        output.RESUMABLE.pop(self.state_path, None)
 
     def begin(self, resume: bool, force: bool, join: bool) -> None:
         """Make the folder, or check that it is of the same run.
@@ -235,6 +240,7 @@ class SavedRun:
         with output.naming(name, hint):
             output.replace_file(name, fill)
             synchronise(self.path)
+        output.RESUMABLE[self.path] = "the parts that are finished"
 
     @contextmanager
     def writing(

@@ -42,13 +42,12 @@ def pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise _missing("arrow", "pyarrow", "'jaxalign[parquet]'") from error
+        raise _missing("arrow", "pyarrow") from error
     return pyarrow
 
 
-def _missing(call: str, library: str, package: str | None = None) -> UsageError:
-    cure = f"pip install {package or library}"
-    return UsageError(f"to_{call} needs {library}: {cure}")
+def _missing(call: str, library: str) -> UsageError:
+    return UsageError(f"to_{call} needs {library}: pip install {library}")
 
 
 def _plain(column: np.ndarray | list):

@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import Coverage, Identity
-from jaxalign.model.numbers import exact, is_number
+from jaxalign.model.numbers import check_fraction, exact, is_number
 
 IDENTITIES: tuple[str, ...] = get_args(Identity)
 BY_PATH = ("alignment", "full", "aligned")
@@ -200,8 +200,8 @@ def check_filters(filters: Filters, output: str) -> None:
     """Refuse thresholds that are meaningless or need columns that are not computed."""
     for name in ("min_identity", "min_cov", "min_length_ratio"):
         value = getattr(filters, name)
-        if value is not None and not (is_number(value) and 0 <= value <= 1):
-            raise UsageError(f"{name} = {value!r}: a fraction from 0 to 1 is needed")
+        if value is not None:
+            check_fraction(name, value)
     least = filters.min_score
     if least is not None and not (is_number(least) and isfinite(least)):
         raise UsageError(f"min_score = {least!r}: a number is needed")

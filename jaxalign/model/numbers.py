@@ -39,6 +39,17 @@ def check_between(name: str, value: Any, least: int, largest: int) -> None:
         )
 
 
+def check_fraction(name: str, value: Any, positive: bool = False) -> None:
+    """Refuse an option that is no number from 0 to 1, or is 0 where it is to be
+    ``positive``; a percentage is answered with its fraction."""
+    if is_number(value) and (0 < value <= 1 or value == 0 and not positive):
+        return
+    needed = "a fraction above 0, up to 1," if positive else "a fraction from 0 to 1"
+    percent = is_number(value) and 1 < value <= 100
+    hint = f"; did you mean {value / 100:g}?" if percent else ""
+    raise UsageError(f"{name} = {value!r}: {needed} is needed{hint}")
+
+
 def exact(value: float) -> str:
     """Write a number with as few digits as read back to it: 0.4, 1, 1e-10."""
     return repr(float(value)).removesuffix(".0")

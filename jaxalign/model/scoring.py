@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import InputError, UsageError, nearest_word
 from jaxalign.model.alphabet import (
     DNA,
     PROTEIN,
@@ -89,6 +89,7 @@ def load_matrix(name: str) -> tuple[str, np.ndarray]:
     raise UsageError(
         f"unknown matrix {name[:60]!r}: neither a file nor one of the "
         f"{len(matrix_names())} bundled matrices (`jaxalign matrices` lists them)"
+        + nearest_word(plain.upper(), ("BLOSUM62", *matrix_names()))
     )
 
 
@@ -507,7 +508,8 @@ def preset(name: str) -> Preset:
         "parasail": lambda: Preset(Scoring("BLOSUM62", 10, 1), "local", "alignment"),
     }
     if name not in makers:
-        raise UsageError(f"unknown preset {name!r}: one of {', '.join(makers)}")
+        meant = nearest_word(name, makers)
+        raise UsageError(f"unknown preset {name!r}: one of {', '.join(makers)}{meant}")
     return makers[name]()
 
 

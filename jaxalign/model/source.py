@@ -173,8 +173,7 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
                 except ImportError as error:
                     raise InputError(
                         f"{label(source)}: zstd needs Python 3.14 or pyarrow: pip "
-                        "install 'jaxalign[parquet]', or give standard input what zstd "
-                        "-dc prints"
+                        "install pyarrow, or give standard input what zstd -dc prints"
                     ) from error
         try:
             yield stream

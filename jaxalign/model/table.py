@@ -289,13 +289,13 @@ class Table:
         path : path or "-"
             The output file; "-" is standard output, where the default format is tsv.
         format : str, optional
-            "tsv", "m8", "sam", "paf", "maf", "fasta", "pair" or "parquet"; by the
-            suffix of `path` when not given; also "graphpart", "hestia" and
+            "tsv", "csv", "m8", "sam", "paf", "maf", "fasta", "pair" or "parquet"; by
+            the suffix of `path` when not given; also "graphpart", "hestia" and
             "datasail", which have no suffix of their own. A control character in a name
             is an escape in the formats of text; SAM and those of the splitters refuse
             it, Parquet holds names as they are.
         columns : sequence of str, optional
-            For tsv and parquet: names of columns of the table (0-based, half-open
+            For tsv, csv and parquet: names of columns of the table (0-based, half-open
             spans), or those of BLAST and MMseqs2 (spans from 1, inclusive). `evalue`
             and `bits` are nan where unknown.
         identity : str, default "alignment"

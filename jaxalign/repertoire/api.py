@@ -146,7 +146,7 @@ def stream_repertoire(
     receptors: ReceptorsLike,
     reference: ReceptorsLike | None = None,
     *,
-    block_rows: int = 2**17,
+    part_rows: int = 2**17,
     **options: Unpack[RepertoireKeywords],
 ) -> Iterator[EdgeBlock]:
     """Edges of ``repertoire_graph``, block by block: a graph of any size.
@@ -154,7 +154,7 @@ def stream_repertoire(
     Parameters
     ----------
     receptors, reference, **options : as of ``repertoire_graph``
-    block_rows : int
+    part_rows : int
         Receptors whose edges are found together. Edges do not depend on it.
 
     Yields
@@ -167,14 +167,14 @@ def stream_repertoire(
     --------
     >>> import jaxalign
     >>> cdr3s = ["CASSLGQAYEQYF", "CASSLGTAYEQYF", "CASSLGTAYEQFF"]
-    >>> for block in jaxalign.stream_repertoire(cdr3s, block_rows=2):
+    >>> for block in jaxalign.stream_repertoire(cdr3s, part_rows=2):
     ...     print(block.rows, block.edges.j.tolist(), block.edges.distance.tolist())
     range(0, 2) [1, 2, 2] [12, 12, 0]
     range(2, 3) [] []
     """
-    check_whole("block_rows", block_rows, optional=False)
+    check_whole("part_rows", part_rows, optional=False)
     checked = RepertoireOptions(**options)
-    plan = plan_of(receptors, reference, checked, block_rows)
+    plan = plan_of(receptors, reference, checked, part_rows)
     return graph.blocks(plan, machine_of(checked))
 
 

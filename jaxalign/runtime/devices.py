@@ -63,7 +63,8 @@ def select_device(platform: str) -> list[Device]:
     try:
         return _jax().devices(None if platform == "auto" else platform)
     except RuntimeError as error:
-        gpu = "\nhint: install jaxalign[cuda12] or [cuda13]"
+        jax = f"jax[cuda12]=={version('jax')}"
+        gpu = f'\nhint: pip install "{jax}", or with [cuda13]'
         hint = gpu if platform == "gpu" else ""
         raise DeviceError(f"--device {platform}: {error}{hint}") from error
 
@@ -360,9 +361,7 @@ def connect(address: str) -> Any:
     try:
         ray: Any = import_module("ray")
     except ImportError as error:
-        raise UsageError(
-            "a cluster needs Ray: pip install 'jaxalign[cluster]'"
-        ) from error
+        raise UsageError("a cluster needs Ray: pip install ray") from error
     if ray.is_initialized():
         return ray
     variables = {

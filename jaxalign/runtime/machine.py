@@ -101,7 +101,7 @@ def gpu_use() -> dict[str, str]:
         return {
             "used": "no",
             "why": f"the driver is there ({major}), JAX's part for CUDA is not",
-            "hint": f'pip install "jaxalign[{extra}]"',
+            "hint": f'pip install "jax[{extra}]=={version("jax")}"',
         }
     platforms = os.environ.get("JAX_PLATFORMS", "")
     if platforms:

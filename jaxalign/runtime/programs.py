@@ -350,8 +350,8 @@ def topology_device(configuration: str) -> Any:
         )
     except Exception as error:
         raise DeviceError(
-            f"programs for GPUs need JAX's plugin for CUDA: {error}\n"
-            "hint: install jaxalign[cuda12] or [cuda13]; no GPU is needed"
+            f"programs for GPUs need JAX's plugin for CUDA: {error}\nhint: pip install "
+            f'"jax[cuda12]=={jax.__version__}", or with [cuda13]; no GPU is needed'
         ) from error
     return topology.devices[0]
 

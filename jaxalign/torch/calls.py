@@ -255,5 +255,5 @@ def as_array(x: Any) -> Any:
             raise
         raise DeviceError(
             f"a tensor lies on {x.device}, and JAX sees no CUDA device: "
-            "pip install 'jaxalign[cuda12]'"
+            f"pip install 'jax[cuda12]=={jax.__version__}'"
         ) from error

@@ -26,7 +26,7 @@ INPUT, LEAK, FORGED = (
 )
 P = "MKTAYIAKQRQISFVKSHFSRQ"
 TWINS = "ACDE"  # a sequence is one of these letters, so an identity is 0 or 1
-CUT = ("--max-identity", "0.5")
+CUT = ("--min-identity", "0.5")
 every_length = pytest.mark.parametrize(
     "bounds",
     [
@@ -153,9 +153,9 @@ def test_a_partial_audit_says_what_it_left_out(run):
     assert code == 0 and "1 removed" in err
     about = json.loads(Path("c.json").read_text())
     assert "1 of 3 sequences is in no part" in about["claim"]
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == INPUT and "--partial" in err and "verified" not in err
-    code, _, err = run("audit", "--certificate", "c.json", "--partial")
+    code, _, err = run("audit", "--verify", "c.json", "--partial")
     assert code == 0 and "verified" in err
 
 
@@ -174,7 +174,7 @@ def test_labels_of_such_names(run):
 
 
 CERTIFICATES = {
-    "clean": ("train.fa", "test.fa", "--max-identity", "0.95"),
+    "clean": ("train.fa", "test.fa", "--min-identity", "0.95"),
     "leaks": ("train.fa", "test.fa", *CUT, "--worst", "3", "--min-length-ratio", "0.5"),
     "partial": ("s.fa", "--split", "s.tsv", *CUT, "--partial", "--unknown", "X"),
     "dna": ("train.fa", "test.fa", *CUT, "--match", "3", "--mismatch", "-1.5",
@@ -190,8 +190,8 @@ def certified(kind: str) -> tuple[int, dict]:
     return code, json.loads(Path("c.json").read_text())
 
 
-# The values of ``audit --certificate c.json --partial --quiet``.
-NOT_GIVEN = "max_identity split out column leaks plot report link mode identity"
+# The values of ``audit --verify c.json --partial --quiet``.
+NOT_GIVEN = "min_identity split out column leaks plot report link mode identity"
 USUAL = Given(
     **vars(HomologyOptions()) | dict.fromkeys(NOT_GIVEN.split()) | {"progress": "none"},
     scoring=ScoringOptions(),
@@ -206,7 +206,7 @@ USUAL = Given(
 
 
 def verify(parts=()) -> int:
-    """The code of ``audit PARTS --certificate c.json --partial``, without reading
+    """The code of ``audit PARTS --verify c.json --partial``, without reading
     words."""
     try:
         return audit.verify("c.json", given_with(USUAL, parts=parts))
@@ -266,7 +266,7 @@ def test_files_of_a_certificate_are_verified(run):
     ):
         certified(kind)
         Path(file).write_text(Path(file).read_text() + "\n")
-        code, _, err = run("audit", "--certificate", "c.json", "--partial")
+        code, _, err = run("audit", "--verify", "c.json", "--partial")
         assert code == FORGED and "sha256" in err and "verified" not in err
 
 
@@ -274,7 +274,7 @@ def test_a_field_that_comes_twice(run):
     certified("leaks")
     text = Path("c.json").read_text()
     Path("c.json").write_text(text.replace('"leaks"', '"leaks": 0, "leaks"', 1))
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == INPUT and "'leaks' comes twice" in err
 
 
@@ -283,11 +283,11 @@ def test_a_certificate_from_python(run):
     import jaxalign
 
     parts = {"train": Path("train.fa"), "test": Path("test.fa")}
-    about = jaxalign.audit(parts, max_identity=0.95).certificate()
+    about = jaxalign.audit(parts, min_identity=0.95).certificate()
     Path("c.json").write_text(json.dumps(about))
     assert about["inputs"] == [] and about["split"] is None
-    assert run("audit", "--certificate", "c.json")[0] == INPUT
-    words = ("audit", "train.fa", "test.fa", "--certificate", "c.json")
+    assert run("audit", "--verify", "c.json")[0] == INPUT
+    words = ("audit", "train.fa", "test.fa", "--verify", "c.json")
     assert run(*words)[0] == 0
     Path("c.json").write_text(json.dumps(about | {"pairs": 5}))
     assert run(*words)[0] == FORGED

@@ -206,7 +206,7 @@ LONG = {
     "three": ["three", "three.fa"],
     "search": ["search", "many.fa", "many.fa", "-o", "out.m8"],
     "soft": ["soft", "long.fa", "long.fa", "-o", "out.npz"],
-    "split": ["split", "many.fa", "--max-identity", "0.2", "--folds", "2"],
+    "split": ["split", "many.fa", "--min-identity", "0.2", "--folds", "2"],
 }
 SECONDS = (0.02, 0.1, 0.4, 0.8, 1.5, 3.0)
 

@@ -17,7 +17,7 @@ DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
 VERBS = {
     "identity": ("nearest", "t.fa", "c.fa", "--top", "2"),
     "score": ("nearest", "t.fa", "c.fa", "--top", "2", "--by", "score"),
-    "purge": ("purge", "c.fa", "--against", "t.fa", "--max-identity", "0.4"),
+    "purge": ("purge", "c.fa", "--against", "t.fa", "--min-identity", "0.4"),
 }
 every_verb = pytest.mark.parametrize("verb", VERBS)
 
@@ -132,8 +132,8 @@ OTHERS = {
         "--report r.html",
     ],
     "purge": [
-        "--max-identity 0.6", "--score 20", "--max-evalue 10", "--removed r.tsv",
-        "--max-identity 0.4 --min-cov 0.2 --mode local",
+        "--min-identity 0.6", "--min-score 20", "--max-evalue 10", "--list r.tsv",
+        "--min-identity 0.4 --min-cov 0.2 --mode local",
     ],
     "both": [
         "--identity shorter --min-length-ratio 0.5", "--identity mean",
@@ -160,8 +160,8 @@ def test_another_option_is_noticed(run, folder, monkeypatch, verb, step):
         option = more.partition(" ")[0]
         at = words.index(option) if option in words else len(words)
         changed = (*words[:at], *words[at + 2 :], *more.split(), "--force", "-q")
-        if option in ("--score", "--max-evalue"):
-            changed = [x for x in changed if x not in ("--max-identity", "0.4")]
+        if option in ("--min-score", "--max-evalue"):
+            changed = [x for x in changed if x not in ("--min-identity", "0.4")]
         Path("o.out.partial").write_bytes(state)
         code, _, err = run(*changed, "-o", "o.out", "--resume")
         if code == USAGE and "is of another run" in err:

@@ -32,7 +32,6 @@ NAMES = NEGATED | {
     "method": "method",
 }
 NAMES_OF_VERB = {
-    "family": {"min_coverage": "min_cov"},
     "repertoire": {"scoring": "matrix"},
 }
 # Options of functions that the command line lacks, with a reason.
@@ -44,7 +43,7 @@ LACKS = {
 # Options that the command line has beside a function's: of files, messages, a scoring
 # in parts, and of several functions in one verb.
 OWN = """
-    eqx preset matrix match mismatch gap-open gap-extend gapopen gapextend gap-style
+    eqx preset matrix match mismatch gap-open gap-extend gap-style
     alphabet unknown strip-stop names
     link out o list force json format columns output report plot leaks
     across-only no-cache device quiet q verbose v progress resume shard help
@@ -55,12 +54,11 @@ EXTRA = {
     # Filters are those of the table of hits.
     "search": "max-evalue profile min-score min-identity identity min-cov coverage "
     "min-length-ratio no-filter",
-    "family": "cov qid id",
-    "cluster": "representatives",
-    "split": "cuts stratify pairs cold second fasta certificate worst full-histogram",
-    "audit": "split pairs cold second column certificate partial",
-    "purge": "against removed certificate",
-    "repertoire": "reference block-rows",
+    "cluster": "fasta",
+    "split": "cuts pairs cold second fasta certificate worst full-histogram",
+    "audit": "split pairs cold second column verify partial",
+    "purge": "against certificate",
+    "repertoire": "against part-rows",
     "soft": "threshold",
 }
 

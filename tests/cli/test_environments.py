@@ -127,21 +127,21 @@ def test_nor_can_a_certificate(run):
     """Names of files, parts and records in it."""
     for path, texts in zip(FILES, (FIRST, OTHERS), strict=True):
         write(path, fasta([HOSTILE, "y\x85", "z"], texts))
-    cut = ("--max-identity", "0.5")
+    cut = ("--min-identity", "0.5")
     code, out, err = run("audit", *FILES, *cut, "-o", "c.json")
     assert code == DONE
     harmless(out, err)
     with open("c.json", encoding="utf-8") as file:
         about = json.load(file)
     assert [one["path"] for one in about["inputs"]] == FILES
-    code, out, err = run("audit", "--certificate", "c.json")
+    code, out, err = run("audit", "--verify", "c.json")
     assert code == DONE
     harmless(out, err)
     for path in (HOSTILE, "\ud800", "\x00", "\njaxalign: done"):
         about["inputs"][0]["path"] = path
         with open("c.json", "w", encoding="ascii") as file:
             json.dump(about, file)
-        code, out, err = run("audit", "--certificate", "c.json")
+        code, out, err = run("audit", "--verify", "c.json")
         assert code != DONE
         harmless(out, err)
 

@@ -21,7 +21,7 @@ RECORDS = {
     "sp|P4|D_X": "GGGGGGGGWWWWWWWWCCCCCC",
 }
 NAMES = [name.split()[0] for name in RECORDS]
-CUT = ("--max-identity", "0.5")
+CUT = ("--min-identity", "0.5")
 HALVES = ("--parts", "train=0.5,test=0.5")
 
 
@@ -55,7 +55,7 @@ def test_cluster(run):
 
 @pytest.mark.parametrize("method", ["components", "greedy", "complete", "average"])
 def test_methods_and_representatives(run, method):
-    words = ("--method", method, "-o", "c.tsv", "--representatives", "r.fa", "-q")
+    words = ("--method", method, "-o", "c.tsv", "--fasta", "r.fa", "-q")
     assert run("cluster", "s.fa", "--min-identity", "0.9", *words) == (DONE, "", "")
     assert len(rows(Path("c.tsv").read_text())) == 5
     kept = Path("r.fa").read_text()
@@ -121,9 +121,9 @@ def test_a_series_of_cuts(run):
     code, _, err = run(*audit, "part_0.5", *CUT, "-o", "c.json")
     assert code == DONE and "no leak" in err
     assert json.loads(Path("c.json").read_text())["split"]["column"] == "part_0.5"
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == DONE and "verified" in err
-    assert run(*audit, "part_0.95", "--max-identity", "0.95")[0] == DONE
+    assert run(*audit, "part_0.95", "--min-identity", "0.95")[0] == DONE
     code, _, err = run(*audit, "part_0.7", *CUT)
     assert code == INPUT and "no column is called 'part_0.7'; there are part_0.5" in err
     code, out, _ = run("split", "s.fa", *words[:4], "--json", "-q")
@@ -197,7 +197,7 @@ def test_an_audit_finds_the_leak(run):
     assert code == LEAK and "1 leak in 4 pairs across train 2, test 2" in err
     first, _ = out.split("\n\n0.", 1)
     assert first.startswith("0.9091 a (train), c (test)\nscore ") and P[:-2] in first
-    assert run("audit", "train.fa", "test.fa", "--max-identity", "0.95")[0] == DONE
+    assert run("audit", "train.fa", "test.fa", "--min-identity", "0.95")[0] == DONE
 
 
 def test_every_leak_is_listed(run):
@@ -225,7 +225,7 @@ def test_links_that_see_fragments(run):
     code, _, err = run(*audit, *local, "-o", "c.json")
     assert code == LEAK
     assert "identity_shorter >= 0.5, score >= 40; local alignment" in err
-    assert run("audit", "--certificate", "c.json")[0] == LEAK
+    assert run("audit", "--verify", "c.json")[0] == LEAK
     for more in (("--mode", "local"), ("--identity", "mean"), ("--free-ends", "q5")):
         code, _, err = run(*audit, "--link", "local", *more)
         assert code == USAGE and "--link local says the mode" in err
@@ -260,13 +260,13 @@ def test_a_certificate_is_verified(run):
     assert about["pairs"] == 4 and about["worst"][0]["identities"] == 20
     digest = hashlib.sha256(Path("train.fa").read_bytes()).hexdigest()
     assert about["inputs"][0]["sha256"] == digest
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == LEAK and "verified, the same was found again" in err
     moved = Path("moved")
     moved.mkdir()
     files = [str(Path(x).rename(moved / x)) for x in ("train.fa", "test.fa")]
-    assert run("audit", "--certificate", "c.json")[0] == INPUT
-    code, _, err = run("audit", *files, "--certificate", "c.json")
+    assert run("audit", "--verify", "c.json")[0] == INPUT
+    code, _, err = run("audit", *files, "--verify", "c.json")
     assert code == LEAK and "verified" in err
 
 
@@ -288,7 +288,7 @@ def test_certificates_of_other_definitions(run, words, says):
     Path("y.fa").write_text(text.format("y"))
     code, _, err = run("audit", "x.fa", "y.fa", *CUT, *words, "-o", "c.json")
     assert code == LEAK and says in err
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == LEAK and "verified, the same" in err and says in err
 
 
@@ -304,7 +304,7 @@ def test_a_wrong_certificate(run, change, message):
     run("audit", "train.fa", "test.fa", *CUT, "-o", "c.json")
     about = json.loads(Path("c.json").read_text())
     Path("c.json").write_text(json.dumps(about | change))
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == FORGED and message in err and "verified" not in err
 
 
@@ -318,7 +318,7 @@ def test_a_wrong_certificate(run, change, message):
 )
 def test_no_certificate(run, text, message):
     Path("c.json").write_text(text)
-    code, _, err = run("audit", "train.fa", "test.fa", "--certificate", "c.json")
+    code, _, err = run("audit", "train.fa", "test.fa", "--verify", "c.json")
     assert code == INPUT and message in err
 
 
@@ -333,11 +333,11 @@ def test_a_certificate_of_another_matrix_or_definition(run):
     ):
         changed = about | {"definition": about["definition"] | {name: value}}
         Path("bad.json").write_text(json.dumps(changed))
-        code, _, err = run("audit", "--certificate", "bad.json")
+        code, _, err = run("audit", "--verify", "bad.json")
         assert code == INPUT and message in err
     del about["definition"]["mode"]
     Path("bad.json").write_text(json.dumps(about))
-    code, _, err = run("audit", "--certificate", "bad.json")
+    code, _, err = run("audit", "--verify", "bad.json")
     assert code == INPUT and "it lacks 'mode'" in err
 
 
@@ -347,14 +347,14 @@ def test_the_certificate_of_a_split(run):
     about = json.loads(Path("c.json").read_text())
     digest = hashlib.sha256(Path("sp.tsv").read_bytes()).hexdigest()
     assert about["holds"] and about["split"] == {"path": "sp.tsv", "sha256": digest}
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == DONE and "verified" in err
     lines = Path("sp.tsv").read_text().splitlines()
     swapped = {"train": "test", "test": "train"}
     name, part, rest = lines[4].split("\t")
     lines[4] = "\t".join((name, swapped[part], rest))
     Path("sp.tsv").write_text("\n".join(lines) + "\n")
-    code, _, err = run("audit", "--certificate", "c.json")
+    code, _, err = run("audit", "--verify", "c.json")
     assert code == FORGED and "parts: the certificate has" in err
 
 
@@ -387,13 +387,13 @@ def test_too_large(run):
         (("cluster", "s.fa", "--min-identity", "1", "-o", "s.tsv"), USAGE, "exists"),
         (("cluster", "s.tsv", "--min-identity", "1", "-o", "s.tsv", "--force"), USAGE,
          "is the input"),
-        (("cluster", "s.fa", "--min-identity", "1", "-o", "x", "--representatives",
+        (("cluster", "s.fa", "--min-identity", "1", "-o", "x", "--fasta",
           "x"), USAGE, "two outputs are one"),
         (("cluster", "s.fa", "--min-identity", "1", "--device", "gpu"), DEVICE, "gpu"),
         (("dedup", "s.fa", "--free-ends", "q5"), USAGE, "symmetric free ends"),
         (("dedup", "s.fa", "--min-length-ratio", "7"), USAGE, "--min-length-ratio = 7"),
         (("split", "s.fa", *CUT), USAGE, "parts or folds are needed"),
-        (("split", "s.fa", *HALVES), USAGE, "--max-identity or --cuts is needed"),
+        (("split", "s.fa", *HALVES), USAGE, "--min-identity is missing: the"),
         (("split", "s.fa", *CUT, *HALVES, "--cuts", "0.5"), USAGE, "and not both"),
         (("split", "s.fa", *HALVES, "--cuts", "0.5,x"), USAGE, "--cuts 0.5,x"),
         (("split", "s.fa", *HALVES, "--cuts", "0.5,0.5"), USAGE, "a cut comes twice"),
@@ -408,14 +408,14 @@ def test_too_large(run):
         (("split", "s.fa", *CUT, *HALVES, "--fasta", "s.fa"), USAGE, "is no folder"),
         (("split", "s.fa", *CUT, *HALVES, "--labels", "none"), INPUT, "no such file"),
         (("audit", "train.fa", *CUT), USAGE, "two files or more"),
-        (("audit", "train.fa", "test.fa"), USAGE, "--max-identity is needed"),
+        (("audit", "train.fa", "test.fa"), USAGE, "--min-identity is missing"),
         (("audit", "-", "-", *CUT), USAGE, "'-' twice"),
         (("audit", "train.fa", "test.fa", *CUT, "--worst", "0"), USAGE, "--worst = 0"),
         (("audit", "train.fa", "test.fa", "--split", "x", *CUT), USAGE, "of one file"),
-        (("audit", "--certificate", "c.json", *CUT), USAGE, "leave out these"),
-        (("audit", "--certificate", "c.json", "--worst", "3"), USAGE, "leave out"),
+        (("audit", "--verify", "c.json", *CUT), USAGE, "leave out these"),
+        (("audit", "--verify", "c.json", "--worst", "3"), USAGE, "leave out"),
         (("audit", "train.fa", "test.fa", *CUT, "--partial"), USAGE, "table of --sp"),
-        (("audit", "--certificate", "none.json"), INPUT, "No such file"),
+        (("audit", "--verify", "none.json"), INPUT, "No such file"),
     ],
 )  # fmt: skip
 def test_refusals(run, words, code, message):
@@ -432,18 +432,18 @@ NO_OPTION = re.compile(r"(?<![-\w])[a-z]+(_[a-z]+)+|\w='|\{'")
 @pytest.mark.parametrize(
     "words",
     [
-        "split s.fa --max-identity 0.5",
-        "split s.fa --max-identity 0.5 --folds 1",
-        "split s.fa --max-identity 0.5 --folds 2 --seed -1",
-        "split same.fa --max-identity 0.5 --folds 2",
-        "split same.fa --max-identity 0.5 --folds 2 --too-large remove",
-        "split s.fa --max-identity 0.5 --folds 2 --min-length-ratio 7",
-        "split s.fa --max-identity 0.5 --folds 2 --mode local --free-ends q5",
-        "split s.fa --max-identity 0.5 --folds 2 --threads 0",
+        "split s.fa --min-identity 0.5",
+        "split s.fa --min-identity 0.5 --folds 1",
+        "split s.fa --min-identity 0.5 --folds 2 --seed -1",
+        "split same.fa --min-identity 0.5 --folds 2",
+        "split same.fa --min-identity 0.5 --folds 2 --too-large remove",
+        "split s.fa --min-identity 0.5 --folds 2 --min-length-ratio 7",
+        "split s.fa --min-identity 0.5 --folds 2 --mode local --free-ends q5",
+        "split s.fa --min-identity 0.5 --folds 2 --threads 0",
         "cluster s.fa --min-identity 0.5 --gap-open 1 --gap-extend 2",
         "dedup s.fa --memory-budget lots",
-        "audit s.fa same.fa --max-identity 7",
-        "audit s.fa same.fa --max-identity 0.5 --worst 0",
+        "audit s.fa same.fa --min-identity 7",
+        "audit s.fa same.fa --min-identity 0.5 --worst 0",
     ],
 )
 def test_errors_speak_the_language_of_the_command_line(run, words):
@@ -482,7 +482,7 @@ def test_lists_are_of_the_format_of_their_suffix(run, suffix):
     table = delimited.read_names(out, {odd, *NAMES}, ("part",))
     assert [*table] == [odd, *NAMES] and {*table.values()} == {"train", "test"}
     assert run("audit", "odd.fa", "--split", out, *CUT)[0] == DONE
-    assert run("audit", "--certificate", "c.json")[0] == DONE
+    assert run("audit", "--verify", "c.json")[0] == DONE
     for verb in ("cluster", "dedup"):
         option = "-o" if verb == "cluster" else "--list"
         words = (verb, "odd.fa", "--min-identity", "0.9", option, f"{verb}.{suffix}")
@@ -538,7 +538,7 @@ def test_an_interruption_leaves_nothing(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(clustering, "stream_links", interrupted)
-    words = ("--min-identity", "0.5", "-o", "c.tsv", "--representatives", "r.fa")
+    words = ("--min-identity", "0.5", "-o", "c.tsv", "--fasta", "r.fa")
     code, out, err = run("cluster", "s.fa", *words)
     assert code == INTERRUPTED and "interrupted" in err
     assert not {"c.tsv", "r.fa"} & {path.name for path in Path(".").iterdir()}

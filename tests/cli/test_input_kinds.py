@@ -24,7 +24,7 @@ from jaxalign.errors import InputError, UsageError
 LETTERS = [*"ARNDCQEGHILKMFPSTWYV"]
 REFUSED = (UsageError.exit_code, InputError.exit_code)
 KINDS = ("gz", "pipe", "fifo", "-", "/dev/stdin")
-CUT = ("--max-identity", "0.6")
+CUT = ("--min-identity", "0.6")
 # Words of a command line; an input has @ before it, an output is o.*.
 JOBS = {
     "align": ("align", "@a.fa", "@b.fa", "--matrix", "@m.mat", "-o", "o.tsv"),
@@ -42,7 +42,7 @@ JOBS = {
     "index": ("index", "@b.fa", "-o", "o.jaxdb"),
     "cluster": (
         *("cluster", "@a.fa", "--min-identity", "0.6"),
-        *("--representatives", "o.fa", "-o", "o.tsv"),
+        *("--fasta", "o.fa", "-o", "o.tsv"),
     ),
     "dedup": ("dedup", "@a.fa", "--min-identity", "0.6"),
     "split": (
@@ -66,16 +66,16 @@ JOBS = {
     "audit": ("audit", "@a.fa", "@d.fa", *CUT, "-o", "o.json", "--leaks", "o.tsv"),
     "audit list": ("audit", "@a.fa", *CUT, "--split", "@x.tsv", "-o", "o.json"),
     "audit pairs": ("audit", "@a.fa", *CUT, "--pairs", "@z.tsv"),
-    "verify": ("audit", "@a.fa", "@d.fa", "--certificate", "@old.json"),
+    "verify": ("audit", "@a.fa", "@d.fa", "--verify", "@old.json"),
     "purge": (
         *("purge", "@c.fa", "--against", "@a.fa", *CUT),
-        *("-o", "o.fa", "--removed", "o.tsv", "--certificate", "o.json"),
+        *("-o", "o.fa", "--list", "o.tsv", "--certificate", "o.json"),
     ),
     "purge out": ("purge", "@c.fa", "--against", "@a.fa", *CUT),
     "purge evalue": ("purge", "@c.fa", "--against", "@a.fa", "--max-evalue", "1"),
     "purge shard": ("purge", "@c.fa", "--against", "@a.fa", *CUT, "--shard", "2/2"),
     "purge dna": ("purge", "@h.fa", "--against", "@g.fa", *CUT),
-    "repertoire": ("repertoire", "@r.tsv", "--reference", "@s.tsv"),
+    "repertoire": ("repertoire", "@r.tsv", "--against", "@s.tsv"),
     "genes": ("repertoire", "@r.tsv", "--v-loops", "@v.tsv", "--list", "o.tsv"),
     "receptors": ("repertoire", "@r.fa", "-o", "o.tsv"),
     "matrices": ("matrices", "@m.mat"),
@@ -278,7 +278,7 @@ CALLS = {
     "align_all": lambda c, _: jaxalign.align_all(c)["score"].tolist(),
     "search": lambda c, a: jaxalign.search(a, c)["target"].tolist(),
     "nearest": lambda c, a: jaxalign.nearest(a, c).columns()["nearest"].tolist(),
-    "purge": lambda c, a: jaxalign.purge(c, a, max_identity=0.6).kept.tolist(),
+    "purge": lambda c, a: jaxalign.purge(c, a, min_identity=0.6).kept.tolist(),
     "evalue": lambda c, a: jaxalign.purge(c, a, max_evalue=1.0).kept.tolist(),
     "family": lambda c, a: jaxalign.search_family(Path("q.fa"), c)[0].names,
     "cluster": lambda c, _: jaxalign.cluster(c, min_identity=0.6).labels.tolist(),

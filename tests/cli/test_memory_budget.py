@@ -54,7 +54,7 @@ class Job(NamedTuple):
 
 
 NEAREST, PURGE = "nearest few.fa big.fa", "purge big.fa --against few.fa -o o.fa"
-CUT = "--max-identity"
+CUT = "--min-identity"
 EDITS = "repertoire big.tsv --metric levenshtein -o o.npz --cutoff"
 JOBS = {
     "nearest": Job(NEAREST, 50_000, 600),
@@ -62,8 +62,8 @@ JOBS = {
     "nearest of many tests": Job(NEAREST, 10_000, 60, 3000, True),
     "nearest, all aligned": Job(f"{NEAREST} --no-filter", 20_000, 60, 50, True),
     "nearest by score": Job(f"{NEAREST} --by score", 50_000, 600, 6, True),
-    "purge": Job(f"{PURGE} --max-identity 0.5", 50_000, 600),
-    "purge of many tests": Job(f"{PURGE} --max-identity .5", 10_000, 60, 3000, True),
+    "purge": Job(f"{PURGE} --min-identity 0.5", 50_000, 600),
+    "purge of many tests": Job(f"{PURGE} --min-identity .5", 10_000, 60, 3000, True),
     "purge by score": Job(f"{PURGE} --score 60", 50_000, 600, 6, True),
     "search": Job("search few.fa big.fa -o o.m8", 50_000, 600, 6, True),
     "search by rows": Job("search few.fa big.fa -o o.m8", 60_000, 12, 2),
@@ -114,7 +114,7 @@ def peak(job: Job, budget: int) -> int:
 QUICK = {
     "nearest": Job(NEAREST, 4000, 1000),
     "nearest of short records": Job(NEAREST, 20_000, 12),
-    "purge": Job(f"{PURGE} --max-identity 0.5", 4000, 1000),
+    "purge": Job(f"{PURGE} --min-identity 0.5", 4000, 1000),
     "edits": Job(f"{EDITS} 3", 800, 15),
 }
 

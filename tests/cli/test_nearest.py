@@ -73,7 +73,7 @@ def test_nucleotides_against_proteins_are_no_nucleotides(run):
     [
         (("t.fa", "none.fa"), INPUT, "no such file"),
         (("t.fa", "bad.fa"), INPUT, "bad.fa, line 4, column 3"),
-        (("t.fa", "c.fa", "--bands", "x"), USAGE, "numbers are needed"),
+        (("t.fa", "c.fa", "--bands", "x"), USAGE, "fractions are needed"),
         (("t.fa", "c.fa", "--bands", "0.5,0.5"), USAGE, "rising"),
         (("t.fa", "c.fa", "-o", "c.fa", "--force"), USAGE, "is the input"),
         (("-", "-"), USAGE, "twice"),

@@ -46,7 +46,7 @@ def test_no_name_leaves_its_folder(name, tmp_path, monkeypatch):
     rows = "".join(f"s{k}\t{[name, 'b'][k % 2]}\n" for k in range(4))
     Path("x.tsv").write_text(rows)
     before = files(tmp_path)
-    split = ["split", "s.fa", "--max-identity", "0.9", "--fasta", "parts", "-q"]
+    split = ["split", "s.fa", "--min-identity", "0.9", "--fasta", "parts", "-q"]
     codes = [main([*split, "-o", "1.tsv", "--fixed", "x.tsv", "--force"])]
     if not {*"=,\0"} & {*name}:
         parts = ["--parts", f"{name}=0.5,b=0.5"]

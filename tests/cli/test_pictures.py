@@ -153,7 +153,7 @@ def test_clusters_and_parts(run, folder, image):
     _, ids, texts = svg("c.svg")
     assert {"bar-1", "bar-2"} == {x for x in ids if x.startswith("bar-")}
     assert any("3 clusters of 4 sequences" in x for x in texts)
-    words = ("--max-identity", "0.5", "-q", "--force", "--full-histogram", "--plot")
+    words = ("--min-identity", "0.5", "-q", "--force", "--full-histogram", "--plot")
     assert run("audit", "a.fa", "b.fa", *words, "x.svg")[0] == LEAK
     _, ids, texts = svg("x.svg")
     assert {"cut", "bar-0.9"} <= {*ids} and "1 pair across parts, 1 leak" in texts
@@ -172,7 +172,7 @@ REFUSED = {
     "all a.fa --dendrogram p.png": "2 to 1,000",
     "all all.fa --plot all.png": "is the input",
     "cluster all.fa --min-identity 0.5 --plot there.png": "--force",
-    "audit a.fa b.fa --max-identity 0.5 --plot x.png -o x.png": "two outputs",
+    "audit a.fa b.fa --min-identity 0.5 --plot x.png -o x.png": "two outputs",
 }
 
 
@@ -190,4 +190,4 @@ def test_without_matplotlib(run, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for words in ("all none.fa", "align none.fa a.fa", "soft none.fa a.fa"):
         code, _, err = run(*words.split(), "--plot", "p.png")
-        assert code == USAGE and "pip install 'jaxalign[plot]'" in err
+        assert code == USAGE and "pip install matplotlib" in err

@@ -11,7 +11,7 @@ from jaxalign.errors import EXIT_CODES
 
 DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, FORGED, _ = EXIT_CODES
 P = "MKTAYIAKQRQISFVKSHFSRQ"
-CUT = ("--max-identity", "0.5")
+CUT = ("--min-identity", "0.5")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_what_stays_has_its_heading(run, folder):
-    words = ("--against", "t.fa", *CUT, "--removed", "r.tsv")
+    words = ("--against", "t.fa", *CUT, "--list", "r.tsv")
     code, out, err = run("purge", "train.fa.gz", *words)
     assert code == DONE
     assert out == ">far off here\nGGGGGGG\nGWWWW\n>alone\nCC\n"
@@ -39,16 +39,16 @@ def test_a_certificate_that_audit_verifies(run, folder):
     code, out, _ = run("purge", "train.fa.gz", *words, "--json")
     about = json.loads(out)
     assert code == DONE and (about["removed"], about["stay"]) == (1, 2)
-    assert run("audit", "--certificate", "c.json")[0] == DONE
+    assert run("audit", "--verify", "c.json")[0] == DONE
     Path("clean.fa").write_text(f">far\n{P}\n")
-    assert run("audit", "--certificate", "c.json")[0] == FORGED
+    assert run("audit", "--verify", "c.json")[0] == FORGED
 
 
 def test_a_certificate_where_nothing_stays(run, folder):
     """What stays is written, and no certificate; the message says so."""
     Path("train.fa").write_text(f">a\n{P}\n>b\n{P.lower()}\n")
     words = ("purge", "train.fa", "--against", "t.fa", *CUT, "-o", "clean.fa")
-    code, out, err = run(*words, "--removed", "r.tsv", "--certificate", "c.json")
+    code, out, err = run(*words, "--list", "r.tsv", "--certificate", "c.json")
     assert (code, out) == (INPUT, "") and "clean.fa: nothing stays" in err
     assert Path("clean.fa").read_text() == "" and not Path("c.json").exists()
     assert len(Path("r.tsv").read_text().splitlines()) == 3
@@ -70,19 +70,19 @@ def test_folders_and_indices(run, folder):
     assert names == [">far", ">alone", ">other"]
 
 
-@pytest.mark.parametrize("cut", [("--score", "999"), ("--max-evalue", "1e-99")])
+@pytest.mark.parametrize("cut", [("--min-score", "999"), ("--max-evalue", "1e-99")])
 def test_equal_texts_are_near_whatever_their_score(run, folder, cut):
     Path("train.fa").write_text(">x\nxxx\n>a\nMK\n>p\nMKT\n>empty\n\n")
     Path("t.fa").write_text(">t\nMK\n>u\nXXX\n>none\n\n")
-    words = ("purge", "train.fa", "--against", "t.fa", *cut, "--removed", "r.tsv")
+    words = ("purge", "train.fa", "--against", "t.fa", *cut, "--list", "r.tsv")
     code, out, err = run(*words)
     assert code == DONE and out == ">p\nMKT\n" and ", or equal texts;" in err
     assert Path("r.tsv").read_text().split()[3::3] == ["x", "a", "empty"]
 
 
-@pytest.mark.parametrize("cut", [("--score", "40"), ("--max-evalue", "1e-3")])
+@pytest.mark.parametrize("cut", [("--min-score", "40"), ("--max-evalue", "1e-3")])
 def test_local_cuts(run, folder, cut):
-    words = ("--against", "t.fa", *cut, "--removed", "r.tsv", "-q")
+    words = ("--against", "t.fa", *cut, "--list", "r.tsv", "-q")
     code, out, _ = run("purge", "train.fa.gz", *words)
     assert code == DONE and ">near" not in out and out.count(">") == 2
 
@@ -91,12 +91,12 @@ def test_local_cuts(run, folder, cut):
     "words, code, text",
     [
         ((), USAGE, "one cut is needed"),
-        ((*CUT, "--score", "3"), USAGE, "and not two"),
+        ((*CUT, "--min-score", "3"), USAGE, "and not two"),
         ((*CUT, "-o", "t.fa", "--force"), USAGE, "is the input"),
         ((*CUT, "-o", "train.fa.gz", "--force"), USAGE, "is the input"),
         ((*CUT, "--certificate", "c.json"), USAGE, "the file that -o names"),
-        (("--score", "3", "-o", "a.fa", "--certificate", "c"), USAGE, "alone"),
-        (("--score", "3", "--mode", "global"), USAGE, "local alignments"),
+        (("--min-score", "3", "-o", "a.fa", "--certificate", "c"), USAGE, "alone"),
+        (("--min-score", "3", "--mode", "global"), USAGE, "local alignments"),
     ],
 )
 def test_refusals(run, folder, words, code, text):
@@ -107,7 +107,7 @@ def test_refusals(run, folder, words, code, text):
 def test_nothing_is_half_written(run, folder):
     whole = Path("train.fa.gz").read_bytes()
     Path("train.fa.gz").write_bytes(whole[:-9])
-    words = ("--against", "t.fa", *CUT, "-o", "clean.fa", "--removed", "r.tsv")
+    words = ("--against", "t.fa", *CUT, "-o", "clean.fa", "--list", "r.tsv")
     code, _, err = run("purge", "train.fa.gz", *words)
     assert code == INPUT and "truncated" in err
     assert sorted(p.name for p in folder.iterdir()) == ["t.fa", "train.fa.gz"]

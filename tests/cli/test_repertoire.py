@@ -36,14 +36,14 @@ def lines_of(edges):
 @pytest.mark.parametrize("file", ["cells.tsv", "cells.fa"])
 @pytest.mark.parametrize("block_rows", ["3", "100"])
 def test_edges(run, file, block_rows):
-    code, out, _ = run("repertoire", file, "--block-rows", block_rows, "-q")
+    code, out, _ = run("repertoire", file, "--part-rows", block_rows, "-q")
     assert (code, out) == (DONE, lines_of(EDGES))
 
 
 def test_every_output_has_the_same_edges(run, folder):
     assert run("repertoire", "cells.tsv", "-o", "e.tsv", "-q") == (DONE, "", "")
     assert (folder / "e.tsv").read_text() == lines_of(EDGES)
-    run("repertoire", "cells.tsv", "-o", "e.parquet", "-q", "--block-rows", "7")
+    run("repertoire", "cells.tsv", "-o", "e.parquet", "-q", "--part-rows", "7")
     table = parquet.read_table("e.parquet").to_pylist()
     assert [tuple(row.values()) for row in table] == [
         (f"c{i}", f"c{j}", d) for (i, j), d in EDGES.items()
@@ -69,7 +69,7 @@ def test_json(run):
 
 
 def test_reference(run):
-    code, out, _ = run("repertoire", "cells.tsv", "--reference", "cells.fa", "-q")
+    code, out, _ = run("repertoire", "cells.tsv", "--against", "cells.fa", "-q")
     both = EDGES | {(j, i): d for (i, j), d in EDGES.items()}
     both |= {(k, k): 0 for k in range(len(TEXTS))}
     assert (code, out) == (DONE, lines_of(dict(sorted(both.items()))))
@@ -98,12 +98,12 @@ def test_bad_rows(run):
         (("none.tsv",), INPUT, "no such file"),
         (("cells.fa", "--chains", "sum"), USAGE, "is FASTA"),
         (("cells.tsv", "--chains", "sum"), INPUT, "no column 'cell_id'"),
-        (("cells.tsv", "-o", "e.csv"), USAGE, "the suffix is one of"),
+        (("cells.tsv", "-o", "e.xlsx"), USAGE, "the suffix is one of"),
         (("cells.tsv", "-o", "cells.tsv", "--force"), USAGE, "is the input"),
         (("cells.tsv", "-o", "genes.tsv"), USAGE, "exists"),
         (("cells.tsv", "--json", "-o", "-"), USAGE, "--json takes standard output"),
-        (("cells.tsv", "--list", "l", "--reference", "cells.fa"), USAGE, "clusters"),
-        (("cells.tsv", "--block-rows", "0"), USAGE, "--block-rows"),
+        (("cells.tsv", "--list", "l", "--against", "cells.fa"), USAGE, "clusters"),
+        (("cells.tsv", "--part-rows", "0"), USAGE, "--part-rows"),
         (("cells.tsv", "--memory-budget", "nan"), USAGE, "memory budget 'nan'"),
         (("cells.tsv", "--metric", "hamming", "--ntrim", "2"), USAGE, "means nothing"),
         (("cells.tsv", "--v-loops", "genes.tsv"), INPUT, "other letters"),

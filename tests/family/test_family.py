@@ -364,9 +364,7 @@ def test_what_is_included(database):
     assert strict.rows() == loose.rows()
     counts = [x.passes[0].included for x in (strict, loose)]
     assert counts[0] == (loose.table["evalue"] <= 1e-9).sum() < len(loose) < counts[1]
-    (covering,) = jaxalign.search_family(
-        *about, **once, include=1e-3, include_coverage=0.97
-    )
+    (covering,) = jaxalign.search_family(*about, **once, include=1e-3, include_cov=0.97)
     covered = (covering.codes[1:] >= 0).mean(1) >= 0.97
     assert 0 < covering.passes[0].included == covered.sum() < counts[1]
 
@@ -535,8 +533,8 @@ def test_pssm(family, tmp_path):
         ({"max_evalue": -1}, "max_evalue = -1"),
         ({"max_evalue": float("nan")}, "max_evalue = nan"),
         ({"include": -1.0}, "include = -1"),
-        ({"min_coverage": 1.5}, "min_coverage = 1.5"),
-        ({"include_coverage": "x"}, "include_coverage = 'x'"),
+        ({"min_cov": 1.5}, "min_cov = 1.5"),
+        ({"include_cov": "x"}, "include_cov = 'x'"),
         ({"scoring": jaxalign.Scoring(match=2, mismatch=-3)}, "proteins"),
         ({"scoring": jaxalign.Scoring("BLOSUM62", 10.5, 1)}, "whole"),
         ({"format": "a3m"}, "format"),

@@ -106,7 +106,7 @@ def test_a_matrix_beyond_the_budget_is_refused(method):
     one_component = np.zeros(4000, np.int32)
     few = options.HomologyOptions(memory_budget=10**6)
     none = Links(np.zeros(0, int), np.zeros(0, int), np.zeros(0))
-    arguments = options.define(SCORING, few, "x", 0.5), none, one_component, method
+    arguments = options.define(SCORING, few, 0.5), none, one_component, method
     with pytest.raises(jaxalign.MemoryPlanError, match="4,000 sequences.*greedy"):
         clustering.linkage_clusters(jaxalign.Sequences, *arguments, PairCounts())
 

@@ -94,7 +94,7 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
     asked |= set_route(monkeypatch, route)
     if kind == "rna":
         records[3] = ("d", text.lower())
-    least, most = asked | {"min_identity": cut}, asked | {"max_identity": cut}
+    least, most = asked | {"min_identity": cut}, asked | {"min_identity": cut}
 
     found = jaxalign.deduplicate(records, scoring, **least)
     assert found.labels[0] == found.labels[3]
@@ -117,13 +117,13 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
     ):
         assert divided.part[0] == divided.part[3]
         counted(divided.info, 1)
-    repair = asked | {"identity": "longer", "max_identity": 1}
+    repair = asked | {"identity": "longer", "min_identity": 1}
     repair |= {"parts": PARTS, "too_large": "remove", "fixed": [*"xxyy"]}
     divided = jaxalign.split(records, scoring, **repair)
     assert divided.part[0] == divided.part[3] or -1 in divided.part[[0, 3]]
 
     sets = [records[:2], records[2:]]
-    audit = jaxalign.audit(sets, scoring, max_identity=cut, worst=2, **asked)
+    audit = jaxalign.audit(sets, scoring, min_identity=cut, worst=2, **asked)
     assert not audit.holds and audit.leaking[0][0] and audit.leaking[1][1]
     assert audit.worst["identity"][0] == 1
     if audit.worst["target"][0] == "d":
@@ -143,8 +143,8 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
 
     if kind != "matrix":  # a cut of scores, or chance, that nothing reaches
         for level in (
-            {"score": 10**6},
-            {"score": 10**6, "min_cov": 1},
+            {"min_score": 10**6},
+            {"min_score": 10**6, "min_cov": 1},
             {"max_evalue": 1e-300},
         ):
             if "score" in level or kind == "protein":
@@ -195,13 +195,13 @@ def test_files_of_equal_texts(tmp_path, monkeypatch, capsys):
     Path("p.fa").write_text(f">a\n{text}\n>b\n{text.lower()}\n")
     assert main(["dedup", "p.fa", "--min-identity", "1", "-q"]) == 0
     assert capsys.readouterr().out.count(">") == 1
-    audit = ["audit", "a.fa", "b.fa", "--max-identity", "1", "-q"]
+    audit = ["audit", "a.fa", "b.fa", "--min-identity", "1", "-q"]
     assert main([*audit, "-o", "c.json"]) == 6
     about = json.loads(Path("c.json").read_text())
     assert (about["leaks"], about["worst"][0]["identity"]) == (1, 1)
-    assert main(["audit", "--certificate", "c.json", "-q"]) == 6
+    assert main(["audit", "--verify", "c.json", "-q"]) == 6
     assert (
-        main(["purge", "a.fa", "--against", "b.fa", "--max-identity", "1", "-q"]) == 0
+        main(["purge", "a.fa", "--against", "b.fa", "--min-identity", "1", "-q"]) == 0
     )
     assert ">" not in capsys.readouterr().out
     assert main(["nearest", "a.fa", "b.fa", "-q"]) == 0

@@ -71,7 +71,7 @@ def test_links_reach_both(seed, large, request):
     for k, of in enumerate(kept.representative_of.tolist()):
         assert k == of or want[k, of]
     parts = {"a": words[:7], "b": words[7:]}
-    audit = jaxalign.audit(parts, SCORING, max_identity=cut, **asked)
+    audit = jaxalign.audit(parts, SCORING, min_identity=cut, **asked)
     assert audit.leaks == want[:7, 7:].sum()
 
 
@@ -140,8 +140,8 @@ def test_other_options_that_say_what_a_link_is():
 def test_a_certificate_keeps_the_score():
     texts, _ = proteins(np.random.default_rng(3), 9, 3)
     parts = {"train": 0.7, "test": 0.3}
-    divided = jaxalign.split(texts, max_identity=0.4, parts=parts, link="local")
-    audit = jaxalign.audit(divided, max_identity=0.4, link="local")
+    divided = jaxalign.split(texts, min_identity=0.4, parts=parts, link="local")
+    audit = jaxalign.audit(divided, min_identity=0.4, link="local")
     assert audit.holds
     about = json.loads(json.dumps(audit.certificate()))
     score = divided.definition.options.min_score

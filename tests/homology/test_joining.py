@@ -104,7 +104,7 @@ def test_every_link_is_counted_where_it_is_wanted(aligned):
     """As the summary of a run for programs has it."""
     words, kind, cut, shares = drawn(3)
     chosen = options.HomologyOptions(identity=kind)
-    definition = options.define(SCORING, chosen, "min_identity", cut)
+    definition = options.define(SCORING, chosen, cut)
     (data,) = inputs.sets(SCORING, words)
     every = clustering.clusters_of(data, definition, "components", every_link=True)
     assert every.info["at_or_above_cut"] == np.count_nonzero(np.triu(shares >= cut))

@@ -64,7 +64,7 @@ def breaks(pairs, part, shares, cut, cold, second):
 def test_splits_of_pairs_keep_their_rule(seed, cold, second):
     proteins, pairs, shares, cut = drawn(seed, second)
     parts = PARTS[seed % 2]
-    asked = {"max_identity": cut, "cold": cold, "second": second}
+    asked = {"min_identity": cut, "cold": cold, "second": second}
     try:
         found = jaxalign.split_pairs(
             proteins, pairs, SCORING, parts=parts, seed=seed, **asked
@@ -96,7 +96,7 @@ def test_audits_of_pairs_find_what_breaks_the_rule(seed, cold, second):
     names = ["x", "y", "z", "removed"]
     listed = ["x", "y", "z", *random.choice(names, len(pairs) - 3)]
     part = [-1 if x == "removed" else names.index(x) for x in listed]
-    asked = {"max_identity": cut, "cold": cold, "second": second}
+    asked = {"min_identity": cut, "cold": cold, "second": second}
     found = jaxalign.audit_pairs(proteins, pairs, listed, SCORING, **asked)
     expected = breaks(pairs, part, shares, cut, cold, second)
     assert found.leaking.tolist() == expected
@@ -175,7 +175,7 @@ def test_shares_of_many_pairs():
 )
 def test_refusals(asked, error, message):
     proteins = {"a": "ACGTACGT", "b": "GGGGGGGG"}
-    asked = {"max_identity": 0.9, "parts": PARTS[0], "pairs": [("a", "b")]} | asked
+    asked = {"min_identity": 0.9, "parts": PARTS[0], "pairs": [("a", "b")]} | asked
     with pytest.raises(getattr(jaxalign, error), match=message):
         jaxalign.split_pairs(proteins, asked.pop("pairs"), SCORING, **asked)
 
@@ -185,5 +185,5 @@ def test_as_many_parts_as_pairs():
     for parts, error in ((["x"], "InputError"), (["x", "x"], "UsageError")):
         with pytest.raises(getattr(jaxalign, error), match="parts"):
             jaxalign.audit_pairs(
-                proteins, [("a", "a"), ("b", "b")], parts, SCORING, max_identity=0.9
+                proteins, [("a", "a"), ("b", "b")], parts, SCORING, min_identity=0.9
             )

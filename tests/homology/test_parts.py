@@ -74,7 +74,7 @@ def test_links_of_a_set(in_parts):
 @pytest.mark.parametrize("worst", [3, 400])
 def test_audits(in_parts, worst):
     parts = {"a": TEXTS[::2], "b": TEXTS[1::4], "c": TEXTS[3::4]}
-    asked = {"max_identity": CUT, "worst": worst}
+    asked = {"min_identity": CUT, "worst": worst}
     want = jaxalign.audit(parts, filter=False, **asked)
     found = jaxalign.audit(parts, **asked, **in_parts)
     assert found.leaks == want.leaks > 20
@@ -92,7 +92,7 @@ def test_audits_are_told_of_all_cells(in_parts):
     told = []
     parts = [TEXTS[::2], TEXTS[1::2]]
     watch = {"progress": lambda cells, of: told.append((cells, of))}
-    jaxalign.audit(parts, max_identity=CUT, **watch, **in_parts)
+    jaxalign.audit(parts, min_identity=CUT, **watch, **in_parts)
     cells = [sum(map(len, part)) for part in parts]
     assert {of for _, of in told} == {cells[0] * cells[1]}
     assert max(cells for cells, _ in told) == cells[0] * cells[1]
@@ -144,7 +144,7 @@ def test_parts_that_are_held_fit_the_budget(kind, monkeypatch):
         jaxalign.Scoring().alphabet,
     )  # fmt: skip
     few = options.HomologyOptions(memory_budget=10**9, devices="all")
-    definition = options.define(jaxalign.Scoring(), few, "min_identity", 0.5)
+    definition = options.define(jaxalign.Scoring(), few, 0.5)
     pairs = options.pair_options(definition)
     task = make_task(kind, some, some, definition.scoring, pairs)
     assert len(task.devices) == 4

@@ -41,7 +41,7 @@ def test_by_identity(seed):
     shares = np.array([[bf.identity(a, b, kind, mode) for b in tests] for a in train])
     known = shares[(shares > 0) & np.isfinite(shares)]
     cut = float(np.median(known)) if len(known) else 0.5
-    options = {"max_identity": cut, "identity": kind, "mode": mode}
+    options = {"min_identity": cut, "identity": kind, "mode": mode}
     clean = jaxalign.purge(train, tests, SCORING, **options)
     assert result(clean) == expected(shares, cut), (train, tests)
     assert clean.names == tuple(f"seq{k + 1}" for k in clean.removed)
@@ -49,7 +49,7 @@ def test_by_identity(seed):
     assert result(unfiltered) == result(clean)
     if mode == "global" and clean.kept.any():
         stay = [train[k] for k in np.flatnonzero(clean.kept)]
-        audit = jaxalign.audit([stay, tests], SCORING, max_identity=cut, identity=kind)
+        audit = jaxalign.audit([stay, tests], SCORING, min_identity=cut, identity=kind)
         assert audit.holds
 
 
@@ -65,7 +65,7 @@ def local_scores(train, tests):
 @pytest.mark.parametrize("seed", range(6))
 def test_by_score(seed):
     train, tests = drawn(seed)
-    clean = jaxalign.purge(train, tests, SCORING, score=6)
+    clean = jaxalign.purge(train, tests, SCORING, min_score=6)
     scores, equal = local_scores(train, tests), np.array(train)[:, None] == tests
     assert result(clean) == expected(np.where(equal | (scores >= 6), scores, -1), 0)
 
@@ -112,12 +112,12 @@ def test_by_coverage(seed):
         shares[i] = np.where((covered >= 0.6) & (share >= 0.4), share, np.nan)
         shares[i][np.array(tests) == word] = 1
     clean = jaxalign.purge(
-        train, tests, SCORING, max_identity=0.4, min_cov=0.6, mode="local"
+        train, tests, SCORING, min_identity=0.4, min_cov=0.6, mode="local"
     )
     assert result(clean) == expected(shares, 0.4)
 
 
-@pytest.mark.parametrize("cut", [{"max_identity": 0.5}, {"score": 2}])
+@pytest.mark.parametrize("cut", [{"min_identity": 0.5}, {"min_score": 2}])
 def test_blocks_and_files_change_nothing(monkeypatch, tmp_path, cut):
     train, tests = drawn(3)
     records = [f">c{k}\n{word}\n" for k, word in enumerate(train)]
@@ -134,26 +134,26 @@ def test_blocks_and_files_change_nothing(monkeypatch, tmp_path, cut):
 
 
 def test_odd_sets():
-    clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["X", "XXX"], max_identity=0.1)
+    clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["X", "XXX"], min_identity=0.1)
     assert not len(clean) and clean.kept.all() and "3 stay" in str(clean)
-    clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["", "XX"], max_identity=0.1)
+    clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["", "XX"], min_identity=0.1)
     assert clean.kept.tolist() == [False, False, True]
-    assert not len(jaxalign.purge(["MK"], [], score=1))
+    assert not len(jaxalign.purge(["MK"], [], min_score=1))
     assert not len(jaxalign.purge([], ["MK"], max_evalue=1))
 
 
 @pytest.mark.parametrize(
     "options, text",
     [
-        ({}, "one cut is needed, and not two: max_identity"),
-        ({"max_identity": 0.5, "score": 3}, "and not two"),
-        ({"max_identity": 0}, "max_identity = 0"),
-        ({"score": 0}, "score = 0"),
+        ({}, "one cut is needed, and not two: min_identity"),
+        ({"min_identity": 0.5, "min_score": 3}, "and not two"),
+        ({"min_identity": 0}, "min_identity = 0"),
+        ({"min_score": 0}, "min_score = 0"),
         ({"max_evalue": float("nan")}, "max_evalue = nan"),
-        ({"score": 5, "mode": "global"}, "local alignments"),
-        ({"score": 5, "min_length_ratio": 0.5}, "is for max_identity"),
-        ({"max_identity": 0.5, "min_cov": 0.5}, "end to end"),
-        ({"max_identity": 0.5, "min_cov": 5, "mode": "local"}, "min_cov = 5"),
+        ({"min_score": 5, "mode": "global"}, "local alignments"),
+        ({"min_score": 5, "min_length_ratio": 0.5}, "is for min_identity"),
+        ({"min_identity": 0.5, "min_cov": 0.5}, "end to end"),
+        ({"min_identity": 0.5, "min_cov": 5, "mode": "local"}, "min_cov = 5"),
         ({"max_evalue": 1, "scoring": SCORING}, "no statistics are published"),
     ],
 )

@@ -122,7 +122,7 @@ def test_repaired_splits_have_no_leak(seed):
     fixed = [None if random.random() < 0.2 else random.choice(names) for _ in words]
     if len(set(fixed) - {None}) < 2:
         return
-    asked = {"max_identity": cut, "fixed": fixed, "too_large": too_large}
+    asked = {"min_identity": cut, "fixed": fixed, "too_large": too_large}
     try:
         found = jaxalign.split(words, SCORING, **asked)
     except jaxalign.UsageError as error:
@@ -143,13 +143,13 @@ def test_repaired_splits_have_no_leak(seed):
 def test_a_split_without_leaks_is_kept():
     words = ["ACGTACGT", "ACGTACGA", "GGGGGGGG", "TTTTTTTT"]
     fixed = ["x", "x", "y", "x"]
-    found = jaxalign.split(words, SCORING, max_identity=0.5, fixed=fixed)
+    found = jaxalign.split(words, SCORING, min_identity=0.5, fixed=fixed)
     assert found.part.tolist() == [0, 0, 1, 0] and found.shares.tolist() == [0.75, 0.25]
     assert "4 stay where they were, 0 moved, 0 removed; no repair changes less" in str(
         found
     )
     fixed = ["x", "y", "y", None]
-    asked = {"max_identity": 0.5, "fixed": fixed, "parts": {"y": 0.5, "x": 0.5}}
+    asked = {"min_identity": 0.5, "fixed": fixed, "parts": {"y": 0.5, "x": 0.5}}
     found = jaxalign.split(words, SCORING, too_large="keep", **asked)
     assert found.names == ("y", "x") and found.info["changes"]["moved"] == 1
     with pytest.raises(jaxalign.UsageError, match="fixed has the part 'x'"):
@@ -217,7 +217,7 @@ def test_a_bridge_is_removed():
     words.append(bridge)
     cut = min(bf.identity(bridge, words[0]), bf.identity(bridge, words[4]))
     assert bf.identity(words[0], words[4]) < cut
-    asked = {"max_identity": cut, "parts": HALVES, "too_large": "remove"}
+    asked = {"min_identity": cut, "parts": HALVES, "too_large": "remove"}
     plain = jaxalign.split(words, SCORING, **asked)
     assert plain.removed.tolist() == [8] and plain.info["fewest_removed"] == 1
     assert "1 removed by a search; any split of these shares removes 1" in str(plain)
@@ -227,7 +227,7 @@ def test_a_bridge_is_removed():
         with pytest.raises(jaxalign.InputError, match=message):
             jaxalign.split(words, SCORING, priority=values, **asked)
     with pytest.raises(jaxalign.UsageError, match="too_large='remove' is needed"):
-        jaxalign.split(words, SCORING, max_identity=cut, folds=2, priority=[1] * 9)
+        jaxalign.split(words, SCORING, min_identity=cut, folds=2, priority=[1] * 9)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_series_is_the_splits_one_by_one(seed):
         return
     assert list(series) == cuts
     for cut, split in series.items():
-        alone = jaxalign.split(words, SCORING, max_identity=cut, **asked)
+        alone = jaxalign.split(words, SCORING, min_identity=cut, **asked)
         assert split.part.tolist() == alone.part.tolist()
         assert split.groups.tolist() == alone.groups.tolist()
         assert split.definition.cut == cut and str(split) == str(alone)
@@ -265,7 +265,7 @@ def test_sequences_without_a_label():
     random = np.random.default_rng(0)
     words = {f"s{k}": "".join(random.choice([*"ACGT"], 30)) for k in range(20)}
     labels = {name: "ab"[k % 2] for k, name in enumerate(words) if k >= 4}
-    asked = {"max_identity": 0.9, "parts": HALVES, "labels": labels}
+    asked = {"min_identity": 0.9, "parts": HALVES, "labels": labels}
     with pytest.raises(jaxalign.InputError, match="has no label|have no label"):
         jaxalign.split(words, SCORING, **asked)
     kept = jaxalign.split(words, SCORING, unlabelled="label", **asked)
@@ -284,7 +284,7 @@ def test_sequences_without_a_label():
     with pytest.raises(jaxalign.InputError, match="no label"):
         jaxalign.split(words, SCORING, **asked | {"labels": listed})
     with pytest.raises(jaxalign.UsageError, match="there are no labels"):
-        jaxalign.split(words, SCORING, max_identity=0.9, folds=2, unlabelled="remove")
+        jaxalign.split(words, SCORING, min_identity=0.9, folds=2, unlabelled="remove")
 
 
 def test_the_shares_of_labels_are_said():
@@ -292,6 +292,6 @@ def test_the_shares_of_labels_are_said():
     words = ["".join(random.choice([*"ACGT"], 30)) for _ in range(20)]
     labels = ["ab"[k % 2] for k in range(20)]
     found = jaxalign.split(
-        words, SCORING, max_identity=0.9, parts=HALVES, labels=labels
+        words, SCORING, min_identity=0.9, parts=HALVES, labels=labels
     )
     assert "label a: 50.00%; train 50.00%, test 50.00%" in str(found)

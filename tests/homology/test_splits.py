@@ -29,7 +29,7 @@ def check_split(seed: int):
     words, shares, cut, kind = drawn(seed)
     too_large = ("keep", "remove")[seed % 2]
     parts = (HALVES, THREE)[seed // 2 % 2]
-    asked = {"max_identity": cut, "identity": kind, "seed": seed}
+    asked = {"min_identity": cut, "identity": kind, "seed": seed}
     try:
         found = jaxalign.split(
             words, SCORING, parts=parts, too_large=too_large, **asked
@@ -40,7 +40,7 @@ def check_split(seed: int):
     assert bf.leaks(found.part, shares, cut) == 0
     assert too_large == "remove" or not len(found.removed)
     sets = {name: found.take(name) for name in found.names}
-    audit = jaxalign.audit(sets, SCORING, max_identity=cut, identity=kind)
+    audit = jaxalign.audit(sets, SCORING, min_identity=cut, identity=kind)
     assert audit.holds and audit.leaks == 0
     check_worst(audit, found.part, shares, audit.definition.options.worst)
     return found
@@ -76,7 +76,7 @@ def test_an_audit_finds_every_leak(seed):
     words, shares, cut, kind = drawn(seed)
     part = np.random.default_rng(seed).integers(0, 3, len(words))
     sets = [[w for w, p in zip(words, part, strict=True) if p == k] for k in range(3)]
-    asked = {"max_identity": cut, "identity": kind, "worst": 3}
+    asked = {"min_identity": cut, "identity": kind, "worst": 3}
     found = jaxalign.audit(sets, SCORING, **asked)
     assert found.leaks == bf.leaks(part, shares, cut)
     assert found.holds == (found.leaks == 0)
@@ -99,7 +99,7 @@ def test_what_is_excluded_changes_nothing(ratio, cut, monkeypatch):
     words = ["".join(random.choice([*"ARNDCQEGHILKMFPSTWYV"], 30)) for _ in range(40)]
     words += [word[: 10 + k] + "WW" for k, word in enumerate(words[:20])]
     parts = {"a": words[:40], "b": words[40:]}
-    asked = {"max_identity": cut, "worst": 5, "min_length_ratio": ratio}
+    asked = {"min_identity": cut, "worst": 5, "min_length_ratio": ratio}
     found = jaxalign.audit(parts, **asked)
     plain = jaxalign.audit(parts, filter=False, **asked)
     assert {k: v.tolist() for k, v in found.worst.items()} == {
@@ -126,7 +126,7 @@ def test_every_leaking_sequence_has_its_nearest(seed, full):
         f"p{p}": {names[k]: words[k] for k in np.flatnonzero(part == p)}
         for p in range(3)
     }
-    asked = {"max_identity": cut, "identity": kind, "full_histogram": full}
+    asked = {"min_identity": cut, "identity": kind, "full_histogram": full}
     found = jaxalign.audit(sets, SCORING, **asked).leak_columns()
     rows = dict(zip(found["name"], zip(*found.values(), strict=True), strict=True))
     for k, name in enumerate(names):
@@ -146,22 +146,22 @@ def test_an_audit_tells_of_other_measures():
     random = np.random.default_rng(1)
     whole = "".join(random.choice([*"ARNDCQEGHILKMFPSTWYV"], 200))
     parts = {"train": {"w": whole}, "test": {"f": whole[50:90], "o": "W" * 60}}
-    found = jaxalign.audit(parts, max_identity=0.4)
+    found = jaxalign.audit(parts, min_identity=0.4)
     assert found.holds
     others = {(x.mode, x.identity): x for x in found.others()}
     assert set(others) == {("global", "shorter"), ("local", "shorter")}
     local = others["local", "shorter"]
     assert local.linked >= 1 and local.largest == 1 and set(local.worst) == {"w", "f"}
-    asked = {"mode": "local", "identity": "shorter", "max_identity": 0.4}
+    asked = {"mode": "local", "identity": "shorter", "min_identity": 0.4}
     assert jaxalign.audit(parts, **asked).leaks == 1
     assert "fragments" in jaxalign.audit(parts, **asked).definition.question()
     assert "neither fragments" in found.definition.question()
-    assert jaxalign.audit({"a": [], "b": []}, max_identity=0.5).others() == []
+    assert jaxalign.audit({"a": [], "b": []}, min_identity=0.5).others() == []
 
 
 def test_a_report_may_leave_out_pairs_within_parts():
     words = ["ACGTACGT", "ACGTACGA", "GGGGGGGG", "TTTTTTTT"]
-    found = jaxalign.audit([words[:2], words[2:]], SCORING, max_identity=0.5)
+    found = jaxalign.audit([words[:2], words[2:]], SCORING, min_identity=0.5)
     assert "within parts" in found.report() and "Components" in found.report()
     across = found.report(within=False)
     assert "within parts" not in across and "Components" not in across
@@ -173,11 +173,11 @@ def test_a_pair_at_exactly_the_cut_is_a_leak():
     assert 0 < cut < 1
     above = float(np.nextafter(cut, 2))
     parts = [[words[0]], [words[1]]]
-    assert jaxalign.audit(parts, SCORING, max_identity=cut).leaks == 1
-    assert jaxalign.audit(parts, SCORING, max_identity=above).leaks == 0
+    assert jaxalign.audit(parts, SCORING, min_identity=cut).leaks == 1
+    assert jaxalign.audit(parts, SCORING, min_identity=above).leaks == 0
     with pytest.raises(jaxalign.UsageError, match="fit into no part"):
-        jaxalign.split(words, SCORING, max_identity=cut, parts=HALVES)
-    found = jaxalign.split(words, SCORING, max_identity=above, parts=HALVES)
+        jaxalign.split(words, SCORING, min_identity=cut, parts=HALVES)
+    found = jaxalign.split(words, SCORING, min_identity=above, parts=HALVES)
     assert found.sizes.tolist() == [1, 1]
 
 
@@ -190,7 +190,7 @@ def far_apart(count: int):
 def test_shares_and_labels_are_near():
     words = far_apart(100)
     labels = ["rare" if k % 10 == 0 else "common" for k in range(100)]
-    asked = {"max_identity": 0.9, "labels": labels}
+    asked = {"min_identity": 0.9, "labels": labels}
     parts = {"train": 0.8, "valid": 0.1, "test": 0.1}
     found = jaxalign.split(words, SCORING, parts=parts, **asked)
     assert found.sizes.tolist() == [80, 10, 10]
@@ -209,14 +209,14 @@ def test_shares_and_labels_are_near():
 @pytest.mark.parametrize("count", range(2, 12))
 def test_shares_need_not_be_whole_numbers(count):
     """Parts of half a sequence more than others are no reason to refuse."""
-    found = jaxalign.split(far_apart(count), SCORING, max_identity=0.9, parts=HALVES)
+    found = jaxalign.split(far_apart(count), SCORING, min_identity=0.9, parts=HALVES)
     assert abs(found.sizes[0] - found.sizes[1]) <= 1
 
 
 def test_seeds_differ_and_repeat():
     words = far_apart(40)
     parts = [
-        jaxalign.split(words, SCORING, max_identity=0.9, parts=HALVES, seed=seed).part
+        jaxalign.split(words, SCORING, min_identity=0.9, parts=HALVES, seed=seed).part
         for seed in (0, 0, 1)
     ]
     assert parts[0].tolist() == parts[1].tolist() != parts[2].tolist()
@@ -224,7 +224,7 @@ def test_seeds_differ_and_repeat():
 
 def test_what_a_split_gives():
     words = {"a": "ACGTACGT", "b": "ACGTACGA", "c": "GGGGGGGG", "d": "TTTTTTTT"}
-    found = jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
+    found = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
     assert found.groups.tolist() == [0, 0, 1, 2]
     assert found.indices("train").tolist() in ([0, 1], [2, 3])
     assert found.take("train").names in (("a", "b"), ("c", "d"))
@@ -239,7 +239,7 @@ def test_what_a_split_gives():
 def test_folds_are_groups_of_scikit_learn():
     """What GroupKFold asks of groups and a cv of pairs of indices."""
     words = bf.random_words(np.random.default_rng(5), 30)
-    found = jaxalign.split(words, SCORING, max_identity=0.7, folds=2, too_large="keep")
+    found = jaxalign.split(words, SCORING, min_identity=0.7, folds=2, too_large="keep")
     for train, test in found.folds():
         assert not set(found.groups[train]) & set(found.groups[test])
 
@@ -249,7 +249,7 @@ def test_folds_are_groups_of_scikit_learn():
 
 def test_too_large_is_the_users_choice():
     words = ["ACGTACGTAC"] * 8 + ["GGGGGGGGGG", "TTTTTTTTTT"]
-    asked = {"max_identity": 0.9, "parts": HALVES}
+    asked = {"min_identity": 0.9, "parts": HALVES}
     with pytest.raises(jaxalign.UsageError, match="the largest of them has 8 of 10"):
         jaxalign.split(words, SCORING, **asked)
     kept = jaxalign.split(words, SCORING, too_large="keep", **asked)
@@ -265,7 +265,7 @@ def test_all_equal_cannot_be_split():
     for too_large, message in (("error", "fit into no part"), ("remove", "empty")):
         with pytest.raises(jaxalign.UsageError, match=message):
             jaxalign.split(
-                words, SCORING, max_identity=0.5, parts=HALVES, too_large=too_large
+                words, SCORING, min_identity=0.5, parts=HALVES, too_large=too_large
             )
 
 
@@ -461,12 +461,12 @@ def test_many_groups():
         ({"labels": {"seq1": 1, "seq2": 1, "z": 0}}, "InputError", r"label \(z\) belo"),
         ({"too_large": "cut"}, "UsageError", "error, keep, remove"),
         ({"seed": -1}, "UsageError", "seed"),
-        ({"max_identity": 0}, "UsageError", "max_identity = 0"),
+        ({"min_identity": 0}, "UsageError", "min_identity = 0"),
     ],
 )
 def test_refusals(asked, error, message):
     words = ["ACGTACGT", "GGGGGGGG"]
-    asked = {"max_identity": 0.9, "parts": HALVES, **asked}
+    asked = {"min_identity": 0.9, "parts": HALVES, **asked}
     with pytest.raises(getattr(jaxalign, error), match=message):
         jaxalign.split(words, SCORING, **asked)
 
@@ -474,34 +474,34 @@ def test_refusals(asked, error, message):
 @pytest.mark.parametrize("words", [[], ["ACGT"], [""]])
 def test_too_few_to_split(words):
     with pytest.raises(jaxalign.UsageError, match="would be empty"):
-        jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
+        jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
 
 
 def test_empty_sequences_are_like_empty_ones():
     words = ["", "", "ACGT", "GGGG"]
-    found = jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
+    found = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
     assert found.sizes.tolist() == [2, 2]
-    audit = jaxalign.audit([["", "AC"], ["", ""]], SCORING, max_identity=0.5)
+    audit = jaxalign.audit([["", "AC"], ["", ""]], SCORING, min_identity=0.5)
     assert audit.leaks == 2 and audit.info["all"] == 4
-    assert jaxalign.audit([["AC"], []], SCORING, max_identity=0.5).holds
+    assert jaxalign.audit([["AC"], []], SCORING, min_identity=0.5).holds
 
 
 def test_refusals_of_an_audit():
     with pytest.raises(jaxalign.UsageError, match="two parts or more"):
-        jaxalign.audit([["ACGT"]], SCORING, max_identity=0.5)
+        jaxalign.audit([["ACGT"]], SCORING, min_identity=0.5)
     with pytest.raises(jaxalign.UsageError, match="worst"):
-        jaxalign.audit([["ACGT"], ["A"]], SCORING, max_identity=0.5, worst=0)
+        jaxalign.audit([["ACGT"], ["A"]], SCORING, min_identity=0.5, worst=0)
 
 
 def test_an_audit_of_a_split_and_its_texts():
     words = {"a": "ACGTACGT", "b": "ACGTACGA", "c": "GGGGGGGG", "d": "TTTTTTTT"}
-    divided = jaxalign.split(words, SCORING, max_identity=0.5, parts=HALVES)
-    found = jaxalign.audit(divided, SCORING, max_identity=0.5, worst=2)
+    divided = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
+    found = jaxalign.audit(divided, SCORING, min_identity=0.5, worst=2)
     assert found.names == ("train", "test") and found.holds
     assert repr(found) == "<Audit: no leak in 4 pairs across train 2, test 2>"
     assert str(found).count("\n") == 3 and "<br>" in found._repr_html_()
     assert len(found.alignments) == 2 and len(found.to_pandas()) == 2
-    assert "max_identity" not in str(found.definition)
+    assert "min_identity" not in str(found.definition)
 
 
 def test_the_default_seed_of_labels_is_names():

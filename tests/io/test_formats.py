@@ -458,7 +458,7 @@ def test_parquet_with_columns_and_without_rows(tmp_path):
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     message = refused(table_of(), str(tmp_path / "r.parquet"))
-    says(message, "pyarrow", "jaxalign[parquet]")
+    says(message, "pyarrow", "pip install pyarrow")
     assert os.listdir(tmp_path) == []
 
 

@@ -79,7 +79,7 @@ def test_names_that_mean_missing_elsewhere_are_names(tmp_path, monkeypatch, caps
     frame.to_csv("l.tsv", sep="\t", index=False)
     frame.to_csv("l.csv", index=False, quoting=1)
     frame.to_parquet("l.parquet", index=False)
-    cut = ("--max-identity", "0.5", "-q")
+    cut = ("--min-identity", "0.5", "-q")
     for end in ("tsv", "csv", "parquet"):
         path = f"l.{end}"
         assert read_names(path, names, ("part",)) == dict(
@@ -121,7 +121,7 @@ def test_a_first_pair_of_unknown_names_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("p.fa").write_text(">p0\nMKTAYIAKQR\n>p1\nHEAGAWGHEE\n")
     table(tmp_path / "l.tsv", [("pX", "pY", "train"), ("p0", "p1", "test")])
-    command = ["p.fa", "--pairs", "l.tsv", "--max-identity", "0.9", "-q"]
+    command = ["p.fa", "--pairs", "l.tsv", "--min-identity", "0.9", "-q"]
     assert main(["audit", *command]) == 3
     assert "pX" in capsys.readouterr().err
     split = ["split", *command, "--second", "groups", "--parts", "a=.5,b=.5"]

@@ -59,7 +59,7 @@ def test_a_printed_value_is_on_its_side_of_a_cut(decimals):
 @pytest.mark.parametrize("identity", [0.39999, 0.4, 0.40001])
 def test_worst_pairs_beside_the_cut(cut, identity):
     sets = {"a": ["MKTAYIAKQR"], "b": ["MKTAWWWWWW"]}
-    audit = jaxalign.audit(sets, max_identity=cut)
+    audit = jaxalign.audit(sets, min_identity=cut)
     worst = audit.worst | {"identity": np.array([identity])}
     (line,) = replace(audit, worst=worst).lines()
     assert (float(line.split()[0]) >= cut) == (identity >= cut)
@@ -101,9 +101,9 @@ def test_bit_scores_sort_as_numbers(bits):
 def test_a_cut_has_the_digits_that_were_given(cut):
     assert float(exact(cut)) == cut and len(exact(0.4)) == 3
     pair, parts = ["MKTAYIAKQR", "HEAGAWGHEE"], {"x": 0.5, "y": 0.5}
-    certificate = jaxalign.audit([pair[:1], pair[1:]], max_identity=cut).certificate()
+    certificate = jaxalign.audit([pair[:1], pair[1:]], min_identity=cut).certificate()
     assert f">= {exact(cut)};" in certificate["claim"]
-    divided = jaxalign.split(pair, max_identity=cut, parts=parts)
+    divided = jaxalign.split(pair, min_identity=cut, parts=parts)
     assert f">= {exact(cut)};" in str(divided.definition)
 
 

@@ -8,7 +8,7 @@ from jaxalign.errors import UsageError
 
 PROTEINS = [("a", "MKTAYIAKQR"), ("b", "MKTAYLAKQR"), ("c", "GGGGWWPHGE"), ("d", "MRV")]
 PAIRS, HALVES = [("a", "c"), ("b", "d"), ("c", "d")], {"train": 0.5, "test": 0.5}
-CUT = {"max_identity": 0.5}
+CUT = {"min_identity": 0.5}
 
 
 def family():

@@ -113,7 +113,7 @@ def test_against_a_reference(metric, deletions, way, monkeypatch):
 def test_blocks_have_the_same_edges(metric, block_rows):
     texts = TEXTS[:12] if block_rows == 1 else TEXTS
     whole = jaxalign.repertoire_graph(texts, metric=metric).edges
-    blocks = [*jaxalign.stream_repertoire(texts, metric=metric, block_rows=block_rows)]
+    blocks = [*jaxalign.stream_repertoire(texts, metric=metric, part_rows=block_rows)]
     for side in range(3):
         joined = [x for block in blocks for x in block.edges.sides[side].tolist()]
         assert joined == whole.sides[side].tolist()

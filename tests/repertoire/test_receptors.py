@@ -114,7 +114,7 @@ def test_both_chains(combine, cutoff, pairs_at_once, monkeypatch):
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     distances = {pair: combined(combine, cutoff, *pair) for pair in pairs}
     assert found == {pair: d for pair, d in distances.items() if d is not None}
-    blocks = jaxalign.stream_repertoire(CELLS, bad="keep", block_rows=1, **options)
+    blocks = jaxalign.stream_repertoire(CELLS, bad="keep", part_rows=1, **options)
     assert [j for block in blocks for j in block.edges.j.tolist()] == list(
         graph.edges.j
     )

@@ -28,9 +28,9 @@ def said(monkeypatch, tmp_path, driver=None, plugin=None, platform="cpu", kernel
         ({"kernels": object(), "platform": "gpu"}, "yes", "its kernels run", None),
         ({"platform": "gpu"}, "yes", "through XLA, without kernels", None),
         ({}, "no", "no NVIDIA driver", None),
-        ({"driver": NEW}, "no", "CUDA is not", 'pip install "jaxalign[cuda13]"'),
-        ({"driver": OLD}, "no", "(535)", 'pip install "jaxalign[cuda12]"'),
-        ({"driver": "?"}, "no", "(0)", 'pip install "jaxalign[cuda12]"'),
+        ({"driver": NEW}, "no", "CUDA is not", 'pip install "jax[cuda13]=='),
+        ({"driver": OLD}, "no", "(535)", 'pip install "jax[cuda12]=='),
+        ({"driver": "?"}, "no", "(0)", 'pip install "jax[cuda12]=='),
         ({"driver": NEW, "plugin": "jax_cuda12_plugin"}, "no", "finds no GPU", "smi"),
     ],
 )

@@ -51,22 +51,22 @@ CALLS = {
     "cluster": lambda: jaxalign.cluster(SOME, min_identity=0.5),
     "deduplicate": lambda: jaxalign.deduplicate(SOME),
     "identity_graph": lambda: jaxalign.identity_graph(SOME, min_identity=0.5),
-    "split": lambda: jaxalign.split(SOME, max_identity=0.9, folds=2),
+    "split": lambda: jaxalign.split(SOME, min_identity=0.9, folds=2),
     "split_series": lambda: jaxalign.split_series(SOME, cuts=[0.9], folds=2),
     "search_family": lambda: jaxalign.search_family(SOME[:1], SOME),
     "profile_similarity": lambda: jaxalign.profile_similarity(FLAT, FLAT),
     "hard_matrix": lambda: jaxalign.hard_matrix([SIMILARITY], **GAPS),
     "stream_hard_matrix": lambda: [*jaxalign.stream_hard_matrix([SIMILARITY], **GAPS)],
     "split_pairs": lambda: jaxalign.split_pairs(
-        SOME, [("seq1", "seq2")], max_identity=0.9, folds=2
+        SOME, [("seq1", "seq2")], min_identity=0.9, folds=2
     ),
     "audit_pairs": lambda: jaxalign.audit_pairs(
-        SOME, [("seq1", "seq2"), ("seq2", "seq3")], ["a", "b"], max_identity=0.9
+        SOME, [("seq1", "seq2"), ("seq2", "seq3")], ["a", "b"], min_identity=0.9
     ),
-    "audit": lambda: jaxalign.audit([SOME, SOME], max_identity=0.9),
+    "audit": lambda: jaxalign.audit([SOME, SOME], min_identity=0.9),
     "search": lambda: jaxalign.search(SOME, SOME),
     "stream_search": lambda: list(jaxalign.stream_search(SOME, SOME)),
-    "purge": lambda: jaxalign.purge(SOME, SOME, max_identity=0.9),
+    "purge": lambda: jaxalign.purge(SOME, SOME, min_identity=0.9),
     "nearest": lambda: jaxalign.nearest(SOME, SOME),
     "align_three": lambda: jaxalign.align_three(*SOME),
     "align_triples": lambda: jaxalign.align_triples([SOME]),

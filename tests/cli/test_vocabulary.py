@@ -1,0 +1,307 @@
+"""One concept has one name, over all verbs and functions (docs/conventions.md)."""
+
+import inspect
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import jax  # noqa: F401  (before main(), as in test_cli.py)
+import numpy as np
+import pytest
+from verb_jobs import VERBS
+
+import jaxalign
+from jaxalign.cli.main import app, main
+from jaxalign.cli.verbs import EXAMPLES
+from jaxalign.options import OLD_WORDS, current_word
+
+CONVENTIONS = Path(__file__).parents[2] / "docs" / "conventions.md"
+FUNCTIONS = [x for x in jaxalign.__all__ if inspect.isfunction(getattr(jaxalign, x))]
+# What a name of an option says, or its text -> the words that may.
+CONCEPTS = {
+    r"name: .*cov": "min-cov include-cov coverage",
+    r"name: .*score": "min-score",
+    r"name: m..-identity": "min-identity max-identity",
+    r"name: .*gap-": "gap-open gap-extend gap-style gap-model gap-penalty "
+    "forbid-adjacent-gaps sliding-gap",
+    r"text: the cut, 0 to 1": "min-identity",
+    r"text: (\S+ )?verify": "verify",
+    r"text: .*write what was": "certificate",
+    r"text: write a certificate": "out",  # the answer of an audit
+    r"text: (a folder for the )?FASTA of (each part$|one)": "fasta",
+    r"text: who (goes|stands)": "list",
+    r"text: compare with these": "against",
+    r"text: .*(found, and written, together|rows of a part at most)": "part-rows",
+    r"text: complete an interrupted": "resume",
+    r"text: .*a page for people": "report",
+    r"text: print one JSON": "json",
+}
+# Of these the values differ: a file or a flag, a folder or a file, and so on.
+OTHER_VALUES = {"verify", "output", "format", "identity", "traceback", "implementation"}
+OTHER_VALUES |= {"mode", "gap-penalty", "sequences", "memory-budget", "matrix"}
+
+
+@cache
+def told(verb):
+    """(name, text, type) of each option of a verb."""
+    called = app(verb)[verb]
+    doc = inspect.getdoc(called.default_command) or ""
+    described = dict(re.findall(r"^(\w+)\n((?:    .*\n?)+)", doc, re.MULTILINE))
+    return [
+        (x.name[2:], x.parameter.help or described.get(x.field_info.name, ""), x.hint)
+        for x in called.assemble_argument_collection()
+        if x.name.startswith("--")
+    ]
+
+
+def second_words(options):
+    """Options that say a concept by another word than its own."""
+    for verb, name, text in options:
+        for concept, words in CONCEPTS.items():
+            where, _, pattern = concept.partition(": ")
+            said = name if where == "name" else " ".join(text.split())
+            if re.match(pattern, said, re.IGNORECASE) and name not in words.split():
+                yield verb, name, concept
+
+
+def test_a_concept_has_one_word_in_every_help():
+    every = [(verb, name, text) for verb in VERBS for name, text, _ in told(verb)]
+    assert list(second_words(every)) == []
+    for concept, words in CONCEPTS.items():  # which are there at all
+        where, _, pattern = concept.partition(": ")
+        said = (x[1] if where == "name" else " ".join(x[2].split()) for x in every)
+        assert any(re.match(pattern, x, re.IGNORECASE) for x in said), concept
+        assert {*words.split()} <= {x[1] for x in every}, words
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("x", "coverage-min", ""),
+        ("x", "cut", "The cut, 0 to 1."),
+        ("x", "representatives", "FASTA of one sequence a cluster."),
+    ],
+)
+def test_a_second_word_is_noticed(option):
+    assert len([*second_words([option])]) == 1
+
+
+def test_a_text_stands_under_one_name():
+    names = defaultdict(set)
+    for verb in VERBS:
+        for name, text, _ in told(verb):
+            names[text].add(name)
+    assert {x: y for x, y in names.items() if x and len(y) > 1} == {}
+
+
+def test_a_name_has_values_of_one_kind():
+    kinds = defaultdict(set)
+    for verb in VERBS:
+        for name, _, hint in told(verb):
+            words = re.findall(r"\b(?:bool|int|float|str)\b", str(hint))
+            kinds[name] |= {*words}
+    several = {x for x, y in kinds.items() if len(y) > 1}
+    assert several <= OTHER_VALUES, several - OTHER_VALUES
+
+
+def test_no_help_and_no_signature_has_an_old_word():
+    for verb in VERBS:
+        for name, _, _ in told(verb):
+            assert current_word(name.replace("-", "_"), verb) is None, (verb, name)
+    for name in FUNCTIONS:
+        for parameter in inspect.signature(getattr(jaxalign, name)).parameters:
+            assert current_word(parameter, name) is None, (name, parameter)
+
+
+def test_the_table_of_words_is_that_of_the_options():
+    text = CONVENTIONS.read_text().partition("## Words of options")[2]
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| ([^|]*) \|$", text, re.MULTILINE)[1:]
+    former = {x.replace("-", "_") for _, old in rows for x in words_in(old)}
+    assert former == {*OLD_WORDS}
+    known = {name for verb in VERBS for name, _, _ in told(verb)}
+    for now, _ in rows:
+        assert words_in(now) <= known, now
+    for word, _ in OLD_WORDS.values():
+        assert any(word.replace("_", "-") in words_in(now) for now, _ in rows), word
+
+
+def words_in(cell):
+    """The options and keywords of a cell."""
+    return {
+        x.lstrip("-").split()[-1].lstrip("-") for x in re.findall("`([^`]+)`", cell)
+    }
+
+
+# Old words still work, with a line
+
+PROTEINS = ">a\nMKTAYIAKQRQISFVKSH\n>b\nMKTAYIAKQRQISFVKSH\n>c\nGGGGWWWWHHHHEEEE\n"
+CDR3 = ">r1\nCASSLGQAYEQYF\n>r2\nCASSLGTAYEQYF\n"
+PAIRS = {
+    "split s.fa --max-identity 0.5 --folds 2 --stratify l.tsv": 2,
+    "audit s.fa --split p.tsv --max-identity=0.5": 1,
+    "purge s.fa --against t.fa --max-identity 0.5 --removed r.tsv": 2,
+    "purge s.fa --against t.fa --score 50": 1,
+    "cluster s.fa --min-identity 0.5 --representatives r.fa": 1,
+    "audit --certificate c.json": 1,
+    "repertoire r.fasta --reference r.fasta --block-rows 1": 2,
+    "align s.fa s.fa -gapopen 5 -gapextend=1": 2,
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "s.fa": PROTEINS,
+        "t.fa": PROTEINS[:22],
+        "r.fasta": CDR3,
+        "l.tsv": "name\tlabel\na\tx\nb\tx\nc\tx\n",
+        "p.tsv": "name\tpart\na\tx\nb\tx\nc\ty\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    words = "audit s.fa --split p.tsv --min-identity 0.5 -o c.json -q"
+    assert main(words.split()) == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", PAIRS)
+def test_an_old_word_does_the_same_with_a_line(run, folder, line):
+    verb, *words = line.split()
+    new = []
+    for word in words:
+        flag, equals, value = word.partition("=")
+        now = current_word(flag.lstrip("-").replace("-", "_"), verb)
+        is_old = flag.startswith("-") and now
+        new.append(f"--{now.replace('_', '-')}{equals}{value}" if is_old else word)
+    code, out, err = run(verb, *words)
+    before = (folder / "c.json").read_bytes()
+    assert err.count(" is now --") == PAIRS[line], err
+    for path in folder.glob("r.[tf][sa]*"):
+        path.name == "r.fasta" or path.unlink()
+    again = run(verb, *new)
+    assert (code, out) == again[:2] and " is now " not in again[2]
+    assert (folder / "c.json").read_bytes() == before, "an old word never writes"
+    assert " is now " not in run(verb, *words, "--force", "-q")[2]
+
+
+def test_a_word_that_a_verb_never_had_is_no_old_word(run, folder):
+    for line in ("cluster s.fa --max-identity 0.5", "align s.fa s.fa --score 3"):
+        code, _, err = run(*line.split())
+        assert code == 2 and " is now " not in err
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jaxalign.split(["MKTAYIA", "WWWW"], max_identity=0.5, folds=2),
+        lambda: jaxalign.purge(["MKTAYIA"], ["MKTAYIA"], score=9),
+        lambda: [*jaxalign.stream_repertoire(["CASSF"], block_rows=1)],
+    ],
+)
+def test_python_takes_old_words_with_a_warning(call):
+    with pytest.warns(DeprecationWarning, match="is now"):
+        call()
+    with pytest.raises(jaxalign.UsageError, match="has no option 'max_identity'"):
+        jaxalign.cluster(["MK"], min_identity=0.5, max_identity=0.5)
+
+
+# Help and messages
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_is_short_and_has_examples(run, folder, monkeypatch, verb):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line for line in EXAMPLES.splitlines() if line.split()[:1] == [verb]]
+    assert len(lines) == 2 or verb == "demo"
+    for line in lines:
+        app(verb).parse_args(line.split(), exit_on_error=False, print_error=False)
+    _, brief, _ = run(verb, "--help")
+    assert len(brief.splitlines()) <= 80
+    _, whole, _ = run(verb, "--help-all")
+    for line in lines:
+        assert f"jaxalign {line[:50]}" in brief
+    described = [name for name, text, _ in told(verb) if not text and name != "help"]
+    assert described == [], "options without a text"
+    seen = {*re.findall(r"--[a-z][a-z-]+", whole)}
+    assert {f"--{name}" for name, _, _ in told(verb)} <= seen
+
+
+def test_help_shows_true_defaults(run, folder):
+    _, out, _ = run("search", "--help-all")
+    modes = re.search(r"--mode.*?\[(\w+)\]", out, re.DOTALL)
+    assert modes and modes[1] == "local" and "output identity" not in out
+    scoring = run("index", "--help-all")[1].partition(" Scoring ")[2]
+    names = re.findall(r"^│ (--[a-z-]+)", scoring.partition("╰")[0], re.MULTILINE)
+    assert names == ["--matrix", "--alphabet", "--unknown", "--strip-stop", "--names"]
+
+
+@pytest.mark.parametrize(
+    "line, text",
+    [
+        ("cluster s.fa", "cluster: --min-identity is missing\nhint: see jaxalign clu"),
+        ("align s.fa", "align: B is missing\nhint: see jaxalign align --help"),
+        ("nosuch", "hint: see jaxalign --help"),
+        ("all s.fa --matrix BLOSSUM62", "did you mean BLOSUM62?"),
+        ("all s.fa --matrix BLOSUM26", "did you mean BLOSUM62?"),
+        ("all s.fa --preset blast", 'Did you mean "blastp"?'),
+        ("all s.fa --min-identity 30", "did you mean 0.3?"),
+        ("split s.fa --min-identity 40 --folds 2", "did you mean 0.4?"),
+        ("split s.fa --folds 2", "split: --min-identity is missing"),
+        ("audit s.fa t.fa", "audit: --min-identity is missing"),
+        ("all s.fa -o t.fa", "t.fa: exists; use --force to replace it"),
+    ],
+)
+def test_messages_say_what_to_do(run, folder, line, text):
+    code, _, err = run(*line.split())
+    assert code == 2 and text in err and "True" not in err
+
+
+def test_the_summary_names_the_files(run, folder):
+    for line in ("nearest t.fa s.fa", "purge s.fa --against t.fa --min-identity 0.5"):
+        first, second = [x for x in line.split() if x.endswith(".fa")]
+        assert f"{first} against {second}: " in run(*line.split())[2]
+
+
+def test_pairs_are_written_with_commas(run, folder):
+    (folder / "c.fa").write_text('>a,b\nMKTAYIA\n>c"d\nMKTAIA\n')
+    for verb, words in {"all": ("c.fa",), "search": ("c.fa", "c.fa")}.items():
+        assert run(verb, *words, "-o", f"{verb}.csv", "-q")[0] == 0
+        tabs = run(verb, *words, "-q")[1].splitlines()
+        pandas = pytest.importorskip("pandas")
+        table = pandas.read_csv(f"{verb}.csv", dtype=str, keep_default_na=False)
+        assert [*table.columns] == tabs[0].split("\t")
+        assert table.values.tolist() == [x.split("\t") for x in tabs[1:]]
+    assert run("repertoire", "r.fasta", "-o", "e.csv", "-q")[0] == 0
+    tabs = run("repertoire", "r.fasta", "-q")[1].replace("\t", ",")
+    assert (folder / "e.csv").read_text() == tabs
+    np.savez("v.npz", x=np.ones((3, 2), "f4"))
+    words = "align v.npz v.npz --embeddings --gap-open 1 --gap-extend 1 -q".split()
+    assert run(*words, "-o", "v.csv")[0] == 0
+    assert len((folder / "v.csv").read_text().splitlines()) == 2
+
+
+def test_an_interruption_says_what_is_kept(run, folder, monkeypatch):
+    from jaxalign.database import nearest
+    from jaxalign.io import output, runs
+
+    saved = runs.SavedRun("o.tsv", {"x": 1})
+    monkeypatch.setattr(runs, "EVERY", -1.0)
+
+    def interrupted(*_):
+        output.SHARE["done"] = 0.14
+        saved.save(lambda: {})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jaxalign.cli.corpus.nearest_of", interrupted)
+    code, _, err = run("nearest", "t.fa", "s.fa", "-o", "o.tsv")
+    assert nearest and code == 130
+    assert "interrupted: o.tsv.partial keeps 14 %, --resume continues" in err
+    saved.remove()
+    assert output.resumable() == ""
+
+
+def test_a_repertoire_shows_progress(run, folder):
+    words = ("repertoire", "r.fasta", "--part-rows", "1", "--progress", "json")
+    err = run(*words)[2]
+    assert '"cells_done": 4, "cells_total": 4' in err
