@@ -153,7 +153,7 @@ def _help(verb: str) -> str:
     from jaxalign.cli.main import main
 
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        main([verb, "--help"])
+        main([verb, "--help-all"])
     return printed.getvalue()
 
 

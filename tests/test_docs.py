@@ -46,7 +46,7 @@ NOTHING = ":"
 # Programs of others, and what runs in their place: what commands after them need.
 FOREIGN = {
     **dict.fromkeys("conda datasail docker make needle pip".split(), NOTHING),
-    "graphpart": "jaxalign split bare.fasta --max-identity 0.4 --folds 5 -q"
+    "graphpart": "jaxalign split bare.fasta --min-identity 0.4 --folds 5 -q"
     " -o part.csv; sed '1 s/name,part/AC,cluster/' part.csv > graphpart.csv",
     "sbatch": 'for k in $(seq 16); do SLURM_ARRAY_TASK_ID=$k bash -c "$3"; done',
 }
@@ -335,7 +335,7 @@ def test_the_site_has_the_options_of_every_verb(monkeypatch):
     page = runpy.run_path(str(ROOT / "docs" / "conf.py"))["_helps"]()
     for verb in app():
         assert verb.startswith("-") or f"## {verb}\n\n```text\nUsage: " in page
-    assert page.count("--max-identity") >= 4
+    assert page.count("--min-identity") >= 4
 
 
 def test_exit_codes_are_on_the_page_of_the_command_line():

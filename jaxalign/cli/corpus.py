@@ -114,8 +114,8 @@ def nearest(given: Given) -> int:
             axis = f"{near.definition.partition(';')[0]} of the nearest"
             about = counts, edges, axis, near.heading()
             picture.histogram(given.plot, *about, unit="test sequences")
-        yield f"{path} against {corpus}: {near.heading()}"
-        yield "\n".join((near.definition, *near.band_lines()))
+        summary = f"{path} against {corpus}: {near.heading()}"
+        yield "\n".join((summary, near.definition, *near.band_lines()))
         yield f"{near.comparisons()}; {near.info['seconds']:.1f} s"
 
     heading = [f"{path}, {len(tests):,} test sequences, against {corpus}"]

@@ -21,7 +21,7 @@ from jaxalign.errors import (
 )
 from jaxalign.io import output
 from jaxalign.model.source import streams_kept
-from jaxalign.options import current_word
+from jaxalign.options import OLD_WORDS, current_word
 
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
@@ -166,7 +166,8 @@ def _in_words_of_today(argv: list[str]) -> list[str]:
     for word in argv[:end]:
         flag, equals, value = word.partition("=")
         name = flag.lstrip("-").replace("-", "_")
-        if flag.startswith("-") and (today := current_word(name, verb)):
+        old = flag.startswith("-") and name in OLD_WORDS
+        if old and (today := current_word(name, verb)):
             option = "--" + today.replace("_", "-")
             if not QUIET & {*argv}:
                 terminal.say(f"{verb}: {flag} is now {option}")

@@ -89,6 +89,7 @@ selftest --seconds 60
 matrices
 matrices BLOSUM62
 demo
+demo --files examples
 """
 LINKED = (options.Linked, SummaryOptions, *COMMON)
 

@@ -213,7 +213,7 @@ def test_python_takes_old_words_with_a_warning(call):
 def test_help_is_short_and_has_examples(run, folder, monkeypatch, verb):
     monkeypatch.setenv("COLUMNS", "80")
     lines = [line for line in EXAMPLES.splitlines() if line.split()[:1] == [verb]]
-    assert len(lines) == 2 or verb == "demo"
+    assert len(lines) == 2
     for line in lines:
         app(verb).parse_args(line.split(), exit_on_error=False, print_error=False)
     _, brief, _ = run(verb, "--help")

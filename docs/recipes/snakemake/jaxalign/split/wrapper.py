@@ -17,7 +17,7 @@ log = job.log_fmt_shell(stdout=True, stderr=True)
 
 shell(
     "jaxalign split {job.input.fasta:q}"
-    " --max-identity {job.params.max_identity}"
+    " --min-identity {job.params.min_identity}"
     " --parts {job.params.parts}"
     " --threads {job.threads}"
     " -o {job.output.split:q} --force {files} {extra} {log}"

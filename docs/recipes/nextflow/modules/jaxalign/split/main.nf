@@ -7,7 +7,7 @@ process JAXALIGN_SPLIT {
 
     input:
     tuple val(meta), path(fasta)
-    val max_identity
+    val min_identity
     val parts
 
     output:
@@ -25,7 +25,7 @@ process JAXALIGN_SPLIT {
     """
     jaxalign split \\
         $fasta \\
-        --max-identity $max_identity \\
+        --min-identity $min_identity \\
         --parts $parts \\
         --threads $task.cpus \\
         -o ${prefix}.split.tsv \\
