@@ -22,13 +22,16 @@ LINES = {
     signal.SIGTERM: "terminated",
     signal.SIGHUP: "the terminal hung up",
 }
+BUDGET = "--memory-budget"
 SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"  # and take a progress bar away
 
 
 def begin() -> None:
-    """Watch for signals, and take the places of closed streams."""
+    """Watch for signals, take the places of closed streams, and keep no memory that is
+    free beside a budget."""
     watch_signals()
     open_closed_streams()
+    return_memory(sys.argv[1:])
 
 
 def end(code: int) -> "NoReturn":
@@ -98,6 +101,21 @@ def _end_by_signal(number: int, _frame: object = None) -> None:
         pass
     finally:
         os._exit(128 + number)
+
+
+MMAP_THRESHOLD, MAPPED_BYTES = -3, 2**18  # of glibc: arrays from there on are mapped
+
+
+def return_memory(words: list[str]) -> None:
+    """Have the C library give back what arrays took, where a command has a budget:
+    else glibc raises its threshold up to 32 MiB as arrays are freed, and each thread
+    keeps those below in an arena of its own."""
+    if any(word.split("=")[0] == BUDGET for word in words):
+        import ctypes  # which others need not import
+
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(MMAP_THRESHOLD, MAPPED_BYTES)
 
 
 # ------------------------------------------------------------------------------

@@ -25,7 +25,9 @@ FEW = 8  # letters
 SECONDS = 300  # of a process, at most
 CHILD = """
 import os, sys
+from jaxalign.cli import process
 from jaxalign.cli.main import main
+process.begin()
 if "JAXALIGN_ROWS" in os.environ:
     import jax
     jax.jit(lambda x: x + 1)(1)
@@ -68,11 +70,11 @@ JOBS = {
     "search": Job("search few.fa big.fa -o o.m8", 50_000, 600, 6, True),
     "search by rows": Job("search few.fa big.fa -o o.m8", 60_000, 12, 2),
     "many edits": Job(f"{EDITS} 8", 20_000, 15, 6, True, (DONE, TOO_LARGE)),
-    "few edits": Job(f"{EDITS} 2", 100_000, 15),
+    "few edits": Job(f"{EDITS} 2", 30_000, 15, 6, True),
     "no gaps": Job("repertoire big.tsv --metric hamming -o o.npz", 30_000, 15, 6, True),
     "receptors": Job("repertoire big.tsv -o o.npz", 20_000, 15, 6, True),
     "all": Job("all big.fa -o o.tsv", 900, 60, 6, True),
-    "all to Parquet": Job("all big.fa -o o.parquet", 3000, 60, 6, True),
+    "all to Parquet": Job("all big.fa -o o.parquet", 1200, 60, 6, True),
     "all near": Job("all big.fa --min-identity .5 -o o.tsv", 4000, 60, 6, True),
     "cluster": Job("cluster big.fa --min-identity .5 -o o.tsv", 6000, 60, 6, True),
     "cluster all": Job("cluster big.fa --min-identity .1 -o o.tsv", 3000, 60, 6, True),
@@ -143,6 +145,6 @@ def test_what_is_allocated_stays_within_the_budget(name, folder, run, monkeypatc
 def test_a_process_stays_within_its_budget(name, budget, folder):
     job = JOBS[name]
     write(job, 2)
-    base = peak(job, budget)
+    base = min(peak(job, budget) for _ in range(2))  # the first one may compile
     write(job, job.records)
     assert peak(job, budget) - base < SHARE * budget
