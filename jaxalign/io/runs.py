@@ -33,7 +33,6 @@ import numpy as np
 from jaxalign.errors import InputError, UsageError
 from jaxalign.io import arrow, output
 from jaxalign.model import source
-from jaxalign.model.system import is_endless
 from jaxalign.model.table import Table
 
 SUFFIX = ".partial"
@@ -200,6 +199,8 @@ class SavedRun:
         name = part_path(self.path, part.index)
         if not os.path.lexists(name):
             return ABSENT
+        if not os.path.isfile(name):
+            return DAMAGED
         try:
             entry = read_json(entry_path(self.path, part.index))
             unchanged = source.sha256(name) == entry["sha256"] is not None
@@ -351,8 +352,8 @@ def entry_path(path: str, index: int) -> str:
 
 def read_json(path: str) -> dict:
     """Read a JSON object."""
-    if is_endless(path):
-        raise ValueError("a device that has no end")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError("no file")
     with open(path, encoding="utf-8") as handle:
         content = json.load(handle)
     if not isinstance(content, dict):

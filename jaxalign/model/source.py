@@ -36,13 +36,14 @@ def label(source: str) -> str:
     return "standard input" if source == STDIN else written(source)
 
 
-_kept: dict[object, bytes] | None = None
+_kept: dict[object, Any] | None = None
 
 
 @contextmanager
 def streams_kept() -> Iterator[None]:
     """Keep the bytes of standard input and of pipes, so that a command may read its
-    inputs as often as it reads files."""
+    inputs as often as it reads files; and the versions of files, which may not change
+    meanwhile."""
     global _kept
     _kept = {}
     try:
@@ -159,6 +160,7 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
         except (OSError, ValueError) as error:
             raise _unreadable(source, error) from error
     with in_memory(source), raw:
+        version = None if buffer is not None else _version(source, raw)
         head, name, stream = raw.read(6), None, raw
         raw.seek(0)
         for start, (what, hint) in _FOREIGN.items():
@@ -184,6 +186,26 @@ def open_bytes(source: str, buffer: bytes | None = None) -> Iterator[BinaryIO]:
             elif isinstance(error, EOFError):
                 raise _cut_short(source, name) from error
             raise InputError(f"{label(source)}: {why}") from error
+        if version is not None:
+            _version(source, raw, version)
+
+
+def _version(source: str, file: BinaryIO, version: tuple | None = None) -> tuple:
+    """Identify what an open file holds, by its inode, size and date.
+
+    Raises InputError: it held something else before, by ``version``, or when a command
+    opened it first
+    """
+    state = os.fstat(file.fileno())
+    current = state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+    if _kept is not None:
+        version = _kept.setdefault(("version", os.path.realpath(source)), current)
+    if version not in (None, current):
+        raise InputError(
+            f"{label(source)}: changed while it was read\nhint: begin anew when it is "
+            "complete"
+        )
+    return current
 
 
 def sha256(source: str, buffer: bytes | None = None) -> str | None:
@@ -195,6 +217,7 @@ def sha256(source: str, buffer: bytes | None = None) -> str | None:
     if (buffer := keep(source)) is not None:
         return hashlib.sha256(buffer).hexdigest()
     with open(source, "rb") as handle:
+        _version(source, handle)
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
