@@ -28,14 +28,12 @@ CALLS = {
 MORE = 1.1
 
 
+QUICK = "align", "align_all", "split", "cluster", "repertoire"
+
+
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            x, marks=pytest.mark.slow if x in ("triple", "soft gradient") else ()
-        )
-        for x in CALLS
-    ],
+    [pytest.param(x, marks=() if x in QUICK else pytest.mark.slow) for x in CALLS],
 )
 def test_a_warm_call_enters_few_files(name, tmp_path):
     call_of, files, moves, depth = CALLS[name]

@@ -134,7 +134,7 @@ def test_wide_launches_without_memory_run_narrow(monkeypatch):
         jaxalign.identity_graph(some, **asked)
 
 
-@pytest.mark.parametrize("kind", ["all", "cross"])
+@pytest.mark.parametrize("kind", [pytest.param("all", marks=pytest.mark.slow), "cross"])
 def test_parts_that_are_held_fit_the_budget(kind, monkeypatch):
     """As many devices hold more parts, which are smaller, then."""
     monkeypatch.setattr(pipeline, "PARTS_AHEAD", 4)  # as of twice as many devices

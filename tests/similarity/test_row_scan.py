@@ -107,7 +107,9 @@ def test_enumeration(function, size, local, shared):
 
 
 @pytest.mark.parametrize("local", [True, False])
-@pytest.mark.parametrize("size", [SIZE, SIZE[::-1]])
+@pytest.mark.parametrize(
+    "size", [SIZE, pytest.param(SIZE[::-1], marks=pytest.mark.slow)]
+)
 def test_logarithms_hold_for_all_scores(size, local):
     """Of scores so large that one alignment has all probability, logarithms find the
     best one; the scores have no ties."""
