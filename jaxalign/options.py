@@ -360,7 +360,7 @@ class FamilyOptions(CorpusScan):
     """Hits up to it are in the next profile."""
 
     include_cov: float = 0.3
-    """... if they cover this share of the query, 0 to 1."""
+    """Hits in the next profile cover this share of the query or more, 0 to 1."""
 
     max_sequences: int = 10_000
     """Hits of a pass at most, the best."""

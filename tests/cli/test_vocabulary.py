@@ -218,6 +218,7 @@ def test_help_is_short_and_has_examples(run, folder, monkeypatch, verb):
         app(verb).parse_args(line.split(), exit_on_error=False, print_error=False)
     _, brief, _ = run(verb, "--help")
     assert len(brief.splitlines()) <= 80
+    assert not re.search(r" \.\.", brief), "a text is cut before its first word"
     _, whole, _ = run(verb, "--help-all")
     for line in lines:
         assert f"jaxalign {line[:50]}" in brief
