@@ -48,7 +48,7 @@ def write(
     format_name = resolve_format(path, format)
     if columns is not None and format_name not in WITH_COLUMNS:
         raise UsageError(
-            f"format {format_name!r} has fixed columns; use {', '.join(WITH_COLUMNS)}"
+            f"format {format_name!r} has fixed columns; use tsv, csv or parquet"
         )
     output.check(path, force)
     if format_name == "parquet":

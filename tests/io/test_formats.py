@@ -630,7 +630,7 @@ def test_formats_of_others_refuse_such_names(format):
         ),
         ("stats", None, {"columns": ["cigar"]}, ["'cigar'", "output='alignment'"]),
         *(
-            ("alignment", name, {"columns": ["query"]}, [repr(name), "tsv or parquet"])
+            ("alignment", name, {"columns": ["query"]}, [repr(name), "csv or parquet"])
             for name in ("m8", "sam", "paf", "maf", "fasta", "pair")
         ),
     ],
