@@ -15,7 +15,7 @@ import numpy as np
 from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
 from jaxalign.options import Implementation
 from jaxalign.pairs import pair_matrix
-from jaxalign.pairs.by_rows import lone_pairs
+from jaxalign.pairs.by_rows import MAX_PAIRS, lone_pairs
 from jaxalign.pairs.cpu import execute, long_pair, partition
 from jaxalign.pairs.cpu.execute import directions_of as directions_of
 from jaxalign.pairs.cpu.execute import pieces_beyond as pieces_beyond
@@ -229,7 +229,10 @@ def _plan_windows(task: Task) -> tuple[dict, Partition]:
         figures, split = _cut_windows(task)
         if _bytes(figures) <= task.budget:
             return figures, split
-    # Bytes of a piece follow the budget: grow it until the plan fits, and name that.
+    # Bytes of a piece follow the budget: grow it until the plan fits, and name that. Of
+    # a large result that does not fit by itself, narrow pieces would be too many.
+    if task.result_bytes > task.budget and task.job.pairs > MAX_PAIRS:
+        fit = task.result_bytes + partition.LARGE_BACKTRACK_BYTES * task.threads
     while (needed := _bytes(_cut_windows(replace(task, budget=fit))[0])) > fit:
         fit = needed
     refuse_over(fit, task.budget, f"{task.job.pairs:,} pairs")

@@ -17,6 +17,7 @@ import pytest
 
 from jaxalign.errors import EXIT_CODES
 from jaxalign.io import fasta
+from jaxalign.pairs.cpu import partition
 
 DONE, _, _, _, TOO_LARGE, *_ = EXIT_CODES
 LETTERS = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)
@@ -148,3 +149,12 @@ def test_a_process_stays_within_its_budget(name, budget, folder):
     base = min(peak(job, budget) for _ in range(2))  # the first one may compile
     write(job, job.records)
     assert peak(job, budget) - base < SHARE * budget
+
+
+def test_a_large_result_beyond_the_budget_is_refused_at_once(folder, run, monkeypatch):
+    """No pair of it is listed alone."""
+    monkeypatch.setattr(partition, "pairs", None)
+    job = Job("all big.fa -o o.tsv --memory-budget 1MB", 1500, 400)
+    write(job, job.records)
+    code, _, err = run(*job.words.split())
+    assert code == TOO_LARGE and "would fit" in err
