@@ -128,7 +128,7 @@ def test_what_is_allocated_stays_within_the_budget(name, folder, run, monkeypatc
     job, budget = QUICK[name], 2**22
     words = (*job.words.split(), "--memory-budget", str(budget), "-q", "--force")
     peaks = []
-    for records in (2, job.records):
+    for records in (2, 2, job.records):  # the first one imports
         write(job, records)
         tracemalloc.start()
         try:
@@ -136,7 +136,7 @@ def test_what_is_allocated_stays_within_the_budget(name, folder, run, monkeypatc
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    assert peaks[1] - peaks[0] < SHARE * budget
+    assert peaks[2] - peaks[1] < SHARE * budget
 
 
 @pytest.mark.slow
