@@ -227,8 +227,10 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     queries, targets = task.queries, task.targets
     if task.kind == "zip":
         (like,) = np.nonzero(_marks(queries) == _marks(targets))
-        texts = zip(_texts(queries, like), _texts(targets, like), strict=True)
-        pairs = like[np.array([query == target for query, target in texts], bool)]
+        pairs_of_texts = zip(_texts(queries, like), _texts(targets, like), strict=True)
+        pairs = like[
+            np.array([query == target for query, target in pairs_of_texts], bool)
+        ]
         return pairs, pairs
     scores, best = task.scoring.scores, task.scoring.scores.diagonal()
     certain = (best > 0) & (best >= scores.max(axis=0)) & (best >= scores.max(axis=1))
@@ -263,10 +265,10 @@ def _marks(sequences: CodedSequences) -> np.ndarray:
 
 def _texts(sequences: CodedSequences, numbers: np.ndarray) -> Iterator[bytes]:
     """Yield the codes of numbered sequences."""
-    codes, starts = memoryview(sequences.codes), sequences.starts[numbers]
+    codes, starts = sequences.codes, sequences.starts[numbers]
     ends = starts + sequences.lengths[numbers]
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        yield bytes(codes[start:end])
+        yield codes[start:end].tobytes()
 
 
 def _with_equal_texts(task: Task, columns: dict, i: np.ndarray, j: np.ndarray) -> dict:
