@@ -222,7 +222,8 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
 
     Unless ``every`` one is asked for, those of two sets, or of one, are left out in
     which every alignment with the best score has all residues identical: where letters
-    score more with themselves than with any other, and are no wildcards.
+    score more with themselves than with any other, and are no wildcards. None are left
+    out where a score may decide.
     """
     queries, targets = task.queries, task.targets
     if task.kind == "zip":
@@ -235,6 +236,7 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     scores, best = task.scoring.scores, task.scoring.scores.diagonal()
     certain = (best > 0) & (best >= scores.max(axis=0)) & (best >= scores.max(axis=1))
     certain &= np.arange(len(best)) != task.scoring.alphabet.wildcard_code
+    certain &= task.proved.min_score is None  # which a short text may not reach
     (places,) = np.nonzero(~certain[queries.codes])
     ends = queries.starts, queries.starts + queries.lengths
     first, last = (np.searchsorted(places, x) for x in ends)

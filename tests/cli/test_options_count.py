@@ -115,7 +115,7 @@ VALUES = {
     "bands": "0.2,0.45",
     "iterations": "1",
     "include": "1e-30",
-    "include-coverage": "1",
+    "include-cov": "1",
     "max-sequences": "2",
     "min-query-identity": "0.8",
     "max-identity": "0.8",
