@@ -8,6 +8,7 @@ million letters, is cut in its middle.
 import re
 from collections.abc import Iterable
 
+LEAST_LIKENESS = 0.6  # of a word that may be meant, 1 of equal ones
 LONGEST_WORD, LONGEST_LINE = 500, 2000  # characters of a message
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 _LONG_LINE = re.compile(rf"[^\n]{{{LONGEST_LINE + 1},}}")
@@ -51,14 +52,14 @@ def shortened(message: str) -> str:
     return _LONG_LINE.sub(lambda match: cut(match, LONGEST_LINE), message)
 
 
-def nearest_word(word: object, words: Iterable[str]) -> str:
-    """The end of a message about a word that is none of some; of two that are as near
-    to it, the first."""
+def nearest_word(word: object, words: Iterable[str]) -> str | None:
+    """The word that another one is most like, if it is like any; of two that are as
+    near to it, the first."""
     from difflib import SequenceMatcher  # which a process without errors need not load
 
     likeness = {x: SequenceMatcher(None, x, str(word)).ratio() for x in words}
     nearest = max(likeness, key=lambda x: likeness[x])
-    return f"; did you mean {nearest}?" if likeness[nearest] > 0.6 else ""
+    return nearest if likeness[nearest] >= LEAST_LIKENESS else None
 
 
 class UsageError(JaxalignError, ValueError):

@@ -12,13 +12,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, get_args, get_type_hints
 from warnings import warn
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import UsageError, nearest_word
 from jaxalign.model.scoring import Scoring, ScoringLike
 from jaxalign.options import current_word
 
@@ -137,7 +136,7 @@ def _refusal(
         pair = {"match", "mismatch"} - {*scores}
         values += f", {pair.pop()}=…" if len(pair) == 1 else ""
         return f"{text}: it belongs to the scoring, scoring=Scoring({values})"
-    if matches := get_close_matches(option, parameters, 1):
-        return f"{text}: did you mean {matches[0]!r}?"
+    if meant := nearest_word(option, parameters):
+        return f"{text}: did you mean {meant!r}?"
     names = [x.name for x in parameters.values() if x.kind == Parameter.KEYWORD_ONLY]
     return f"{text}; it has {', '.join(names)}"

@@ -30,7 +30,7 @@ from jaxalign.options import (
     shared,
 )
 
-SHOWN = ("worst", "full_histogram", "min_score")  # options of some verbs
+SHOWN = ("worst", "full_histogram")  # options of audits
 # Why pairs are neither aligned nor excluded by proof
 WHY_NOT = {
     "components": "other links connect the two",
@@ -85,14 +85,13 @@ def prepare(
     about = scoring, verb.scoring, hashed, messages.warn
     read = inputs.read(paths, *about, letters)
     pairs.select_device(chosen)
-    # Of purge it is a cut of its own.
-    scored = hasattr(verb, "min_score") and not hasattr(verb, "max_evalue")
-    gated = verb.link == "local" and scored
-    ends = {"mode": mode, "free_ends": free, "identity": identity}
-    ends = {"link": verb.link, "identity": "longer"} if gated else ends
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
-    if not scored:
-        own.pop("min_score", None)
+    ends: dict[str, Any] = {"mode": mode, "free_ends": free, "identity": identity}
+    # The score of a link; that of purge, beside max_evalue, is a cut of its own.
+    if hasattr(verb, "min_score") and not hasattr(verb, "max_evalue"):
+        own["min_score"] = verb.min_score
+        if verb.link == "local":
+            ends = {"link": verb.link, "identity": "longer"}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     links = api.with_link(HomologyOptions(**given), scoring, read.sequences)
     return LinkJob(read, links, verb, messages)

@@ -191,12 +191,10 @@ def _fold(
         nearest_launches.fold(bounds, state)
         return
     table = best_first.bound_table(task, options.identity)
-    pairs_at_once = (
-        at_once(BOUNDS_AT_ONCE, CANDIDATE_BYTES, task.budget) // task.shape[0]
-    )
+    room = at_once(BOUNDS_AT_ONCE, CANDIDATE_BYTES, task.budget) // task.shape[0]
     limit = max(FIRST_PAIRS, 2 * top)
     while True:
-        limit = max(min(limit, pairs_at_once), 1)
+        limit = max(min(limit, room), 1)
         candidates = best_first.candidates(table, *bars_of(state), limit)
         if not len(candidates.query):
             return

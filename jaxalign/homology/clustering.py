@@ -432,9 +432,9 @@ def clusters_of(
     else:
         if method == "components":
             job = link_job(data, definition)
-            # Scores of all pairs say which are not linked, of most.
-            scores = job.task.scores_first or every_link or len(data) < 2
-            proofs = None if scores else proofs_of(job.task)
+            # Where scores come first, they say of most pairs that they are not linked.
+            every_link |= job.task.scores_first or len(data) < 2
+            proofs = None if every_link else proofs_of(job.task)
             # Common subsequences on a CPU may prove which pairs are not linked. A GPU
             # aligns the remaining pairs in less time than it takes to select some.
             if proofs is not None and proofs.lcs and proofs.launches is None:

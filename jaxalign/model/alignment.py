@@ -57,10 +57,7 @@ class Alignment:
         """
         if not eqx:
             return operations.cigar(self.operations)
-        encode, whole = (
-            self.scoring.alphabet.encode,
-            np.array([0, len(self.operations)]),
-        )
+        encode, whole = self.scoring.alphabet.encode, (0, len(self.operations))
         query = encode(self.query)[self.query_start : self.query_end]
         target = encode(self.target)[self.target_start : self.target_end]
         runs, _ = operations.split_matches(self.operations, whole, query, target)

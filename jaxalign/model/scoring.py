@@ -86,10 +86,11 @@ def load_matrix(name: str) -> tuple[str, np.ndarray]:
         return parse_matrix(data.decode("utf-8-sig", "replace"), name)
     if os.path.isdir(name):
         raise UsageError(f"matrix {name} is a folder")
+    meant = nearest_word(plain.upper(), ("BLOSUM62", *matrix_names()))
     raise UsageError(
         f"unknown matrix {name[:60]!r}: neither a file nor one of the "
         f"{len(matrix_names())} bundled matrices (`jaxalign matrices` lists them)"
-        + nearest_word(plain.upper(), ("BLOSUM62", *matrix_names()))
+        + (f"; did you mean {meant}?" if meant else "")
     )
 
 
@@ -509,7 +510,8 @@ def preset(name: str) -> Preset:
     }
     if name not in makers:
         meant = nearest_word(name, makers)
-        raise UsageError(f"unknown preset {name!r}: one of {', '.join(makers)}{meant}")
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise UsageError(f"unknown preset {name!r}: one of {', '.join(makers)}{hint}")
     return makers[name]()
 
 

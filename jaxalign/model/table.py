@@ -17,7 +17,13 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model import WRITERS, frames, operations, show
 from jaxalign.model.alignment import SPANS, Alignment
-from jaxalign.model.alphabet import Sequences, from_parts, gather_runs, row_numbers
+from jaxalign.model.alphabet import (
+    Sequences,
+    from_parts,
+    gather_runs,
+    ranks,
+    row_numbers,
+)
 from jaxalign.model.choices import Output
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
@@ -240,7 +246,7 @@ class Table:
             for end in ("start", "end")
         )
         counts = last - first
-        places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = ranks(counts)
         minus = np.zeros(len(self), bool)
         if side == "query" and "strand" in self.columns:
             minus = self.columns["strand"] == MINUS

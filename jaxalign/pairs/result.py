@@ -228,15 +228,13 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     queries, targets = task.queries, task.targets
     if task.kind == "zip":
         (like,) = np.nonzero(_marks(queries) == _marks(targets))
-        pairs_of_texts = zip(_texts(queries, like), _texts(targets, like), strict=True)
-        pairs = like[
-            np.array([query == target for query, target in pairs_of_texts], bool)
-        ]
+        sides = zip(_texts(queries, like), _texts(targets, like), strict=True)
+        pairs = like[np.array([query == target for query, target in sides], bool)]
         return pairs, pairs
+    every |= task.proved.min_score is not None  # which a short text may not reach
     scores, best = task.scoring.scores, task.scoring.scores.diagonal()
     certain = (best > 0) & (best >= scores.max(axis=0)) & (best >= scores.max(axis=1))
     certain &= np.arange(len(best)) != task.scoring.alphabet.wildcard_code
-    certain &= task.proved.min_score is None  # which a short text may not reach
     (places,) = np.nonzero(~certain[queries.codes])
     ends = queries.starts, queries.starts + queries.lengths
     first, last = (np.searchsorted(places, x) for x in ends)

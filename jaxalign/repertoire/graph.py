@@ -290,10 +290,8 @@ def join(
         rows = a[a[:, part] >= 0, part]
         return int((sums[graph.starts[rows + 1]] - sums[graph.starts[rows]]).sum())
 
-    every, pairs_at_once = (
-        range(len(graphs)),
-        at_once(PAIRS_AT_ONCE, JOIN_BYTES, budget),
-    )
+    every = range(len(graphs))
+    pairs_at_once = at_once(PAIRS_AT_ONCE, JOIN_BYTES, budget)
     for part in every if combine == "any" else [min(every, key=links)]:
         for i, j, distance in expanded(
             graphs[part], a[:, part], b[:, part], pairs_at_once

@@ -44,6 +44,8 @@ ABANDONED = 3600.0  # seconds after which nobody writes a new file any more
 READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VARIABLE, PACKAGE = "JAXALIGN_PROGRAMS", "jaxalign_programs"
 MANIFEST, FORMAT = "pack.json", 1
+VALUE_ERRORS = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
+UNREADABLE = (*VALUE_ERRORS, zlib.error)  # what damaged content raises
 ROOT = 0  # a package may be of the administrator of a machine
 
 
@@ -73,9 +75,7 @@ def unpack(name: str, content: bytes) -> tuple[dict[str, Any], bytes] | None:
         # So many bytes and no more, whatever the compressed ones would become.
         executable = stream.decompress(compressed, max(size, 1))
         whole = len(executable) == size and stream.eof and about["name"] == name
-    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
-        return None
-    except zlib.error:
+    except UNREADABLE:
         return None
     return (about, executable) if whole else None
 
