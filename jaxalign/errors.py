@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 LEAST_LIKENESS = 0.6  # of a word that may be meant, 1 of equal ones
-LONGEST_WORD, LONGEST_LINE = 500, 2000  # characters of a message
+LONGEST_WORD, LONGEST_LINE = 500, 1900  # characters of a message
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 _LONG_LINE = re.compile(rf"[^\n]{{{LONGEST_LINE + 1},}}")
 

@@ -372,9 +372,9 @@ class Audit:
         part."""
         pairs = show.counted(self.info["all"], "pair")
         parts = zip(self.names, self.parts, strict=True)
-        sizes = (f"{written(name)} {len(sequences):,}" for name, sequences in parts)
+        sizes = [f"{written(name)} {len(sequences):,}" for name, sequences in parts]
         leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
-        text = f"{leaks} in {pairs} across {', '.join(sizes)}"
+        text = f"{leaks} in {pairs} across {show.listed(sizes)}"
         incomplete = any(self.left_out.values())
         return (
             f"{text}; {certificate.coverage(self.parts, self.left_out)}"

@@ -21,7 +21,7 @@ from jaxalign.homology.result import (
     part_count,
     part_sizes,
 )
-from jaxalign.model import frames
+from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
@@ -388,7 +388,7 @@ class PairSplit:
     def heading(self) -> str:
         """Sizes of the parts, and what was removed, with its bound."""
         parts = zip(self.names, self.sizes.tolist(), strict=True)
-        text = ", ".join(f"{name} {size:,}" for name, size in parts)
+        text = show.listed([f"{name} {size:,}" for name, size in parts])
         text += f"; shares differ by {self.share_error:.2%} at most"
         if not len(self.removed):
             return f"{text}; no pair removed"
@@ -577,7 +577,8 @@ class PairAudit:
         count = f"{self.leaks:,} of {len(self.leaking):,} pairs leak"
         count = count if self.leaks else f"no leak in {len(self.leaking):,} pairs"
         says = (SAYS_OF_GROUPS if self.grouped else SAYS)[self.cold]
-        return f"{count} across {', '.join(self.names)}; {CLASSES[self.cold]}: {says}"
+        names = show.listed([*map(written, self.names)])
+        return f"{count} across {names}; {CLASSES[self.cold]}: {says}"
 
     def __str__(self) -> str:
         return f"{self.heading()}\nnear: {self.definition}"

@@ -220,7 +220,7 @@ class Split:
     def heading(self) -> str:
         """Sizes of the parts, and what was removed."""
         parts = zip(self.names, self.sizes.tolist(), strict=True)
-        text = ", ".join(f"{name} {size:,}" for name, size in parts)
+        text = show.listed([f"{name} {size:,}" for name, size in parts])
         removed = len(self.removed)
         return f"{text}; {removed:,} removed" if removed else text
 

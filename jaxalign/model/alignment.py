@@ -19,6 +19,12 @@ from jaxalign.model.strands import MINUS
 
 SPANS = ("query_start", "query_end", "target_start", "target_end")
 COUNTS = ("identities", "columns", "gap_openings", "gaps")
+MEANINGS = {  # of the signs between two rows: style and legend
+    "|": ("i", "identical"),
+    ":": ("s", "scores above 0"),
+    ".": ("o", "scores 0 or less"),
+    " ": ("g", "gap"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +118,7 @@ class Alignment:
         return total if self.scoring.scale == 1 else total / self.scoring.scale
 
     def __str__(self) -> str:
-        rows = self.rows()
-        names, starts = (self.query_name, self.target_name), self._starts
-        signs = show.marks(*rows, self.scoring, self.query_start)
-        lines = show.blocks(names, rows, starts, signs)
-        return "\n".join((self._heading(), *lines))
+        return "\n".join((self._heading(), *show.blocks(*self._shown())))
 
     def __repr__(self) -> str:
         pair = (show.cell(name) for name in (self.query_name, self.target_name))
@@ -126,7 +128,7 @@ class Alignment:
         return f"<Alignment {' / '.join(pair)}: {what}, {spans}{self.target_end}]>"
 
     def _repr_html_(self) -> str:
-        return show.preformatted(str(self))
+        return show.coloured(self._heading(), *self._shown(), MEANINGS)
 
     def to_pandas(self):
         """``pandas.DataFrame`` of one row: names, score, spans, counts, CIGAR."""
@@ -143,6 +145,12 @@ class Alignment:
     @property
     def _starts(self) -> tuple[int, int]:
         return self.query_start, self.target_start
+
+    def _shown(self) -> tuple[Sequence[str], Sequence[str], Sequence[int], str]:
+        """Names, gapped rows, where they start, and the signs between them."""
+        rows = self.rows()
+        signs = show.marks(*rows, self.scoring, self.query_start)
+        return (self.query_name, self.target_name), rows, self._starts, signs
 
     def _heading(self) -> str:
         same, columns = self.identities, show.counted(self.columns, "column")

@@ -10,8 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import UsageError, shortened
 from jaxalign.model import WRITERS
+from jaxalign.model.names import visible
 
 
 def to_pandas(columns: dict):
@@ -110,12 +111,13 @@ def write(self: Columnar, path: str | os.PathLike[str], force: bool = False) -> 
 
 def short(self: Columnar) -> str:
     """The name of the class and the heading, for ``repr``."""
-    return f"<{type(self).__name__}: {self.heading()}>"
+    return shortened(f"<{type(self).__name__}: {self.heading()}>")
 
 
 def html(self: Columnar) -> str:
     """``str`` of the result as a paragraph, for a notebook."""
-    return f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+    text = escape(visible(shortened(str(self))))
+    return f"<p>{text.replace(chr(10), '<br>')}</p>"
 
 
 # to_pandas, to_arrow, to_polars, write, __repr__ and _repr_html_

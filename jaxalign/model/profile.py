@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import InputError, UsageError, shortened
 from jaxalign.model import scoring
 from jaxalign.model.alphabet import (
     BAD,
@@ -558,7 +558,7 @@ class Profile:
         return len(self.scores)
 
     def __repr__(self) -> str:
-        return f"Profile({self.name!r}, {len(self)} positions)"
+        return shortened(f"Profile({self.name!r}, {len(self)} positions)")
 
     @cached_property
     def positions(self) -> np.ndarray:

@@ -6,9 +6,12 @@ description, which screen readers and tests read. A dot plot shows how alike two
 sequences are around every pair of residues.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import fields
 from html import escape
+from itertools import groupby, islice
 from math import log10
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,8 @@ WIDTH = 60  # columns of an alignment in one block
 HEAD = 5  # rows of a table shown from its beginning, and from its end
 LONGEST = 24  # letters of a name in a cell of a table
 GAP = "-"
+_SHORT = Repr()
+_SHORT.maxstring, _SHORT.maxother = 60, 200
 
 
 def marks(query: str, target: str, scoring: Scoring, start: int = 0) -> str:
@@ -61,24 +66,76 @@ def blocks(
     under : below the last row, else below the first.
     Yields str. A line, without its end.
     """
-    names, at = [written(name) for name in names], list(starts)
-    width = max(map(len, names))
-    digits = len(str(max(map(sum, zip(starts, map(len, rows), strict=True)))))
     place = len(rows) - 1 if under else 0
-    for first in range(0, len(signs), WIDTH):
-        piece = slice(first, first + WIDTH)
+    for piece, lines in _numbered([*map(written, names)], rows, starts, len(signs)):
         yield ""
+        for n, (head, tail) in enumerate(lines):
+            yield f"{head}{rows[n][piece]}{tail}"
+            if n == place:
+                yield f"{'':{len(head)}}{signs[piece]}".rstrip()
+
+
+def _numbered(
+    names: Sequence[str], rows: Sequence[str], starts: Sequence[int], columns: int
+) -> Iterator[tuple[slice, list[tuple[str, str]]]]:
+    """Yield the columns of each block, and what stands before and behind its rows."""
+    at, width = list(starts), max(map(len, names))
+    digits = len(str(max(map(sum, zip(starts, map(len, rows), strict=True)))))
+    for first in range(0, columns, WIDTH):
+        piece, lines = slice(first, first + WIDTH), []
         for n, (name, row) in enumerate(zip(names, rows, strict=True)):
             residues = len(row[piece]) - row[piece].count(GAP)
             number, at[n] = at[n] + (residues > 0), at[n] + residues
-            yield f"{name:<{width}} {number:>{digits}} {row[piece]} {at[n]:>{digits}}"
-            if n == place:
-                yield f"{'':{width + digits + 2}}{signs[piece]}".rstrip()
+            lines.append(
+                (f"{name:<{width}} {number:>{digits}} ", f" {at[n]:>{digits}}")
+            )
+        yield piece, lines
 
 
-def preformatted(text: str) -> str:
-    """Text as HTML, in a fixed pitch."""
-    return f"<pre>{escape(text)}</pre>"
+ALIGNMENT_STYLE = """
+.jaxalign-rows { line-height: 1.35; overflow-x: auto; }
+.jaxalign-rows .i { background: rgba(46, 139, 87, .40); }
+.jaxalign-rows .s { background: rgba(218, 165, 32, .35); }
+.jaxalign-rows .o { background: rgba(205, 92, 92, .30); }
+.jaxalign-rows .g { background: rgba(128, 128, 128, .22); }
+"""
+SHOWN_BLOCKS = 20  # of a long alignment in a notebook
+
+
+def coloured(
+    heading: str,
+    names: Sequence[str],
+    rows: Sequence[str],
+    starts: Sequence[int],
+    signs: str,
+    meanings: Mapping[str, tuple[str, str]],
+) -> str:
+    """Gapped rows as HTML in blocks, whose columns have the colours of their signs.
+
+    meanings : for every sign the class of its style, and the words of the legend.
+    """
+    legend = ", ".join(
+        f'<span class="{style}">{escape(words)}</span>'
+        for style, words in dict.fromkeys(meanings.values())
+    )
+    parts = []
+    blocks = _numbered([*map(cell, names)], rows, starts, len(signs))
+    for piece, lines in islice(blocks, SHOWN_BLOCKS):
+        parts.append("\n")
+        runs, first = [], piece.start
+        for sign, run in groupby(signs[piece]):
+            runs.append((meanings[sign][0], slice(first, first := first + len([*run]))))
+        for row, (head, tail) in zip(rows, lines, strict=True):
+            parts.append(escape(head))
+            for style, run in runs:
+                parts.append(f'<span class="{style}">{escape(row[run])}</span>')
+            parts.append(f"{tail}\n")
+    if (hidden := len(signs) - SHOWN_BLOCKS * WIDTH) > 0:
+        parts.append(f"\n... {hidden:,} more columns: print() shows all of them\n")
+    return (
+        f"<div><style>{ALIGNMENT_STYLE}</style>{escape(heading)}"
+        f'<pre class="jaxalign-rows">{legend}\n{"".join(parts)}</pre></div>'
+    )
 
 
 def some_rows(count: int) -> list[int | None]:
@@ -86,6 +143,30 @@ def some_rows(count: int) -> list[int | None]:
     if count <= 2 * HEAD + 1:
         return list(range(count))
     return [*range(HEAD), None, *range(count - HEAD, count)]
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Texts with commas, of many the first and the last ones."""
+    rows = some_rows(len(texts))
+    omitted = f"... ({len(texts) - 2 * HEAD:,} more)"
+    return ", ".join(omitted if k is None else texts[k] for k in rows)
+
+
+def brief(self: Any) -> str:
+    """The fields of an object with the sizes of long ones, for ``repr``."""
+    names = getattr(self, "_fields", None) or [field.name for field in fields(self)]
+    shown = (f"{name}={_brief(getattr(self, name))}" for name in names)
+    return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _brief(value: Any) -> str:
+    kind = type(value).__name__
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"<{value.dtype} {tuple(value.shape)}>"
+    long = isinstance(value, Sized) and len(value) > 4
+    if long and not isinstance(value, (str, range)):
+        return f"<{kind} of {len(value):,}>"
+    return _SHORT.repr(value)
 
 
 def cell(value: object) -> str:

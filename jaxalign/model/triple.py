@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any, get_args
 
 import numpy as np
@@ -15,6 +16,12 @@ from jaxalign.model.scoring import FREE_ENDS, Scoring
 GAP_MODELS: tuple[str, ...] = get_args(GapModel)
 PAIRS = ((0, 1), (0, 2), (1, 2))
 SIGNS = {"three": "*", "similar": ":", "two": ".", "none": " "}
+MEANINGS = {  # of the signs below three rows: style and legend
+    "*": ("i", "three equal"),
+    ":": ("s", "similar"),
+    ".": ("o", "two equal"),
+    " ": ("g", "other"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +122,7 @@ class TripleAlignment:
     def __str__(self) -> str:
         if self.gapped is None:
             return self._heading()
-        signs = "".join(SIGNS[kind] for kind in self.agreement())
-        starts = [start for start, _ in self.spans]
-        lines = show.blocks(self.names, self.gapped, starts, signs, under=True)
+        lines = show.blocks(*self._shown(), under=True)
         return "\n".join((self._heading(), *lines))
 
     def __repr__(self) -> str:
@@ -126,7 +131,9 @@ class TripleAlignment:
         return f"<TripleAlignment {names}: {what}, gap_model={self.gap_model!r}>"
 
     def _repr_html_(self) -> str:
-        return show.preformatted(str(self))
+        if self.gapped is None:
+            return f"<p>{escape(self._heading())}</p>"
+        return show.coloured(self._heading(), *self._shown(), MEANINGS)
 
     def to_pandas(self):
         """``pandas.DataFrame`` of one row: names, score, spans, columns, and scores and
@@ -140,6 +147,11 @@ class TripleAlignment:
     def to_polars(self):
         """``polars.DataFrame`` of one row, the columns of ``to_pandas``."""
         return frames.to_polars(dict(_cells(self)))
+
+    def _shown(self) -> tuple[Sequence[str], Sequence[str], Sequence[int], str]:
+        """Names, gapped rows, where they start, and the signs below them."""
+        signs = "".join(SIGNS[kind] for kind in self.agreement())
+        return self.names, self.rows(), [start for start, _ in self.spans], signs
 
     def _heading(self) -> str:
         what = f"score {show.number(self.score)}; {self.mode}; {self.gap_model} gaps"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from jaxalign.model.show import brief
 from jaxalign.runtime.devices import by_length
 from jaxalign.runtime.pipeline import in_threads
 
@@ -118,6 +119,8 @@ class PairMatrix:
     shift: int = 0
     whole: WholeJob | None = None
     rows: np.ndarray | None = None
+
+    __repr__ = brief
 
     @cached_property
     def most(self) -> tuple[int, int]:

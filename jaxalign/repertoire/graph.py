@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxalign.model.alphabet import LetterCodes, Sequences, ranks, spans, views
+from jaxalign.model.show import brief
 from jaxalign.options import PairOptions
 from jaxalign.pairs import jobs
 from jaxalign.repertoire import bounds
@@ -58,6 +59,8 @@ class RepertoirePlan:
     combine: str
     genes: GeneDistances | None
     blocks: tuple[range, ...]
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         count, rows = len(self.receptors), len(self.receptors.rows)
@@ -319,6 +322,8 @@ class EdgeBlock(NamedTuple):
 
     rows: range
     edges: Edges
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.show import brief
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 STRETCH = 2**16  # pairs at a time: they stay in the cache
@@ -53,6 +54,8 @@ class PositionMetric:
     ntrim: int = 0
     ctrim: int = 0
     fixed_gap: bool = True
+
+    __repr__ = brief
 
     def max_surplus(self, cutoff: int, longest: int) -> int:
         """Largest length difference within the cutoff."""

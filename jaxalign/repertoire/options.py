@@ -10,6 +10,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.numbers import check_between, check_whole
 from jaxalign.model.scoring import Scoring, as_scoring
+from jaxalign.model.show import brief
 from jaxalign.options import Bad, Chains, Metric, RepertoireOptions
 from jaxalign.repertoire.metrics import (
     PositionMetric,
@@ -51,6 +52,8 @@ class GraphDefinition:
     positions: PositionMetric | None
     scoring: Scoring | None
     numbers: dict[str, Any]
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         """The sentence for a methods section."""

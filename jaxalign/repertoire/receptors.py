@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import LetterCodes
+from jaxalign.model.show import brief
 from jaxalign.repertoire.metrics import LETTERS, PositionMetric
 
 MAX_NAMED = 5  # rows that a message names
@@ -67,6 +68,8 @@ class Chain:
     cdr3: list[str | None]
     v_genes: list[str | None] | None = None
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, eq=False)
 class ReceptorRows:
@@ -84,6 +87,8 @@ class ReceptorRows:
     faults: Mapping[int, str] = field(default_factory=dict)
     numbers: Sequence[int] | None = None
 
+    __repr__ = brief
+
     def __len__(self) -> int:
         return len(self.chains[0].cdr3)
 
@@ -100,6 +105,8 @@ class Values:
     cdr3: list[str]
     genes: list[str]
     parts: np.ndarray
+
+    __repr__ = brief
 
     def sequences(self, which: np.ndarray) -> LetterCodes:
         """Codes of the unique sequences with these rising numbers, int64."""
@@ -131,6 +138,8 @@ class Receptors:
     values: tuple[Values, ...]
     of_chain: np.ndarray
     problems: dict[str, np.ndarray]
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.first)

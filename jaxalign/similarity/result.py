@@ -11,6 +11,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import SPANS, Alignment, between
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
+from jaxalign.model.show import brief
 
 FIELDS = ["score", "partners", "spans", "lengths"]
 
@@ -44,6 +45,8 @@ class HardAlignments:
     query_first: bool
     mode: str
     free_ends: frozenset[str]
+
+    __repr__ = brief
 
     def alignment(
         self,

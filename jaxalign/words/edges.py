@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxalign.errors import MemoryPlanError
 from jaxalign.model.alphabet import begins
+from jaxalign.model.show import brief
 from jaxalign.runtime.pipeline import in_threads
 
 BITS = 64
@@ -103,6 +104,8 @@ class Edges:
     i: np.ndarray
     j: np.ndarray
     distance: np.ndarray
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.i)

@@ -270,7 +270,6 @@ def test_print_shows_the_alignment():
     assert (
         repr(found) == "<Alignment query / b: score=74, mode='global', [0:13], [0:69]>"
     )
-    assert found._repr_html_() == f"<pre>{SHOWN}</pre>"
 
 
 def test_print_shows_spans_from_1_and_signs():

@@ -13,6 +13,7 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
+from jaxalign.model.show import brief
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import by_length, parse_bytes
 from jaxalign.runtime.programs import program
@@ -35,6 +36,8 @@ class ScoreBlock(NamedTuple):
     queries: np.ndarray
     targets: np.ndarray
     scores: np.ndarray
+
+    __repr__ = brief
 
 
 @with_options(SimilarityOptions, named=True)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
+from jaxalign.model.show import brief
 from jaxalign.signatures import with_options
 from jaxalign.similarity.options import SimilarityOptions
 
@@ -15,6 +16,8 @@ class LengthBucket(NamedTuple):
 
     shape: tuple[int, int]
     indices: np.ndarray
+
+    __repr__ = brief
 
 
 @with_options(SimilarityOptions, named=True)
