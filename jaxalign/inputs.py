@@ -255,8 +255,7 @@ def _tell_of_nucleotides(
     if seem_nucleic(letters):
         warnings.warn(
             f"all letters are nucleotides', and {scoring.matrix_name} scores proteins: "
-            "use scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "
-            "Scoring.preset('blastn')",
+            "use scoring=Scoring.preset('blastn') or Scoring('NUC')",
             stacklevel=_outside(),
         )
 

@@ -63,16 +63,16 @@ class ScoringOptions:
     """Score of two different letters."""
 
     gap_open: float | None = None
-    """Cost of the first residue of a gap. [11]"""
+    """Cost of the first residue of a gap. [11; nucleotides 7]"""
 
     gap_extend: float | None = None
-    """Cost of each further residue. [1]"""
+    """Cost of each further residue. [1; nucleotides 2]"""
 
     gap_style: Literal["first-included", "blast"] = "first-included"
     """A gap of k costs open + extend*(k-1), or in BLAST's numbers open + extend*k."""
 
     alphabet: Literal["auto", "protein", "dna", "rna"] = "auto"
-    """dna, rna: match 2, mismatch -3 if no matrix. rna reads T as U. auto: the letters
+    """dna, rna: the scoring of blastn if no matrix. rna reads T as U. auto: the letters
     of the matrix, or dna or rna where all letters say so and no matrix is named."""
 
     unknown: UnknownLetters = "error"

@@ -87,7 +87,7 @@ def nearest(given: Given) -> int:
     if path == corpus == "-":
         raise UsageError("'-' twice: standard input can be read once")
     outs = (given.out, given.report)
-    letters = inputs.opening(files[0])
+    letters = [(corpus, inputs.opening(files[0]))]
     job = links.prepare((path,), given, outs, files, True, letters=letters)
     own = {"by": given.by, "top": given.top, "bands": given.bands}
     chosen = links.scan_options(job, NearestOptions, **own)
@@ -168,7 +168,7 @@ def purge(given: Given) -> int:
     if given.min_identity is None:
         refuse(given, ("link", "identity"), "about a cut by --min-identity")
     outs = (given.out, given.list_out, given.certificate)
-    letters = inputs.opening(files[0])
+    letters = [(given.train, inputs.opening(files[0]))]
     job = links.prepare((given.against,), given, outs, files, True, letters=letters)
     own = {name: getattr(given, name) for name in CUTS}
     if given.min_identity is None:  # local alignments have a mode of their own

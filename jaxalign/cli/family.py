@@ -40,8 +40,9 @@ def family(options: Given) -> int:
     if options.out and not _is_folder(options.out):
         api.format_of(options.out, options.format)
     messages = Messages(options.quiet)
-    about = options.scoring, options.json, messages.warn, inputs.opening(database)
-    read = inputs.read((query,), scoring, *about, of_proteins=True)
+    about = options.scoring, options.json, messages
+    beside = [(database, inputs.opening(database))]
+    read = inputs.read((query,), scoring, *about, beside, of_proteins=True)
     inputs.check(database)
     queries, texts = read.sequences[0], read.texts[0]
     paths = _paths(options, queries.names)

@@ -6,23 +6,25 @@ matrix, nor a preset other than that of needle, which does the same.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from jaxalign.cli.arguments import ScoringOptions
 from jaxalign.cli.request import scoring_of
+from jaxalign.cli.terminal import Messages
 from jaxalign.errors import UsageError
 from jaxalign.io import fasta
 from jaxalign.io.encoded_database import is_database, mapped, open_database
 from jaxalign.model import source
-from jaxalign.model.alphabet import Sequences, reading_of
+from jaxalign.model.alphabet import NUCLEIC, Sequences, reading_of
 from jaxalign.model.profile import Profile, as_query, first_line, read_text
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.strands import BLOCK, has_uracil, look_nucleic
 
+# Paths, and the letters of each as uint8 arrays of ASCII.
+Sides = Sequence[tuple[str, Sequence[np.ndarray]]]
 PLAIN = np.frombuffer(b"ACGTUNacgtun", np.uint8)
 
 
@@ -44,17 +46,17 @@ def read(
     scoring: Scoring,
     options: ScoringOptions,
     hashed: bool,
-    warn: Callable[[str], object],
-    beside: Any = (),
+    messages: Messages,
+    beside: Sides = (),
     profile: bool = False,
     of_proteins: bool = False,
 ) -> Inputs:
-    """Read every file; ``warn`` takes what a person should know.
+    """Read every file, and say what a person should know.
 
     With ``profile`` the first file is one, and the others have its letters; with
     ``of_proteins`` all have those of proteins, and are kept. ``scoring`` is that of
     the options; where they leave it open, nucleotides, known by the letters of the
-    files and of the texts ``beside`` them, have another.
+    files and of those ``beside`` them, have another.
 
     Raises
     ------
@@ -74,18 +76,12 @@ def read(
         None if is_database(path) else fasta.read_raw(path, reading=reading_of(options))
         for path in others
     ]
-    texts = [raw.text for raw in raws if raw is not None]
-    if profile or of_proteins:
-        sides = ((", ".join(others), texts), ("the database", beside))
-        nucleic = [what for what, side in sides if look_nucleic(side)]
-        if nucleic and options.alphabet == "auto":
-            warn(
-                f"all letters of {' and '.join(nucleic)} are nucleotides', scored as "
-                "protein: translate them first"
-            )
-    elif texts:
-        about = ", ".join(paths), warn, beside
-        scoring = scoring_for(texts, scoring, options, *about)
+    sides = [
+        (path, opening(path) if raw is None else [raw.text])
+        for path, raw in zip(others, raws, strict=True)
+    ]
+    of_proteins = of_proteins or profile
+    scoring = scoring_for([*sides, *beside], scoring, options, messages, of_proteins)
     alphabet = scoring.alphabet
     encoded = [
         (mapped(path, alphabet), 0) if raw is None
@@ -99,8 +95,7 @@ def read(
         hashes = tuple(map(source.sha256, paths, buffers))
     sequences, counts = zip(*encoded, strict=True)
     for path, count in zip(paths, counts, strict=True):
-        if count:
-            warn(f"{path}: {count} unknown letters are read as {alphabet.wildcard}")
+        messages.warn_of_letters(path, count, alphabet.wildcard)
     texts = tuple(None if raw is None else raw.texts() for raw in raws if of_proteins)
     return Inputs(tuple(paths), sequences, counts, hashes, scoring, texts)
 
@@ -140,46 +135,52 @@ def check(path: str) -> None:
 
 
 def scoring_for(
-    texts: Any,
+    sides: Sides,
     scoring: Scoring,
     options: ScoringOptions,
-    what: str,
-    warn: Callable[[str], object],
-    beside: Any = (),
+    messages: Messages,
+    of_proteins: bool = False,
 ) -> Scoring:
-    """The scoring of a job whose letters are known.
+    """The scoring of a job whose letters are known; says what nucleotides are taken
+    for, and warns of some that meet proteins.
 
     Parameters
     ----------
-    texts : list of uint8 arrays
-        ASCII.
+    sides : (path, letters) of each file, and of what the files are searched in
     scoring : Scoring
         That of the options, before anything was read.
     options : ScoringOptions
-    what : str
-        The files, for messages.
-    warn : callable
-        Takes what a person should know.
-    beside : sequence of uint8 arrays
-        Letters of what the files are searched in.
+    messages : Messages
+    of_proteins : bool
+        Whether it is kept, whatever the letters are.
     """
     if options.alphabet != "auto" or scoring.alphabet.kind != "protein":
         return scoring
+    filled = [(path, texts) for path, texts in sides if any(map(len, texts))]
+    texts = [text for _, texts in filled for text in texts]
     free = options.matrix is None and options.preset in (None, "needle")
-    if not (free and look_nucleic([*texts, *beside])):
-        if look_nucleic(texts) or _plain(texts):
-            warn(
-                f"all letters of {what} are nucleotides', scored as protein: "
-                "--alphabet dna or --preset blastn scores them as nucleotides"
-            )
-        return scoring
-    kind = "rna" if has_uracil([*texts, *beside]) else "dna"
-    chosen = scoring_of(replace(options, alphabet=kind))
-    warn(
-        f"all letters of {what} are nucleotides', scored as {kind} ({chosen}): "
-        "--alphabet protein scores them as protein"
-    )
-    return chosen
+    if free and not of_proteins and look_nucleic(texts):
+        kind = "rna" if has_uracil(texts) else "dna"
+        chosen = scoring_of(replace(options, alphabet=kind))
+        messages.say(
+            f"all letters of {', '.join(dict.fromkeys(path for path, _ in filled))} "
+            f"are nucleotides', scored as {kind} ({chosen}); --alphabet protein scores "
+            "them as protein"
+        )
+        return chosen
+    meant: dict[bool, list[str]] = {True: [], False: []}
+    for path, letters in filled:
+        few = not of_proteins and _plain(letters)
+        meant[few or look_nucleic(letters)].append(path)
+    nucleic, others = (", ".join(dict.fromkeys(meant[x])) for x in (True, False))
+    if nucleic:
+        what, hint = "scored as protein", "translate them first"
+        if not (others or of_proteins):
+            hint = "--alphabet dna or --preset blastn scores them as nucleotides"
+        elif others:
+            what += f", and those of {others} are not"
+        messages.warn(f"all letters of {nucleic} are nucleotides', {what}: {hint}")
+    return scoring
 
 
 def opening(path: str) -> list[np.ndarray]:
@@ -191,7 +192,7 @@ def opening(path: str) -> list[np.ndarray]:
     if is_database(path):
         alphabet = open_database(path).alphabet
         letters = np.frombuffer(alphabet.letters.encode(), np.uint8)
-        return [] if alphabet.kind in ("dna", "rna") else [letters]
+        return [] if alphabet.kind in NUCLEIC else [letters]
     texts, count = [], 0
     with source.open_text(path) as handle:
         fasta.check_first_line(path, handle)
@@ -203,7 +204,7 @@ def opening(path: str) -> list[np.ndarray]:
     return texts
 
 
-def _plain(texts: Any) -> bool:
+def _plain(texts: Sequence[np.ndarray]) -> bool:
     """Whether letters, too few to be sure, are all A, C, G, T, U or N."""
     filled = [text for text in texts if len(text)]
     heads = (text[:BLOCK] for text in filled)  # which a long protein does not pass

@@ -61,7 +61,7 @@ def prepare(
     beside: Iterable[str | None] = (),
     hashed: bool = False,
     known: Scoring | None = None,
-    letters: Any = (),
+    letters: inputs.Sides = (),
 ) -> LinkJob:
     """Check options and outputs, and read the inputs.
 
@@ -82,7 +82,7 @@ def prepare(
     check_outputs(verb, out, others, files, [getattr(verb, "plot", None)])
     messages = Messages(verb.quiet)
     hashed = hashed or verb.json
-    about = scoring, verb.scoring, hashed, messages.warn
+    about = scoring, verb.scoring, hashed, messages
     read = inputs.read(paths, *about, letters)
     pairs.select_device(chosen)
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}

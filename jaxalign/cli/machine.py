@@ -73,8 +73,8 @@ def planned(path: str, options: Given) -> dict:
     from jaxalign.pairs import api
 
     plain = request.resolve(options)
-    warn = Messages(options.quiet).warn
-    read = inputs.read((path,), plain.scoring, options.scoring, False, warn)
+    messages = Messages(options.quiet)
+    read = inputs.read((path,), plain.scoring, options.scoring, False, messages)
     scoring, chosen = read.scoring, plain.options
     about = {"scoring": str(scoring), "records": len(read.sequences[0])}
     about |= {"output": chosen.output, "mode": chosen.mode}
@@ -261,8 +261,8 @@ def index(options: Given) -> int:
     if out in PRINTED:
         raise UsageError("an index is binary: -o FILE")
     check_outputs(options, out, (), (database, scoring.matrix))
-    about = opening(database), scoring_of(scoring), scoring, database, messages.warn
-    scored = scoring_for(*about)
+    letters = [(database, opening(database))]
+    scored = scoring_for(letters, scoring_of(scoring), scoring, messages)
 
     def compute(_: Report | None) -> dict:
         how = reading_of(scoring)._asdict() | {"force": options.force}

@@ -265,8 +265,8 @@ def read_inputs(
     profile: bool = False,
 ):
     """(the request, scored as the letters ask for it; the files of a job)."""
-    letters, warn = options.scoring, messages.warn
-    read = inputs.read(paths, request.scoring, letters, hashed, warn, profile=profile)
+    about = request.scoring, options.scoring, hashed, messages
+    read = inputs.read(paths, *about, profile=profile)
     return replace(request, scoring=read.scoring), read
 
 

@@ -3,13 +3,12 @@
 import os
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
 
 from jaxalign.cli.arguments import ScoringOptions
 from jaxalign.cli.derive import Given, refuse
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, runs
-from jaxalign.model.alphabet import reading_of
+from jaxalign.model.alphabet import NUCLEIC, reading_of
 from jaxalign.model.choices import FreeEnd, Identity, Mode, Output
 from jaxalign.model.identity import BY_PATH, check_coverage, usual_identity
 from jaxalign.model.numbers import check_fraction
@@ -147,23 +146,29 @@ def devices_of(machine: Given) -> str | None:
 
 def scoring_of(options: ScoringOptions) -> Scoring:
     """The preset or the default, with every explicit option in its place."""
-    base = preset(options.preset).scoring if options.preset else as_scoring(None)
+    base = _base(options)
     read = reading_of(options)._asdict()
     plain = ScoringOptions(preset=options.preset, **read)
     if options == plain:
         return base
     matrix, match, mismatch = _substitution(options, base)
     name = base.alphabet_name if options.alphabet == "auto" else options.alphabet
-    scoring = Scoring(
+    return Scoring(
         matrix, *_gaps(options, base), match=match, mismatch=mismatch, alphabet=name
     )
-    alphabet, kind = options.alphabet, scoring.alphabet.kind
-    custom = kind == "custom" and ("U" in scoring.alphabet.letters or alphabet != "rna")
-    if alphabet not in ("auto", kind) and not custom:
-        raise UsageError(
-            f"--alphabet {alphabet}: the letters of {scoring.matrix_name} are {kind}"
-        )
-    return scoring
+
+
+def _base(options: ScoringOptions) -> Scoring:
+    """The scoring that options change: the preset, or that of nucleotides where an
+    alphabet, or scores without a matrix, say so, or that of proteins."""
+    if options.preset:
+        return preset(options.preset).scoring
+    scores = options.match, options.mismatch
+    nucleic = options.alphabet in NUCLEIC
+    nucleic |= options.alphabet == "auto" and scores != (None, None)
+    if nucleic and options.matrix is None:
+        return preset("blastn").scoring
+    return as_scoring(None)
 
 
 def mode_of(
@@ -178,34 +183,33 @@ def mode_of(
     return mode, ends
 
 
-def _substitution(options: ScoringOptions, base: Any):
+def _substitution(options: ScoringOptions, base: Scoring):
     """(matrix, match, mismatch)."""
     pair = options.match, options.mismatch
     if options.matrix is not None:
         if pair != (None, None):
             raise UsageError("--matrix and --match/--mismatch exclude each other")
         return options.matrix, None, None
-    nucleic = options.alphabet in ("dna", "rna")
-    if nucleic and options.preset == "needle" and pair == (None, None):
-        return EDNAFULL, None, None
-    nucleic = nucleic and options.preset is None
-    known = (2, -3) if nucleic else (base.match, base.mismatch)
-    if pair == (None, None) and not nucleic:
-        return base.matrix, *known
+    known = base.match, base.mismatch
+    if pair == (None, None):
+        needle = options.preset == "needle" and options.alphabet in NUCLEIC
+        return EDNAFULL if needle else base.matrix, *known
+    if options.alphabet == "auto" and options.preset is None:
+        known = None, None  # one of the two does not say what the letters are
     given = (k if p is None else _plain(p) for p, k in zip(pair, known, strict=True))
     return base.matrix, *given
 
 
-def _gaps(options: ScoringOptions, base: Any):
+def _gaps(options: ScoringOptions, base: Scoring):
     """(open, extend), the first residue included; BLAST's numbers are converted."""
-    blast = options.gap_style == "blast"
-    extend = (
-        base.gap_extend if options.gap_extend is None else _plain(options.gap_extend)
-    )
-    if options.gap_open is not None:
-        return _plain(options.gap_open) + (extend if blast else 0), extend
-    # A preset's costs are complete; the default 11 is a number read in either style.
-    return base.gap_open + (extend if blast and not options.preset else 0), extend
+    blast, extend = options.gap_style == "blast", base.gap_extend
+    # The costs of presets and of nucleotides are complete; the usual 11 is a number
+    # that is read in either style.
+    complete = options.preset or base.match is not None
+    opening = base.gap_open - (extend if blast and complete else 0)
+    extend = extend if options.gap_extend is None else _plain(options.gap_extend)
+    opening = opening if options.gap_open is None else _plain(options.gap_open)
+    return opening + (extend if blast else 0), extend
 
 
 def _plain(number: float) -> float:

@@ -21,7 +21,7 @@ from jaxalign.database.api import (
 )
 from jaxalign.errors import UsageError
 from jaxalign.io import output
-from jaxalign.model.alphabet import reading_of
+from jaxalign.model.alphabet import NUCLEIC, reading_of
 from jaxalign.model.source import is_stream, sha256
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
@@ -47,7 +47,7 @@ def search(given: Given) -> int:
     request, read = read_inputs(request, given, hashed, messages)
     devices, (queries,) = pairs.select_device(given), read.sequences
     record, within = settings(request, given), filter_of(given, request)
-    heading = [_heading(request, len(queries), database)]
+    heading = [_heading(request, len(queries), given)]
 
     def in_one(progress: Report | None) -> Found:
         reported = replace(record, progress=progress)
@@ -134,8 +134,8 @@ def read_inputs(
         output.check_inputs(request.out, files)
     else:
         check_outputs(options, request.out, (), files)
-    beside = inputs.opening(options.database)
-    about = options.scoring, hashed, messages.warn, beside, options.profile
+    beside = [(options.database, inputs.opening(options.database))]
+    about = options.scoring, hashed, messages, beside, options.profile
     read = inputs.read((options.query,), request.scoring, *about)
     inputs.check(options.database)
     request = replace(request, scoring=read.scoring)
@@ -198,10 +198,13 @@ def filter_of(search: Given, request: Request) -> Callable[[Table], Table]:
     return within
 
 
-def _heading(request: Request, queries: int, database: str) -> str:
+def _heading(request: Request, queries: int, given: Given) -> str:
     """A line about the search, before it begins."""
-    what = f"{queries:,} queries against {database}"
-    kind = f"{request.scoring.alphabet.kind} alphabet"
+    what = f"{queries:,} queries against {given.database}"
+    scoring, mode = request.scoring, request.options.mode
+    kind = f"{scoring.alphabet.kind} alphabet"
+    if scoring.alphabet.kind in NUCLEIC and not strands_of(given.strand, scoring, mode):
+        kind += ", plus strands (--strand both: both)"
     return "; ".join((str(request.scoring), report.mode(request), kind, what))
 
 

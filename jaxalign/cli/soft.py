@@ -45,7 +45,7 @@ def soft(given: Given) -> int:
     # The alignment is on standard output.
     check_outputs(given, None, [out], (a, b, given.scoring.matrix), [plot])
     messages = Messages(given.quiet)
-    read = inputs.read((a, b), scoring, given.scoring, False, messages.warn)
+    read = inputs.read((a, b), scoring, given.scoring, False, messages)
     scoring = read.scoring
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")

@@ -30,7 +30,7 @@ def three(given: Given) -> int:
         raise UsageError(f"--format {given.format} needs a traceback")
     check_outputs(given, out, (), (path, given.scoring.matrix))
     messages = Messages(given.quiet)
-    read = inputs.read((path,), scoring, given.scoring, False, messages.warn)
+    read = inputs.read((path,), scoring, given.scoring, False, messages)
     scoring, (sequences,) = read.scoring, read.sequences
     if len(sequences) != 3:
         raise UsageError(f"{path} has {len(sequences)} records: three are needed")

@@ -192,8 +192,8 @@ def search(
     identity
         What identities are divided by. [alignment: its columns]
     strand
-        Of nucleotides: which strands of the queries are aligned. The usual one is
-        plus, and with the scoring of --preset blastn both.
+        Of nucleotides: which strands of the queries are aligned. [both with the usual
+        scoring in mode local, else plus]
     profile
         QUERY is a family of proteins: one HMMER3 model, or one alignment as a3m,
         Stockholm or FASTA. Its positions have scores of their own, and gaps the

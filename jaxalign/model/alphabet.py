@@ -236,6 +236,7 @@ def named_alphabet(kind: str) -> Alphabet:
     return _KNOWN.get(kind) or Alphabet(kind)
 
 
+NUCLEIC = ("dna", "rna")  # kinds of alphabets
 _KNOWN = {
     "protein": Alphabet(PROTEIN, "X", "protein"),
     "dna": Alphabet(DNA, "N", "dna"),
@@ -429,8 +430,7 @@ def _name_and_codes(value: Any, index: int, alphabet: Alphabet):
     if nucleic and alphabet.kind == "protein":
         raise UsageError(
             f"{place} is of type {nucleic}, and the matrix scores proteins: use "
-            "scoring=Scoring(match=2, mismatch=-3), Scoring('NUC') or "
-            "Scoring.preset('blastn')"
+            "scoring=Scoring.preset('blastn') or Scoring('NUC')"
         )
     if isinstance(content, np.ndarray):
         check_codes(content, alphabet, place)

@@ -20,6 +20,7 @@ import numpy as np
 from jaxalign.errors import InputError, UsageError, nearest_word
 from jaxalign.model.alphabet import (
     DNA,
+    NUCLEIC,
     PROTEIN,
     Alphabet,
     check_letters,
@@ -161,6 +162,7 @@ def parse_matrix(text: str, name: str):
     return canonical("".join(header), scores)
 
 
+KINDS = ("protein", *NUCLEIC)
 COST_LIMIT = 2**15  # of a gap's residue
 
 
@@ -223,13 +225,28 @@ def check_scoring(scoring: Any) -> None:
         if value is not None and not (is_number(value) and np.isfinite(value)):
             raise UsageError(f"{name} = {value!r}: not a number")
     # Load the matrix, name its letters and scale it: what is wrong shows here.
-    _ = scoring.alphabet, scoring.scores
+    _ = scoring.scores
+    name, letters = scoring.alphabet_name, scoring.alphabet
+    as_rna = name == "rna" and "U" not in letters.letters  # which has no T for U
+    if name in KINDS and letters.kind != name and (letters.kind in KINDS or as_rna):
+        hint = "; the preset blastn scores nucleotides" if name in NUCLEIC else ""
+        raise UsageError(
+            f"alphabet = {name!r}: the letters of {scoring.matrix_name} are "
+            f"{letters.kind}{hint}"
+        )
 
 
 MODES: tuple[str, ...] = get_args(Mode)
 FREE_ENDS: tuple[str, ...] = get_args(FreeEnd)
 # Scores are scaled to integers; a fraction finer than this is refused, not rounded.
 MAX_SCALE = 1000
+
+
+def _usual_gaps(match: float | None, letters: str | None) -> tuple[int, int]:
+    """(gap_open, gap_extend) where none are named: of nucleotides without a matrix
+    those of blastn."""
+    plain = match is not None and named_alphabet(letters or "dna")
+    return (7, 2) if plain and plain.kind in NUCLEIC else (11, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +266,9 @@ class Scoring:
         A bundled name (``jaxalign matrices``), an NCBI-format file, or letters and a
         square array; rows are the query's letters. Results of a profile have the
         ``Profile`` there, whose rows are the query's positions.
-    gap_open, gap_extend : int or float
-        Non-negative, ``gap_extend <= gap_open``.
+    gap_open, gap_extend : int or float, optional
+        Non-negative, ``gap_extend <= gap_open``. 11 and 1 are usual, and 7 and 2
+        (BLAST's 5 + 2k) where ``match`` and ``mismatch`` score nucleotides.
     match, mismatch : int or float, optional
         Instead of a matrix; the wildcard scores ``mismatch`` against everything.
     alphabet : str, optional
@@ -260,8 +278,8 @@ class Scoring:
     Raises
     ------
     UsageError
-        Unknown matrix, negative gap, gap_extend > gap_open, or a fraction finer
-        than 1/1000.
+        Unknown matrix, negative gap, gap_extend > gap_open, a fraction finer than
+        1/1000, or ``alphabet`` and a matrix of other letters.
 
     Examples
     --------
@@ -269,6 +287,8 @@ class Scoring:
     BLOSUM62, gap(k) = 11 + 1*(k-1)
     >>> print(Scoring.blast(11, 1))
     BLOSUM62, gap(k) = 12 + 1*(k-1)
+    >>> print(Scoring(match=2, mismatch=-3))
+    match 2 / mismatch -3, gap(k) = 7 + 2*(k-1)
     >>> Scoring("EBLOSUM62", 11.0) == Scoring()
     True
     """
@@ -283,8 +303,8 @@ class Scoring:
     def __init__(
         self,
         matrix: Any = "BLOSUM62",
-        gap_open: float = 11,
-        gap_extend: float = 1,
+        gap_open: float | None = None,
+        gap_extend: float | None = None,
         *,
         match: float | None = None,
         mismatch: float | None = None,
@@ -292,6 +312,9 @@ class Scoring:
         alphabet_name: str | None = None,  # which ``dataclasses.replace`` gives
     ):
         letters = alphabet_name if alphabet is None else alphabet
+        usual_open, usual_extend = _usual_gaps(match, letters)
+        gap_open = usual_open if gap_open is None else gap_open
+        gap_extend = usual_extend if gap_extend is None else gap_extend
         values = (own_matrix(matrix), gap_open, gap_extend, match, mismatch, letters)
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
@@ -300,13 +323,19 @@ class Scoring:
     @classmethod
     def blast(
         cls,
-        gap_open: float = 11,
-        gap_extend: float = 1,
+        gap_open: float | None = None,
+        gap_extend: float | None = None,
         matrix: Any = "BLOSUM62",
         **options: Any,
     ):
-        """BLAST's convention: a gap of k costs ``gap_open + k * gap_extend``."""
-        return cls(matrix, gap_open + gap_extend, gap_extend, **options)
+        """BLAST's convention: a gap of k costs ``gap_open + k * gap_extend``; 11 and 1
+        are usual, and 5 and 2 where ``match`` and ``mismatch`` score nucleotides."""
+        usual = cls(matrix, **options)
+        extend = usual.gap_extend if gap_extend is None else gap_extend
+        if gap_open is None:
+            nucleic = usual.match is not None and usual.alphabet.kind in NUCLEIC
+            gap_open = 5 if nucleic else 11
+        return cls(matrix, gap_open + extend, extend, **options)
 
     @classmethod
     def preset(cls, name: str) -> "Scoring":
@@ -498,9 +527,7 @@ def preset(name: str) -> Preset:
     """
     makers = {
         "blastp": lambda: Preset(Scoring.blast(11, 1), "local", "alignment"),
-        "blastn": lambda: Preset(
-            Scoring.blast(5, 2, match=2, mismatch=-3), "local", "alignment"
-        ),
+        "blastn": lambda: Preset(Scoring(match=2, mismatch=-3), "local", "alignment"),
         "needle": lambda: Preset(Scoring("BLOSUM62", 10, 0.5), "semiglobal", "full"),
         "ssearch": lambda: Preset(
             Scoring.blast(10, 2, "BLOSUM50"), "local", "alignment"

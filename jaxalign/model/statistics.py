@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxalign.model.alphabet import NUCLEIC
 from jaxalign.model.scoring import ALIASES, Scoring
 
 
@@ -140,7 +141,7 @@ def _rows(scoring: Scoring):
     """(rows of the table, step of the scores)."""
     if scoring.match is not None:
         is_published = (scoring.match, scoring.mismatch) == (2, -3)
-        nucleic = scoring.alphabet.kind in ("dna", "rna")
+        nucleic = scoring.alphabet.kind in NUCLEIC
         return (MATCH_2_MISMATCH_3, 2) if is_published and nucleic else ((), 1)
     if not isinstance(scoring.matrix, str):
         return (), 1

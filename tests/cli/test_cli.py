@@ -21,6 +21,8 @@ import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 from cyclopts import Parameter
+from verb_jobs import VERBS
+from verb_jobs import words as job
 
 from jaxalign.cli import arguments
 from jaxalign.cli.main import App
@@ -254,7 +256,23 @@ def _scoring_verb(*, chosen: Annotated[arguments.ScoringOptions, FLAT] = USUAL):
         ("--preset blastp --gap-style blast", "BLOSUM62, gap(k) = 12 + 1*(k-1)"),
         ("--preset ssearch --matrix PAM30", "PAM30, gap(k) = 12 + 2*(k-1)"),
         ("--preset blastn --mismatch -2", "match 2 / mismatch -2, gap(k) = 7 + 2*("),
-        ("--alphabet dna", "match 2 / mismatch -3, gap(k) = 11 + 1*(k-1)"),
+        ("--preset blastn --gap-extend 3", "match 2 / mismatch -3, gap(k) = 7 + 3*("),
+        (
+            "--preset blastn --gap-style blast",
+            "match 2 / mismatch -3, gap(k) = 7 + 2*(",
+        ),
+        (
+            "--preset blastn --gap-style blast --gap-extend 3",
+            "match 2 / mismatch -3, gap(k) = 8 + 3*(k-1)",
+        ),
+        ("--alphabet dna", "match 2 / mismatch -3, gap(k) = 7 + 2*(k-1)"),
+        ("--alphabet rna --mismatch -2", "match 2 / mismatch -2, gap(k) = 7 + 2*(k-1)"),
+        ("--alphabet dna --gap-style blast", "match 2 / mismatch -3, gap(k) = 7 + 2*("),
+        ("--match 1 --mismatch -2", "match 1 / mismatch -2, gap(k) = 7 + 2*(k-1)"),
+        (
+            "--match 1 --mismatch -2 --alphabet protein",
+            "match 1 / mismatch -2, gap(k) = 11 + 1*(k-1)",
+        ),
         ("--alphabet rna --matrix NUC", "NUC, gap(k) = 11 + 1*(k-1)"),
         ("--preset needle --alphabet dna", "EDNAFULL, gap(k) = 10 + 0.5*(k-1)"),
         ("--preset needle --alphabet rna", "EDNAFULL, gap(k) = 10 + 0.5*(k-1)"),
@@ -276,8 +294,8 @@ def test_the_default_scoring_and_the_alphabet_of_rna():
 
 
 NUCLEIC = "ACGTTGCAAGGCTTACGATTRNA"
-CHOSEN = "match 2 / mismatch -3, gap(k) = 11 + 1*(k-1)"
-WARNING = "warning: all letters of n.fa are nucleotides', scored as"
+CHOSEN = "match 2 / mismatch -3, gap(k) = 7 + 2*(k-1)"
+SCORED = "all letters of n.fa are nucleotides', scored as"
 
 
 @pytest.mark.parametrize(
@@ -302,29 +320,30 @@ WARNING = "warning: all letters of n.fa are nucleotides', scored as"
         (
             "--match 1 --mismatch -1",
             None,
-            "match 1 / mismatch -1, gap(k) = 11 + 1*(k-1)",
+            "match 1 / mismatch -1, gap(k) = 7 + 2*(k-1)",
         ),
     ],
 )
 def test_nucleotides_are_scored_as_what_they_are(run, folder, words, kind, scoring):
-    """With a warning, unless an alphabet is named."""
+    """They say so; as protein with a warning, unless an alphabet is named."""
     (folder / "n.fa").write_text(f">x\n{NUCLEIC}\n>y\n{NUCLEIC.lower()}\n")
     code, _, err = run("all", "n.fa", *words.split())
-    assert code == DONE and scoring in err and ("warning" in err) == bool(kind)
+    assert code == DONE and scoring in err and ("warning" in err) == (kind == "protein")
     if kind:
-        assert f"{WARNING} {kind}" in err and f"{kind} alphabet" in err
+        assert f"{SCORED} {kind}" in err and f"{kind} alphabet" in err
     assert ("--alphabet protein" in err) == (kind == "dna")
 
 
 def test_uracil_says_rna_and_few_nucleotides_protein(run, folder):
     (folder / "n.fa").write_text(f">x\n{NUCLEIC.replace('T', 'U')}\n>y\nACGU\n")
-    code, out, err = run("all", "n.fa", "--json", "-q")
+    code, out, err = run("all", "n.fa", "--json")
     about = json.loads(out)
-    assert code == DONE and err.startswith(f"jaxalign: {WARNING} rna ({CHOSEN})")
-    assert about["scoring"]["alphabet"] == "rna" and len(about["warnings"]) == 1
+    assert code == DONE and err.startswith(f"jaxalign: {SCORED} rna ({CHOSEN})")
+    assert about["scoring"]["alphabet"] == "rna" and about["warnings"] == []
+    assert run("all", "n.fa", "--json", "-q")[2] == ""
     (folder / "n.fa").write_text(">x\nACGTN\n>y\nACGN\n")
     code, _, err = run("info", "--plan", "n.fa")
-    assert code == DONE and f"{WARNING} protein" in err
+    assert code == DONE and f"warning: {SCORED} protein" in err
     assert "--alphabet dna" in err and "--preset blastn" in err
 
 
@@ -363,6 +382,38 @@ def test_reads_of_rna_meet_genes_of_dna(run, folder, verb):
     assert len({*outcomes}) == 1 and outcomes[0][0] in (DONE, 6), outcomes
 
 
+# Of repertoire both files are tables or CDR3, which nucleotides are an error in.
+TWO_FILES = [x for x in VERBS if {"x", "y"} <= {*job(x, ["x", "y"])}]
+TWO_FILES.remove("repertoire")
+
+
+TWO_FILES[TWO_FILES.index("soft")] = pytest.param("soft", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("verb", TWO_FILES)
+def test_nucleotides_that_meet_proteins_are_warned_of(run, folder, verb):
+    """On either side, as DNA and as RNA, in a file and against an index."""
+    files = {"d.fa": GENE, "u.fa": uracils(GENE), "p.fa": "MKTAYIAKQRQISFVKSHFSRQ"}
+    for name, text in files.items():
+        (folder / name).write_text(f">x\n{text}\n")
+    assert run(*"index p.fa -o p.jaxdb -q".split())[0] == DONE
+    pairs = [("d.fa", "p.fa"), ("p.fa", "d.fa"), ("p.fa", "u.fa")]
+    for a, b in [*pairs, ("u.fa", "p.jaxdb")] if verb in READ_INDEX else pairs:
+        nucleic, protein = (a, b) if a in ("d.fa", "u.fa") else (b, a)
+        code, _, err = run(*job(verb, [a, b], "-q"))
+        codes = (INPUT,) if nucleic == "u.fa" else (DONE, LEAK)  # no residue is U
+        assert code in codes and err.count("nucleotides") == 1, (a, b, err)
+        assert f"all letters of {nucleic} are nucleotides', scored as protein" in err
+        assert f"those of {protein} are not: translate them first" in err, (a, b)
+    told = job(verb, ["d.fa", "p.fa"], "-q", "--alphabet", "protein")
+    assert "nucleotides" not in run(*told)[2]
+    (folder / "r.fa").write_text(">y\nMKTAIAKQRQISFVKSHFRQ\n")
+    assert "nucleotides" not in run(*job(verb, ["r.fa", "p.fa"], "-q"))[2]
+
+
+READ_INDEX = ("align", "search", "nearest", "family")
+
+
 def uracils(text):
     return text.translate(str.maketrans("Tt", "Uu"))
 
@@ -382,7 +433,7 @@ def test_every_verb_knows_nucleotides(run, folder):
     ):
         code, _, err = run(*words)
         assert code == DONE and "are nucleotides', scored as dna" in err, words
-        assert "UserWarning" not in err
+        assert "arning" not in err
 
 
 def test_unknown_letters_when_asked_are_counted(run, folder):

@@ -85,8 +85,8 @@ def test_nucleotides_are_scored_as_protein_with_a_warning(run, folder):
     (folder / "rows.a3m").write_text(f">a\n{ALPHA}\n>b\n{ALPHA}\n")
     calls = {
         ("family", "dna.fa", GLOBINS): "dna.fa are",
-        ("family", "q.fa", "dna.fa"): "the database are",
-        ("search", "--profile", "rows.a3m", "dna.fa"): "the database are",
+        ("family", "q.fa", "dna.fa"): "dna.fa are",
+        ("search", "--profile", "rows.a3m", "dna.fa"): "dna.fa are",
         ("align", "--profile", "rows.a3m", "dna.fa"): "dna.fa are",
     }
     for words, what in calls.items():

@@ -12,6 +12,7 @@ import jaxalign
 from jaxalign import Scoring, UsageError
 from jaxalign.model import scoring
 from jaxalign.model.scoring import PRESET_NAMES, preset, resolve_ends
+from jaxalign.model.statistics import parameters
 
 NCBI = """# a comment, and a matrix that is not symmetric
    A  C  G  T
@@ -74,6 +75,15 @@ def test_match_mismatch_and_alphabets():
     same = dna.scores[codes, codes].tolist()
     assert same == [1, 1, 1, 1, -1]  # unknown matches nothing
     assert dna.identical[codes, codes].tolist() == [True] * 4 + [False]
+    # The usual gaps are those of blastn, in either convention; of others as before.
+    for usual in (dna, Scoring.blast(match=1, mismatch=-1), replace(dna, match=3)):
+        assert (usual.gap_open, usual.gap_extend) == (7, 2)
+    for usual in (Scoring("NUC"), Scoring(match=1, mismatch=0, alphabet="protein")):
+        assert (usual.gap_open, usual.gap_extend) == (11, 1)
+    for kind in ("dna", "rna"):
+        plain = Scoring(match=2, mismatch=-3, alphabet=kind)
+        assert parameters(plain, "local") is not None
+        assert plain == replace(preset("blastn").scoring, alphabet_name=kind)
     rna = Scoring("NUC", 10, 1, alphabet="rna")
     assert rna.alphabet.encode("ACGU").tolist() == codes[:4].tolist()
     own = Scoring(match=2, mismatch=0, alphabet="xyz")
@@ -208,6 +218,8 @@ def test_every_bundled_matrix_loads():
         (dict(gap_open="11"), "gap_open"),
         (dict(gap_open=2**15), "gap_open"),
         (dict(match=1), "go together"),
+        (dict(alphabet="dna"), "letters of BLOSUM62 are protein; the preset blastn"),
+        (dict(matrix="NUC", alphabet="protein"), "letters of NUC are dna"),
         (dict(match=float("nan"), mismatch=0), "match"),
         (dict(matrix="BLOSUM26"), "unknown matrix 'BLOSUM26'"),
         (dict(gap_open=10.0001), "10.0001: gap costs and scores finer than 1/1000"),

@@ -262,7 +262,7 @@ def test_sets_of_nucleotides(call, tmp_path):
     """DNA was scored with BLOSUM62 without a word."""
     typed = [seq.NucleotideSequence(DNA)], [record("d", DNA, molecule_type="mRNA")]
     for given in typed:
-        with pytest.raises(UsageError, match=r"record 1 .* use scoring=Scoring\(match"):
+        with pytest.raises(UsageError, match=r"record 1 .* use scoring=Scoring.preset"):
             call(given)
         call(given, scoring=NUCLEIC)
     (tmp_path / "d.fa").write_text(f">d\n{DNA}\n")
