@@ -237,7 +237,7 @@ def run_audit(
     split : that was just made, whose list is the answer
     check : of a result that is written; yields messages
     """
-    given = job.verb
+    given, definition = job.verb, definition.of_sets(parts.sets.values())
     sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
     heading = [] if split else [f"{sizes}; a leak: {definition}"]
 
@@ -262,8 +262,7 @@ def run_audit(
         if split is None and given.json:
             answer([as_json(about)])
         elif split is None:  # the worst pairs, each with an alignment
-            pairs = result.alignments.alignments()
-            shown = zip(result.lines(), pairs, strict=True)
+            shown = zip(result.lines(), result.alignments, strict=True)
             answer(["\n\n".join(f"{line}\n{pair}" for line, pair in shown)])
         yield from check(result)
 
@@ -350,7 +349,7 @@ def read_pairs(
     table = delimited.read_pairs(given.pairs, links.known_names(path, job.read), parts)
     names, cut = job.read.sequences[0].names, given.min_identity
     pairs = api.named_pairs(table.pairs, names, given.second, table.where)
-    definition = api.define(job.read.scoring, job.options, cut)
+    definition = api.define(job.read.scoring, job.options, cut, job.read.sequences)
     return job, table, pairs, definition
 
 
@@ -394,6 +393,7 @@ def verify(path: str, given: Given) -> int:
     where = files.parts, files.split, job, given.partial, names
     parts = read_parts(*where, files.column)
     read = _as_named(known, files, job)
+    definition = definition.of_sets(parts.sets.values())
     again = certificate.subject(definition, parts.sets, parts.left_out, *read)
     _compare_certificates(path, known, again, again)
 

@@ -208,7 +208,7 @@ def _clusters(
 ) -> int:
     job = prepare((given.sequences,), given, outs)
     (data,), scoring = job.read.sequences, job.read.scoring
-    definition = api.define(scoring, job.options, given.min_identity)
+    definition = api.define(scoring, job.options, given.min_identity, [data])
     heading = [f"{len(data):,} sequences; linked: {definition}"]
 
     def compute(progress: Report | None) -> api.Clusters:

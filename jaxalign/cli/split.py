@@ -67,7 +67,7 @@ def split(given: Given) -> int:
     beside = (given.labels, given.fixed, given.priority)
     job = links.prepare((path,), given, outs, beside, audited)
     (data,) = job.read.sequences
-    definition = api.define(job.read.scoring, job.options, min(cuts))
+    definition = api.define(job.read.scoring, job.options, min(cuts), [data])
     choices = choices_of(job, shares)
     names = api.check_choices(choices, data).shares
     files = _files(path, given.fasta, names, given.force, (*outs, given.plot))

@@ -12,8 +12,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from jaxalign.homology.links import PairCounts, longest_first, parts_of, tables_of
-from jaxalign.homology.options import Definition, everything, identities, pair_options
+from jaxalign.homology.links import (
+    PairCounts,
+    joined_rows,
+    longest_first,
+    parts_of,
+    tables_of,
+)
+from jaxalign.homology.options import (
+    Definition,
+    everything,
+    identities,
+    measured,
+    measured_pairs,
+    pair_options,
+)
 from jaxalign.model.alphabet import (
     Sequences,
     begins,
@@ -170,6 +183,10 @@ class WorstPairs:
     def __len__(self) -> int:
         return len(self.identity)
 
+    def some(self, which: np.ndarray) -> "WorstPairs":
+        """Select pairs."""
+        return WorstPairs(*(getattr(self, x)[which] for x in (*COLUMNS, "identity")))
+
     def and_more(self, pairs: "WorstPairs", count: int) -> "WorstPairs":
         """Merge two lists of pairs, and keep the worst ``count``."""
         names = (*COLUMNS, "identity")
@@ -221,13 +238,11 @@ def compare(
     threads = definition.options.threads or pipeline.default_threads()
     for a, b in pairs:  # first those that are likely among the worst
         i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
-        options = jobs.beside(pair_options(definition, 0.0), _cells(sets[a], sets[b]))
         sides = sets[a].take(i), sets[b].take(j)
-        table = jobs.run("zip", *sides, definition.scoring, options)
-        rows = table["query"]
-        of_sets = np.full(len(rows), a), np.full(len(rows), b)
-        shares = identities(table, definition)
-        worst = worst.and_more(WorstPairs(*of_sets, i[rows], j[rows], shares), count)
+        shares, _ = zipped_pairs(definition, *sides, _cells(sets[a], sets[b]))
+        of_sets = np.full(len(i), a), np.full(len(i), b)
+        compared = WorstPairs(*of_sets, i, j, shares)
+        worst = worst.and_more(compared.some(~np.isnan(shares)), count)
     falling, leaks = [longest_first(sequences) for sequences in sets], 0
     cells_in_all, cells_done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
 
@@ -236,12 +251,21 @@ def compare(
         lowest = worst.identity[-1] if len(worst) >= count else 0.0
         return min(float(lowest), definition.cut)
 
-    for a, b in pairs:
-        (of_a, queries), (of_b, targets) = falling[a], falling[b]
+    def sorted_part(a: int, rows: np.ndarray) -> tuple[np.ndarray, Sequences]:
+        return falling[a] if len(rows) == sizes[a] else longest_first(sets[a], rows)
+
+    of_parts = (
+        (a, b, part)
+        for a, b in pairs
+        for part in measured(definition, sets[a], sets[b])
+    )
+    for a, b, (judges, rows, columns) in of_parts:
+        assert columns is not None
+        (of_a, queries), (of_b, targets) = sorted_part(a, rows), sorted_part(b, columns)
         of_job = cells_done, cells_in_all
-        for table in _tables(queries, targets, definition, least, of_job):
-            shares = identities(table, definition)
-            i, j = of_a[table["query"]], of_b[table["target"]]
+        for tables in _tables(queries, targets, judges, least, of_job):
+            query, target, shares = joined_rows(tables, judges, counts)
+            i, j = of_a[query], of_b[target]
             of_sets = np.full(len(i), a), np.full(len(i), b)
             compared = WorstPairs(*of_sets, i, j, shares)
             linked = shares >= definition.cut
@@ -249,46 +273,70 @@ def compare(
             nearest[a].add(compared.i, b, compared.j, shares)
             nearest[b].add(compared.j, a, compared.i, shares)
             leaks += int(linked.sum())
-            counts.add(table.info, shares, definition)
             worst = worst.and_more(compared, count)
         cells_done += _cells(queries, targets)
     return Across(worst, leaks, leaking, nearest)
 
 
+def zipped_pairs(
+    definition: Definition, queries: Sequences, targets: Sequences, cells: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the identities of pairs (k, k), float64 (n,), nan where there is none, and
+    which of ``judges_of`` says so, int64 (n,).
+
+    cells : of the job that they belong to
+    """
+    shares, which = np.full(len(queries), np.nan), np.zeros(len(queries), np.int64)
+    for judges, rows, _ in measured_pairs(definition, queries, targets):
+        sides = queries.take(rows), targets.take(rows)
+        for judge in judges:
+            options = jobs.beside(pair_options(judge, 0.0), cells)
+            table = jobs.run("zip", *sides, definition.scoring, options)
+            places, identity = rows[table["query"]], identities(table, judge)
+            larger = ~np.isnan(identity) & ~(identity <= shares[places])
+            shares[places[larger]] = identity[larger]
+            which[places[larger]] = judge is not definition
+    return shares, which
+
+
 def _tables(
     queries: Sequences,
     targets: Sequences,
-    definition: Definition,
+    judges: tuple[Definition, ...],
     least: Callable[[], float],
     of_job: tuple[int, int],
-) -> Iterator[Table]:
-    """Yield all pairs of two sets at or above an identity. It rises with the worst
-    pairs, so it is asked again before every batch of parts; batches grow.
+) -> Iterator[tuple[Table, ...]]:
+    """Yield all pairs of two sets at or above an identity, a table of each definition.
+    It rises with the worst pairs, so it is asked again before every batch of parts;
+    batches grow.
 
     of_job : cells of the whole job that are done, and all
     """
-    shown, full = everything(definition), definition.options.full_histogram
-    options = pair_options(shown)
-    task = make_task("cross", queries, targets, definition.scoring, options)
+    shown, full = list(map(everything, judges)), judges[0].options.full_histogram
+    about, cut = (queries, targets, judges[0].scoring), judges[0].cut
+    task = make_task("cross", *about, pair_options(shown[0]))
     short = by_rows.is_short(task.job.total)
-    parts = [] if short else parts_of(task, definition)
+    parts = [] if short else parts_of(task, judges[0])
     at, (cells_done, cells_in_all) = 0, of_job
-    report_progress: Callable | None = definition.options.progress
+    report_progress: Callable | None = judges[0].options.progress
     while short or at < len(parts):
-        batch = parts[at : ROUNDS_RATIO * at + 1]
-        batch_options = pair_options(shown, 0.0 if full else least())
-        if report_progress is not None:
-            batch_options = replace(
-                batch_options,
-                progress=lambda cells, of, before=cells_done: report_progress(
-                    before + min(cells, of), cells_in_all
-                ),
-                busy=definition.options.busy,
-            )
-        task = make_task("cross", queries, targets, definition.scoring, batch_options)
-        if (batch_options.min_identity or 0.0) < definition.cut:
-            task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
-        yield from tables_of(task, batch_options, lambda batch=batch: batch)
+        batch, lowest = parts[at : ROUNDS_RATIO * at + 1], 0.0 if full else least()
+        streams = []
+        for judge in shown:
+            batch_options = pair_options(judge, lowest)
+            if report_progress is not None:
+                batch_options = replace(
+                    batch_options,
+                    progress=lambda cells, of, before=cells_done: report_progress(
+                        before + min(cells, of), cells_in_all
+                    ),
+                    busy=judge.options.busy,
+                )
+            task = make_task("cross", *about, batch_options)
+            if lowest < cut:
+                task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
+            streams.append(tables_of(task, batch_options, lambda batch=batch: batch))
+        yield from zip(*streams, strict=True)
         if short:
             return
         at += len(batch)

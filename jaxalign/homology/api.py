@@ -484,7 +484,8 @@ def _read(
     """The checked definition of a call, and its encoded set."""
     scoring = as_scoring(scoring)
     data = inputs.sets(scoring, sequences)[0]
-    return define(scoring, with_link(options, scoring, [data]), cut), data
+    settings = with_link(options, scoring, [data])
+    return define(scoring, settings, cut, [data]), data
 
 
 __all__ = [

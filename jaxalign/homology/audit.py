@@ -15,18 +15,25 @@ from jaxalign.homology.across import (
     OtherMeasure,
     compare,
     other_measures,
+    zipped_pairs,
 )
 from jaxalign.homology.certificate import sha256_of
 from jaxalign.homology.links import BINS, EDGES, PairCounts, components, stream_links
-from jaxalign.homology.options import Definition, everything, pair_options
+from jaxalign.homology.options import (
+    Definition,
+    everything,
+    judges_of,
+    pair_options,
+)
 from jaxalign.homology.result import Split
 from jaxalign.model import frames, show
+from jaxalign.model.alignment import Alignment
 from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.identity import denominator
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole, exact, printed_beside
 from jaxalign.model.show import page
 from jaxalign.model.system import package_versions
-from jaxalign.model.table import Table
 from jaxalign.pairs import jobs
 from jaxalign.runtime.pipeline import in_background
 
@@ -76,6 +83,9 @@ def within_parts(
 
 # ------------------------------------------------------------------------------
 # A report of an audit for people: one page of HTML, which needs no network.
+
+# Options that leave out rows: of the worst pairs all are shown.
+FILTERS = ("min_identity", "identity", "min_length_ratio", "min_score")
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
 MOST_LABELS = 12  # with a colour; the others are counted together
@@ -199,7 +209,9 @@ def labels(split: Split | None) -> Iterator[str]:
     )
 
 
-def worst_pairs(lines: Collection[str], alignments: Table) -> Iterator[str]:
+def worst_pairs(
+    lines: Collection[str], alignments: Iterable[Alignment]
+) -> Iterator[str]:
     """The worst pairs, each with its alignment."""
     yield f"<h2>The {len(lines)} worst pairs across parts</h2>"
     yield (
@@ -207,7 +219,7 @@ def worst_pairs(lines: Collection[str], alignments: Table) -> Iterator[str]:
         "alignment with the most identical pairs; another optimal one may be "
         "shown.</p>"
     )
-    for line, alignment in zip(lines, alignments.alignments(), strict=True):
+    for line, alignment in zip(lines, alignments, strict=True):
         yield f"<details><summary>{escape(written(line))}</summary>"
         yield f"<pre>{escape(str(alignment))}</pre></details>"
 
@@ -246,9 +258,9 @@ class Audit:
     worst : dict of arrays
         The worst pairs, the worst first: ``query``, ``target`` (names), ``query_part``,
         ``target_part``, ``identity`` and ``identities``, the count that it divides.
-    alignments : Table
-        One alignment of each of them, an optimal one; its path may have fewer
-        identical pairs than the best of all optimal paths.
+    alignments : tuple of Alignment
+        One of each of them, an optimal one; its path may have fewer identical pairs
+        than the best of all optimal paths.
     definition : Definition
     info : dict
         Pairs, and how many of them were aligned, or excluded by which bound.
@@ -265,7 +277,7 @@ class Audit:
     leaks: int
     leaking: tuple[np.ndarray, ...]
     worst: dict
-    alignments: Table
+    alignments: tuple[Alignment, ...]
     definition: Definition
     info: dict
     left_out: dict
@@ -405,9 +417,9 @@ def audit_of(
     removed, unlisted : sequences in no part, which the result says
     with_others : compute ``others`` of the result in a thread meanwhile
     """
-    options = definition.options
-    check_whole("worst", options.worst)
     counts, names, sets = PairCounts(), tuple(parts), list(parts.values())
+    definition, options = definition.of_sets(sets), definition.options
+    check_whole("worst", options.worst)
     future_others = None
     if with_others:
         (future_others,) = in_background(partial(other_measures, sets), [definition], 1)
@@ -418,13 +430,20 @@ def audit_of(
         ids = [sets[a].names[i] for a, i in pairs]
         sides.append(from_parts(ids, [sets[a][i] for a, i in pairs], sets[0].alphabet))
     a, b = sides
-    plain = dict.fromkeys(("min_identity", "identity", "min_length_ratio"))
-    path_options = replace(pair_options(definition, 0.0), output="alignment", **plain)
-    path_options = replace(path_options, equals_alike=False)
-    table = jobs.run("zip", a, b, definition.scoring, path_options)
-    m, n = a.lengths, b.lengths
-    below = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}
-    below = below.get(options.identity, (m + n) / 2)
+    plain = dict.fromkeys(FILTERS)
+    alignments: dict[int, Alignment] = {}
+    below = np.zeros(len(a))
+    which = np.zeros(len(a), np.int64)
+    if definition.short:
+        _, which = zipped_pairs(definition, a, b, 0)
+    for number, judge in enumerate(judges_of(definition)):
+        (rows,) = np.nonzero(which == number)
+        zipped = a.take(rows), b.take(rows)
+        path_options = replace(pair_options(judge, 0.0), output="alignment", **plain)
+        path_options = replace(path_options, equals_alike=False)
+        table = jobs.run("zip", *zipped, definition.scoring, path_options)
+        alignments |= zip(rows.tolist(), table.alignments(), strict=True)
+        below[rows] = denominator(judge.options.identity, {}, *table.lengths())
     columns = {
         "query": np.array(a.names, object),
         "target": np.array(b.names, object),
@@ -439,7 +458,7 @@ def audit_of(
         leaks=result.leaks,
         leaking=result.leaking,
         worst=columns,
-        alignments=table,
+        alignments=tuple(alignments[k] for k in range(len(a))),
         definition=definition,
         info=counts.about() | {"implementation": counts.implementation},
         left_out={"removed": removed, "unlisted": unlisted},

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import InputError, JaxalignError
-from jaxalign.homology.options import Definition, define
+from jaxalign.homology.options import LOCAL, Definition, define
 from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring
@@ -158,6 +158,7 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         settings |= {"mode": about["mode"], "identity": about["denominator"]}
         settings["min_length_ratio"] = about["min_length_ratio"]
         settings["min_score"] = about.get("min_score")
+        settings["link"] = LOCAL if about.get("short_sequences") else None
         free = about["mode"] == "global" and about["free_ends"]
         settings["free_ends"] = tuple(about["free_ends"]) if free else None
         definition = define(scoring, HomologyOptions(**settings), about["cut"])

@@ -24,7 +24,8 @@ from jaxalign.homology.links import (
     PairCounts,
     all_links,
     components,
-    link_job,
+    joined_rows,
+    link_jobs,
     longest_members,
     merged,
     parts_of,
@@ -36,6 +37,7 @@ from jaxalign.homology.options import (
     Definition,
     check_choice,
     identities,
+    measured,
     pair_options,
 )
 from jaxalign.homology.result import Clusters
@@ -120,21 +122,56 @@ def _join_representatives(
     """
     if not len(queries) or not len(targets):
         return
-    same, sides = queries is targets, (sequences.take(queries), sequences.take(targets))
-    kind, scoring = "all" if same else "cross", definition.scoring
-    longest = int(sequences.lengths.max())
-    letters = len(sequences.codes)
+    same, of_queries = queries is targets, sequences.take(queries)
+    of_targets = of_queries if same else sequences.take(targets)
+    longest, letters = int(sequences.lengths.max()), len(sequences.codes)
     whole = WholeJob((longest, longest), letters**2 // 2, len(sequences), letters)
-    table = jobs.run(kind, *sides, scoring, pair_options(definition), whole)
-    shares, before = identities(table, definition), counts.pairs
-    counts.add(table.info, shares, definition)
-    counts.pairs = before  # pairs with a member count as settled, not as aligned
-    sides = queries[table["query"]].tolist(), targets[table["target"]].tolist()
+    rows, columns, shares = _measured_pairs(
+        of_queries, None if same else of_targets, definition, counts, whole=whole
+    )
+    sides = queries[rows].tolist(), targets[columns].tolist()
     for i, j, share in zip(*sides, shares.tolist(), strict=True):
         # Rows are in the order of queries: what comes first is the first to be joined.
         if state.representative[i] in (-1, i) and state.representative[j] < 0:
             state.representative[i] = i
             state.representative[j], state.identity[j] = i, share
+
+
+def _measured_pairs(
+    queries: Sequences,
+    targets: Sequences | None,
+    definition: Definition,
+    counts: PairCounts,
+    least: float | None = None,
+    whole: WholeJob | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (i, j, identity) of the pairs of a set, or of two, at or above the cut or
+    ``least``, in the order of rows; ``counts`` counts the aligned ones."""
+    parts, scoring = measured(definition, queries, targets), definition.scoring
+    pairs, before = [], counts.pairs
+    for judges, rows, columns in parts:
+        query_side = queries.take(rows) if len(parts) > 1 else queries
+        if columns is None:
+            kind, columns, sides = "all", rows, (query_side, query_side)
+        else:
+            kind, side = "cross", queries if targets is None else targets
+            side = side.take(columns) if len(columns) < len(side) else side
+            sides = query_side, side
+        tables = [
+            jobs.run(kind, *sides, scoring, pair_options(judge, least), whole)
+            for judge in judges
+        ]
+        query, target, shares = joined_rows(tables, judges, counts)
+        i, j = rows[query], columns[target]
+        if targets is None:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        pairs.append((i, j, shares))
+    counts.pairs = before  # the caller says how many there were
+    i, j, shares = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    if len(parts) == 1:
+        return i, j, shares
+    order = np.lexsort((j, i))
+    return i[order], j[order], shares[order]
 
 
 # ------------------------------------------------------------------------------
@@ -196,16 +233,15 @@ class Joining:
         return int((lengths[pairs.i] * lengths[pairs.j]).sum())
 
 
-def joined_components(
-    job: LinkTask, definition: Definition
-) -> tuple[np.ndarray, PairCounts]:
+def joined_components(job: LinkTask) -> tuple[np.ndarray, PairCounts]:
     """Find the components of a set, int32 (n,), numbered as by ``links.components`` of
     all links; and counts of the pairs, of which only aligned ones count as linked."""
-    parts = parts_of(job.task, definition)
-    report_progress = teller(job.options.progress, sum(part.cells for part in parts))
-    labels = np.arange(len(job.order), dtype=np.int32)
-    labels = merged(labels, [equal_texts(job.task)])
-    task = replace(job.task, equals_alike=False)  # equal texts are joined
+    (definition,), (job_task,), (options,) = job.judges, job.tasks, job.options
+    parts = parts_of(job_task, definition)
+    report_progress = teller(options.progress, sum(part.cells for part in parts))
+    labels = np.arange(len(job.rows), dtype=np.int32)
+    labels = merged(labels, [equal_texts(job_task)])
+    task = replace(job_task, equals_alike=False)  # equal texts are joined
     state = Joining(task, definition, labels, report_progress)
     waiting, pair_count = [], 0
     for part in parts:
@@ -216,7 +252,7 @@ def joined_components(
             waiting, pair_count = [], 0
     if waiting:
         _join(state, waiting)
-    labels[job.order] = state.labels.copy()
+    labels[job.rows] = state.labels.copy()
     return renumbered(labels), state.counts
 
 
@@ -374,12 +410,11 @@ def _all_distances(
 ):
     """Compute the distances of all pairs of a component; pairs of too unequal lengths
     have 1."""
-    members, scoring = sequences.take(family), definition.scoring
-    table = jobs.run("all", members, members, scoring, pair_options(definition, 0.0))
-    counts.aligned += len(table)  # the pairs were counted with the links
+    members, uncounted = sequences.take(family), PairCounts()
+    i, j, shares = _measured_pairs(members, None, definition, uncounted, 0.0)
+    counts.aligned += len(i)  # the pairs were counted with the links
     square = np.ones((len(family),) * 2)
-    i, j = table["query"], table["target"]
-    square[i, j] = square[j, i] = 1 - np.nan_to_num(identities(table, definition))
+    square[i, j] = square[j, i] = 1 - np.nan_to_num(shares)
     np.fill_diagonal(square, 0)
     return square
 
@@ -431,16 +466,18 @@ def clusters_of(
         representatives, identity = groups.representative[first], groups.identity
     else:
         if method == "components":
-            job = link_job(data, definition)
+            link_tasks = link_jobs(data, definition)
+            job = link_tasks[0]
             # Where scores come first, they say of most pairs that they are not linked.
-            every_link |= job.task.scores_first or len(data) < 2
-            proofs = None if every_link else proofs_of(job.task)
+            every_link |= job.tasks[0].scores_first or len(data) < 2
+            every_link |= len(link_tasks) > 1 or len(job.tasks) > 1
+            proofs = None if every_link else proofs_of(job.tasks[0])
             # Common subsequences on a CPU may prove which pairs are not linked. A GPU
             # aligns the remaining pairs in less time than it takes to select some.
             if proofs is not None and proofs.lcs and proofs.launches is None:
-                labels, counts = joined_components(job, definition)
+                labels, counts = joined_components(job)
             else:
-                parts = stream_links(data, definition, counts, job)
+                parts = stream_links(data, definition, counts, link_tasks)
                 labels = components(len(data), ((x.i, x.j) for x in parts))
         else:
             links = all_links(data, definition, counts)

@@ -4,6 +4,7 @@ connected components of a graph of links: never the matrix of all pairs."""
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +12,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import MemoryPlanError
-from jaxalign.homology.options import Definition, identities, pair_options
-from jaxalign.model.alphabet import Sequences, renumbered
+from jaxalign.homology.options import (
+    Definition,
+    identities,
+    measured,
+    pair_options,
+)
+from jaxalign.model.alphabet import Sequences, begins, renumbered
 from jaxalign.model.numbers import exact
 from jaxalign.model.table import Table
 from jaxalign.options import Execution, PairOptions
@@ -94,37 +100,98 @@ class Links:
 
 
 class LinkTask(NamedTuple):
-    """All pairs of a set; ``order`` numbers the sequences of the task, the longest
-    first: then those of a part are alike in length, and lengths alone exclude most of
-    the others."""
+    """Pairs of a set that the same definitions judge, with a task for each of these;
+    ``rows`` and ``columns`` number the sequences of the tasks, the longest first: then
+    those of a part are alike in length, and lengths alone exclude most of the others.
+    """
 
-    order: np.ndarray
-    task: Task
-    options: PairOptions
+    judges: tuple[Definition, ...]
+    rows: np.ndarray
+    columns: np.ndarray
+    tasks: list[Task]
+    options: list[PairOptions]
 
 
-def link_job(sequences: Sequences, definition: Definition) -> LinkTask:
-    """Make the job of the links of a set."""
-    execution, (order, falling) = definition.options, longest_first(sequences)
-    options = pair_options(definition)
-    options = replace(options, progress=execution.progress, busy=execution.busy)
-    task = make_task("all", falling, falling, definition.scoring, options)
-    return LinkTask(order, task, options)
+def link_jobs(sequences: Sequences, definition: Definition) -> list[LinkTask]:
+    """Make the jobs of the links of a set."""
+    jobs, execution = [], definition.options
+    for judges, rows, columns in measured(definition, sequences):
+        kind = "all" if columns is None else "cross"
+        rows, queries = longest_first(sequences, rows)
+        if columns is None:
+            columns, targets = rows, queries
+        else:
+            columns, targets = longest_first(sequences, columns)
+        options = [
+            replace(pair_options(x), progress=execution.progress, busy=execution.busy)
+            for x in judges
+        ]
+        tasks = [
+            make_task(kind, queries, targets, definition.scoring, x) for x in options
+        ]
+        jobs.append(LinkTask(judges, rows, columns, tasks, options))
+    sizes = [task.job.cells for job in jobs for task in job.tasks]
+    if len(sizes) > 1 and execution.progress is not None:
+        reports = iter(within(execution.progress, sizes))
+        for job in jobs:
+            job.options[:] = [replace(x, progress=next(reports)) for x in job.options]
+    return jobs
+
+
+def within(progress: Callable, sizes: list[int]) -> list[Callable]:
+    """The reports of progress of jobs of some sizes that are parts of one."""
+
+    def report_of(before: int, size: int) -> Callable[[int, int], object]:
+        total = sum(sizes)
+        return lambda cells, of: progress(
+            before + size * min(cells, of) // max(of, 1), total
+        )
+
+    starts = accumulate(sizes, initial=0)
+    return [report_of(*job) for job in zip(starts, sizes, strict=False)]
 
 
 def stream_links(
     sequences: Sequences,
     definition: Definition,
     counts: PairCounts,
-    job: LinkTask | None = None,
+    jobs: list[LinkTask] | None = None,
 ) -> Iterator[Links]:
     """Yield the links of all pairs of a set, part by part; ``counts`` counts them."""
-    order, task, options = job or link_job(sequences, definition)
-    for table in tables_of(task, options, partial(parts_of, task, definition)):
-        shares = identities(table, definition)
-        counts.add(table.info, shares, definition)
-        i, j = (order[table[side]].astype(np.int32) for side in ("query", "target"))
-        yield Links(np.minimum(i, j), np.maximum(i, j), shares)
+    for judges, rows, columns, tasks, options in jobs or link_jobs(
+        sequences, definition
+    ):
+        parts = partial(parts_of, tasks[0], judges[0])
+        streams = [tables_of(*job, parts) for job in zip(tasks, options, strict=True)]
+        for tables in zip(*streams, strict=True):
+            query, target, shares = joined_rows(tables, judges, counts)
+            i, j = rows[query].astype(np.int32), columns[target].astype(np.int32)
+            yield Links(np.minimum(i, j), np.maximum(i, j), shares)
+
+
+def joined_rows(
+    tables: Sequence[Table], judges: Sequence[Definition], counts: PairCounts
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (query, target, identity) of the rows of tables of the same pairs, one of
+    each definition: each pair once, with the larger identity.
+
+    ``counts`` takes the pairs of the table that has more of them aligned.
+    """
+    shares = [identities(*sides) for sides in zip(tables, judges, strict=True)]
+    rows = [(x["query"], x["target"]) for x in tables]
+    columns = [(*sides, y) for sides, y in zip(rows, shares, strict=True)]
+    query, target, identity = columns[0]
+    if len(tables) > 1:
+        query, target, identity = map(np.concatenate, zip(*columns, strict=True))
+        order = np.lexsort((-identity, target, query))
+        order = order[begins(query[order]) | begins(target[order])]
+        query, target, identity = query[order], target[order], identity[order]
+    infos = [table.info for table in tables]
+    fuller = max(infos, key=lambda info: info.get("aligned_pairs", info["pairs"]))
+    counts.add(
+        fuller | {"seconds": sum(x["seconds"] for x in infos)}, identity, judges[0]
+    )
+    return query, target, identity
 
 
 def tables_of(
@@ -143,11 +210,16 @@ def tables_of(
         yield table
 
 
-def longest_first(sequences: Sequences) -> tuple[np.ndarray, Sequences]:
-    """Sort a set by falling lengths, equals in input order: (order, int64; the
-    sequences). They have no names: nobody sees them, and each part would copy its
-    own."""
-    order = by_length(sequences.lengths)
+def longest_first(
+    sequences: Sequences, members: np.ndarray | None = None
+) -> tuple[np.ndarray, Sequences]:
+    """Sort a set, or members of it, by falling lengths, equals in input order: (order,
+    int64; the sequences). They have no names: nobody sees them, and each part would
+    copy its own."""
+    lengths = sequences.lengths
+    order = by_length(lengths)
+    if members is not None:
+        order = members[by_length(lengths[members])]
     return order, replace(sequences.take(order.tolist()), names=())
 
 

@@ -7,10 +7,10 @@ Two sequences are *linked* where their identity is at or above a cut.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.identity import of_lengths
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
+from jaxalign.model.show import counted
 from jaxalign.model.statistics import least_score, parameters
 from jaxalign.model.table import Table
 from jaxalign.options import (
@@ -39,7 +40,11 @@ LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
 LOCAL = "local"
 LINKS: tuple[str, ...] = get_args(Link)
 ENDS_OF_LINKS = ("mode", "identity", "free_ends")
+WHOLE: dict[str, Any] = {"mode": "global", "identity": "longer", "free_ends": None}
 CHANCE = 1e-3  # expected hits of unrelated sequences
+# Times the least score of a link: a sequence is short that cannot reach so much, with
+# all letters at their best. Longer ones of which 70 % are identical reach the score.
+SHORT_REACH = 2
 NEEDED = "one cut is needed, and not two: min_identity, min_score, or max_evalue"
 
 
@@ -53,31 +58,74 @@ class Definition:
     options : HomologyOptions
     cut : float
         A fraction. A pair at exactly the cut is linked.
+    short : int
+        How many of the sequences that are compared are too short for the score of
+        ``link="local"``: a pair with one of them is linked, too, if the two are alike
+        from end to end.
     """
 
     scoring: Scoring
     options: HomologyOptions
     cut: float
+    short: int = 0
 
     def __str__(self) -> str:
         """The sentence for a methods section, without its subject."""
+        if not self.short:
+            return self._said()
+        ends = self.end_to_end()._said(scoring=False)
+        few = counted(self.short, "short sequence")
+        return f"{self._said()}; or, with one of {few}, {ends}"
+
+    def _said(self, scoring: bool = True) -> str:
+        """The sentence of one measure."""
         ratio_text = ""
         if self.options.min_length_ratio is not None:
             least = exact(self.options.min_length_ratio)
             ratio_text = f", length ratio (shorter / longer) >= {least}"
         score = self.options.min_score
         score_text = "" if score is None else f", score >= {exact(score)}"
+        scored = f", {self.scoring}" if scoring else ""
         return (
             f"identity_{self.options.identity} >= {exact(self.cut)}{ratio_text}"
-            f"{score_text}; {self.ends()}, {self.scoring}"
+            f"{score_text}; {self.ends()}{scored}"
         )
+
+    def end_to_end(self) -> Definition:
+        """The other definition of pairs with a short sequence: ``link="whole"``."""
+        whole = replace(self.options, link=None, min_score=None, **WHOLE)
+        return replace(self, options=whole, short=0)
+
+    def reach(self, sequences: Sequences) -> np.ndarray:
+        """Divide what sequences can score at most, the sum of the best scores of their
+        letters, by the least score of ``link="local"``: float64 (n,), infinity where
+        there is none."""
+        least = self.options.min_score
+        if self.options.link != LOCAL or least is None or least <= 0:
+            return np.full(len(sequences), inf)
+        best = np.maximum(self.scoring.scores.max(axis=1), 0)
+        filled = np.flatnonzero(sequences.lengths)
+        reached = np.zeros(len(sequences))
+        if len(filled):
+            letters, starts = best[sequences.codes], sequences.starts[filled]
+            reached[filled] = np.add.reduceat(letters, starts, dtype=np.int64)
+        return reached / least
+
+    def of_sets(self, sets: Iterable[Sequences]) -> Definition:
+        """The definition, with the number of the short sequences of some sets."""
+        short = (int((self.reach(x) < SHORT_REACH).sum()) for x in sets)
+        return replace(self, short=sum(short))
 
     def question(self) -> str:
         """The question that a link answers."""
         length, options = f"over the {self.options.identity} length", self.options
         if options.mode == "local":
             asks = f"identical residues of the best local alignment, {length}"
-            return f"{asks}: it links fragments, and domains that are much of it"
+            asks = f"{asks}: it links fragments, and domains that are much of it"
+            if self.short:
+                few = counted(self.short, "short sequence")
+                asks += f"; {few} also from end to end, over the longer length"
+            return asks
         if options.mode != "global" or options.free_ends:
             asks = f"identical residues where ends may hang over, {length}"
             return f"{asks}: it links overlaps"
@@ -95,7 +143,10 @@ class Definition:
         """The definition as plain values, for JSON."""
         options, scoring = self.options, self.scoring
         least, score = options.min_length_ratio, options.min_score
-        gate = {} if score is None else {"min_score": float(score)}
+        gate: dict[str, Any] = {} if score is None else {"min_score": float(score)}
+        if self.short:
+            ends = self.end_to_end()._said(scoring=False)
+            gate |= {"short_sequences": self.short, "or_with_a_short_sequence": ends}
         return {
             "identity": "the most identical pairs of all optimal alignments / length",
             "denominator": options.identity,
@@ -134,7 +185,7 @@ def with_link(
         )
     if options.link == "whole":
         return replace(options, link=None)
-    local = replace(options, link=None, mode=LOCAL, identity="shorter")
+    local = replace(options, mode=LOCAL, identity="shorter")
     if options.min_score is not None:
         return local
     if (karlin := parameters(scoring, LOCAL)) is None:
@@ -148,8 +199,15 @@ def with_link(
     return replace(local, min_score=score)
 
 
-def define(scoring: Scoring, options: HomologyOptions, cut: Any):
+def define(
+    scoring: Scoring,
+    options: HomologyOptions,
+    cut: Any,
+    sets: Iterable[Sequences] = (),
+) -> Definition:
     """A checked definition.
+
+    sets : that are compared, whose short sequences the definition counts
 
     Raises UsageError: no fraction, an unknown denominator, no number of threads, or an
         identity that would depend on the order of the two sequences
@@ -169,7 +227,7 @@ def define(scoring: Scoring, options: HomologyOptions, cut: Any):
     check_whole("threads", options.threads)
     if not is_symmetric(scoring, resolve_ends(options.mode, options.free_ends)):
         raise UsageError("links need a symmetric matrix and symmetric free ends")
-    return Definition(scoring, options, float(cut))
+    return Definition(scoring, options, float(cut)).of_sets(sets)
 
 
 def check_cuts(name: str, cuts: Any) -> None:
@@ -194,6 +252,79 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
         equals_alike=True,
         **shared(options, Measure, Execution),
     )
+
+
+class Measured(NamedTuple):
+    """Pairs that the same definitions judge, numbered rows with numbered columns, or
+    with each other where ``columns`` is None: they are linked if one says so, and the
+    larger identity is theirs."""
+
+    judges: tuple[Definition, ...]
+    rows: np.ndarray
+    columns: np.ndarray | None = None
+
+
+def judges_of(definition: Definition) -> tuple[Definition, Definition]:
+    """The definition, and the other one of pairs with a short sequence."""
+    return definition, definition.end_to_end()
+
+
+def measured(
+    definition: Definition, queries: Sequences, targets: Sequences | None = None
+) -> list[Measured]:
+    """Divide the pairs of a set, or of two, by what judges them; each is in one part.
+
+    A pair with a sequence that cannot reach the score needs the other judge alone.
+
+    Returns one part at least, though it may be empty
+    """
+    (none, few, enough), every = (
+        (groups := _by_reach(definition, queries)),
+        judges_of(definition),
+    )
+    gate, whole = every[:1], every[1:]
+    if targets is None:
+        parts = [
+            Measured(gate, enough),
+            Measured(every, few),
+            Measured(every, few, enough),
+            Measured(whole, none),
+            Measured(whole, none, np.sort(np.concatenate(groups[1:]))),
+        ]
+    else:
+        others = _by_reach(definition, targets)
+        reaching = np.sort(np.concatenate(others[1:]))
+        parts = [
+            Measured(gate, enough, others[2]),
+            Measured(every, enough, others[1]),
+            Measured(every, few, reaching),
+            Measured(whole, np.sort(np.concatenate(groups[1:])), others[0]),
+            Measured(whole, none, np.arange(len(targets))),
+        ]
+    filled = [x for x in parts if len(x.rows) and (x.columns is None or len(x.columns))]
+    return filled or parts[:1]
+
+
+def measured_pairs(
+    definition: Definition, queries: Sequences, targets: Sequences
+) -> list[Measured]:
+    """Divide the pairs (k, k) of two lists as ``measured``: the rows of each part."""
+    lower = np.minimum(definition.reach(queries), definition.reach(targets))
+    none, few, enough = _places(lower)
+    every = judges_of(definition)
+    parts = Measured(every[:1], enough), Measured(every, few), Measured(every[1:], none)
+    return [x for x in parts if len(x.rows)] or [parts[0]]
+
+
+def _by_reach(definition: Definition, sequences: Sequences) -> list[np.ndarray]:
+    return _places(definition.reach(sequences))
+
+
+def _places(reach: np.ndarray) -> list[np.ndarray]:
+    """Which cannot reach the score, which are short though they can, and which are
+    long."""
+    group = np.digitize(reach, [1, SHORT_REACH])
+    return [np.flatnonzero(group == k) for k in range(3)]
 
 
 def identities(table: Table, definition: Definition) -> np.ndarray:

@@ -163,3 +163,102 @@ def test_scores_of_a_large_job_come_first(monkeypatch, by_parts):
     definition, counts = found.definition, PairCounts()
     parts = [*links.stream_links(found.sequences, definition, counts)]
     assert sum(map(len, parts)) == len(pairs) == counts.linked
+
+
+# Short sequences: those that cannot reach twice the score.
+
+
+def short_ones(words, least: float) -> np.ndarray:
+    """No letter of the matrix of ``brute_force`` scores more than 2; N scores less
+    than 0 with all."""
+    return np.array([2 * sum(x != "N" for x in word) < 2 * least for word in words])
+
+
+def linked_or_short(words, cut, least) -> np.ndarray:
+    """Whether pairs are linked: by the gate, or end to end where one is short."""
+    gate = linked(words, "shorter", "local", cut, least)
+    whole = linked(words, "longer", "global", cut, -np.inf)
+    short = short_ones(words, least)
+    return gate | (whole & (short[:, None] | short))
+
+
+def mixed_words(random: np.random.Generator, count: int) -> list[str]:
+    """Words of 0 to 24 letters, of which a part are pieces of others, or copies."""
+    words = bf.random_words(random, count, 24)
+    for k in range(0, count, 4):
+        at = int(random.integers(0, 5))
+        words[k] = words[k - 1][at : at + int(random.integers(2, 14))]
+    return [*words, "NNN", "NNN", ""]
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_short_sequences_are_compared_from_end_to_end_too(seed, large, request):
+    if large:
+        request.getfixturevalue("by_parts")
+    random = np.random.default_rng(seed)
+    words = mixed_words(random, 13)
+    cut, least = float(random.choice([0.4, 0.6])), int(random.integers(6, 12))
+    want, count = linked_or_short(words, cut, least), len(words)
+    short = int(short_ones(words, least).sum())
+    assert 0 < short < count
+    asked: dict = {"min_identity": cut, "link": "local", "min_score": least}
+    found = jaxalign.cluster(words, SCORING, **asked)
+    assert found.labels.tolist() == labels_of(want).tolist()
+    assert found.info["all"] == count * (count - 1) // 2
+    graph = jaxalign.identity_graph(words, SCORING, **asked)
+    assert (graph.toarray() > 0).tolist() == want.tolist()
+    halves = {"a": 0.5, "b": 0.5}
+    divided = jaxalign.split(words, SCORING, parts=halves, too_large="keep", **asked)
+    assert divided.groups.tolist() == labels_of(want).tolist()
+    # greedy: each in turn, longest first, joins the first representative it reaches
+    representatives: list[int] = []
+    joined = jaxalign.deduplicate(words, SCORING, **asked).representative_of
+    for k in sorted(range(count), key=lambda k: -len(words[k])):
+        reached = [r for r in representatives if want[r, k]]
+        assert joined[k] == (reached[0] if reached else k)
+        representatives += [] if reached else [k]
+    audit = jaxalign.audit({"a": words[:7], "b": words[7:]}, SCORING, **asked)
+    assert audit.leaks == want[:7, 7:].sum()
+    assert audit.info["all"] == 7 * (count - 7)
+    assert f"or, with one of {short} short sequences, identity_longer" in str(audit)
+    modes = {alignment.mode for alignment in audit.alignments}
+    assert modes <= {"local", "global"} and "global" in modes
+
+
+RECEPTOR = "CASS{}YEQYF"
+
+
+@pytest.mark.parametrize("pattern", ["{}", RECEPTOR])
+def test_sets_of_short_sequences_are_linked_as_a_whole(pattern):
+    """Peptides of 9 residues, and receptors of 15, in families."""
+    random, words = np.random.default_rng(5), []
+    for _ in range(40):
+        letters = random.choice(LETTERS, 9 if pattern == "{}" else 6)
+        for place in random.integers(0, len(letters), 3):
+            words.append(pattern.format("".join(letters)))
+            letters[place] = random.choice(LETTERS)
+    for method in ("components", "greedy"):
+        local, whole = (
+            jaxalign.cluster(words, min_identity=0.8, link=link, method=method)
+            for link in ("local", "whole")
+        )
+        assert local.labels.tolist() == whole.labels.tolist()
+        assert 20 < len(local) < 90
+        assert local.definition.short == len(words)
+        assert "short" not in str(whole)
+
+
+def test_a_certificate_counts_short_sequences():
+    texts = [*proteins(np.random.default_rng(3), 9, 3)[0], "MKTAYIAK", "MRTAYIAK"]
+    parts = {"train": 0.7, "test": 0.3}
+    divided = jaxalign.split(texts, min_identity=0.4, parts=parts, link="local")
+    assert divided.part[-1] == divided.part[-2]
+    audit = jaxalign.audit(divided, min_identity=0.4, link="local")
+    about = json.loads(json.dumps(audit.certificate()))
+    assert "or, with one of 2 short sequences, identity_longer" in about["claim"]
+    assert about["definition"]["short_sequences"] == 2
+    rebuilt = definition_of(about, options.HomologyOptions())
+    assert str(rebuilt.of_sets([divided.sequences])) == str(divided.definition)
+    without = jaxalign.audit(divided, min_identity=0.4, mode="local").certificate()
+    assert "short_sequences" not in without["definition"]
