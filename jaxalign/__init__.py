@@ -91,6 +91,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 _WRITERS["Table"] = "jaxalign.io.formats"
+_WRITERS["Table columns"] = "jaxalign.io.columns"
 _WRITERS["columns"] = "jaxalign.io.delimited"
 _watch_forks()
 

@@ -67,6 +67,27 @@ def default(table: Table, identity: str) -> tuple[str, ...]:
     return (*BASE, *optional)
 
 
+def frame_values(
+    table: Table,
+    columns: Sequence[str] | None,
+    identity: str,
+    names: Callable[[str], Any],
+) -> dict[str, Any]:
+    """Values of columns by name, for data frames.
+
+    columns : None for those of the table, CIGARs, and after ``output="identity"`` what
+        a file has.
+    names : of a side, "query" or "target": what stands in the column of its names.
+    """
+    if columns is None and "max_identities" not in table.columns:
+        paths = ("cigar",) if table.operations is not None else ()
+        columns = (*table.columns, *paths)
+    return {
+        column.name: names(column.names) if column.names else column.values(table)
+        for column in resolve(table, columns, identity)
+    }
+
+
 def require(table: Table, output: str, what: str) -> None:
     """Raise UsageError unless the table was computed with this output or more."""
     present = {

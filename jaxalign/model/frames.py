@@ -4,6 +4,7 @@ Columns are a dict of arrays or lists of one length.
 """
 
 import os
+from collections.abc import Sequence
 from html import escape
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
@@ -75,22 +76,71 @@ class Columnar(Protocol):
         ...
 
 
-def as_pandas(self: Columnar) -> Any:
-    """``pandas.DataFrame`` of ``columns()`` (needs pandas)."""
-    return to_pandas(self.columns())
+def selected(columns: dict[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """Choose columns by name, in that order; all of them for None.
+
+    Raises UsageError: there is no such column.
+    """
+    for name in names or ():
+        if name not in columns:
+            raise UsageError(f"column {name!r}: choose from {', '.join(columns)}")
+    return columns if names is None else {name: columns[name] for name in names}
 
 
-def as_arrow(self: Columnar) -> Any:
-    """``pyarrow.Table`` of ``columns()`` (needs pyarrow)."""
-    return to_arrow(self.columns())
+def as_pandas(self: Columnar, columns: Sequence[str] | None = None) -> Any:
+    """Return ``columns()`` as a ``pandas.DataFrame`` (needs pandas).
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Names of columns; by default all.
+
+    Raises
+    ------
+    UsageError
+        pandas is missing, or there is no such column.
+    """
+    return to_pandas(selected(self.columns(), columns))
 
 
-def as_polars(self: Columnar) -> Any:
-    """``polars.DataFrame`` of ``columns()`` (needs polars)."""
-    return to_polars(self.columns())
+def as_arrow(self: Columnar, columns: Sequence[str] | None = None) -> Any:
+    """Return ``columns()`` as a ``pyarrow.Table`` (needs pyarrow).
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Names of columns; by default all.
+
+    Raises
+    ------
+    UsageError
+        pyarrow is missing, or there is no such column.
+    """
+    return to_arrow(selected(self.columns(), columns))
 
 
-def write(self: Columnar, path: str | os.PathLike[str], force: bool = False) -> None:
+def as_polars(self: Columnar, columns: Sequence[str] | None = None) -> Any:
+    """Return ``columns()`` as a ``polars.DataFrame`` (needs polars).
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Names of columns; by default all.
+
+    Raises
+    ------
+    UsageError
+        polars is missing, or there is no such column.
+    """
+    return to_polars(selected(self.columns(), columns))
+
+
+def write(
+    self: Columnar,
+    path: str | os.PathLike[str],
+    force: bool = False,
+    columns: Sequence[str] | None = None,
+) -> None:
     """Write ``columns()`` as .tsv, .csv or .parquet, as the suffix says.
 
     Parameters
@@ -99,14 +149,16 @@ def write(self: Columnar, path: str | os.PathLike[str], force: bool = False) -> 
         ``-`` is standard output.
     force : bool
         Replace an existing file.
+    columns : sequence of str, optional
+        Names of columns; by default all.
 
     Raises
     ------
     UsageError
-        No such format, or the file exists.
+        No such format or column, or the file exists.
     """
     writer = import_module(WRITERS["columns"])
-    writer.write_columns(os.fspath(path), self.columns(), force)
+    writer.write_columns(os.fspath(path), selected(self.columns(), columns), force)
 
 
 def short(self: Columnar) -> str:
@@ -198,15 +250,15 @@ class AlignmentResult(Protocol):
         """
         ...
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
         """``pandas.DataFrame``, one row an alignment (needs pandas)."""
         ...
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self, columns: Sequence[str] | None = None) -> Any:
         """``pyarrow.Table``, one row an alignment (needs pyarrow)."""
         ...
 
-    def to_polars(self) -> Any:
+    def to_polars(self, columns: Sequence[str] | None = None) -> Any:
         """``polars.DataFrame``, one row an alignment (needs polars)."""
         ...
 

@@ -6,7 +6,7 @@ their strand.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
@@ -25,7 +25,7 @@ from jaxalign.model.alphabet import (
     row_numbers,
 )
 from jaxalign.model.choices import Output
-from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.identity import denominator, ratio, usual_identity
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.strands import (
     MINUS,
@@ -282,7 +282,7 @@ class Table:
         path: str | os.PathLike[str],
         format: str | None = None,
         columns: Sequence[str] | None = None,
-        identity: str = "alignment",
+        identity: str | None = None,
         force: bool = False,
     ) -> None:
         """Write the rows to a file, in the format that its suffix names.
@@ -304,9 +304,11 @@ class Table:
             For tsv, csv and parquet: names of columns of the table (0-based, half-open
             spans), or those of BLAST and MMseqs2 (spans from 1, inclusive). `evalue`
             and `bits` are nan where unknown.
-        identity : str, default "alignment"
+        identity : str, optional
             The identity definition of the default columns and of `fident`; `pident`
-            is always identities over alignment columns, as in BLAST.
+            is always identities over alignment columns, as in BLAST. By default
+            "alignment"; after ``output="identity"``, which knows no columns, "longer"
+            from end to end and "shorter" otherwise.
         force : bool, default False
             Replace an existing file.
 
@@ -325,40 +327,107 @@ class Table:
         seq1    seq2    16
         """
         write = import_module(WRITERS["Table"]).write
-        write(self, path, format, columns, identity, force)
+        write(self, path, format, columns, self._kind(identity), force)
 
-    def to_pandas(self):
-        """``pandas.DataFrame`` with names in place of indices (needs pandas)."""
-        return frames.to_pandas(self._named_columns())
+    def to_pandas(
+        self, columns: Sequence[str] | None = None, identity: str | None = None
+    ) -> Any:
+        """Return a ``pandas.DataFrame`` with names in place of indices (needs pandas).
 
-    def to_polars(self):
-        """``polars.DataFrame`` with names in place of indices (needs polars)."""
-        return frames.to_polars(self._named_columns())
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of columns, as in ``write``. By default the columns of the table and
+            the CIGARs of its paths; after ``output="identity"`` also the identity and
+            both lengths.
+        identity : str, optional
+            The identity definition of the default columns and of `fident`, as in
+            ``write``.
 
-    def to_arrow(self):
-        """``pyarrow.Table``; names are dictionary-encoded (needs pyarrow)."""
+        Raises
+        ------
+        UsageError
+            pandas is missing, or the table has no data for a column.
+
+        Examples
+        --------
+        >>> import jaxalign
+        >>> table = jaxalign.align_all(["MKTAYIA", "MKTAIA"], output="identity")
+        >>> table.to_pandas(["identity_longer", "query_length"]).values.tolist()
+        [[0.8571428571428571, 7.0]]
+        """
+        return frames.to_pandas(self._values(columns, identity, self._names))
+
+    def to_polars(
+        self, columns: Sequence[str] | None = None, identity: str | None = None
+    ) -> Any:
+        """Return a ``polars.DataFrame`` with names in place of indices (needs polars).
+
+        Parameters
+        ----------
+        columns, identity
+            As in ``to_pandas``.
+
+        Raises
+        ------
+        UsageError
+            polars is missing, or the table has no data for a column.
+        """
+        return frames.to_polars(self._values(columns, identity, self._names))
+
+    def to_arrow(
+        self, columns: Sequence[str] | None = None, identity: str | None = None
+    ) -> Any:
+        """Return a ``pyarrow.Table`` with dictionary-encoded names (needs pyarrow).
+
+        Parameters
+        ----------
+        columns, identity
+            As in ``to_pandas``.
+
+        Raises
+        ------
+        UsageError
+            pyarrow is missing, or the table has no data for a column.
+        """
         pa = frames.pyarrow()
-        columns = {name: pa.array(col) for name, col in self.columns.items()}
-        for side, names in (("query", self.queries), ("target", self.targets)):
-            columns[side] = pa.DictionaryArray.from_arrays(
-                self.columns[side], pa.array(names.names, pa.string())
-            )
-        if self.operations is not None:
-            columns["cigar"] = pa.array(self.cigar(), pa.string())
-        return frames.to_arrow(columns)
 
-    def _named_columns(self) -> dict:
-        columns = dict(self.columns)
-        for side, names in (("query", self.queries), ("target", self.targets)):
-            # A mapped database may have many more names than the rows use.
-            index, texts = self.columns[side], names.names
-            if len(index) < len(texts):
-                columns[side] = np.array([texts[k] for k in index.tolist()], object)
-            else:
-                columns[side] = np.array(texts, object)[index]
-        if self.operations is not None:
-            columns["cigar"] = self.cigar()
-        return columns
+        def coded(side: str) -> Any:
+            names = self.queries.names if side == "query" else self.targets.names
+            texts = pa.array(names, pa.string())
+            return pa.DictionaryArray.from_arrays(self.columns[side], texts)
+
+        values = self._values(columns, identity, coded)
+        return frames.to_arrow(
+            {
+                name: pa.array(x, pa.string()) if isinstance(x, list) else x
+                for name, x in values.items()
+            }
+        )
+
+    def _values(
+        self,
+        columns: Sequence[str] | None,
+        identity: str | None,
+        names: Callable[[str], Any],
+    ) -> dict[str, Any]:
+        """Values of columns, with ``names`` of a side in place of its indices."""
+        values = import_module(WRITERS["Table columns"]).frame_values
+        return values(self, columns, self._kind(identity), names)
+
+    def _kind(self, identity: str | None) -> str:
+        """The identity definition that is meant where none is named."""
+        if identity is None and "max_identities" in self.columns:
+            return usual_identity(self.mode, self.free_ends)
+        return identity or "alignment"
+
+    def _names(self, side: str) -> np.ndarray:
+        index = self.columns[side]
+        texts = self.queries.names if side == "query" else self.targets.names
+        # A mapped database may have many more names than the rows use.
+        if len(index) < len(texts):
+            return np.array([texts[k] for k in index.tolist()], object)
+        return np.array(texts, object)[index]
 
     def _between(self, rows: slice) -> "Table":
         """Slice rows; a contiguous slice is a view."""

@@ -135,18 +135,53 @@ class TripleAlignment:
             return f"<p>{escape(self._heading())}</p>"
         return show.coloured(self._heading(), *self._shown(), MEANINGS)
 
-    def to_pandas(self):
-        """``pandas.DataFrame`` of one row: names, score, spans, columns, and scores and
-        CIGARs of the induced pairs."""
-        return frames.to_pandas(dict(_cells(self)))
+    def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
+        """Return one row as a ``pandas.DataFrame``: names, score, spans, columns,
+        and the scores and CIGARs of the induced pairs.
 
-    def to_arrow(self):
-        """``pyarrow.Table`` of one row, the columns of ``to_pandas``."""
-        return frames.to_arrow(dict(_cells(self)))
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of columns; by default all.
 
-    def to_polars(self):
-        """``polars.DataFrame`` of one row, the columns of ``to_pandas``."""
-        return frames.to_polars(dict(_cells(self)))
+        Raises
+        ------
+        UsageError
+            pandas is missing, or there is no such column.
+        """
+        return frames.to_pandas(frames.selected(dict(_cells(self)), columns))
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> Any:
+        """Return one row as a ``pyarrow.Table``: names, score, spans, columns,
+        and the scores and CIGARs of the induced pairs.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of columns; by default all.
+
+        Raises
+        ------
+        UsageError
+            pyarrow is missing, or there is no such column.
+        """
+        return frames.to_arrow(frames.selected(dict(_cells(self)), columns))
+
+    def to_polars(self, columns: Sequence[str] | None = None) -> Any:
+        """Return one row as a ``polars.DataFrame``: names, score, spans, columns,
+        and the scores and CIGARs of the induced pairs.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of columns; by default all.
+
+        Raises
+        ------
+        UsageError
+            polars is missing, or there is no such column.
+        """
+        return frames.to_polars(frames.selected(dict(_cells(self)), columns))
 
     def _shown(self) -> tuple[Sequence[str], Sequence[str], Sequence[int], str]:
         """Names, gapped rows, where they start, and the signs below them."""

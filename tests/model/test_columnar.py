@@ -51,6 +51,11 @@ def test_columns_are_frames_files_and_a_line(name, tmp_path):
         )
     assert repr(result) == f"<{name}: {result.heading()}>"
     assert "<p>" in result._repr_html_()
+    some = list(columns)[::-2]
+    assert result.to_pandas(some).equals(frame[some])
+    assert result.to_polars(some).columns == some == result.to_arrow(some).column_names
+    with pytest.raises(UsageError, match="column 'qwe': choose from"):
+        result.to_pandas(["qwe"])
     if name == "FamilyAlignment":  # which writes alignments
         return
     path = tmp_path / "rows.tsv"
@@ -59,6 +64,7 @@ def test_columns_are_frames_files_and_a_line(name, tmp_path):
     assert lines[0].split("\t") == list(columns) and len(lines) == rows + 1
     with pytest.raises(UsageError, match="exists"):
         result.write(path)
-    result.write(path, force=True)
+    result.write(path, force=True, columns=some)
+    assert path.read_text().splitlines()[0].split("\t") == some
     with pytest.raises(UsageError, match="format"):
         result.write(tmp_path / "rows.xyz")

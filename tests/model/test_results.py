@@ -138,6 +138,47 @@ def test_frames_of_one_and_of_many_have_the_same_columns():
     assert table.alignment(3).to_arrow().column_names == list(many.columns)
 
 
+@pytest.mark.parametrize("output", ["score", "identity", "stats", "alignment"])
+def test_frames_have_any_column_of_a_file(output, tmp_path):
+    table = table_of(output=output)
+    whole = table.to_pandas()
+    assert {"query", "target", "score"} <= {*whole.columns}
+    lengths = [table.queries.lengths[k] for k in table["query"]]
+    if output == "identity":
+        shares = whole["identity_shorter"]
+        np.testing.assert_array_equal(shares, table.identity("shorter"))
+        table.write(tmp_path / "default.tsv")
+        assert whole["query_length"].tolist() == lengths
+    columns = ["qseqid", "sseqid", "raw", "qlen", "tlen"]
+    if output in ("stats", "alignment"):
+        columns += ["fident", "pident", "qstart", "qcov"]
+    if output == "alignment":
+        columns += ["cigar"]
+    frame = table.to_pandas(columns, identity="shorter")
+    assert list(frame.columns) == columns == table.to_arrow(columns).column_names
+    assert (
+        table.to_arrow(columns, "shorter")
+        .to_pandas()
+        .astype(object)
+        .equals(frame.astype(object))
+    )
+    path = tmp_path / "t.tsv"
+    table.write(path, columns=columns, identity="shorter")
+    rows = [line.split("\t") for line in path.read_text().splitlines()]
+    assert rows[0] == columns and len(rows) == len(frame) + 1
+    for row, values in zip(rows[1:], frame.itertuples(index=False), strict=True):
+        for text, value in zip(row, values, strict=True):
+            if isinstance(value, float) and value == value:
+                assert float(text) == pytest.approx(value, abs=6e-4)
+            else:
+                assert text == str(value)
+    with pytest.raises(UsageError, match="column 'qwe' is unknown"):
+        table.to_polars(["qwe"])
+    if output == "score":
+        with pytest.raises(UsageError, match="computed with output='stats'"):
+            table.to_pandas(["qstart"])
+
+
 def test_polars():
     polars = pytest.importorskip("polars")
     table = table_of()
