@@ -74,7 +74,7 @@ TOOLS = [
     "all dna.fa --preset blastn -o all.m8",
     "all dna.fa --alphabet dna --columns query,target,score,cigar --output alignment",
     "all rna.fa --alphabet rna --match 5 --mismatch -4 --mode local -o all.sam",
-    "all dna.fa --matrix EDNAFULL -gapopen 10 -gapextend 0.5 -o all.paf",
+    "all dna.fa --matrix EDNAFULL -gapopen 10 -gapextend 0.5 --mode global -o all.paf",
     "all globins.fa --gap-style blast --gap-open 11 --gap-extend 1 --output score",
     "matrices BLOSUM62",
     "matrices PAM30",

@@ -24,12 +24,18 @@ from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.io.runs import SavedRun
 from jaxalign.model.alignment import SPANS
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import NUCLEIC, Sequences
 from jaxalign.model.source import is_stream, sha256
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
 
 STATS = (*SPANS, "identities", "columns", "gap_openings", "gaps")
+FEW, LONGEST = 10, 10_000  # pairs that a terminal shows, and letters of a sequence
+# What a read and its reference have, in place of mode global.
+MEANT = (
+    "--free-ends t5,t3 aligns each query whole, anywhere in its target; --mode local "
+    "the best pieces of both; --mode global both from end to end"
+)
 HELD = {"score": (), "identity": ("max_identities",)}
 
 
@@ -180,6 +186,12 @@ def _prepare(
         )
     if drawn:
         pictures.check_counts(drawn, max(counts))
+    said = given.mode, given.free_ends, given.scoring.preset
+    if request.format in ("sam", "paf") and said == (None, None, None):
+        if request.scoring.alphabet.kind in NUCLEIC:
+            raise UsageError(f"{request.format} of nucleotides needs a mode: {MEANT}")
+    if len(paths) == 2:
+        request = _for_terminal(request, given, read.sequences)
     rehearse(request, read.sequences)
     check_identity(given, request, bool(shown.histogram or shown.dendrogram))
     if request.format == "graphpart":
@@ -189,6 +201,20 @@ def _prepare(
     if chosen.cluster:  # which chooses by itself
         chosen = replace(chosen, devices=given.devices)
     return TableJob(request, read, chosen, devices, drawn, given, messages)
+
+
+def _for_terminal(request: Request, given: Given, sets: Sequence[Sequences]) -> Request:
+    """The alignments of few pairs in place of their table, where a terminal gets them
+    and no option says what it gets."""
+    said = given.out, given.format, given.columns, given.output, given.identity
+    few = max(map(len, sets)) <= FEW
+    short = max(x.lengths.max(initial=0) for x in sets) <= LONGEST
+    if said != (None,) * 5 or given.json or not (few and short):
+        return request
+    if not output.standard_output().isatty():
+        return request
+    chosen = replace(request.options, output="alignment")
+    return replace(request, options=chosen, format="pair")
 
 
 def _run(

@@ -53,7 +53,7 @@ OutList = Annotated[
 ]
 EXAMPLES = """
 align a.fasta b.fasta --format pair
-align reads.fasta gene.fasta --preset blastn --free-ends t5,t3 -o reads.sam
+align reads.fasta gene.fasta --free-ends t5,t3 -o reads.sam
 all proteins.fasta --output identity -o pairs.tsv
 all proteins.fasta --min-identity 0.3 -o pairs/ --resume
 three abc.fasta
@@ -109,6 +109,7 @@ def align(
     """Align the records of A with those of B: first with first, second with second.
 
     Where one file has a single record, it is aligned with every record of the other.
+    A terminal shows up to ten pairs as alignments, unless an option says what it gets.
 
     Parameters
     ----------

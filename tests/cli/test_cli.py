@@ -4,6 +4,7 @@
 difference before it is kept.
 """
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -12,6 +13,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import tty
 from itertools import product
 from pathlib import Path
 from typing import Annotated, get_args
@@ -226,6 +229,75 @@ def test_json(run, folder):
     assert found["device"] == {"platform": "cpu", "kind": "NumPy", "count": 1}
     assert {"jaxalign", "jax", "jaxlib", "python"} <= set(found["versions"])
     assert len((folder / "out.tsv").read_text().splitlines()) == 1
+
+
+def test_a_terminal_shows_the_alignments_of_few_pairs(run, folder, monkeypatch):
+    """Ten pairs at most, and only where no option says what is printed; a pipe has a
+    table."""
+
+    def shown(*words):
+        """What a terminal gets: the program writes to one end of a pair of devices."""
+        ours, theirs = os.openpty()
+        tty.setraw(theirs)  # no line feed becomes two characters
+        parts: list[bytes] = []
+        reader = threading.Thread(target=lambda: parts.extend(read_all(ours)))
+        reader.start()
+        with monkeypatch.context() as patch, open(theirs, "w") as stream:
+            patch.setattr(sys, "stdout", stream)
+            code, _, err = run(*words)
+        reader.join()
+        os.close(ours)
+        return code, b"".join(parts).decode(), err
+
+    table = run("align", "a.fa", "b.fa")[1]
+    pair = run("align", "a.fa", "b.fa", "--format", "pair")[1]
+    assert table.count("\n") == 4 and pair.count("# Length:") == 3
+    assert without_version(shown("align", "a.fa", "b.fa")[1]) == without_version(pair)
+    (folder / "many.fa").write_text("".join(f">n{k}\nMKTAYIAK\n" for k in range(11)))
+    (folder / "ten.fa").write_text("".join(f">n{k}\nMKTAYIAK\n" for k in range(10)))
+    (folder / "long.fa").write_text(f">l\n{'MKTAYIAKQR' * 1001}\n")
+    assert shown("align", "one.fa", "ten.fa")[1].count("# Length:") == 10
+    for words in (
+        "align one.fa many.fa",
+        "align one.fa long.fa",
+        "align a.fa b.fa --output score",
+        "align a.fa b.fa --identity shorter",
+        "align a.fa b.fa --format m8",
+        "align a.fa b.fa --columns query,cigar",
+        "align a.fa b.fa -o -",
+        "all a.fa",
+        "search a.fa b.fa",
+    ):
+        piped = run(*words.split())
+        assert piped[0] == DONE and shown(*words.split())[:2] == piped[:2], words
+    about = json.loads(shown("align", "a.fa", "b.fa", "--json")[1])
+    assert about["output"] == "stats"
+    code, out, _ = shown("align", "a.fa", "b.fa", "-o", "o.tsv")
+    assert (code, out) == (DONE, "") and (folder / "o.tsv").read_text() == table
+
+
+def read_all(device):
+    """The blocks that are written to a terminal, until it is closed."""
+    with contextlib.suppress(OSError):  # of Linux, where the other end is closed
+        while block := os.read(device, 4096):
+            yield block
+
+
+@pytest.mark.parametrize("format", ["sam", "paf"])
+def test_nucleotides_in_sam_and_paf_need_a_mode(run, folder, format):
+    """A read is not aligned from end to end with its reference by default."""
+    (folder / "r.fa").write_text(f">r\n{READ}\n")
+    (folder / "g.fa").write_text(f">g\n{GENE}\n")
+    for line in ("align r.fa g.fa", "all g.fa", "align r.fa g.fa --alphabet rna"):
+        words = (*line.split(), "-o", f"o.{format}", "-q")
+        err = refused(run, folder, USAGE, *words)
+        for option in ("--free-ends t5,t3", "--mode local", "--mode global"):
+            assert option in err
+            assert run(*words, *option.split(), "--force")[0] == DONE, option
+        assert run(*words, "--preset", "blastn", "--force")[0] == DONE
+        (folder / f"o.{format}").unlink()
+    for line in ("search r.fa g.fa", "align r.fa g.fa --alphabet protein"):
+        assert run(*line.split(), "-o", f"o.{format}", "--force", "-q")[0] == DONE
 
 
 # Scoring from options ----------------------------------------------------------------
