@@ -92,6 +92,7 @@ WAYS = {
     "info --plan": "info --json --plan g.fa",
     "matrices": "matrices PAM30",
 }
+LINKING = "cluster", "dedup", "split", "audit"
 # Option -> a value; a dict where verbs want values of their own.
 VALUES = {
     "preset": "parasail",
@@ -102,7 +103,8 @@ VALUES = {
     "gap-extend": "9",
     "gap-style": "blast --gap-open 2",
     "free-ends": "q5,t3",
-    "min-score": {"purge": "100", "": "60"},
+    # Above every score of g.fa, whose links are gone then
+    "min-score": {"purge": "100", **dict.fromkeys(LINKING, "1000"), "": "60"},
     "min-identity": "0.9",
     "min-cov": {"family": "0.99", "": "0.9"},
     "min-length-ratio": "0.95",
@@ -229,7 +231,8 @@ def data(folder: Path, seed: int) -> None:
         text, at = like(bases[k % 3], 0.15 + 0.04 * k)[k % 4 :], random.integers(8, 20)
         members.append(text[:at] + text[at + int(random.integers(0, 6)) :])
     members.append(members[0] + some(60))
-    fasta("g.fa", members)
+    alone = [some(25) for _ in range(4)]  # of which a seed decides where they go
+    fasta("g.fa", [*members, *alone])
     tests = [like(x, share) for x in bases for share in (0.2, 0.35, 0.45, 0.55)]
     fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
     fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
@@ -247,8 +250,8 @@ def data(folder: Path, seed: int) -> None:
         arrays = {f"{name}{n}": random.normal(size=(n, 4)).astype("f4") for n in sizes}
         np.savez(folder / f"{name}.npz", **arrays)
     (folder / "e.fa").write_text(">16\nMKTAYI\n>15\nMKTAY\n>27\nMKTAYIA\n")
-    names = [f"g{k}" for k in range(10)]
-    alike = [k % 3 == 1 for k in range(9)] + [False]
+    names = [f"g{k}" for k in range(len(members + alone))]
+    alike = [k % 3 == 1 and k < 9 for k in range(len(names))]
     parts = [
         (name, "xy"[far], "yx"[k < 4])
         for k, (name, far) in enumerate(zip(names, alike, strict=True))
@@ -267,14 +270,24 @@ def data(folder: Path, seed: int) -> None:
     (folder / "stop.fa").write_text(">s\nMKTAY*\n")
     (folder / "twice.fa").write_text(">a\nMKTAY\n>a\nMKAY\n")
     table("parted.tsv", *((*x, "xy"[k % 2]) for k, x in enumerate(pairs)))
-    cdr3 = []
+    cdr3, base = [], "CASSLGQAYEQYF"
     for k in range(10):
-        text, at = like("CASSLGQAYEQYF", 0.2), random.integers(2, 10)
+        text, at = like(base, 0.2), random.integers(2, 10)
         cdr3.append(text[:at] + some(int(k % 3 == 0)) + text[at:])
-    fasta("cdr3.fa", cdr3)
-    fasta("ref.fa", [like(x, 0.15) for x in cdr3])
+    edited = [
+        base,
+        base[:6] + "W" + base[6:],  # at the place of TCRdist's gap
+        base[:7] + "W" + base[7:],  # beside it: with the gap there, 12 cheaper
+        base[0] + "W" + base[2:],  # among the letters that ntrim leaves out
+        base[:11] + "W" + base[12:],  # and ctrim
+        base[:5] + "WW" + base[7:],  # with a Hamming distance of 2
+    ]
+    fasta("cdr3.fa", [*cdr3, *edited])
+    fasta("ref.fa", [*(like(x, 0.15) for x in cdr3), *edited])
     arms = [("TRB", "TRBV1"), ("TRB", "TRBV2"), ("TRA", "TRAV2")]
     cells = [(x, *arms[k % 3], f"c{k // 3}", k) for k, x in enumerate(cdr3)]
+    cells += [(x, *arms[0], f"d{k}", 1) for k, x in enumerate(edited)]
+    cells.append((base[:6] + "H" + base[7:], *arms[1], "d", 1))
     heading = "junction_aa locus v_call cell_id umi_count".split()
     table("cells.tsv", heading, *cells, ("CAS*", "TRB", "TRBV1", "c9", 1))
     table("genes.tsv", ("gene", "TRBV1", "TRAV2"), ("TRBV1", 0, 7), ("TRAV2", 7, 3))
@@ -401,7 +414,7 @@ def has_effect(way: str, option: str, choices: list[str | None]) -> bool:
     )
 
 
-SEEDS = 12
+SEEDS = 40  # of inputs; nearly every option shows with the first ones
 SCORING = set(
     "preset matrix match mismatch gap-open gap-extend gap-style alphabet mode link "
     "free-ends identity min-length-ratio strand".split()
