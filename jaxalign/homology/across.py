@@ -7,7 +7,6 @@ proves that it is no worse than all of the worst pairs known by then.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -20,12 +19,15 @@ from jaxalign.homology.links import (
     tables_of,
 )
 from jaxalign.homology.options import (
+    LOCAL,
+    WHOLE,
     Definition,
     everything,
     identities,
     measured,
     measured_pairs,
     pair_options,
+    with_link,
 )
 from jaxalign.model.alphabet import (
     Sequences,
@@ -35,7 +37,8 @@ from jaxalign.model.alphabet import (
     join_best,
 )
 from jaxalign.model.names import written
-from jaxalign.model.numbers import printed_beside
+from jaxalign.model.numbers import exact, printed_beside
+from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table
 from jaxalign.pairs import by_rows, jobs
 from jaxalign.pairs.options import make_task
@@ -356,8 +359,9 @@ def _cells(a: Sequences, b: Sequences) -> int:
 # proof; the audit by that measure is one.
 
 LIKELY = 200  # pairs that are looked at, of every two parts
-OTHERWISE = ("free_ends", "min_length_ratio", "min_score", "progress", "busy")
+OTHERWISE = ("link", "min_length_ratio", "min_score", "progress", "busy")
 MEASURES = (("global", "longer"), ("global", "shorter"), ("local", "shorter"))
+LEAST_OF_SHORTER = 0.5  # cuts below it say nothing of global alignments of fragments
 
 
 @dataclass(frozen=True)
@@ -367,6 +371,8 @@ class OtherMeasure:
     Attributes
     ----------
     mode, identity : str
+    score : float or None
+        What a local alignment has to reach.
     pairs, linked : int
         Pairs that were compared, and those at or above the cut.
     worst : (str, str)
@@ -377,6 +383,7 @@ class OtherMeasure:
 
     mode: str
     identity: str
+    score: float | None
     pairs: int
     linked: int
     worst: tuple[str, str]
@@ -386,10 +393,12 @@ class OtherMeasure:
     def __str__(self) -> str:
         a, b = map(written, self.worst)
         largest = printed_beside(self.largest, 4, self.cut, 1)
-        return (
-            f"{self.mode}, over the {self.identity}: {self.linked:,} of {self.pairs:,} "
-            f"at the cut, the worst {largest:.4f} ({a}, {b})"
+        gate = "" if self.score is None else f", score >= {exact(self.score)}"
+        text = (
+            f"{self.mode}, over the {self.identity}{gate}: {self.linked:,} of "
+            f"{self.pairs:,} at the cut"
         )
+        return f"{text}, the worst {largest:.4f} ({a}, {b})" if self.largest else text
 
 
 def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherMeasure]:
@@ -411,19 +420,21 @@ def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherM
     cells = sum(_cells(x, y) for x, y in combinations(sets, 2))
     results = []
     for mode, identity in MEASURES if len(queries) else ():
-        if (mode, identity) == (options.mode, options.identity):
+        by_chance = (mode, identity) == ("global", "shorter")
+        by_chance &= definition.cut < LEAST_OF_SHORTER
+        if by_chance or (mode, identity) == (options.mode, options.identity):
             continue
-        changes: dict[str, Any] = {"mode": mode, "identity": identity}
-        changes |= dict.fromkeys(OTHERWISE)
-        redefined = replace(definition, options=replace(options, **changes))
-        pair_settings = jobs.beside(pair_options(redefined, 0.0), cells)
-        table = jobs.run("zip", queries, targets, definition.scoring, pair_settings)
-        shares = np.nan_to_num(identities(table, redefined))
-        at = int(np.argmax(shares)) if len(shares) else 0
-        row = int(table["query"][at]) if len(shares) else 0
+        changes = {"mode": mode, "identity": identity, "free_ends": None}
+        otherwise = replace(options, **changes, **dict.fromkeys(OTHERWISE))
+        if mode == LOCAL and parameters(definition.scoring, LOCAL) is not None:
+            otherwise = replace(otherwise, link=LOCAL, **WHOLE)
+            otherwise = with_link(otherwise, definition.scoring, sets)
+        redefined = replace(definition, options=otherwise).of_sets(sets)
+        shares, _ = zipped_pairs(redefined, queries, targets, cells)
+        shares = np.nan_to_num(shares)
+        at, score = int(np.argmax(shares)), redefined.options.min_score
         linked = int((shares >= definition.cut).sum())
-        worst = queries.names[row], targets.names[row]
-        largest = float(shares[at]) if len(shares) else 0.0
-        about = mode, identity, len(queries), linked, worst, largest
+        worst = queries.names[at], targets.names[at]
+        about = mode, identity, score, len(queries), linked, worst, float(shares[at])
         results.append(OtherMeasure(*about, definition.cut))
     return results

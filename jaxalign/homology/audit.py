@@ -20,6 +20,7 @@ from jaxalign.homology.across import (
 from jaxalign.homology.certificate import sha256_of
 from jaxalign.homology.links import BINS, EDGES, PairCounts, components, stream_links
 from jaxalign.homology.options import (
+    LOCAL,
     Definition,
     everything,
     judges_of,
@@ -91,14 +92,24 @@ PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
 MOST_LABELS = 12  # with a colour; the others are counted together
 
 
-def verdict(heading: str, holds: bool, definition: Definition) -> Iterator[str]:
-    """Say whether the split holds, and by which definition."""
+def verdict(
+    heading: str, definition: Definition, holds: bool, measures: list[OtherMeasure]
+) -> Iterator[str]:
+    """Say whether the split holds, by which definition and which question, and what
+    other measures find; a split with fragments across is none that holds."""
     yield "<h1>Audit of a split</h1>"
+    hits = [x for x in measures if x.mode == LOCAL and x.score is not None and x.linked]
     kind, says = ("ok", "holds") if holds else ("leak", "does not hold")
+    if holds and hits:
+        kind, says = "warn", "holds for this question alone"
     yield f'<p class="{kind}"><strong>The split {says}: {escape(heading)}.'
     yield "</strong></p>"
+    yield f"<p>The question: {escape(definition.question())}.</p>"
     yield "<p>A leak is a pair of sequences of different parts with "
     yield f"<code>{escape(str(definition))}</code>.</p>"
+    if measures:
+        described = "; ".join(map(str, measures))
+        yield f"<p>By other measures, of likely pairs alone: {escape(described)}.</p>"
 
 
 def report_parts(
@@ -362,7 +373,7 @@ class Audit:
         inside = within_parts(self.parts, self.definition, split) if within else None
         sizes = np.zeros(0, int) if inside is None else inside.component_sizes
         sections = (
-            verdict(self.heading(), self.holds, self.definition),
+            verdict(self.heading(), self.definition, self.holds, self.others()),
             report_parts(self.names, self.parts, self.leaking, split),
             identities(self.info, inside, self.definition),
             report_components(sizes),

@@ -22,6 +22,7 @@ from jaxalign.model.system import is_endless
 from jaxalign.options import HomologyOptions
 
 FORMAT = "jaxalign certificate, 2"
+ADDED = {"question"}  # fields that certificates of before lack
 # What the audit cannot be done again without.
 KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list}
 
@@ -47,6 +48,7 @@ def subject(
             said.append("without stops at the ends")
     return {
         "format": FORMAT,
+        "question": definition.question(),
         "claim": f"no pair of sequences of different parts has {'; '.join(said)}",
         "definition": _definition(definition),
         "inputs": inputs,
@@ -187,6 +189,7 @@ def differences(
         f"{name}: the certificate has {_shown(certificate, name)}, the computation "
         f"{_shown(recomputed, name)}"
         for name in names
+        if name in certificate or name not in ADDED
         if _text(certificate, name) != _text(recomputed, name)
     ]
 

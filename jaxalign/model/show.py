@@ -208,6 +208,7 @@ figure { margin: 1rem 0; } figcaption { color: #444; font-size: .9rem; }
 svg { width: 100%; height: auto; font: 11px sans-serif; } svg .g { stroke: #e4e4e4; }
 pre { overflow-x: auto; background: #f6f6f6; padding: .7rem; font-size: 12px; }
 summary { cursor: pointer; } .ok { color: #1c6b34; } .leak { color: #a3261b; }
+.warn { color: #8a5a00; }
 """
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import jaxalign
 from jaxalign.homology import clustering, links, options
-from jaxalign.homology.certificate import definition_of
+from jaxalign.homology.certificate import definition_of, differences
 from jaxalign.homology.links import PairCounts
 from jaxalign.model import statistics
 from jaxalign.pairs import by_rows, plan
@@ -148,6 +148,8 @@ def test_a_certificate_keeps_the_score():
     assert f"score >= {score}; local alignment" in about["claim"]
     rebuilt = definition_of(about, options.HomologyOptions())
     assert str(rebuilt) == str(divided.definition)
+    before = {name: about[name] for name in about if name != "question"}
+    assert differences(before, about) == [] != differences(about, before)
     other = replace(rebuilt, options=replace(rebuilt.options, min_score=None))
     assert "min_score" not in other.about()  # certificates of before have no such field
 

@@ -149,9 +149,19 @@ def test_an_audit_tells_of_other_measures():
     found = jaxalign.audit(parts, min_identity=0.4)
     assert found.holds
     others = {(x.mode, x.identity): x for x in found.others()}
-    assert set(others) == {("global", "shorter"), ("local", "shorter")}
+    assert set(others) == {("local", "shorter")}
     local = others["local", "shorter"]
-    assert local.linked >= 1 and local.largest == 1 and set(local.worst) == {"w", "f"}
+    assert local.linked == 1 and local.largest == 1 and set(local.worst) == {"w", "f"}
+    page = found.report()
+    assert 'class="warn"><strong>The split holds for this question alone' in page
+    assert f"The question: {found.definition.question()}" in page
+    assert f"local, over the shorter, score &gt;= {local.score}: 1 of" in page
+    higher = jaxalign.audit(parts, min_identity=0.5).others()
+    assert [x.identity for x in higher] == ["shorter", "shorter"]
+    without = jaxalign.audit(
+        {"a": parts["train"], "b": {"o": "W" * 60}}, min_identity=0.4
+    )
+    assert 'class="ok"><strong>The split holds: no leak' in without.report()
     asked = {"mode": "local", "identity": "shorter", "min_identity": 0.4}
     assert jaxalign.audit(parts, **asked).leaks == 1
     assert "fragments" in jaxalign.audit(parts, **asked).definition.question()
