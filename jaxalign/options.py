@@ -460,7 +460,7 @@ class RepertoireOptions(Host):
     """alignment: linear Needleman-Wunsch, min(S(a,a), S(b,b)) - S(a,b)."""
 
     cutoff: int | None = None
-    """The largest distance of an edge. [20, 2, 2, 10]"""
+    """The largest distance of an edge. [20; alignment 10; hamming 2; levenshtein 2]"""
 
     scoring: ScoringLike = None
     """A bundled matrix or a file, of tcrdist and alignment. [BLOSUM62]"""

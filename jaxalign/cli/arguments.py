@@ -54,13 +54,14 @@ class ScoringOptions:
     """Another tool's matrix, gaps, mode, identity. Other options override it."""
 
     matrix: str | None = None
-    """A bundled matrix (`jaxalign matrices`) or an NCBI-format file. [BLOSUM62]"""
+    """A bundled matrix (`jaxalign matrices`) or an NCBI-format file. [BLOSUM62;
+    nucleotides none]"""
 
     match: float | None = None
-    """Score of two equal letters, in place of a matrix."""
+    """Score of two equal letters, in place of a matrix. [nucleotides 2]"""
 
     mismatch: float | None = None
-    """Score of two different letters."""
+    """Score of two different letters. [nucleotides -3]"""
 
     gap_open: float | None = None
     """Cost of the first residue of a gap. [11; nucleotides 7]"""

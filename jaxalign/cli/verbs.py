@@ -292,7 +292,8 @@ def index(
     Parameters
     ----------
     matrix
-        One whose letters are the alphabet, if they are others. [BLOSUM62]
+        One whose letters are the alphabet, if they are others. [BLOSUM62; nucleotides
+        none]
     alphabet
         auto: the letters of the matrix, or dna or rna where all letters say so and no
         matrix is named.
@@ -396,12 +397,12 @@ def split(
     min_identity
         The cut, 0 to 1. A pair across parts at exactly this identity is a leak.
     cuts
-        In place of --min-identity: a split at each of these cuts. All pairs are
-        compared once, and the list has a column for each, as part_0.3.
+        In place of --min-identity: a split at each cut. All pairs are compared once,
+        and the list has a column for each, as part_0.3.
     parts
-        Names of the parts and their shares: train=0.8,test=0.2.
+        Parts and their shares, as train=0.8,test=0.2.
     folds
-        In place of --parts: so many equal parts, fold1 and so on.
+        In place of --parts: so many equal ones, as fold1.
     labels
         A table of names and labels; every part gets its share of each label. The
         shares are printed.

@@ -7,6 +7,7 @@ say a value, ``VALUES`` has one, or the test asks for it.
 
 import atexit
 import contextlib
+import inspect
 import io
 import itertools
 import os
@@ -419,6 +420,11 @@ SCORING = set(
     "preset matrix match mismatch gap-open gap-extend gap-style alphabet mode link "
     "free-ends identity min-length-ratio strand".split()
 )
+# A way of each verb that has a job, and those whose defaults are others.
+FIRST_WAYS = {line.split()[0]: way for way, line in reversed(WAYS.items())}
+WHERE_DEFAULTS_COUNT = [x for x in FIRST_WAYS.values() if x not in ("info", "matrices")]
+WHERE_DEFAULTS_COUNT += ["align of nucleotides", "search of nucleotides", "info --plan"]
+WHERE_DEFAULTS_COUNT += [x for x in WAYS if "--metric" in x]
 QUICK = ("audit --verify", "index --verify", "info")
 
 
@@ -454,6 +460,46 @@ def test_an_option_of_odd_inputs_decides_over_them(option):
     verb = POLICIES[option].split()[0]
     choices = values(verb, option, arguments(verb)[option])
     assert any(place(0).changes(POLICIES[option], written(option, x)) for x in choices)
+
+
+def shown_defaults(way: str) -> dict[str, str]:
+    """Option -> the default that help shows, of those that a way leaves open: [local],
+    or of some kinds of jobs another, [11; nucleotides 7]."""
+    verb, *words = WAYS[way].split()
+    kinds = {*words, "nucleotides"} if words[0] == "dna.fa" else {*words}
+    doc = inspect.getdoc(app(verb)[verb].default_command) or ""
+    texts = dict(re.findall(r"^(\w+)\n((?:    .*\n?)+)", doc, re.MULTILINE))
+    shown = {}
+    for argument in app(verb)[verb].assemble_argument_collection():
+        option, info = argument.name[2:], argument.field_info
+        if argument.name in words or option in FREE | OUTPUTS.keys():
+            continue
+        text = " ".join((argument.parameter.help or texts.get(info.name, "")).split())
+        default = "" if info.default in (None, info.empty) else str(info.default)
+        if not default and (brackets := re.search(r"\[([^]]*)\]$", text)):
+            default, *others = re.split("[;:] ", brackets[1])
+            named = (x.rpartition(" ") for x in others)
+            default = next((x for kind, _, x in named if kind in kinds), default)
+        choices = (
+            values(verb, option, argument.hint) if "Lit" in str(argument.hint) else ()
+        )
+        if default in choices or re.fullmatch(r"-?[\d.,]+|BLOSUM62", default):
+            shown[option] = default
+    return shown
+
+
+@pytest.mark.parametrize("way", WHERE_DEFAULTS_COUNT)
+def test_a_default_that_help_shows_is_the_one_that_is_taken(way):
+    """All of a verb at once change nothing, but for --link, which says what two others
+    say, and those that a metric refuses."""
+    line, shown = WAYS[way], shown_defaults(way)
+    before, words = seen(place(0).run(line)), [written(*x) for x in shown.items()]
+    links = [x for x in words if x.startswith("--link")]
+    all_at_once = " ".join(x for x in words if x not in links)
+    for more in words if "--metric" in line else [all_at_once, *links]:
+        outcome = place(0).run(f"{line} {more}")
+        refused = "means nothing for metric" in outcome[3]
+        assert refused or seen(outcome) == before, (more, outcome[3])
 
 
 def outputs_of(way: str) -> dict[str, list[str | None]]:

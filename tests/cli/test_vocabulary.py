@@ -4,11 +4,13 @@ import inspect
 import re
 from collections import defaultdict
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import jax  # noqa: F401  (before main(), as in test_cli.py)
 import numpy as np
 import pytest
+from rich.console import Console
 from verb_jobs import VERBS
 
 import jaxalign
@@ -43,9 +45,22 @@ OTHER_VALUES |= {"mode", "gap-penalty", "sequences", "memory-budget", "matrix"}
 
 
 @cache
+def program(verb, brief=False):
+    """The program as it is made to run a verb."""
+    return app(verb, brief)
+
+
+def help_of(verb, brief=False):
+    """What --help-all prints on 80 columns, or --help."""
+    text = StringIO()
+    program(verb, brief).help_print([verb], console=Console(file=text, width=80))
+    return text.getvalue()
+
+
+@cache
 def told(verb):
     """(name, text, type) of each option of a verb."""
-    called = app(verb)[verb]
+    called = program(verb)[verb]
     doc = inspect.getdoc(called.default_command) or ""
     described = dict(re.findall(r"^(\w+)\n((?:    .*\n?)+)", doc, re.MULTILINE))
     return [
@@ -210,31 +225,54 @@ def test_python_takes_old_words_with_a_warning(call):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_is_short_and_has_examples(run, folder, monkeypatch, verb):
-    monkeypatch.setenv("COLUMNS", "80")
+def test_help_is_short_and_has_examples(verb):
     lines = [line for line in EXAMPLES.splitlines() if line.split()[:1] == [verb]]
     assert len(lines) == 2
     for line in lines:
-        app(verb).parse_args(line.split(), exit_on_error=False, print_error=False)
-    _, brief, _ = run(verb, "--help")
+        words = line.split()
+        program(verb).parse_args(words, exit_on_error=False, print_error=False)
+    brief = help_of(verb, brief=True)
     assert len(brief.splitlines()) <= 80
     assert not re.search(r" \.\.", brief), "a text is cut before its first word"
-    _, whole, _ = run(verb, "--help-all")
     for line in lines:
         assert f"jaxalign {line[:50]}" in brief
     described = [name for name, text, _ in told(verb) if not text and name != "help"]
     assert described == [], "options without a text"
-    seen = {*re.findall(r"--[a-z][a-z-]+", whole)}
+    seen = {*re.findall(r"--[a-z][a-z-]+", help_of(verb))}
     assert {f"--{name}" for name, _, _ in told(verb)} <= seen
+    # What replaces files, and what chooses among answers, is not hidden.
+    shown = {name for name, _, _ in told(verb)} & {"force", "seed"}
+    assert {f"--{name}" for name in shown} <= {*re.findall(r"--[a-z]+", brief)}
 
 
-def test_help_shows_true_defaults(run, folder):
-    _, out, _ = run("search", "--help-all")
-    modes = re.search(r"--mode.*?\[(\w+)\]", out, re.DOTALL)
-    assert modes and modes[1] == "local" and "output identity" not in out
-    scoring = run("index", "--help-all")[1].partition(" Scoring ")[2]
+def test_the_program_prints_the_help_that_is_asked_for(run, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for flag, brief in {"--help": True, "-h": True, "--help-all": False}.items():
+        assert run("index", flag) == (0, help_of("index", brief), "")
+
+
+def test_an_index_has_the_options_that_count():
+    scoring = help_of("index").partition(" Scoring ")[2]
     names = re.findall(r"^│ (--[a-z-]+)", scoring.partition("╰")[0], re.MULTILINE)
     assert names == ["--matrix", "--alphabet", "--unknown", "--strip-stop", "--names"]
+
+
+def missing_choices(verb, options):
+    """Names and texts of options that say "with" a choice that a verb does not have."""
+    choices = {name: str(hint) for name, _, hint in options}
+    every = (x for each in VERBS for x in told(each))
+    chosen = {name for name, _, hint in every if "Literal" in str(hint)}
+    for name, text, _ in options:
+        for option, value in re.findall(r"\bwith (?:--)?([a-z-]+) ([a-z0-9]+)\b", text):
+            if option in chosen and f"'{value}'" not in choices.get(option, ""):
+                yield verb, name, option, value
+
+
+def test_help_names_choices_that_there_are():
+    missing = [x for verb in VERBS for x in missing_choices(verb, told(verb))]
+    assert missing == []
+    wrong = [("identity", "Over its columns. [with output identity longer]", "")]
+    assert [*missing_choices("search", wrong)]
 
 
 @pytest.mark.parametrize(
