@@ -7,9 +7,10 @@ proves that it is no worse than all of the worst pairs known by then.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from jaxalign.homology.links import (
     PairCounts,
@@ -40,7 +41,7 @@ from jaxalign.model.names import written
 from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table
-from jaxalign.pairs import by_rows, jobs
+from jaxalign.pairs import by_rows, jobs, part_stream
 from jaxalign.pairs.options import make_task
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.pipeline import in_threads
@@ -54,7 +55,7 @@ from jaxalign.runtime.pipeline import in_threads
 WORD, SHORT_WORD = 4, 2  # letters; the second where sequences are short
 SHORT = 40  # mean length
 MOST_PRODUCTS = 3e8  # of words, about: seconds
-QUERIES = 256  # whose counts are in memory at a time
+BLOCK = 1024  # sequences whose words are sorted, and multiplied, at a time
 
 
 def likely_pairs(
@@ -69,26 +70,36 @@ def likely_pairs(
     mean = (len(a.codes) + len(b.codes)) / max(len(a) + len(b), 1)
     word = SHORT_WORD if mean < SHORT else WORD
     sampled = _evenly(len(a), len(a) * len(b))  # whose counts are looked through
-    of_a = _words(a.take(sampled.tolist()), word, letters)
-    of_b = _words(b, word, letters)
-    fewer = _evenly(len(sampled), float(of_a.sum(axis=0) @ of_b.sum(axis=0)))
-    sampled, of_a, columns = sampled[fewer], of_a[fewer], csr_array(of_b.T)
-    lengths = np.maximum(b.lengths, 1)
 
-    def best_of(first: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best target of a batch of queries, and its share."""
-        rows = slice(first, first + QUERIES)
-        common = (of_a[rows] @ columns).toarray()
+    def words_of(block: Sequences) -> csr_array:
+        return _words(block, word, letters)
+
+    def blocks_of(sequences: Sequences) -> Iterator[Sequences]:
+        for first in range(0, len(sequences), BLOCK):
+            yield sequences.between(first, first + BLOCK)
+
+    # NumPy sorts, and SciPy multiplies, without Python's lock.
+    of_a = csr_array(vstack(in_threads(words_of, blocks_of(a.take(sampled)), threads)))
+    blocks = in_threads(words_of, blocks_of(b), threads)
+    of_b = sum((x.sum(axis=0) for x in blocks), np.zeros(letters**word))
+    fewer = _evenly(len(sampled), float(of_a.sum(axis=0) @ of_b))
+    sampled, columns = sampled[fewer], csr_array(of_a[fewer].T)
+    lengths = np.maximum(a.lengths[sampled], 1).astype(np.float32)
+
+    def best_in(block: tuple[int, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best target in a block of each query, and its share."""
+        first, words = block
+        common = (words @ columns).toarray()
         join = np.minimum if of_shorter else np.maximum
-        query_lengths = np.maximum(a.lengths[sampled[rows]][:, None], 1)
-        common = common / join(query_lengths, lengths)
-        return common.argmax(axis=1), common.max(axis=1)
+        of_targets = np.maximum(b.lengths[first : first + BLOCK][:, None], 1)
+        common /= join(of_targets.astype(np.float32), lengths)
+        return common.argmax(axis=0) + first, common.max(axis=0)
 
-    # SciPy multiplies without Python's lock.
-    blocks = in_threads(best_of, range(0, len(sampled), QUERIES), threads)
-    none = np.zeros(0, np.int64), np.zeros(0)
-    sides = zip(none, *blocks, strict=True)
-    best_j, share = (np.concatenate(side) for side in sides)
+    firsts = range(0, len(b), BLOCK)
+    best = in_threads(best_in, zip(firsts, blocks, strict=True), threads)
+    best_j, share = (np.array(x) for x in zip(*best, strict=True))
+    block, query = share.argmax(axis=0), np.arange(len(sampled))
+    best_j, share = best_j[block, query], share[block, query]
     best = np.argsort(-share, kind="stable")[:count]
     return sampled[best], best_j[best]
 
@@ -106,10 +117,12 @@ def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
     counts = np.maximum(sequences.lengths - word + 1, 0)
     every, kinds = len(sequences), letters**word
     # One number a word of a sequence: sorted many times faster than by SciPy.
-    numbers = np.repeat(np.arange(every) * kinds, counts) + words[inside[: len(words)]]
+    dtype = np.int32 if every * kinds < 2**31 else np.int64
+    starts = np.arange(every, dtype=dtype) * dtype(kinds)
+    numbers = np.repeat(starts, counts) + words[inside[: len(words)]]
     numbers.sort()
     numbers = numbers[begins(numbers)]
-    rows = np.searchsorted(numbers, np.arange(every + 1) * kinds)
+    rows = np.searchsorted(numbers, np.append(starts, dtype(every * kinds)))
     columns = (numbers % kinds).astype(np.int32)
     ones = np.ones(len(columns), np.float32)
     return csr_array((ones, columns, rows), shape=(every, kinds))
@@ -310,7 +323,8 @@ def _tables(
     of_job: tuple[int, int],
 ) -> Iterator[tuple[Table, ...]]:
     """Yield all pairs of two sets at or above an identity, a table of each definition.
-    It rises with the worst pairs, so it is asked again before every batch of parts;
+    It rises with the worst pairs up to the cut, and until then it is asked again before
+    every batch of parts;
     batches grow.
 
     of_job : cells of the whole job that are done, and all
@@ -318,12 +332,15 @@ def _tables(
     shown, full = list(map(everything, judges)), judges[0].options.full_histogram
     about, cut = (queries, targets, judges[0].scoring), judges[0].cut
     task = make_task("cross", *about, pair_options(shown[0]))
+    letters = part_stream.whole_codes(task)
     short = by_rows.is_short(task.job.total)
     parts = [] if short else parts_of(task, judges[0])
     at, (cells_done, cells_in_all) = 0, of_job
     report_progress: Callable | None = judges[0].options.progress
     while short or at < len(parts):
-        batch, lowest = parts[at : ROUNDS_RATIO * at + 1], 0.0 if full else least()
+        lowest = 0.0 if full else least()
+        rises = not full and lowest < cut
+        batch = parts[at : ROUNDS_RATIO * at + 1] if rises else parts[at:]
         streams = []
         for judge in shown:
             batch_options = pair_options(judge, lowest)
@@ -336,6 +353,7 @@ def _tables(
                     busy=judge.options.busy,
                 )
             task = make_task("cross", *about, batch_options)
+            task = replace(task, whole_codes=letters)
             if lowest < cut:
                 task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
             streams.append(tables_of(task, batch_options, lambda batch=batch: batch))

@@ -339,7 +339,7 @@ def from_parts(
     """Names and code arrays -> one flat set."""
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
-    flat = np.concatenate([np.zeros(0, np.uint8), *parts]).astype(np.uint8)
+    flat = np.concatenate([np.zeros(0, np.uint8), *parts]).astype(np.uint8, copy=False)
     return Sequences(tuple(names), flat, offsets, alphabet)
 
 

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 INDEX_THREADS, INDEX_QUERIES = 4, 1024
 
 
+def contained(rows: np.ndarray, rising: np.ndarray) -> np.ndarray:
+    """Tell which rows of a result, from 0 on, rising rows have: bool, of each."""
+    return np.append(rising, -1)[np.searchsorted(rising, rows)] == rows
+
+
 class PairBlock(Protocol):
     """Queries against targets: a window, or a launch of a GPU."""
 

@@ -265,12 +265,14 @@ class Limits(NamedTuple):
     looked_at: int  # pairs of parts that are looked at together; 0: each part alone
     pairs: int  # of a batch, which then takes no further part …
     parts: int  # … nor beyond so many: an interrupted run computes them again
-    groups_ahead: int = 0  # parts looked at while what was found before is planned
+    # Groups of parts a device, looked at while what was found before is planned:
+    # a group may be a single launch, and ends with its longest one.
+    groups_ahead: int = 0
 
 
 # A core counts the subsequences of 10^6 pairs a second, a GPU of 1,000 times as many;
 # few pairs at a time would leave it idle.
-ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**20, 64, 2)
+ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**18, 64, 2)
 AFTER_SCORES = Limits(0, 2**18, 32)
 
 
@@ -300,7 +302,7 @@ def stream(
     Yields part, columns, paths, info, as of ``run``, part by part, in order; indices
     are those of the whole set. ``seconds`` is the time since the part before.
     """
-    task = replace(task, whole_codes=_whole_codes(task))
+    task = replace(task, whole_codes=task.whole_codes or whole_codes(task))
     runs_ahead, reserved = _room(task, parts)
     # Kernels compute identities as fast as scores and subsequences, but not paths.
     by_kernels = task.scores_first and engine.by_kernels(task)
@@ -356,7 +358,7 @@ def _after_scores(
             yield from parts_of(batch, run)
 
 
-def _whole_codes(task: Task) -> tuple[WholeCodes, ...]:
+def whole_codes(task: Task) -> tuple[WholeCodes, ...]:
     """The letters that the parts of a task share on a device."""
     sides = task.queries.codes, task.targets.codes
     return tuple(map(WholeCodes, sides[:1] if sides[0] is sides[1] else sides))
@@ -371,7 +373,7 @@ def _room(task: Task, parts: list[Part]) -> tuple[int, int]:
 
 def tasks_of(task: Task, parts: list[Part]) -> Iterator[Task]:
     """The tasks that compute some parts, as ``stream`` has them."""
-    task = replace(task, whole_codes=_whole_codes(task))
+    task = replace(task, whole_codes=whole_codes(task))
     _, reserved = _room(task, parts)
     for part in parts:
         yield from tasks_of_part(task, part, reserved)[1]
@@ -392,6 +394,8 @@ def looked_at(
     task: Task, all_parts: list[Part], reserved: int, limits: Limits
 ) -> Iterator[_Looked]:
     """Parts with their pairs that may pass, by proofs that need no alignment."""
+    groups_ahead = limits.groups_ahead * max(len(task.devices), 1)
+    places = proof.places_on_gpus(task) if groups_ahead else None
 
     def look(parts: list[Part]) -> list[_Looked]:
         tasks = [tasks_of_part(task, part, reserved) for part in parts]
@@ -399,12 +403,12 @@ def looked_at(
         if len(parts) > 1:
             band, _ = tasks_of_part(task, _band(parts), reserved)
             starts = [part.first - parts[0].first for part in parts]
-            passing = proof.look_at_parts(band, rows_tasks, starts)
+            passing = proof.look_at_parts(band, rows_tasks, starts, places)
         else:
-            passing = map(proof.look, rows_tasks)
+            passing = [proof.look(rows_tasks[0], places)]
         return list(map(_Looked, parts, tasks, passing))
 
-    groups, groups_ahead = _groups(all_parts, limits), limits.groups_ahead
+    groups = _groups(all_parts, limits)
     looked: Iterable[list[_Looked]] = map(look, groups)
     if groups_ahead:
         looked = pipeline.in_advance(look, groups, groups_ahead)

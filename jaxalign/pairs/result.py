@@ -11,6 +11,7 @@ from jaxalign.model import bounds, operations
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import CodedSequences, gather_runs
 from jaxalign.model.table import Table
+from jaxalign.pairs.pair_matrix import contained
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime.pipeline import in_background
 
@@ -227,7 +228,8 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     """
     queries, targets = task.queries, task.targets
     if task.kind == "zip":
-        (like,) = np.nonzero(_marks(queries) == _marks(targets))
+        numbers = np.arange(len(queries.lengths))
+        (like,) = np.nonzero(_marks(queries, numbers) == _marks(targets, numbers))
         sides = zip(_texts(queries, like), _texts(targets, like), strict=True)
         pairs = like[np.array([query == target for query, target in sides], bool)]
         return pairs, pairs
@@ -245,7 +247,9 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     for k, text in zip(unclear.tolist(), _texts(queries, unclear), strict=True):
         texts.setdefault(text, []).append(k)
     members = {text: np.array(numbers) for text, numbers in texts.items()}
-    (like,) = np.nonzero(np.isin(_marks(targets), _marks(queries)[unclear]))
+    (like,) = np.nonzero(np.isin(targets.lengths, queries.lengths[unclear]))
+    marks = _marks(queries, unclear)
+    like = like[np.isin(_marks(targets, like), marks)]
     none = np.zeros(0, np.int64)
     equal = [members.get(text, none) for text in _texts(targets, like)]
     i, j = np.concatenate([none, *equal]), np.repeat(like, [len(x) for x in equal])
@@ -253,13 +257,14 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     return i[met], j[met]
 
 
-def _marks(sequences: CodedSequences) -> np.ndarray:
-    """A number of each sequence, int64, made of its length and of three of its letters:
-    those of equal texts are equal."""
-    codes, marks = sequences.codes, sequences.lengths.copy()
-    for place in (0, marks // 2, marks - 1) if len(codes) else ():
-        letters = np.take(codes, sequences.starts + place, mode="clip")
-        marks = marks * 256 + np.where(sequences.lengths > 0, letters, 0)
+def _marks(sequences: CodedSequences, numbers: np.ndarray) -> np.ndarray:
+    """A number of each numbered sequence, int64, made of its length and of three of its
+    letters: those of equal texts are equal."""
+    codes, lengths = sequences.codes, sequences.lengths[numbers].astype(np.int64)
+    starts, marks = sequences.starts[numbers], lengths
+    for place in (0, lengths // 2, lengths - 1) if len(codes) else ():
+        letters = np.take(codes, starts + place, mode="clip")
+        marks = marks * 256 + np.where(lengths > 0, letters, 0)
     return marks
 
 
@@ -277,16 +282,17 @@ def _with_equal_texts(task: Task, columns: dict, i: np.ndarray, j: np.ndarray) -
     for such rows read identities alone."""
     at = task.job.position(columns["query"], columns["target"])
     rows = task.job.position(i, j)
-    lacking = ~np.isin(rows, at)
-    order = np.argsort(np.concatenate([at, rows[lacking]]), kind="stable")
-    added = {"query": i[lacking], "target": j[lacking]}
-    none = np.zeros(len(added["query"]), np.int64)
-    columns = {
-        name: np.concatenate([values, added.get(name, none).astype(values.dtype)])
-        for name, values in columns.items()
-    }
-    columns = {name: values[order] for name, values in columns.items()}
-    at = task.job.position(columns["query"], columns["target"])
+    lacking = ~contained(rows, at)
+    if lacking.any():
+        order = np.argsort(np.concatenate([at, rows[lacking]]), kind="stable")
+        added = {"query": i[lacking], "target": j[lacking]}
+        none = np.zeros(len(added["query"]), np.int64)
+        columns = {
+            name: np.concatenate([values, added.get(name, none).astype(values.dtype)])
+            for name, values in columns.items()
+        }
+        columns = {name: values[order] for name, values in columns.items()}
+        at = task.job.position(columns["query"], columns["target"])
     name = "max_identities" if task.output == "identity" else "identities"
     columns[name][np.searchsorted(at, rows)] = task.queries.lengths[i]
     return columns

@@ -172,3 +172,37 @@ def test_words_are_those_of_each_sequence():
                 digits = [codes[k : k + word].tolist() for k in starts]
                 want = {sum(x * 25**p for p, x in enumerate(d[::-1])) for d in digits}
                 assert set(np.flatnonzero(row)) == want
+
+
+def test_likely_pairs_share_the_most_words(monkeypatch):
+    random, alphabet = np.random.default_rng(1), jaxalign.Scoring().alphabet
+    monkeypatch.setattr(across, "BLOCK", 3)
+    a, b = (
+        from_parts(
+            [""] * count,
+            [random.integers(0, 4, n).astype(np.uint8) for n in sizes],
+            alphabet,
+        )
+        for count in (5, 8)
+        for sizes in [random.integers(0, 30, count)]
+    )
+    for of_shorter in (False, True):
+        words = [
+            [
+                {tuple(x[k : k + across.SHORT_WORD]) for k in range(len(x) - 1)}
+                for x in (side[k].tolist() for k in range(len(side)))
+            ]
+            for side in (a, b)
+        ]
+        join = min if of_shorter else max
+        share = [
+            [
+                len(x & y) / join(max(int(m), 1), max(int(n), 1))
+                for y, n in zip(words[1], b.lengths, strict=True)
+            ]
+            for x, m in zip(words[0], a.lengths, strict=True)
+        ]
+        i, j = across.likely_pairs(a, b, 4, 2, of_shorter)
+        best = [max(row) for row in share]
+        assert [share[x][y] for x, y in zip(i, j, strict=True)] == [best[x] for x in i]
+        assert sorted(best[x] for x in i) == sorted(best)[-4:]

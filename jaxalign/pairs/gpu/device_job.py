@@ -214,8 +214,9 @@ def _on_device(whole: WholeCodes) -> jax.Array:
     device = first_device()
     with _copying:
         there = _whole.setdefault(whole, {})
-        if device not in there:
-            there[device] = jax.device_put(_letters(whole.codes, 0))
+        if device not in there:  # another device copies faster than the host
+            copies = [*there.values()] or [_letters(whole.codes, 0)]
+            there[device] = jax.device_put(copies[0], device)
         return there[device]
 
 

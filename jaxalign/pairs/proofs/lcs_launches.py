@@ -5,6 +5,7 @@ alignment (``pairs.proofs.blocks``).
 """
 
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -60,7 +61,7 @@ class LcsLaunches:
     kernels: Any
     interpret: Any = None  # parameters of the GPU interpreter, for tests
     letters: dict = field(default_factory=dict)
-    lock: Any = field(default_factory=threading.Lock)
+    locks: dict = field(default_factory=lambda: defaultdict(threading.Lock))
     sizes: LcsSizes = NARROW
 
     @property
@@ -82,7 +83,7 @@ class LcsLaunches:
 
     def codes(self, device: Device | None) -> list[tuple]:
         """Load both sides on a device: (codes, place where the side begins) each."""
-        with self.lock:
+        with self.locks[device]:
             if device not in self.letters:
                 task = self.task
                 with jax.default_device(device):

@@ -25,7 +25,7 @@ import numpy as np
 from jaxalign.model.identity import IdentityBound, identity_bound, why_none
 from jaxalign.model.numbers import exact
 from jaxalign.pairs import by_rows, engine
-from jaxalign.pairs.pair_matrix import PairMatrix
+from jaxalign.pairs.pair_matrix import PairMatrix, contained
 from jaxalign.pairs.plan import Piece, Plan, Task, zipped
 from jaxalign.pairs.result import equal_texts
 from jaxalign.runtime.devices import by_length
@@ -522,6 +522,19 @@ def block_size(lengths: np.ndarray, at: int) -> int:
 MAX_LEFT, MAX_LEFT_OF_A_GPU = 0.25, 0.15
 LAUNCHES_OF_A_DEVICE = 3  # one runs, one waits, one is with the host
 
+Places = SimpleQueue  # devices that take another launch, the longest idle first
+
+
+def places_on_gpus(task: Task) -> Places:
+    """The places of all launches of a task, and of parts of it that are looked at side
+    by side: a device that is done with one launch takes the next of any part."""
+    devices = task.devices or (None,)
+    places: Places = SimpleQueue()
+    for _ in range(LAUNCHES_OF_A_DEVICE):
+        for device in devices:
+            places.put(device)
+    return places
+
 
 def bound_figures(task: Task) -> dict:
     """The bound of the filters, for a plan; nothing where there is no cut."""
@@ -537,14 +550,17 @@ def bound_figures(task: Task) -> dict:
     return {"bound": f"identity <= lcs / {bound}"}
 
 
-def look(task: Task) -> Survivors | None:
+def look(task: Task, places: Places | None = None) -> Survivors | None:
     """Find the pairs of a task that may pass; None if all are aligned, because nothing
-    is proved or most pass."""
+    is proved or most pass.
+
+    places : where launches run, of several tasks that are looked at side by side
+    """
     proofs = proofs_of(task)
     if proofs is None:
         return None
     limit = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
-    return worthwhile(task, find(proofs), limit)
+    return worthwhile(task, find(proofs, places), limit)
 
 
 def worthwhile(
@@ -567,14 +583,16 @@ def on_gpu(task: Task, prepare: bool = False) -> bool:
     return launches is not None
 
 
-def look_at_parts(task: Task, parts: list[Task], starts: list[int]) -> list:
+def look_at_parts(
+    task: Task, parts: list[Task], starts: list[int], places: Places | None = None
+) -> list:
     """``look`` at consecutive parts of a task together.
 
     task : of the rows of all these parts
     parts : the tasks of the rows of each part
     starts : the first query of each part, counted from the first of all
     """
-    survivors = look(task)
+    survivors = look(task, places)
     if survivors is None:
         return [None] * len(parts)
     ends = np.searchsorted(survivors.i, [*starts[1:], task.shape[0]])
@@ -654,38 +672,39 @@ def figures_of(task: Task, survivors: Survivors | None) -> dict:
     return figures | {"excluded": excluded} | bound_figures(task)
 
 
-def find(proofs: Proofs) -> Survivors:
+def find(proofs: Proofs, places: Places | None = None) -> Survivors:
     """Find the pairs that may pass, in the order of rows, and count those that
     cannot."""
-    # The device of every thread that looks at pairs; None is JAX's own choice.
-    devices, threads = proofs.task.devices or (None,), proofs.task.threads
-    if proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
+    task, threads = proofs.task, proofs.task.threads
+    if proofs.launches is not None:
+        places = places or places_on_gpus(task)
+        threads = min(threads, LAUNCHES_OF_A_DEVICE * max(len(task.devices), 1))
+    elif proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
         threads = 1
-    elif proofs.launches is not None:
-        threads = min(threads, LAUNCHES_OF_A_DEVICE * len(devices))
-    task, places = proofs.task, [devices[k % len(devices)] for k in range(threads)]
-    idle: SimpleQueue = SimpleQueue()  # devices, for each thread that may have one
-    for device in places:
-        idle.put(device)
 
     def look_on_one(look: Callable):
-        device = idle.get()
+        if places is None or proofs.launches is None:
+            return look(None)
+        device = places.get()
         try:
             return look(device)
         finally:
-            idle.put(device)
+            places.put(device)
 
-    results = in_threads(look_on_one, looks(proofs), len(places))
+    results = in_threads(look_on_one, looks(proofs), threads)
     none = np.zeros(0, np.int64)
     sides = zip((none, none, none), *results, strict=True)
     i, j, identities = (np.concatenate(side) for side in sides)
+    rows = task.job.position(i, j)
+    order = np.argsort(rows, kind="stable")
     if task.equals_alike and proofs.lcs:  # no letter that an LCS lacks tells them apart
         equal = equal_texts(task)
-        seen = np.isin(task.job.position(*equal), task.job.position(i, j))
-        i, j = (
-            np.concatenate([x, y[~seen]]) for x, y in zip((i, j), equal, strict=True)
-        )
-        lengths = task.job.query_lengths[i[len(identities) :]]
-        identities = np.concatenate([identities, lengths])
-    order = np.argsort(task.job.position(i, j), kind="stable")
+        equal_rows = task.job.position(*equal)
+        added = ~contained(equal_rows, rows[order])
+        if added.any():
+            sides = zip((i, j), equal, strict=True)
+            i, j = (np.concatenate([x, y[added]]) for x, y in sides)
+            lengths = task.job.query_lengths[equal[0][added]]
+            identities = np.concatenate([identities, lengths])
+            order = np.argsort(np.append(rows, equal_rows[added]), kind="stable")
     return Survivors(i[order], j[order], proofs.excluded(len(order)), identities[order])
