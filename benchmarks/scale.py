@@ -347,7 +347,7 @@ def _relative(codes, dice):
 
 def cluster(sequences, devices) -> dict:
     """Components of a set."""
-    found = jaxalign.cluster(sequences, min_identity=CUT, devices=devices)
+    found = jaxalign.cluster(sequences, link="whole", min_identity=CUT, devices=devices)
     return _row_of(found, found.labels)
 
 
@@ -359,7 +359,7 @@ def audit(sequences, devices) -> dict:
         "train": sequences.take(number[~test]),
         "test": sequences.take(number[test]),
     }
-    found = jaxalign.audit(parts, min_identity=CUT, devices=devices)
+    found = jaxalign.audit(parts, link="whole", min_identity=CUT, devices=devices)
     worst = found.worst["query"].astype(str), found.worst["target"].astype(str)
     return {
         "pairs": found.info["all"],
@@ -372,7 +372,9 @@ def audit(sequences, devices) -> dict:
 
 def dedup(sequences, devices) -> dict:
     """Greedy clusters."""
-    found = jaxalign.deduplicate(sequences, min_identity=DEDUP_CUT, devices=devices)
+    found = jaxalign.deduplicate(
+        sequences, link="whole", min_identity=DEDUP_CUT, devices=devices
+    )
     return _row_of(found, found.representative_of)
 
 
