@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -181,6 +182,7 @@ def _value(text: str) -> str:
 # How far a job is, on standard error: cells done, GCUPS, time left by cells.
 
 BAR_AFTER = 2.0  # seconds; shorter work needs no bar
+TICK = 1.0  # seconds between two looks at work that reports nothing meanwhile
 EVERY = {"auto": 60.0, "plain": 10.0, "json": 1.0}
 
 
@@ -200,14 +202,15 @@ class Report:
         if total:
             output.SHARE["done"] = cells / total
         over = total is not None and cells >= total
-        self._tell(at_once=over and self.final)
+        self.look(at_once=over and self.final)
 
     def programs(self, ended: int, begun: int):
         """Of so many programs that are being compiled so many are ready."""
         self.compiling = (ended, begun) if ended < begun else None
-        self._tell()
+        self.look()
 
-    def _tell(self, at_once: bool = False):
+    def look(self, at_once: bool = False):
+        """Draw the state, unless it was drawn a moment ago."""
         now = time.monotonic()
         if now - self.last >= self.every or at_once:
             self.last = now
@@ -244,11 +247,24 @@ def reporting(kind: str, quiet: bool = False):
 
 @contextmanager
 def _listening(report: Report):
-    """While programs are compiled the report says so."""
+    """While programs are compiled the report says so, and it says how long the work
+    takes before its first cells are done."""
     from jaxalign.warmup import programs_listener
 
-    with programs_listener(report.programs):
-        yield report
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(TICK):
+            report.look()
+
+    clock = threading.Thread(target=tick, daemon=True)
+    clock.start()
+    try:
+        with programs_listener(report.programs):
+            yield report
+    finally:
+        ended.set()
+        clock.join()
 
 
 def progress_state(

@@ -229,10 +229,16 @@ def _plan_windows(task: Task) -> tuple[dict, Partition]:
         figures, split = _cut_windows(task)
         if _bytes(figures) <= task.budget:
             return figures, split
-    # Bytes of a piece follow the budget: grow it until the plan fits, and name that. Of
-    # a large result that does not fit by itself, narrow pieces would be too many.
+    # Bytes of a piece follow the budget: grow it until the plan fits, and name that. A
+    # large result that does not fit by itself is not cut: windows fit what is left for
+    # them, and so does every pair alone if the longest does.
     if task.result_bytes > task.budget and task.job.pairs > MAX_PAIRS:
-        fit = task.result_bytes + partition.LARGE_BACKTRACK_BYTES * task.threads
+        window = partition.LARGE_BACKTRACK_BYTES
+        fit = task.result_bytes + window * task.threads
+        m, n = (int(x.lengths.max(initial=0)) for x in (task.queries, task.targets))
+        fits_alone = long_pair.bytes_needed(m, n, window) <= window
+        if fits_alone and task.implementation != "sweep":
+            refuse_over(fit, task.budget, f"{task.job.pairs:,} pairs")
     while (needed := _bytes(_cut_windows(replace(task, budget=fit))[0])) > fit:
         fit = needed
     refuse_over(fit, task.budget, f"{task.job.pairs:,} pairs")

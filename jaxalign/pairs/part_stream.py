@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxalign.errors import DeviceError, UsageError
+from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
 from jaxalign.model.alphabet import gather_runs
 from jaxalign.model.identity import Filters
 from jaxalign.model.numbers import check_whole, exact
@@ -383,7 +383,16 @@ def plan_parts(task: Task, parts: list[Part]) -> Plan:
     """Plan a streamed run: the plan of its heaviest part, and the number of parts."""
     _, reserved = _room(task, parts)
     heaviest = max(parts, key=lambda part: part.cells)
-    figures = engine.plan_rows(*tasks_of_part(task, heaviest, reserved)).figures
+    try:
+        figures = engine.plan_rows(*tasks_of_part(task, heaviest, reserved)).figures
+    except MemoryPlanError as error:
+        rows = rows_within(task.budget, task.output, parts_held(len(task.devices)))
+        if rows >= heaviest.stop - heaviest.start:
+            raise
+        raise MemoryPlanError(
+            f"one part of {len(parts):,} has {error}; smaller parts, of part_rows="
+            f"{rows}, need less"
+        ) from error
     whole = {"pairs": sum(part.stop - part.start for part in parts)}
     whole |= {"cells": sum(part.cells for part in parts), "parts": len(parts)}
     whole |= proof.bound_figures(task)

@@ -27,7 +27,7 @@ from cyclopts import Parameter
 from verb_jobs import VERBS
 from verb_jobs import words as job
 
-from jaxalign.cli import arguments
+from jaxalign.cli import arguments, terminal
 from jaxalign.cli.main import App
 from jaxalign.cli.request import scoring_of
 from jaxalign.cli.terminal import progress_text, reporting, time
@@ -948,6 +948,16 @@ def test_progress_says_that_programs_are_compiled(capsys, monkeypatch):
     assert progress_text(told[1]) == "0 cells, compiling 3 of 8"
     assert progress_text(told[2]) == "5 cells, compiling 3 of 8"
     assert "GCUPS" in progress_text(told[3])
+
+
+def test_progress_is_shown_before_the_first_cells_are_done(monkeypatch):
+    """A first piece may take a minute."""
+    shown = threading.Event()
+    monkeypatch.setattr(terminal, "TICK", 1e-3)
+    monkeypatch.setattr(terminal, "EVERY", {"json": 0.0})
+    monkeypatch.setattr(terminal, "_as_json", lambda now: shown.set() or str(now))
+    with reporting("json"):
+        assert shown.wait(60)
 
 
 def test_progress_as_json(capsys, monkeypatch):

@@ -300,6 +300,26 @@ def test_a_plan_over_the_budget_is_refused(output):
     same_tables(fitting, jaxalign.align_all(TEXTS, **options))
 
 
+def test_a_large_result_over_the_budget_is_refused_before_it_is_cut(monkeypatch):
+    """A folder of its parts is, too, and the rows of a part that would fit are said."""
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(1, 40, 1500)
+    codes, offsets = rng.integers(0, 20, lengths.sum()), np.cumsum([0, *lengths])
+    some, cuts = (codes.astype(np.uint8), offsets), []
+    cut = partition.cut
+    monkeypatch.setattr(partition, "cut", lambda *args: cuts.append(1) or cut(*args))
+    options = dict(threads=1, output="alignment")
+    with pytest.raises(MemoryPlanError, match="1,124,250 pairs: ") as refused:
+        jaxalign.plan(some, memory_budget="10MB", **options)
+    assert not cuts
+    size = int(re.search(r"budget of (\d+) bytes would fit", str(refused.value))[1])
+    assert jaxalign.plan(some, memory_budget=size, **options)["windows"] and cuts
+    with pytest.raises(MemoryPlanError, match="one part of .* pairs: ") as refused:
+        jaxalign.plan(some, memory_budget="30MB", parts=True, **options)
+    rows = int(re.search(r"part_rows=(\d+)", str(refused.value))[1])
+    assert jaxalign.plan(some, memory_budget="30MB", part_rows=rows, **options)["parts"]
+
+
 @pytest.mark.parametrize("implementation", [None, "sweep", "wavefront", "rows"])
 def test_a_long_pair_over_the_budget_is_refused(implementation):
     """The size that is named holds the pair too."""

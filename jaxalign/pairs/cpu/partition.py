@@ -17,11 +17,13 @@ from jaxalign.pairs.pair_matrix import PairMatrix, Partition, Window, pairs
 from jaxalign.runtime.devices import bucket, by_length
 
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
-MAX_KNOWN_BLOCKS = 8
+# Blocks of the fewest lanes that one of the most is cut into, for each of its queries
+MAX_KNOWN_BLOCKS = 256
 SHORT = 32  # letters of short sequences
 SHORT_PAIRS = 2048  # of those in a window: a call takes as long as 1,000 of them
-# (lengths, lanes) -> lane, last: a block is packed to find where it ends, then shaped.
-_known: dict[tuple[bytes, int], tuple[np.ndarray, np.ndarray]] = {}
+# (lengths, lanes, limit) -> lane, last: a block is packed to find where it ends, then
+# shaped.
+_known: dict[tuple[bytes, int, int | None], tuple[np.ndarray, np.ndarray]] = {}
 
 
 def tiled(lengths: np.ndarray | int):
@@ -40,7 +42,7 @@ def pack(lengths: np.ndarray, lanes: int, limit: int | None = None):
     column after its last.
     """
     lengths = np.asarray(lengths, np.int64)
-    packed = _known.get((lengths.tobytes(), lanes)) if limit is None else None
+    packed = _known.get((lengths.tobytes(), lanes, limit))
     if packed is None:
         heap = [(0, lane) for lane in range(lanes)]
         lane, last, area, top = [], [], 0, 0
@@ -64,7 +66,8 @@ def pack(lengths: np.ndarray, lanes: int, limit: int | None = None):
             array.flags.writeable = False
         if len(_known) >= MAX_KNOWN_BLOCKS:  # threads may have added one each
             _known.clear()
-        _known[lengths[: len(packed[0])].tobytes(), lanes] = packed
+        _known[lengths[: len(packed[0])].tobytes(), lanes, None] = packed
+        _known[lengths.tobytes(), lanes, limit] = packed
     return packed
 
 
