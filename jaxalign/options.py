@@ -4,12 +4,26 @@ A function takes the fields of one record, or of a part of it: signatures come f
 (``signatures``), types for checkers (``keywords``, generated), and the arguments of the
 command line (``cli.derive``), whose ``--help`` prints the texts below. Nothing heavy is
 imported, so that this help is as fast as can be.
+
+Parameters
+----------
+query, target : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
+    See ``jaxalign.inputs``; a file has one record.
+sequences, queries, targets, tests : path, mapping, iterable, Sequences or flat arrays
+    A file (FASTA or an index), names to sequences, sequences as ``align`` takes them,
+    or ``(codes, offsets)``; see ``jaxalign.inputs``. A str is a path.
+scoring : Scoring, or the name or file of a matrix, optional
+    By default BLOSUM62, 11/1.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
+from linecache import getlines
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from jaxalign.model.choices import (
@@ -49,6 +63,10 @@ Schedule = Literal["auto", "sloped", "layered"]
 Traceback = Literal["auto", "store", "split", "bt1", "bt2", "bt3"]
 TripleImplementation = Literal["planes", "layers", "pallas"]
 Class = TypeVar("Class", bound=type)
+# The beginning of a class, or a field of one with the string below it
+_FIELDS = re.compile(
+    r'^class (\w+)|^    (\w+): [^\n]+\n    """(.*?)"""', re.MULTILINE | re.DOTALL
+)
 
 # One word a concept (docs/conventions.md). A word that another one replaced is still
 # taken, and answered with a line, where it means the same: word -> (the word in its
@@ -133,7 +151,7 @@ class Execution(Host):
     """Run this one or fail. [the fastest that can run]"""
 
     devices: Devices = None
-    """Which of them, by number, or all; idle ones take the next window. [the first]"""
+    """JAX devices, by number, or all; idle ones take the next window. [the first]"""
 
 
 @part
@@ -560,6 +578,19 @@ class AlignTriples(WatchTriples, TripleModel):
 @whole
 class TripleOptions(WatchTriples, PlanThree):
     """Every option of a function of three sequences, with its default."""
+
+
+@cache
+def field_texts(module: str) -> dict[tuple[str, str], str]:
+    """The string below each field of the records of a module, by (class, field)."""
+    about = vars(sys.modules[module])
+    source = "".join(getlines(about["__file__"], about))
+    texts, record = {}, ""
+    for name, field, text in _FIELDS.findall(source):
+        record = name or record
+        if field:
+            texts[record, field] = text.replace("\n    ", "\n")
+    return texts
 
 
 def shared(options: object, *parts: type, **others: Any) -> dict[str, Any]:

@@ -7,15 +7,13 @@ command line decides by itself. Values arrive in a ``Given``, by their names in 
 but for the scoring, which is a record.
 """
 
-import ast
 import inspect
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from importlib import import_module
-from itertools import chain, pairwise
+from itertools import chain
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -247,7 +245,7 @@ def _text(record: type, name: str) -> str:
     """The text of a field in the class of a record itself; empty if it inherits it."""
     if "__annotations__" not in vars(record):
         return ""
-    return _texts(record.__module__).get((record.__name__, name), "")
+    return options.field_texts(record.__module__).get((record.__name__, name), "")
 
 
 def _options(record: type) -> Iterator[tuple[type, str]]:
@@ -262,19 +260,6 @@ def _options(record: type) -> Iterator[tuple[type, str]]:
 @cache
 def _hints(record: type) -> dict[str, Any]:
     return get_type_hints(record, include_extras=True)
-
-
-@cache
-def _texts(module: str) -> dict[tuple[str, str], str]:
-    """The string below each field of the records of a module, by (class, field)."""
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
-    texts = {}
-    for record in (x for x in tree.body if isinstance(x, ast.ClassDef)):
-        for field, below in pairwise(record.body):
-            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                text = inspect.cleandoc(ast.literal_eval(below.value))
-                texts[record.name, ast.unparse(field.target)] = text
-    return texts
 
 
 def changed(given: Given, **others: Any) -> Given:

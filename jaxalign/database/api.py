@@ -48,15 +48,16 @@ def search(
 
     Parameters
     ----------
-    queries : as in ``align_pairs``; a file is read whole. Or a ``Profile``: its
-        consensus stands for it in the result, and of the scoring the gap costs count.
-    database : as in ``align_pairs``
+    queries : path, mapping, iterable, Sequences, flat ``(codes, offsets)`` or Profile
+        A file is read whole. Of a ``Profile`` the consensus stands in the result, and
+        of the scoring the gap costs count.
+    database : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
         A path is an index (``index_database``) or FASTA, plain or gz, bz2, xz, zst;
         FASTA is read in blocks and never held whole.
     scoring : Scoring, or the name or file of a matrix, optional
     top : int
         Hits of a query at most.
-    mode, free_ends : as in ``align_pairs``
+    mode : {"local", "global", "semiglobal"}, default "local"
         In local mode a sequence without a positive score is no hit.
     align_top : bool
         Whether to align the hits; without, the table has scores alone.
@@ -75,9 +76,8 @@ def search(
     unknown : {"error", "X", "mask"}
         For FASTA: what to do with a letter the alphabet lacks.
     progress : callable (cells done, cells in all or None), optional
-    implementation, memory_budget, threads, devices, window
-        As in ``align_pairs``; an implementation is that of the scan, which the first
-        device computes.
+    implementation : {"rows", "sweep", "wavefront", "pallas"}, optional
+        Of the scan, which the first device computes.
 
     Returns
     -------
@@ -269,7 +269,7 @@ __all__ = [
 PACKED = 4  # residues a byte of a compressed file, about
 
 
-@with_options(SearchOptions)
+@with_options(SearchOptions, like=(search,))
 def stream_search(
     queries: SetLike | Profile,
     database: SetLike,
@@ -279,13 +279,11 @@ def stream_search(
     """Search part by part, some queries at a time against the whole database.
 
     One below the other, the tables are what ``search`` returns; an index
-    (``index_database``) is mapped once, FASTA is read anew for every part.
+    (``index_database``) is mapped once, FASTA is read anew for every part. The database
+    cannot be standard input.
 
     Parameters
     ----------
-    queries, database, scoring, top, unknown, progress, **options : as in ``search``
-        The database cannot be standard input.
-    skip, shard : as in ``stream_all``
     part_rows : int, optional
         Rows of a part at most, ``top`` counted for each query, unless a single query
         has more; 2^22 by default. Parts depend on the lengths of the queries, on

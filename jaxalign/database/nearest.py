@@ -40,8 +40,7 @@ def nearest(
 
     Parameters
     ----------
-    tests : as in ``align_pairs``
-    corpus : as in ``align_pairs``
+    corpus : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
         A path is FASTA, plain or gz, bz2, xz, zst, an index (``index_database``), or a
         folder of such files; they are read in blocks and never held whole.
     scoring : Scoring, or the name or file of a matrix, optional
@@ -55,7 +54,7 @@ def nearest(
         Edges of the bands of identity.
     identity : {"longer", "shorter", "mean"}
         The length that identical pairs are divided by.
-    mode, free_ends : as in ``align_pairs``
+    mode : {"global", "semiglobal", "local"}, default "global"
         Of the alignment that identical pairs are counted in, the most of all optimal
         ones.
     min_length_ratio : float, optional
@@ -66,8 +65,6 @@ def nearest(
     unknown : {"error", "X", "mask"}
         For files: what to do with a letter the alphabet lacks.
     progress : callable (cells done, cells in all or None), optional
-    implementation, memory_budget, threads, devices
-        As in ``align_pairs``.
 
     Returns
     -------

@@ -184,7 +184,7 @@ class Nearest:
         return "\n".join([*lines, *self.band_lines()])
 
     def lines(self, count: int) -> list[str]:
-        """The tests with the nearest sequences, one a line."""
+        """The ``count`` tests that have the nearest sequences, one a line."""
         first = np.flatnonzero((self.rank == 1) & (self.nearest >= 0))
         first = first[np.argsort(-self.identity[first], kind="stable")][:count]
         shown = printed_beside(self.identity[first], 4, *self.bands, 1).tolist()

@@ -39,9 +39,10 @@ def search_family(
 
     Parameters
     ----------
-    queries, database, scoring : as in ``search``
-        Of proteins. FASTA is read once a pass for all queries, never held whole. The
-        gap costs are those of all passes.
+    database : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
+        Proteins. FASTA is read once a pass for all queries, never held whole.
+    scoring : Scoring, or the name or file of a matrix, optional
+        Its gap costs are those of all passes.
     iterations : int
         Passes at most.
     max_evalue : float
@@ -59,8 +60,6 @@ def search_family(
     correct_composition : bool
         Whether a hit loses the score that its composition explains (HMMER's second null
         model).
-    unknown, implementation, memory_budget, threads, devices, progress : as in
-        ``search``
 
     Returns
     -------

@@ -564,8 +564,8 @@ class FamilyAlignment:
         return by_entropy(self.codes)
 
     def neff_of_clusters(self, identity: float = CLUSTER_IDENTITY) -> float:
-        """The median over positions of rows there, alike ones counted as one: the depth
-        of AlphaFold 2."""
+        """The median over positions of the rows there, where rows of this ``identity``
+        or more count as one: the depth of AlphaFold 2."""
         return by_clusters(self.codes, identity)
 
     def write(

@@ -96,8 +96,6 @@ def cluster(
         Link only pairs whose shorter length is at least this share of the longer one.
     filter : bool
         Leave out pairs that provably are below the cut. Results are the same without.
-    mode, free_ends, implementation, memory_budget, threads, devices, progress, busy
-        As in ``align_pairs``.
 
     Returns
     -------
@@ -121,7 +119,7 @@ def cluster(
     return clusters_of(data, definition, method)
 
 
-@with_options(HomologyOptions)
+@with_options(HomologyOptions, like=(cluster,))
 def deduplicate(
     sequences: SetLike,
     scoring: ScoringLike = None,
@@ -130,8 +128,6 @@ def deduplicate(
     **options: Unpack[LinkKeywords],
 ) -> Clusters:
     """Keep one sequence of those that are alike: ``cluster`` with the greedy method.
-
-    Parameters and errors are those of ``cluster``.
 
     Returns
     -------
@@ -150,7 +146,7 @@ def deduplicate(
     )
 
 
-@with_options(HomologyOptions)
+@with_options(HomologyOptions, like=(cluster,))
 def identity_graph(
     sequences: SetLike,
     scoring: ScoringLike = None,
@@ -160,8 +156,7 @@ def identity_graph(
 ) -> Any:
     """The pairs of a set at or above a cut, as a sparse matrix.
 
-    Parameters and errors are those of ``cluster``; what is held in memory are these
-    pairs, not all.
+    Memory holds these pairs, not all.
 
     Returns
     -------
@@ -181,7 +176,7 @@ def identity_graph(
     return graph_of(data, definition)
 
 
-@with_options(HomologyOptions)
+@with_options(HomologyOptions, like=(cluster,))
 def split(
     sequences: SetLike,
     scoring: ScoringLike = None,
@@ -229,7 +224,6 @@ def split(
     priority : sequence, or mapping of names to whole numbers from 1 on, optional
         With ``too_large="remove"``: what is taken out has as little of it together as
         can be found. Sequences that it does not have count 1.
-    **options : as in ``cluster``
 
     Returns
     -------
@@ -261,7 +255,7 @@ def split(
     return split_of(data, definition, choices)
 
 
-@with_options(HomologyOptions)
+@with_options(HomologyOptions, like=(split,))
 def split_series(
     sequences: SetLike,
     scoring: ScoringLike = None,
@@ -283,7 +277,6 @@ def split_series(
     cuts : sequence of float
         Fractions that differ, as ``min_identity`` of ``split``. Pairs are compared
         once, at the lowest.
-    **options : as in ``split``
 
     Returns
     -------
@@ -314,7 +307,7 @@ def split_series(
     return dict(zip(values, series, strict=True))
 
 
-@with_options(HomologyOptions)
+@with_options(HomologyOptions, like=(split,))
 def split_pairs(
     sequences: SetLike,
     pairs: Iterable[Sequence[str]],
@@ -337,7 +330,6 @@ def split_pairs(
     ----------
     pairs : iterable of (str, str)
         Names of two sequences, or of a sequence and a group.
-    parts, folds, seed : as in ``split``; shares are of pairs
     cold : {"both", "one", "none"}
         What a pair of a later part shares with those of earlier ones (Park and Marcotte
         2012). ``both`` (C3): neither protein is near one of another part; pairs between
@@ -347,7 +339,6 @@ def split_pairs(
     second : {"proteins", "groups"}
         What the second column is: names of sequences too, or of groups, as ligands, of
         which equal ones are one.
-    **options : as in ``cluster``
 
     Returns
     -------
@@ -378,7 +369,7 @@ def split_pairs(
     )
 
 
-@with_options(HomologyOptions)
+@with_options(HomologyOptions, like=(split_pairs,))
 def audit_pairs(
     sequences: SetLike,
     pairs: Iterable[Sequence[str]],
@@ -394,12 +385,9 @@ def audit_pairs(
 
     Parameters
     ----------
-    pairs : iterable of (str, str)
     parts : sequence of str
         The part of every pair; ``removed`` is none. Their order, which ``one`` of two
         columns of proteins needs, is that of their first pairs.
-    min_identity, cold, second : as in ``split_pairs``
-    **options : as in ``cluster``
 
     Returns
     -------
@@ -425,7 +413,7 @@ def audit_pairs(
     return audit_pairs_of(data, definition, named, numbers, cold)
 
 
-@with_options(HomologyOptions)
+@with_options(HomologyOptions, like=(cluster,))
 def audit(
     parts: Split | Mapping[str, SetLike] | Sequence[SetLike],
     scoring: ScoringLike = None,
@@ -444,7 +432,6 @@ def audit(
     worst : int
         How many of the worst pairs are wanted, with their alignments. They are exact
         below the cut too.
-    **options : as in ``cluster``
 
     Returns
     -------

@@ -37,10 +37,9 @@ def purge(
 
     Parameters
     ----------
-    train : as in ``align_pairs``
+    train : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
         A path is FASTA, plain or gz, bz2, xz, zst, an index (``index_database``), or a
         folder of such files; they are read in blocks and never held whole.
-    tests : as in ``align_pairs``
     scoring : Scoring, or the name or file of a matrix, optional
     min_identity : float
         The cut, a fraction: a sequence goes that has this identity or more with a test
@@ -52,10 +51,8 @@ def purge(
     min_cov : float, optional
         Only alignments count that have at least this share of both sequences, in mode
         local or with free ends. Then identities are those of the path.
-    identity, mode, free_ends, min_length_ratio, filter : as in ``cluster``
     unknown : {"error", "X", "mask"}
         For files: what to do with a letter the alphabet lacks.
-    implementation, memory_budget, threads, devices, progress : as in ``align_pairs``
 
     Returns
     -------

@@ -83,6 +83,7 @@ class Clusters:
         return f"{self.heading()}\n{self.method}, {self.definition}"
 
     def heading(self) -> str:
+        """Count clusters and sequences."""
         largest = int(self.sizes.max(initial=0))
         return (
             f"{show.counted(len(self), 'cluster')} of {len(self.sequences):,} "
@@ -183,7 +184,7 @@ class Split:
         return float(np.abs(filled / filled.sum(axis=1)[:, None] - shares).max())
 
     def indices(self, name: str) -> np.ndarray:
-        """The sequences of a part, int64, in input order.
+        """Number the sequences of the part ``name``, int64, in input order.
 
         Raises
         ------
@@ -195,7 +196,7 @@ class Split:
         return np.flatnonzero(self.part == self.names.index(name))
 
     def take(self, name: str) -> Sequences:
-        """The sequences of a part."""
+        """The sequences of the part ``name``."""
         return self.sequences.take(self.indices(name))
 
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

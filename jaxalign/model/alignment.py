@@ -91,7 +91,7 @@ class Alignment:
         return int(self.scoring.identical[a, b].sum())
 
     def identity(self, kind: str = "alignment") -> float:
-        """Identities over the denominator of that name (``model.identity``)."""
+        """Identities over the denominator ``kind`` (``model.identity``)."""
         counts = {name: getattr(self, name) for name in ("columns", "gaps", *SPANS)}
         below = denominator(kind, counts, len(self.query), len(self.target))
         return float(ratio(self.identities, below))
@@ -249,7 +249,8 @@ class Alignment:
 
     @classmethod
     def from_biotite(cls, alignment: Any, scoring: Scoring, mode: str = "global"):
-        """A biotite alignment of two sequences -> ``Alignment``.
+        """Convert a biotite ``alignment`` of two sequences, with its ``scoring`` and
+        ``mode``.
 
         Raises
         ------

@@ -200,11 +200,11 @@ class Alphabet:
         return BAD if self.wildcard is None else self.letters.index(self.wildcard)
 
     def encode(self, text: Any) -> np.ndarray:
-        """str, bytes or uint8 ASCII array -> uint8 codes of the same length."""
+        """Convert ``text``, str, bytes or uint8 ASCII, to uint8 codes of its length."""
         return self.table[as_ascii(text)]
 
     def decode(self, codes: Any) -> str:
-        """uint8 codes -> str."""
+        """Convert uint8 ``codes`` to a str."""
         letters = np.frombuffer(self.letters.encode(), np.uint8)
         return letters[np.asarray(codes, np.intp)].tobytes().decode()
 
@@ -311,6 +311,7 @@ class Sequences:
         return self.offsets[:-1]
 
     def text(self, index: int) -> str:
+        """The letters of sequence ``index``."""
         return self.alphabet.decode(self[index])
 
     def texts(self) -> list[str]:

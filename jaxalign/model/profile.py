@@ -573,7 +573,8 @@ class Profile:
 
     @classmethod
     def from_sequence(cls, sequence: str, scoring: ScoringLike = None) -> "Profile":
-        """The rows of a matrix for the letters of a sequence.
+        """Take the rows of the matrix of a ``scoring`` for the letters of a
+        ``sequence``.
 
         Examples
         --------

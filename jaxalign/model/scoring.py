@@ -328,8 +328,12 @@ class Scoring:
         matrix: Any = "BLOSUM62",
         **options: Any,
     ):
-        """BLAST's convention: a gap of k costs ``gap_open + k * gap_extend``; 11 and 1
-        are usual, and 5 and 2 where ``match`` and ``mismatch`` score nucleotides."""
+        """Convert BLAST's ``gap_open`` and ``gap_extend``: a gap of k costs
+        gap_open + k * gap_extend.
+
+        11 and 1 are usual, and 5 and 2 where ``match`` and ``mismatch`` score
+        nucleotides. ``matrix`` and other ``options`` are those of ``Scoring``.
+        """
         usual = cls(matrix, **options)
         extend = usual.gap_extend if gap_extend is None else gap_extend
         if gap_open is None:
@@ -339,7 +343,7 @@ class Scoring:
 
     @classmethod
     def preset(cls, name: str) -> "Scoring":
-        """The scoring of ``PRESETS[name]``."""
+        """The scoring of the preset ``name`` (``PRESET_NAMES``)."""
         return preset(name).scoring
 
     @cached_property

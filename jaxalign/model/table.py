@@ -102,7 +102,7 @@ class Table:
                 yield dict(zip(lists, values, strict=True))
 
     def row(self, index: int) -> dict:
-        """One row as a dict, with names in place of indices.
+        """Row ``index`` as a dict, with names in place of indices.
 
         Raises
         ------
@@ -168,14 +168,14 @@ class Table:
         )
 
     def runs(self, index: int) -> np.ndarray:
-        """Run-length operations of one row."""
+        """Run-length operations of row ``index``."""
         runs, offsets = self._paths()
         index = range(len(self))[index]
         start, end = offsets[index : index + 2]
         return runs[start:end]
 
     def alignment(self, index: int) -> Alignment:
-        """One row as an ``Alignment``; where ``strand`` is -1, of the reverse
+        """Row ``index`` as an ``Alignment``; where ``strand`` is -1, of the reverse
         complement of the query."""
         runs, row = self.runs(index), self.row(index)
         query = self.queries.text(self.columns["query"][index])
@@ -208,7 +208,8 @@ class Table:
     @overload
     def cigar(self, index: int, eqx: bool = False) -> str: ...
     def cigar(self, index: int | None = None, eqx: bool = False):
-        """CIGAR of one row, or without an ``index`` of all, as a list."""
+        """CIGAR of one row, or without an ``index`` of all, as a list; with ``eqx``,
+        ``=`` and ``X`` instead of M."""
         if index is None:
             table = self.with_matches() if eqx else self
             table._paths()

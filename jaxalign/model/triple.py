@@ -74,7 +74,7 @@ class TripleAlignment:
         return ab, ac, bc
 
     def identity(self, kind: str = "alignment") -> tuple[float, float, float]:
-        """Identities of ``pairs`` over the denominator of that name."""
+        """Identities of ``pairs`` over the denominator ``kind``."""
         ab, ac, bc = (pair.identity(kind) for pair in self.pairs())
         return ab, ac, bc
 

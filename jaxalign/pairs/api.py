@@ -65,7 +65,9 @@ def scores_matrix(
     -------
     (n, m) int32, or float64 where the scoring is fractional
 
-    Options and errors are those of ``align_pairs``, without ``output`` and filters.
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError, DeviceError
 
     Examples
     --------
@@ -106,7 +108,6 @@ def distance_matrix(
     ----------
     identity : {"shorter", "longer", "mean"}, optional
         By default ``longer``; ``shorter`` in mode local and where an end is free.
-    **options : as in ``scores_matrix``
 
     Returns
     -------
@@ -164,6 +165,11 @@ def dp_table(
 
     E ends in a gap in the target (vertical), F in the query (horizontal); minus
     infinity is a large negative number. Divide by ``scoring.scale`` for real scores.
+
+    Parameters
+    ----------
+    gaps : bool, default False
+        Return (H, E, F).
 
     Examples
     --------
@@ -249,7 +255,6 @@ def align(
         BLOSUM62, 11/1 by default.
     return_directions : bool
         Return (Alignment, the result of ``directions``) instead.
-    **options : those of ``align_pairs`` without ``output``, ``window`` and filters
 
     Returns
     -------
@@ -375,22 +380,29 @@ def align_pairs(
     return pairs_table(queries, targets, scoring, PairOptions(**options))
 
 
-@with_options(PairOptions)
+@with_options(PairOptions, like=(align_pairs,))
 def align_all(
     sequences: SetLike, scoring: ScoringLike = None, **options: Unpack[AllKeywords]
 ) -> Table:
     """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
 
-    Parameters and errors as in ``align_pairs``; ``cluster`` is the address of a Ray
-    cluster, or "auto", whose machines get parts of ``part_rows`` rows, and beside which
-    ``devices``, ``mesh`` and ``threads`` are refused; filters leave out rows part by
-    part, too. Every pair is computed once; results do not depend on
-    windows, threads, devices, machines or the order of work.
+    Every pair is computed once. Results do not depend on windows, threads, devices,
+    machines or the order of work.
+
+    Parameters
+    ----------
+    cluster : str, optional
+        The address of a Ray cluster, or "auto", whose machines compute parts of
+        ``part_rows`` rows. ``devices``, ``mesh`` and ``threads`` are refused with it.
 
     Returns
     -------
     Table
-        n (n - 1) / 2 rows: (0, 1), (0, 2) ... (1, 2) ...
+        n (n - 1) / 2 rows: (0, 1), (0, 2) ... (1, 2) ... Filters leave out some.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError, DeviceError
 
     Examples
     --------
@@ -402,7 +414,7 @@ def align_all(
     return all_table(sequences, scoring, PairOptions(**options))
 
 
-@with_options(PairOptions)
+@with_options(PairOptions, like=(align_all,))
 def plan(
     queries: SetLike,
     targets: SetLike | None = None,
@@ -411,9 +423,9 @@ def plan(
 ) -> Plan:
     """Plan a run without running it: pairs, cells, windows, bytes.
 
-    Parameters as of ``align_pairs``, or without ``targets`` of ``align_all``; with
-    ``parts=True`` or ``part_rows`` of ``stream_all``: then bytes and windows are those
-    of its heaviest part, and ``parts`` says how many there are.
+    Without ``targets`` the run is that of ``align_all``, else of ``align_pairs``. With
+    ``parts=True`` or ``part_rows`` it is that of ``stream_all``: bytes and windows are
+    those of its heaviest part, and ``parts`` says how many there are.
 
     Raises
     ------

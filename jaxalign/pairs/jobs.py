@@ -335,7 +335,6 @@ def stream_all(
 
     Parameters
     ----------
-    include_self, cluster, **options : as in ``align_all``
     skip : collection of int
         Parts that are not wanted, because they are there already.
     shard : (int, int), optional

@@ -41,11 +41,10 @@ def align_profile(
     ----------
     profile : Profile
         The query. Its letters in the result are those of its consensus.
-    targets : as in ``align_pairs``
+    targets : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
     gap_open, gap_extend : number, optional
         In the unit of the scores. Without them the costs of the profile's positions,
         or 11 and 1 where it has none.
-    mode, free_ends : as in ``align``
 
     Returns
     -------

@@ -141,7 +141,7 @@ def repertoire_graph(
     return result_of(plan, block.edges, seconds, machine.threads)
 
 
-@with_options(RepertoireOptions)
+@with_options(RepertoireOptions, like=(repertoire_graph,))
 def stream_repertoire(
     receptors: ReceptorsLike,
     reference: ReceptorsLike | None = None,
@@ -153,7 +153,6 @@ def stream_repertoire(
 
     Parameters
     ----------
-    receptors, reference, **options : as of ``repertoire_graph``
     part_rows : int
         Receptors whose edges are found together. Edges do not depend on it.
 

@@ -148,7 +148,7 @@ class RepertoireGraph:
         return columns
 
     def save(self, path: str) -> None:
-        """Write the matrix as ``.npz``, which ``scipy.sparse.load_npz`` reads."""
+        """Write the matrix as .npz to ``path``, for ``scipy.sparse.load_npz``."""
         with open(path, "wb") as handle:
             save_npz(handle, self.matrix, compressed=True)
 

@@ -55,9 +55,10 @@ class AlignmentDistribution:
 
     Parameters
     ----------
-    similarity, lengths, gap_open, gap_extend, temperature, mode, free_ends,
-    adjacent_gaps, band, implementation : as in ``soft_score``
+    similarity : as of ``soft_score``
         Any leading batch axes: then this is a batch of distributions.
+    lengths, gap_open, gap_extend, temperature, mode, free_ends : as of ``soft_score``
+    adjacent_gaps, band, implementation : as of ``soft_score``
 
     Attributes
     ----------
@@ -154,7 +155,7 @@ class AlignmentDistribution:
         return self.score() / self.temperature
 
     def log_prob(self, alignment: Alignment | jax.typing.ArrayLike) -> jax.Array:
-        """Log probability of an ``Alignment``, or of partners (..., m)."""
+        """Log probability of ``alignment``: an ``Alignment``, or partners (..., m)."""
         return self._call("alignment_log_prob", alignment, **self.soft_options())
 
     def marginals(self) -> jax.Array:
@@ -171,7 +172,8 @@ class AlignmentDistribution:
         return self._call("alignment_entropy", **self.soft_options())
 
     def sample(self, key: jax.Array, count: int) -> jax.Array:
-        """Partners int32 (count, ..., m) of alignments that are drawn."""
+        """Draw ``count`` alignments by a JAX random ``key``: partners int32
+        (count, ..., m)."""
         return self._call("sample_alignments", key, count, **self.soft_options())
 
     def mode(self) -> HardAlignments:
@@ -179,18 +181,20 @@ class AlignmentDistribution:
         return self._call("hard_alignment", **self.hard_options())
 
     def top_k(self, k: int) -> HardAlignments:
-        """The k most probable alignments, the first one first."""
+        """The ``k`` most probable alignments, the first one first."""
         return self._call("k_best", k, **self.hard_options())
 
     def mea(self, threshold: float = 0.0) -> Any:
-        """The alignment of maximum expected accuracy: ``mea_alignment``."""
+        """The alignment of maximum expected accuracy of pairs of a probability above
+        ``threshold``: ``mea_alignment``."""
         options = self.hard_options()
         ends = {name: options[name] for name in ("mode", "free_ends")}
         settings = {"threshold": threshold, "lengths": self.lengths}
         return self.functions["mea_alignment"](self.marginals(), **settings, **ends)
 
     def kl(self, other: AlignmentDistribution) -> jax.Array:
-        """The Kullback-Leibler divergence from this to another distribution, in nats.
+        """The Kullback-Leibler divergence from this to an ``other`` distribution, in
+        nats.
 
         Raises
         ------
@@ -215,8 +219,8 @@ class AlignmentDistribution:
     def cross_entropy(
         self, reference: AlignmentDistribution | Alignment | jax.typing.ArrayLike
     ) -> jax.Array:
-        """The mean of -``log_prob`` over a reference: a distribution, or an alignment
-        that is certain; what a model is trained to lower."""
+        """The mean of -``log_prob`` over a ``reference``: a distribution, or an
+        alignment that is certain; what a model is trained to lower."""
         if isinstance(reference, AlignmentDistribution):
             return reference.entropy() + reference.kl(self)
         return -self.log_prob(reference)

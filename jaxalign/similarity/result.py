@@ -78,8 +78,20 @@ class HardAlignments:
         targets: Iterable[str] | None = None,
         scoring: ScoringLike = None,
     ) -> list[Alignment]:
-        """The alignments of a batch, on the host, in the order of its flattened axes;
-        otherwise as ``alignment``."""
+        """The alignments of a batch, on the host, in the order of its flattened axes.
+
+        Parameters
+        ----------
+        queries, targets : iterable of str, optional
+            The sequences; wildcards of the alphabet where they are left out.
+        scoring : Scoring, or the name or file of a matrix, optional
+            For letters and identities; its scores are not those of the similarity.
+
+        Raises
+        ------
+        UsageError
+            Another number of sequences, or sequences of other lengths.
+        """
         scoring = as_scoring(scoring)
         flat = [_on_host(getattr(self, name)) for name in FIELDS]
         rank, count = self.score.ndim, flat[0].size

@@ -115,7 +115,6 @@ def alignment_log_prob(
     ----------
     alignment : Alignment, or integers (..., m)
         Partners: for each residue of the query that of the target, or -1.
-    similarity, lengths, **options : as in ``soft_score``
     """
     if isinstance(alignment, Alignment):
         alignment = partners_of(alignment)
@@ -152,7 +151,6 @@ def sample_alignments(
     Parameters
     ----------
     count : int
-    similarity, lengths, **options : as in ``soft_score``
     generator : torch.Generator, optional
         PyTorch's usual one by default, which ``torch.manual_seed`` sets.
 
@@ -220,11 +218,6 @@ def mea_alignment(
 class TensorDistribution(AlignmentDistribution):
     """``jaxalign.AlignmentDistribution`` of tensors; ``jaxalign.torch`` has it under
     that name.
-
-    Parameters
-    ----------
-    similarity, lengths, **options : as in ``soft_score``
-        Any leading batch axes: then this is a batch of distributions.
 
     Examples
     --------

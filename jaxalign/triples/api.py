@@ -109,7 +109,7 @@ def align_three(
     return plan.run(sequences, scoring, request, settings.progress)
 
 
-@with_options(TripleOptions)
+@with_options(TripleOptions, like=(align_three,))
 def plan_three(
     a: SequenceLike,
     b: SequenceLike,
@@ -119,7 +119,9 @@ def plan_three(
 ) -> plan.TriplePlan:
     """The plan of ``align_three``: how it would compute, and in how many bytes.
 
-    Parameters and errors are those of ``align_three``.
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError
 
     Examples
     --------
@@ -134,7 +136,7 @@ def plan_three(
     return plan.make_plan(triple, request)
 
 
-@with_options(TripleOptions)
+@with_options(TripleOptions, like=(align_three,))
 def align_triples(
     triples: Iterable[Any],
     scoring: ScoringLike = None,
@@ -151,7 +153,6 @@ def align_triples(
         names to sequences, or the ``Path`` of a file with three records.
     traceback : "auto" or None
         None computes scores only.
-    gap_model, mode, memory_budget, implementation, progress : as in ``align_three``
 
     Returns
     -------

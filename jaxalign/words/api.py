@@ -142,7 +142,7 @@ def _checked(options: EditOptions) -> tuple[int, int]:
     return threads, budget_of(options.memory_budget)
 
 
-@with_options(EditOptions)
+@with_options(EditOptions, like=(edit_distance,))
 def edit_distance_graph(
     sequences: SetLike, *, max_distance: int, **options: Unpack[EditKeywords]
 ) -> Any:
@@ -153,10 +153,10 @@ def edit_distance_graph(
 
     Parameters
     ----------
-    sequences : as of ``edit_distance``
+    sequences : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
+        See ``jaxalign.inputs``. Letters are taken as they stand there.
     max_distance : int
         The largest distance of a pair of the result.
-    threads, memory_budget : as of ``edit_distance``
 
     Returns
     -------

@@ -32,26 +32,8 @@ def hard_alignment(
 ) -> HardAlignments:
     """The best alignment of any similarity: the limit of ``soft_score`` as T -> 0.
 
-    A JAX function of arrays, for use inside ``jit`` and ``vmap`` too. All parameters
-    are those of ``soft_score`` (``jaxalign.similarity.soft.api``), so that what was
-    trained with it is decoded with this.
-
-    Parameters
-    ----------
-    similarity : (..., m, n) array, or (query codes, target codes, matrix), or (query,
-        target) embeddings (..., m, k), (..., n, k), whose dot products are meant
-        Any leading batch axes. float32, float64, or narrower floats and integers.
-        Entries at or below -1e29 (and -inf) forbid the pair.
-    lengths : (query lengths, target lengths), each of the batch shape; or (..., 2)
-        What lies beyond them never counts.
-    gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
-        A pair gives (costs of the query's residues, costs of the target's): a number, a
-        vector (..., m) or (..., n) over the sequence, or (..., m, n). 0 or more;
-        numbers, extending at most opening (checked outside of ``jit`` alone).
-    mode, free_ends : as in ``align``
-    adjacent_gaps : as in ``soft_score``
-    band : int, or (first, last), optional
-        Half width around the scaled diagonal, or a band by rows, as in ``soft_score``.
+    A JAX function of arrays, for use inside ``jit`` and ``vmap`` too. It takes what
+    ``soft_score`` takes, so that what was trained with it is decoded with this.
 
     Returns
     -------
@@ -103,14 +85,12 @@ def local_hits(
     **options: Unpack[HitKeywords],
 ) -> HardAlignments:
     """The best local alignment, the best that shares no pair with it, and so on:
-    repeats and domains of a pair.
+    repeats and domains of a pair, as arrays or letters (query, target, ``Scoring``).
 
     Parameters
     ----------
     k : int
         1 to 64. Takes the time of k alignments.
-    similarity, lengths, **options : as in ``hard_alignment``, in mode ``local``
-        Letters, too: (query, target, ``Scoring``).
 
     Returns
     -------
@@ -153,7 +133,6 @@ def k_best(
     ----------
     k : int
         1 to 64.
-    similarity, lengths, **options : as in ``hard_alignment``
 
     Returns
     -------

@@ -60,7 +60,6 @@ def hard_matrix(
     gap_open, gap_extend : number, or a pair (query's, target's)
     memory : int, or text such as "4GiB"
         About how much the tables of a block take; larger ones keep a GPU busier.
-    mode, free_ends : as in ``align``
 
     Returns
     -------
@@ -89,7 +88,7 @@ def hard_matrix(
     return matrix
 
 
-@with_options(SimilarityOptions, named=True)
+@with_options(SimilarityOptions, named=True, like=(hard_matrix,))
 def stream_hard_matrix(
     queries: Embeddings,
     targets: Embeddings | None = None,
@@ -101,7 +100,7 @@ def stream_hard_matrix(
 ) -> Iterator[ScoreBlock]:
     """The blocks of ``hard_matrix``, for a matrix that is too large to be kept.
 
-    Every pair is in one block. Parameters and errors are those of ``hard_matrix``.
+    Every pair is in one block.
 
     Examples
     --------

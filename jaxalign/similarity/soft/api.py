@@ -5,47 +5,6 @@ residues costs ``gap_open + (k - 1) * gap_extend``), and are JAX functions: ``ji
 ``vmap``, ``grad``, ``jacfwd``, ``jvp`` and ``hessian`` of them work. An alignment is a
 set of pairs of residues, and every set counts once.
 
-Most of them share these parameters:
-
-similarity : (..., m, n) array, or (query codes, target codes, matrix), or (query,
-    target) embeddings (..., m, k), (..., n, k), whose dot products are meant
-    Any leading batch axes; narrower floats are computed in float32. Entries at or
-    below -1e29 (and -inf) forbid the pair.
-lengths : (query lengths, target lengths), each of the batch shape; or (..., 2)
-    What lies beyond them never counts, and its gradient is exactly 0.
-gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
-    0 or more; numbers, extending at most opening (checked outside of ``jit`` alone).
-    A pair gives (costs of the query's residues, costs of the target's): a number, a
-    vector (..., m) or (..., n) over the sequence, or (..., m, n). A number in a pair
-    goes for every position. Of (..., m, n) a gap of the query's residue i after the
-    target's residue j reads entry [i, j], before the first residue of the target
-    [i, 0]; gaps of the target's residues likewise. Beside residues that hang over
-    freely, a gap at the start is after them, and one at the end before them.
-temperature : number or array of the batch shape, from 1e-20 to 1e20
-mode, free_ends : as in ``align``
-adjacent_gaps : False forbids an insertion next to a deletion, biotite's rule for affine
-    costs, whatever the costs are. In mode local that is between two pairs. Otherwise
-    residues of one sequence alone, hanging over freely or not, stand before the first
-    pair, and behind the last; and there is a pair, unless a sequence is empty.
-band : int, or (first, last), optional
-    ``first`` and ``last``, NumPy integers (..., m) that do not fall: residue i of the
-    query may meet those of the target from first[i] to last[i] (from 0), as between
-    anchors. Or a half width around the scaled diagonal, in
-    ``jaxalign.similarity.band``: for equal lengths |i - j| <= band. As if the
-    similarity beyond it were -inf and gap costs infinite; that work is saved. Gap costs
-    are numbers or by residue then.
-implementation : {"log", "blocked", "scaled", "rows", "pallas"}, optional
-    ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
-    the others anew; by default the second where the first needs more than 128 MiB. In
-    its scores, gradients and log probabilities the product of embeddings is not stored.
-    ``rows`` is the fastest on a CPU, for float32, gap costs that are numbers and
-    adjacent gaps: it works without logarithms, and computes pairs as ``log`` does where
-    it cannot prove that less than 1e-7 of the probability is lost. It is the default on
-    a CPU from 2^22 cells of a similarity on, and from 2^19 for gradients of local
-    alignments by the similarity alone; below, compiling it takes longer. ``scaled`` is
-    an older name of ``rows``, and ``log`` for what rows do not take. ``pallas``, for a
-    GPU, is the default for what it takes. Entropies, dF/dT are always those of ``log``.
-
 Under ``jax.export`` a batch may have a symbolic size; with ``log``
 lengths may, too.
 """
@@ -84,8 +43,6 @@ def soft_score(
 ) -> jax.Array:
     """T log of the sum of exp(score / T) over all alignments.
 
-    The module describes the parameters.
-
     Returns
     -------
     (...) array of the batch shape, in the units of the similarity
@@ -122,8 +79,6 @@ def soft_posterior(
 ) -> jax.Array:
     """Probability of every pair: the expected alignment.
 
-    Parameters as in ``soft_score``.
-
     Returns
     -------
     (..., m, n)
@@ -146,8 +101,6 @@ def expected_gaps(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> tuple[Any, Any]:
     """Expected number of residues that open a gap, and of those that extend one.
-
-    Parameters as in ``soft_score``.
 
     Returns
     -------
@@ -177,7 +130,7 @@ def alignment_entropy(
 ) -> jax.Array:
     """Entropy of the distribution over alignments, in nats; of the batch shape.
 
-    Parameters as in ``soft_score``. Summed from entropies of single choices, none
+    Summed from entropies of single choices, none
     negative: accurate at any temperature.
 
     Examples
@@ -196,8 +149,6 @@ def soft_summary(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Soft score, posterior and entropy, by one program: half of the time of three.
-
-    Parameters as in ``soft_score``.
 
     Returns
     -------
@@ -221,7 +172,6 @@ def sample_alignments(
     ----------
     key : JAX random key
     count : int
-    similarity, lengths, **options : as in ``soft_score``
 
     Returns
     -------
@@ -258,7 +208,6 @@ def alignment_log_prob(
     alignment : Alignment, or int32 (..., m) partners as from ``sample_alignments``
         -inf where partners do not rise, lie beyond the lengths (where those of a
         padded query are -1), or are no alignment of the mode.
-    similarity, lengths, **options : as in ``soft_score``
 
     Returns
     -------
@@ -302,8 +251,6 @@ def kl_divergence(
     ----------
     p, q : dict of ``similarity``, ``gap_open``, ``gap_extend``, ``temperature``
         The two models; shapes as in ``soft_score``, of one batch shape.
-    lengths, mode, free_ends, adjacent_gaps, implementation : of both
-        As in ``soft_score``.
 
     Returns
     -------
