@@ -96,7 +96,7 @@ WAYS = {
 LINKING = "cluster", "dedup", "split", "audit"
 # Option -> a value; a dict where verbs want values of their own.
 VALUES = {
-    "preset": "parasail",
+    "preset": {**dict.fromkeys((*LINKING, "purge"), "ssearch"), "": "parasail"},
     "matrix": "PAM30",
     "match": "3",
     "mismatch": "-4",
@@ -233,8 +233,13 @@ def data(folder: Path, seed: int) -> None:
         members.append(text[:at] + text[at + int(random.integers(0, 6)) :])
     members.append(members[0] + some(60))
     alone = [some(25) for _ in range(4)]  # of which a seed decides where they go
+    # Two with 20 letters of 24 in common where gaps are cheap, else with 10
+    first, second = some(10), some(14)
+    shifted = first + some(4) + second[:10]
+    alone += [first + second, shifted]
     fasta("g.fa", [*members, *alone])
     tests = [like(x, share) for x in bases for share in (0.2, 0.35, 0.45, 0.55)]
+    tests.append(shifted)
     fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
     fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
     fasta("one.fa", [like(bases[0], 0.2)])
@@ -415,7 +420,7 @@ def has_effect(way: str, option: str, choices: list[str | None]) -> bool:
     )
 
 
-SEEDS = 40  # of inputs; nearly every option shows with the first ones
+SEEDS = 100  # of inputs; nearly every option shows with the first ones
 SCORING = set(
     "preset matrix match mismatch gap-open gap-extend gap-style alphabet mode link "
     "free-ends identity min-length-ratio strand".split()
