@@ -17,6 +17,7 @@ from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.options import PairOptions
 from jaxalign.pairs import compiled, engine, jobs, part_stream
+from jaxalign.pairs.cpu import partition
 from jaxalign.pairs.gpu import dispatch, launches
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import PairMatrix
@@ -212,6 +213,26 @@ def test_small_parts_share_their_programs():
         some = part_stream.cut_of(task, rows)
         computed = computed_tasks(task, some)
         assert len(set().union(*map(shapes, computed))) <= len(shapes(task))
+
+
+def test_parts_of_a_small_budget_share_their_programs():
+    """Windows of one shape have backtracks of one size, whatever they need; and parts
+    of sequences of one length have one shape."""
+    rng = np.random.default_rng(1)
+    drawn = rng.lognormal(5.6, 0.6, 300).astype(int).clip(20, 900)
+    for lengths, rows, one_shape in (drawn, 6000, False), (np.full(900, 60), 9e4, True):
+        sets = as_sequences(
+            [np.zeros(n, np.uint8) for n in lengths], Scoring().alphabet
+        )
+        options = PairOptions(memory_budget=2**24, threads=2)
+        task = make_task("all", sets, sets, Scoring(), options)
+        sizes = set()
+        for one in computed_tasks(task, part_stream.cut_of(task, int(rows))):
+            blocks = partition.cut(one.job, one.window_budget).blocks
+            sizes |= {(w.lanes, w.columns, w.places, w.capacity) for w in blocks}
+        shapes = {size[:-1] for size in sizes}
+        assert len(shapes) == len(sizes) > 0
+        assert not one_shape or len(shapes) == 1
 
 
 def test_parts_of_a_gpu_share_their_programs():

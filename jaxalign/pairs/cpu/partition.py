@@ -283,13 +283,17 @@ def _limit(window: Window, budget: int) -> int:
 
 
 def _fitted(job: PairMatrix, window: Window, budget: int) -> Window | None:
-    """Fit a window within the budget: unchanged, or without spare room (a program of
-    its own, with as many lanes); None if it does not fit."""
+    """Fit a window within the budget: unchanged, or with the backtrack that there is
+    room for (the same for all of its shape, which share a program); None if it does
+    not fit."""
     limit = _limit(window, budget)
+    if window_bytes(window, 4, job.steps) <= limit:
+        return window
     needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
-    tight = replace(window, capacity=min(window.capacity, needed))
-    fit = (x for x in (window, tight) if window_bytes(x, 4, job.steps) <= limit)
-    return next(fit, None)
+    room = limit - window_bytes(replace(window, capacity=0), 4, job.steps)
+    room -= room % (STRIP_ROWS // 2 * TILE * window.lanes)
+    capacity = min(window.capacity, room)
+    return replace(window, capacity=capacity) if capacity >= needed else None
 
 
 def _narrow(
@@ -337,6 +341,13 @@ def _shape(
     slots = min(job.window or WINDOW_QUERIES, WINDOW_QUERIES)
     common = job.whole and lanes > LANES[-1]  # split: one size for most of them
     places = max(lanes, bucket(len(block), 4, 256 if common else 64))
+    if job.whole and (job.kind == "all" or job.size is not None):
+        # As much room in every part as a block of the whole takes: a program more is
+        # seconds, and tens of megabytes.
+        targets, mean = job.whole.targets, job.whole.letters // job.whole.targets
+        full = min(-(-targets // lanes), max(WINDOW_COLUMNS // int(tiled(mean)), 1))
+        columns = max(columns, bucket(full * int(tiled(mean)), 4 if coarse else 2))
+        places = max(places, bucket(min(full * lanes, targets), 4, 64))
     if job.steps:
         slots = min(slots, max(1, STEP_BYTES // (places * (rows + longest))))
         slots = 2 ** int(np.log2(slots))
