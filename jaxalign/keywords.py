@@ -200,12 +200,22 @@ class FamilyKeywords(CorpusScanKeywords, total=False):
     correct_composition: bool
 
 
+class AsLinkedKeywords(TypedDict, total=False):
+    """A link of two sequences, in a word."""
+
+    link: Link | None
+
+
 class LinkKeywords(
-    WatchKeywords, MeasureKeywords, ExecutionKeywords, EndKeywords, total=False
+    AsLinkedKeywords,
+    WatchKeywords,
+    MeasureKeywords,
+    ExecutionKeywords,
+    EndKeywords,
+    total=False,
 ):
     """Options of functions of linked sequences: what a link is, and what computes."""
 
-    link: Link | None
     min_score: float | None
 
 
@@ -216,15 +226,18 @@ class AuditKeywords(LinkKeywords, total=False):
     full_histogram: bool
 
 
-class NearestKeywords(MeasureKeywords, CorpusScanKeywords, EndKeywords, total=False):
+class NearestKeywords(
+    AsLinkedKeywords, MeasureKeywords, CorpusScanKeywords, EndKeywords, total=False
+):
     """Every option of ``nearest``, with its default."""
 
+    min_score: float | None
     by: By
     top: int
     bands: Sequence[float]
 
 
-class PurgeKeywords(MeasureKeywords, CorpusScanKeywords, total=False):
+class PurgeKeywords(AsLinkedKeywords, MeasureKeywords, CorpusScanKeywords, total=False):
     """Every option of ``purge``, with its default."""
 
     mode: Mode | None

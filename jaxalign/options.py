@@ -402,14 +402,19 @@ class FamilyOptions(CorpusScan):
 
 
 @part
-class Linked(Watch, Measure, Execution, AlignedEnds):
-    """Options of functions of linked sequences: what a link is, and what computes."""
+class AsLinked:
+    """A link of two sequences, in a word."""
 
     link: Link | None = None
     """whole: alike from end to end, over the longer length. local: identical residues
     of the best local alignment over the shorter length, if its score is not one of
     chance; it sees fragments and shared domains. [whole; --mode and --identity say
     other links]"""
+
+
+@part
+class Linked(AsLinked, Watch, Measure, Execution, AlignedEnds):
+    """Options of functions of linked sequences: what a link is, and what computes."""
 
     min_score: float | None = None
     """Link only pairs whose best alignment scores so much or more. [with --link local:
@@ -430,8 +435,12 @@ class HomologyOptions(Linked):
 
 @dataclass(frozen=True, kw_only=True)
 @whole
-class NearestOptions(Measure, CorpusScan, AlignedEnds):
+class NearestOptions(AsLinked, Measure, CorpusScan, AlignedEnds):
     """Every option of ``nearest``, with its default."""
+
+    min_score: float | None = None
+    """By identity: only sequences are near whose best alignment scores so much or more.
+    [with --link local: the score of E = 0.001 in a search of the test set]"""
 
     by: By = "identity"
     """The largest identity, or the best local alignment."""
@@ -445,7 +454,7 @@ class NearestOptions(Measure, CorpusScan, AlignedEnds):
 
 @dataclass(frozen=True, kw_only=True)
 @whole
-class PurgeOptions(Measure, CorpusScan):
+class PurgeOptions(AsLinked, Measure, CorpusScan):
     """Every option of ``purge``, with its default."""
 
     mode: Mode | None = None
@@ -458,11 +467,13 @@ class PurgeOptions(Measure, CorpusScan):
     """The cut, 0 to 1: a sequence goes that has this identity or more."""
 
     min_score: float | None = None
-    """In place of it: the best local alignment has this score or more. Equal texts are
-    near whatever their score."""
+    """Alone, the cut: the best local alignment has this score or more. Beside
+    min_identity, what a pair has to score as well. [with --link local: the score of E =
+    0.001 in a search of the test set]"""
 
     max_evalue: float | None = None
-    """Or it has this E-value or less, in a search of all the training set."""
+    """In place of both: the best local alignment has this E-value or less, in a search
+    of all the training set."""
 
     min_cov: float | None = None
     """Only alignments count with at least this share of both sequences, in mode local

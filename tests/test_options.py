@@ -93,12 +93,12 @@ TAKES = {
     | MACHINE
     | {"min_identity", "min_score", "max_evalue", "min_cov", "identity", "filter"}
     | READING
-    | {"min_length_ratio", "progress"},
+    | {"link", "min_length_ratio", "progress"},
     "nearest": ENDS
     | MACHINE
     | {"by", "top", "bands", "identity", "min_length_ratio", "filter"}
     | READING
-    | {"progress"},
+    | {"link", "min_score", "progress"},
     "index_database": READING | {"force"},
     "open_database": set(),
     "soft_score": SOFT,
@@ -127,6 +127,7 @@ VALUES = {
     "min_score": 1,
     "min_identity": 0.1,
     "identity": "shorter",
+    "link": "whole",
     "min_cov": 0.1,
     "coverage": "both",
     "min_length_ratio": 0.5,

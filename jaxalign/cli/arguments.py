@@ -87,16 +87,6 @@ class ScoringOptions:
 
 
 @dataclass(frozen=True)
-class LinkOptions:
-    """When two sequences are linked, beside the cut."""
-
-    link: Literal["whole", "local"] | None = None
-    """whole: alike from end to end, over the longer length. local: identical residues
-    of the best local alignment over the shorter length, which sees fragments and shared
-    domains. [whole; --mode and --identity say other links]"""
-
-
-@dataclass(frozen=True)
 class FileOptions:
     """Where a result goes."""
 
@@ -225,7 +215,6 @@ class CorpusRunOptions(ResumeOptions):
 
 GROUPS = {
     ScoringOptions: SCORING,
-    LinkOptions: ALIGNMENT,
     FileOptions: OUTPUT,
     SummaryOptions: OUTPUT,
     ColumnOptions: OUTPUT,

@@ -18,10 +18,11 @@ from jaxalign.database.nearest import (
     files_of,
     histogram,
     html,
+    linked,
     nearest_of,
 )
 from jaxalign.errors import InputError, JaxalignError, UsageError
-from jaxalign.homology.api import Audit, define
+from jaxalign.homology.api import Audit, Definition
 from jaxalign.homology.purge import (
     Corpus,
     Purge,
@@ -89,10 +90,11 @@ def nearest(given: Given) -> int:
     outs = (given.out, given.report)
     letters = [(corpus, inputs.opening(files[0]))]
     job = links.prepare((path,), given, outs, files, True, letters=letters)
-    own = {"by": given.by, "top": given.top, "bands": given.bands}
+    own = {x: getattr(given, x) for x in ("by", "top", "bands", "link", "min_score")}
     chosen = links.scan_options(job, NearestOptions, **own)
-    check_nearest(chosen, job.read.scoring)
     (tests,), scoring = job.read.sequences, job.read.scoring
+    check_nearest(chosen, scoring)
+    chosen = linked(chosen, scoring, tests)
     tests = tests.between(*share(len(tests), given.shard))
     saved = checkpoint(job, chosen, files)
     arrays = saved and saved.load(given.resume, given.force)
@@ -170,12 +172,12 @@ def purge(given: Given) -> int:
     outs = (given.out, given.list_out, given.certificate)
     letters = [(given.train, inputs.opening(files[0]))]
     job = links.prepare((given.against,), given, outs, files, True, letters=letters)
-    own = {name: getattr(given, name) for name in CUTS}
+    own = {name: getattr(given, name) for name in (*CUTS, "link")}
     if given.min_identity is None:  # local alignments have a mode of their own
         own["mode"] = given.mode
     chosen, (tests,) = links.scan_options(job, PurgeOptions, **own), job.read.sequences
     scoring = job.read.scoring
-    cut = cut_of(chosen, scoring)
+    cut = cut_of(chosen, scoring, tests)
     records = 0, None
     if given.shard is not None:  # for which the training set is read once more
         about = reading_of(given.scoring), chosen.memory_budget
@@ -199,7 +201,8 @@ def purge(given: Given) -> int:
                     f"{given.out}: nothing stays, so there is nothing to certify, and "
                     f"{given.certificate} is not written"
                 )
-            _audit_purge(given)
+            assert cut.definition is not None
+            _audit_purge(given, cut.definition)
 
     sides = f"{given.train} against {given.against}, {len(tests):,} test sequences"
     heading = [f"{sides}; near: {cut}"]
@@ -225,7 +228,7 @@ def _write_purge(
         links.write_table(given.list_out, result.columns(), given)
 
 
-def _audit_purge(given: Given) -> None:
+def _audit_purge(given: Given, links: Definition) -> None:
     """Audit what stays against the test sequences, and write the certificate.
 
     Raises
@@ -237,8 +240,8 @@ def _audit_purge(given: Given) -> None:
     nothing = dict.fromkeys(("split", "out", "report", "plot", "leaks"))
     audited = changed(given, parts=paths, quiet=True, json=False, **nothing)
     job = audit.prepare(audited, ())
-    scoring, cut = job.read.scoring, given.min_identity
-    definition = define(scoring, job.options, cut)
+    linked_by = {x: getattr(links.options, x) for x in ("link", "min_score")}
+    definition = replace(links, options=replace(job.options, **linked_by))
     parts = audit.read_parts(paths, None, job, False)
 
     def finish(checked: Audit) -> Iterable[str]:

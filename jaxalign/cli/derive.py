@@ -61,6 +61,7 @@ MACHINE, LONG = arguments.MACHINE, arguments.LONG
 GROUPS = {
     options.AlignedEnds: arguments.ALIGNMENT,
     options.Measure: arguments.ALIGNMENT,
+    options.AsLinked: arguments.ALIGNMENT,
     options.Tabular: arguments.ALIGNMENT,
     options.Linked: arguments.ALIGNMENT,
     options.TripleModel: arguments.ALIGNMENT,

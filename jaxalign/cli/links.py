@@ -87,11 +87,10 @@ def prepare(
     pairs.select_device(chosen)
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
     ends: dict[str, Any] = {"mode": mode, "free_ends": free, "identity": identity}
-    # The score of a link; that of purge, beside max_evalue, is a cut of its own.
-    if hasattr(verb, "min_score") and not hasattr(verb, "max_evalue"):
-        own["min_score"] = verb.min_score
-        if verb.link == "local":
-            ends = {"link": verb.link, "identity": "longer"}
+    # Scans of a corpus know what their score is about (``cli.corpus``).
+    scans = hasattr(verb, "max_evalue") or hasattr(verb, "bands")
+    if hasattr(verb, "min_score") and not scans:
+        own |= {"link": verb.link, "min_score": verb.min_score}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     links = api.with_link(HomologyOptions(**given), scoring, read.sequences)
     return LinkJob(read, links, verb, messages)

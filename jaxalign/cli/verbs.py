@@ -25,7 +25,6 @@ from jaxalign.cli.arguments import (
     Flag,
     Fraction,
     HitOptions,
-    LinkOptions,
     ListOptions,
     MessageOptions,
     Picture,
@@ -205,7 +204,6 @@ def search(
 @takes(
     "jaxalign.cli.corpus:nearest",
     options.NearestOptions,
-    LinkOptions,
     ListOptions,
     SummaryOptions,
     CorpusRunOptions,
@@ -498,7 +496,6 @@ def audit(
     "jaxalign.cli.corpus:purge",
     options.PurgeOptions,
     FileOptions,
-    LinkOptions,
     SummaryOptions,
     CorpusRunOptions,
     *COMMON,

@@ -14,7 +14,7 @@ from jaxalign.database import nearest_result, nearest_scan, nearest_state
 from jaxalign.database.nearest_result import Nearest, histogram
 from jaxalign.database.nearest_result import nearest_report as html
 from jaxalign.database.nearest_state import NearestState
-from jaxalign.database.options import check_nearest
+from jaxalign.database.options import check_nearest, linked
 from jaxalign.database.pieces import Hits, Records
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
@@ -57,6 +57,16 @@ def nearest(
     mode : {"global", "semiglobal", "local"}, default "global"
         Of the alignment that identical pairs are counted in, the most of all optimal
         ones.
+    link : {"whole", "local"}, optional
+        In place of these: ``whole`` is from end to end, over the longer length.
+        ``local`` is the best local alignment, over the shorter length, of the sequences
+        whose score with the test sequence is ``min_score`` or more. A pair with a
+        sequence that is too short for twice such a score is also compared as ``whole``,
+        and the larger identity counts.
+    min_score : float, optional
+        By identity: the score that a pair has to reach. With ``link="local"`` by
+        default the score of E = 0.001 in a search of the test set by a sequence of its
+        mean length, whatever the corpus.
     min_length_ratio : float, optional
         By identity: compare only pairs whose shorter length is at least this share of
         the longer one.
@@ -108,6 +118,7 @@ def nearest_of(
     check_nearest(options, scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
+    options = linked(options, scoring, encoded)
     source = Corpus(corpus, scoring, reading, options.memory_budget)
     state = scanned(encoded, source, scoring, options, checkpoint, arrays)
     about = {"substituted": source.substituted, "began": start}
@@ -156,6 +167,7 @@ __all__ = [
     "files_of",
     "histogram",
     "html",
+    "linked",
     "nearest",
     "nearest_of",
 ]

@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from jaxalign.database.nearest_state import NONE, NearestState
-from jaxalign.database.options import LOCAL, identity_options, nearest_definition
+from jaxalign.database.options import (
+    LOCAL,
+    identity_options,
+    nearest_definition,
+)
 from jaxalign.database.pieces import sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model import frames, show, statistics
@@ -24,10 +28,12 @@ from jaxalign.model.show import counted, page
 from jaxalign.model.system import package_versions
 from jaxalign.options import Execution, NearestOptions, PairOptions, shared
 from jaxalign.pairs import jobs
+from jaxalign.pairs.options import SHORT_REACH, end_to_end, reach
 
 NO_BAND = "none"
 EMPTY, UNKNOWN = "the test sequence is empty", "the test sequence has no known residue"
 NOTHING = "no sequence of the corpus can be compared"
+BELOW = "no alignment with a sequence of the corpus scores"
 BINS, SHOWN = 50, 20  # of the report: bins of identity, rows
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy")
 
@@ -49,7 +55,8 @@ class Nearest:
     index : int64 (rows,)
         The same, counted in the whole corpus.
     identity : float64 (rows,)
-        By the definition; ``nan`` without a nearest, and, in results by score, where
+        By the definition; ``nan`` without a nearest, as where no alignment reaches
+        ``min_score``, and, in results by score, where
         the length that identities are divided by is 0.
     identities : int32 (rows,)
         The count that it divides.
@@ -66,7 +73,8 @@ class Nearest:
     by : str
     info : dict
         ``sequences`` and ``residues`` of the corpus, pairs ``compared`` and
-        ``aligned``, letters ``substituted``, ``seconds``, ``implementation``.
+        ``aligned``, letters ``substituted``, ``min_score``, ``seconds``,
+        ``implementation``.
     """
 
     tests: Sequences
@@ -125,8 +133,10 @@ class Nearest:
         counts = np.concatenate([[0], np.cumsum(self.tests.codes != wildcard)])
         blank = counts[self.tests.offsets[1:]] == counts[self.tests.offsets[:-1]]
         rows = zip(empty[self.test], blank[self.test], self.nearest < 0, strict=True)
+        least = self.info["min_score"]
+        nothing = NOTHING if least is None else f"{BELOW} {exact(least)}"
         return [
-            EMPTY if no else UNKNOWN if x else NOTHING if far else ""
+            EMPTY if no else UNKNOWN if x else nothing if far else ""
             for no, x, far in rows
         ]
 
@@ -297,8 +307,9 @@ def result(
             "sequences": state.sequences,
             "residues": state.residues,
             "compared": state.sequences * len(tests),
-            "aligned": state.aligned,
+            "aligned": min(state.aligned, state.sequences * len(tests)),
             "substituted": about["substituted"],
+            "min_score": options.min_score,
             "implementation": state.implementation,
             "seconds": time.perf_counter() - about["began"],
         },
@@ -319,13 +330,28 @@ def _aligned(
     (rows,) = np.nonzero(nearest >= 0)
     if not len(rows):
         return columns
-    sides = tests.take(test[rows].tolist()), corpus.take(nearest[rows].tolist())
-    table = jobs.run("zip", *sides, scoring, identity_options(options))
-    columns["identities"][rows] = counts = table["max_identities"]
-    columns["identity"][rows] = of_lengths(options.identity, counts, *table.lengths())
+    queries = tests.take(test[rows].tolist())
+    targets = corpus.take(nearest[rows].tolist())
     local = PairOptions(mode=LOCAL, output="stats", **shared(options, Execution))
-    table = jobs.run("zip", *sides, scoring, local)
-    columns["score"][rows] = table["score"]
+    table = jobs.run("zip", queries, targets, scoring, local)
+    columns["score"][rows] = score = table["score"]
     columns["test_span"][rows] = table["query_end"] - table["query_start"]
     columns["nearest_span"][rows] = table["target_end"] - table["target_start"]
+    # With a short sequence the larger identity counts; a local one needs the score.
+    reached = (reach(x, scoring, options) for x in (queries, targets))
+    lower = np.minimum(*reached)
+    gate = (lower >= SHORT_REACH) | (score >= (options.min_score or 0))
+    of_pairs = (options, gate), (end_to_end(options), lower < SHORT_REACH)
+    best, count = np.full(len(rows), -np.inf), np.zeros(len(rows), np.int64)
+    for choice, mask in of_pairs:
+        if not mask.any():
+            continue
+        members = np.flatnonzero(mask)
+        sides = queries.take(members), targets.take(members)
+        table = jobs.run("zip", *sides, scoring, identity_options(choice))
+        counts = table["max_identities"]
+        shares = of_lengths(choice.identity, counts, *table.lengths())
+        larger = ~(shares <= best[members])
+        best[members[larger]], count[members[larger]] = shares[larger], counts[larger]
+    columns["identity"][rows], columns["identities"][rows] = best, count
     return columns

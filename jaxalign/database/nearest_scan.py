@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,15 +25,16 @@ from jaxalign.database.nearest_state import (
     join_pairs,
     no_state,
     rectangles,
+    some_of,
     zipped,
 )
-from jaxalign.database.options import LOCAL, identity_options
+from jaxalign.database.options import LOCAL, divided, gated_options
 from jaxalign.database.pieces import BlockPiece, Hits, Records
 from jaxalign.model.alphabet import Sequences, from_parts
-from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring
 from jaxalign.options import Execution, NearestOptions, PairOptions, shared
-from jaxalign.pairs import by_rows
+from jaxalign.pairs import by_rows, part_stream
+from jaxalign.pairs.jobs import tables_of
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.proofs import best_first, proof
@@ -114,32 +115,28 @@ def scan_by_identity(
 ) -> Iterator[NearestState]:
     """Join the blocks of a corpus, which follow what ``state`` has seen, with the
     nearest so far; yield the state after each."""
-    filters = Filters(
-        identity=options.identity, min_length_ratio=options.min_length_ratio
-    )
-    pairs, letters = identity_options(options), WholeCodes(queries.codes)
+    letters = WholeCodes(queries.codes)
     budget, every = budget_of(options.memory_budget), max(len(queries), 1)
     targets_at_once = max(at_once(BOUNDS_AT_ONCE, BOUND_BYTES, budget) // every, 1)
 
     def parts() -> Iterator[BlockPiece]:
-        """Yield pieces of blocks, each with its task and, on a GPU, its bounds; GPUs
-        start to count at once."""
+        """Yield pieces of blocks, each with its regions; GPUs start to count at
+        once."""
         for block in blocks:
             whole = letters, WholeCodes(block.codes)
             step = -(-len(block) // max(-(-len(block) // targets_at_once), 1)) or 1
             for start in range(0, len(block), step):
                 stop = min(start + step, len(block))
                 targets = block.between(start, stop)
-                task = make_task("cross", queries, targets, scoring, pairs)
-                task = replace(task, filters=filters, whole_codes=whole)
+                sides = queries, targets, scoring, options
+                regions = regions_of(*sides)
+                if len(regions) == 1:
+                    task = replace(regions[0].task, whole_codes=whole)
+                    regions = [regions[0]._replace(task=task)]
+                if options.filter:
+                    regions = [_begun(region) for region in regions]
                 whole_block = block if stop == len(block) else None
-                compares = options.filter and min(task.shape)
-                bounds = launches = _launches(task) if compares else None
-                if launches is not None:
-                    from jaxalign.database import nearest_launches
-
-                    bounds = nearest_launches.begin(task, options.identity, launches)
-                yield BlockPiece(targets, whole_block, (task, bounds))
+                yield BlockPiece(targets, whole_block, regions)
 
     fold = partial(_fold, options)
     read = read_ahead(parts())
@@ -163,14 +160,71 @@ def _launches(task: Task) -> Any:
     return replace(launches, sizes=WIDE)
 
 
+class PieceRegion(NamedTuple):
+    """Pairs of a piece of which the same is asked.
+
+    task : of kind ``cross``; one with a ``min_score`` is computed whole
+    places : (rows, columns), int64, the queries and the targets; None for all
+    bounds : on a GPU, of a task without a ``min_score``
+    """
+
+    task: Task
+    places: tuple[np.ndarray, np.ndarray] | None = None
+    bounds: Any = None
+
+
+def regions_of(
+    queries: Sequences, targets: Sequences, scoring: Scoring, options: NearestOptions
+) -> list[PieceRegion]:
+    """Divide the pairs of a piece by what is asked of them."""
+    parts = divided(queries, targets, scoring, options)
+    regions = []
+    for choice, rows, columns in parts:
+        places, sides = None, (queries, targets)
+        if len(parts) > 1:
+            places, sides = (rows, columns), (queries.take(rows), targets.take(columns))
+        task = make_task("cross", *sides, scoring, gated_options(choice))
+        filters = replace(task.filters, identity=choice.identity)
+        regions.append(PieceRegion(replace(task, filters=filters), places))
+    return regions
+
+
+def _begun(region: PieceRegion) -> PieceRegion:
+    """Start to count the bounds of a region on GPUs."""
+    task = region.task
+    if task.filters.min_score is not None or not min(task.shape):
+        return region
+    if (launches := _launches(task)) is None:
+        return region
+    from jaxalign.database import nearest_launches
+
+    bounds = nearest_launches.begin(task, task.filters.identity, launches)
+    return region._replace(bounds=bounds)
+
+
 def _fold(
     options: NearestOptions,
     state: NearestState,
     piece: BlockPiece,
-    _report_progress: Any,
+    report_progress: Any,
 ) -> None:
     """Join the pairs of a piece of a block with the nearest so far."""
-    task, bounds = piece.work
+    for region in piece.work:
+        if region.places is None:
+            _fold_region(options, state, region, report_progress)
+        else:
+            with some_of(state, *region.places) as part:
+                _fold_region(options, part, region, None)
+
+
+def _fold_region(
+    options: NearestOptions,
+    state: NearestState,
+    region: PieceRegion,
+    report_progress: Any,
+) -> None:
+    """Join the pairs of a region with the nearest so far."""
+    task, _, bounds = region
     if not min(task.shape):
         return
     top = state.index.shape[1]
@@ -178,6 +232,13 @@ def _fold(
     if len(i):
         info = {"pairs": 0, "implementation": state.implementation}
         join_pairs(task, i, j, task.queries.lengths[i], info, state)
+    if task.filters.min_score is not None:
+        pairs = PairOptions(progress=report_progress)
+        for table in tables_of(task, pairs, partial(part_stream.cut_cross, task)):
+            i, j, count = (table[x] for x in ("query", "target", "max_identities"))
+            aligned = table.info.get("aligned_pairs", table.info["pairs"])
+            join_pairs(task, i, j, count, table.info | {"pairs": aligned}, state)
+        return
     if not options.filter:
         queries, targets = (by_length(x.lengths) for x in (task.queries, task.targets))
         bars, step = bars_of(state)[0], QUERIES_AT_ONCE
@@ -190,7 +251,7 @@ def _fold(
 
         nearest_launches.fold(bounds, state)
         return
-    table = best_first.bound_table(task, options.identity)
+    table = best_first.bound_table(task, task.filters.identity)
     room = at_once(BOUNDS_AT_ONCE, CANDIDATE_BYTES, task.budget) // task.shape[0]
     limit = max(FIRST_PAIRS, 2 * top)
     while True:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,6 +17,8 @@ from jaxalign.pairs.proofs.best_first import NO_BAR
 from jaxalign.runtime.devices import at_once
 
 NONE = -1  # the index where there is no sequence
+FIELDS = ("identity", "count", "index")  # of a state, a row a query …
+COUNTS = ("sequences", "residues", "aligned")  # … and numbers of all
 PAIRS_AT_ONCE, PAIR_BYTES = 2**20, 128  # zipped
 DENSE_PAIRS, DENSE_PAIR_BYTES = 2**23, 16  # of a job of all pairs …
 QUERIES_AT_ONCE = 64  # … and its queries: as many as a launch on a GPU takes
@@ -36,6 +39,8 @@ class NearestState:
         Of the corpus; of equals the first comes first. ``NONE`` where there is none.
     records : dict
         Index to (name, codes), of these.
+    columns : int64 (targets,), optional
+        Places in the piece of the targets that are joined, rising; None for all.
     """
 
     identity: np.ndarray
@@ -46,6 +51,7 @@ class NearestState:
     residues: int = 0
     aligned: int = 0
     implementation: str = ""
+    columns: np.ndarray | None = None
 
 
 def no_state(queries: int, top: int) -> NearestState:
@@ -59,7 +65,10 @@ def bars_of(state: NearestState) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each query, the identity that a further pair has to reach, and the
     place in the piece before which a pair of just that identity has to stand."""
     last = state.identity[:, -1].copy()
-    return last, np.maximum(state.index[:, -1] - state.sequences, 0)
+    places = np.maximum(state.index[:, -1] - state.sequences, 0)
+    if state.columns is not None:
+        places = np.searchsorted(state.columns, places)
+    return last, places
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,25 +169,66 @@ def join_pairs(
     identity = of_lengths(task.filters.identity, count, m, n)
     better = identity >= state.identity[i, -1]
     better &= task.filters.length_mask(m, n) | (m == n)
+    index = (j if state.columns is None else state.columns[j]) + state.sequences
+    if state.columns is not None:
+        better[better] = _raised(state, i[better], identity[better], index[better])
     join_best(  # a pair may come twice
         (state.identity, state.count, state.index),
         state.index != NONE,
         i[better],
-        (identity[better], count[better], j[better] + state.sequences),
+        (identity[better], count[better], index[better]),
         lambda identity, _count, index: (-identity, index),
     )
+
+
+def _raised(
+    state: NearestState, i: np.ndarray, identity: np.ndarray, index: np.ndarray
+) -> np.ndarray:
+    """Which pairs are not known with so large an identity by another measure; the
+    state forgets those that it knows with less."""
+    row, place = np.nonzero(state.index != NONE)
+    stored = state.index[row, place]
+    size = 1 + max(int(stored.max(initial=0)), int(index.max(initial=0)))
+    order = np.argsort(row * size + stored)
+    row, place, stored = row[order], place[order], stored[order]
+    at = np.searchsorted(row * size + stored, i * size + index)
+    inside = np.flatnonzero(at < len(stored))
+    at = at[inside]
+    same = (row[at] == i[inside]) & (stored[at] == index[inside])
+    inside, at = inside[same], at[same]
+    raised, lower = np.ones(len(i), bool), state.identity[row[at], place[at]]
+    raised[inside] = identity[inside] > lower
+    at = at[raised[inside]]
+    state.index[row[at], place[at]] = NONE
+    return raised
+
+
+@contextmanager
+def some_of(
+    state: NearestState, rows: np.ndarray, columns: np.ndarray
+) -> Iterator[NearestState]:
+    """Hold the state of some queries, with which some targets of a piece are joined;
+    afterwards it stands in that of all queries.
+
+    rows, columns : int64, the queries, and the targets by their places in the piece
+    """
+    fields = {name: getattr(state, name)[rows] for name in FIELDS}
+    part = replace(state, columns=columns, **fields)
+    yield part
+    for name in FIELDS:
+        getattr(state, name)[rows] = getattr(part, name)
+    state.aligned, state.implementation = part.aligned, part.implementation
 
 
 # ------------------------------------------------------------------------------
 # The state of an interrupted ``nearest`` as arrays, and back.
 
 Arrays = dict[str, np.ndarray]
-COUNTS = ("sequences", "residues", "aligned")
 
 
 def arrays_of(state: NearestState) -> Arrays:
     """Save the state of a scan by identity as arrays."""
-    fields = {name: getattr(state, name) for name in ("identity", "count", "index")}
+    fields = {name: getattr(state, name) for name in FIELDS}
     counts = np.array([getattr(state, name) for name in COUNTS], np.int64)
     about = {"counts": counts, "implementation": np.array(state.implementation)}
     return fields | about | _of_records(state.records)
@@ -186,7 +236,7 @@ def arrays_of(state: NearestState) -> Arrays:
 
 def state_of(arrays: Arrays) -> NearestState:
     """Restore the state of an interrupted scan by identity."""
-    fields = (arrays[name].copy() for name in ("identity", "count", "index"))
+    fields = (arrays[name].copy() for name in FIELDS)
     state = NearestState(*fields, records=_records(arrays))
     for name, value in zip(COUNTS, arrays["counts"].tolist(), strict=True):
         setattr(state, name, value)

@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 from typing import Any, get_args
 
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Output
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, resolve_ends
@@ -20,11 +23,13 @@ from jaxalign.options import (
     By,
     Execution,
     LengthIdentity,
+    Measure,
     NearestOptions,
     PairOptions,
     SearchOptions,
     shared,
 )
+from jaxalign.pairs.options import SHORT_REACH, end_to_end, reach, with_link
 
 MAX_TOP = 10_000  # of each test sequence, all of which are kept
 LOCAL = "local"
@@ -63,6 +68,11 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
         check_fraction("min_length_ratio", least)
     if least is not None and options.by != "identity":
         raise UsageError("min_length_ratio is for by = 'identity'")
+    score = options.min_score
+    if score is not None and not (is_number(score) and isfinite(score)):
+        raise UsageError(f"min_score = {score!r}: a finite number is needed")
+    if score is not None and options.by != "identity":
+        raise UsageError("min_score is for by = 'identity'")
     if options.by == "bits" and parameters(scoring, LOCAL) is None:
         raise UsageError(
             f"by = 'bits': no statistics are published for {scoring}; by = 'score' "
@@ -76,10 +86,17 @@ def nearest_definition(options: NearestOptions, scoring: Scoring) -> str:
     if options.min_length_ratio is not None:
         least = exact(options.min_length_ratio)
         ratio = f", length ratio (shorter / longer) >= {least}"
+    if options.min_score is not None:
+        ratio += f", score >= {exact(options.min_score)}"
     ends = f"{options.mode} alignment"
     if free:
         ends = f"{ends} with free {', '.join(sorted(free))}"
-    return f"identity_{options.identity}{ratio}; {ends}, {scoring}"
+    said = f"identity_{options.identity}{ratio}; {ends}, {scoring}"
+    if options.link != LOCAL:
+        return said
+    whole = end_to_end(options)
+    also = f"identity_{whole.identity}; {whole.mode} alignment"
+    return f"{said}; or, with a short sequence, {also}"
 
 
 def identity_options(options: NearestOptions) -> PairOptions:
@@ -88,3 +105,36 @@ def identity_options(options: NearestOptions) -> PairOptions:
     chosen = shared(options, Execution)
     chosen |= {"output": "identity", "equals_alike": True}
     return PairOptions(mode=options.mode, free_ends=free, **chosen)
+
+
+def linked(
+    options: NearestOptions, scoring: Scoring, tests: Sequences
+) -> NearestOptions:
+    """Write ``link`` out; the search that finds a score by chance is of the test set,
+    so that a score is the same whatever the corpus. By score a link says identities
+    alone."""
+    if options.by == "identity":
+        return with_link(options, scoring, [tests])
+    written_out = with_link(replace(options, min_score=0), scoring, [tests])
+    return replace(written_out, min_score=options.min_score, link=None)
+
+
+def divided(
+    queries: Sequences, targets: Sequences, scoring: Scoring, options: NearestOptions
+) -> list[tuple[NearestOptions, np.ndarray, np.ndarray]]:
+    """Divide the pairs of two sets by what is asked of them: (options, queries,
+    targets), one part at least. Pairs with a short sequence that reaches the score of
+    ``link="local"`` are in two parts: the larger identity counts."""
+    sides = [reach(x, scoring, options) for x in (queries, targets)]
+    able, others = (np.flatnonzero(x >= 1) for x in sides)
+    short, few = (np.flatnonzero(x < SHORT_REACH) for x in sides)
+    whole, long = end_to_end(options), np.flatnonzero(sides[0] >= SHORT_REACH)
+    every = np.arange(len(targets))
+    parts = [(options, able, others), (whole, short, every), (whole, long, few)]
+    return [x for x in parts if len(x[1]) and len(x[2])] or parts[:1]
+
+
+def gated_options(options: NearestOptions) -> PairOptions:
+    """The options of the pairs that reach ``min_score``."""
+    measure = shared(options, Measure) | {"identity": None}
+    return replace(identity_options(options), min_score=options.min_score, **measure)

@@ -21,7 +21,6 @@ from jaxalign.homology.links import (
 )
 from jaxalign.homology.options import (
     LOCAL,
-    WHOLE,
     Definition,
     everything,
     identities,
@@ -445,7 +444,7 @@ def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherM
         changes = {"mode": mode, "identity": identity, "free_ends": None}
         otherwise = replace(options, **changes, **dict.fromkeys(OTHERWISE))
         if mode == LOCAL and parameters(definition.scoring, LOCAL) is not None:
-            otherwise = replace(otherwise, link=LOCAL, **WHOLE)
+            otherwise = replace(otherwise, link=LOCAL)
             otherwise = with_link(otherwise, definition.scoring, sets)
         redefined = replace(definition, options=otherwise).of_sets(sets)
         shares, _ = zipped_pairs(redefined, queries, targets, cells)

@@ -22,8 +22,8 @@ from jaxalign.model.alphabet import Sequences, begins, renumbered
 from jaxalign.model.numbers import exact
 from jaxalign.model.table import Table
 from jaxalign.options import Execution, PairOptions
-from jaxalign.pairs import by_rows, engine, part_stream
-from jaxalign.pairs.jobs import stream_parts
+from jaxalign.pairs import part_stream
+from jaxalign.pairs.jobs import tables_of
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, added
 from jaxalign.pairs.proofs import proof
@@ -192,22 +192,6 @@ def joined_rows(
         fuller | {"seconds": sum(x["seconds"] for x in infos)}, identity, judges[0]
     )
     return query, target, identity
-
-
-def tables_of(
-    task: Task, options: PairOptions, parts: Callable[[], list[part_stream.Part]]
-) -> Iterator[Table]:
-    """Yield the tables of all parts of a task; a small job is one table, and plans no
-    parts ahead.
-
-    parts : function that cuts the task
-    """
-    if by_rows.is_short(task.job.total):
-        plan = proof.plan_survivors(task)
-        yield engine.run(plan, options.progress, options.busy)
-        return
-    for _, table in stream_parts(task, parts(), options):
-        yield table
 
 
 def longest_first(

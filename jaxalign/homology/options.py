@@ -7,7 +7,7 @@ Two sequences are *linked* where their identity is at or above a cut.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any, Literal, NamedTuple, get_args
@@ -20,16 +20,23 @@ from jaxalign.model.identity import of_lengths
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.show import counted
-from jaxalign.model.statistics import least_score, parameters
+from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table
 from jaxalign.options import (
+    AsLinked,
     Execution,
     HomologyOptions,
-    Link,
     Measure,
     PairOptions,
     PurgeOptions,
     shared,
+)
+from jaxalign.pairs.options import (
+    SHORT_REACH,
+    by_reach,
+    end_to_end,
+    reach,
+    with_link,
 )
 
 Method = Literal["components", "greedy", "complete", "average"]
@@ -38,14 +45,10 @@ METHODS: tuple[str, ...] = get_args(Method)
 TOO_LARGE: tuple[str, ...] = get_args(TooLarge)
 LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
 LOCAL = "local"
-LINKS: tuple[str, ...] = get_args(Link)
-ENDS_OF_LINKS = ("mode", "identity", "free_ends")
-WHOLE: dict[str, Any] = {"mode": "global", "identity": "longer", "free_ends": None}
-CHANCE = 1e-3  # expected hits of unrelated sequences
-# Times the least score of a link: a sequence is short that cannot reach so much, with
-# all letters at their best. Longer ones of which 70 % are identical reach the score.
-SHORT_REACH = 2
-NEEDED = "one cut is needed, and not two: min_identity, min_score, or max_evalue"
+NEEDED = (
+    "one cut is needed, and not two: min_identity, which min_score may stand beside, "
+    "min_score alone, or max_evalue"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class Definition:
     short : int
         How many of the sequences that are compared are too short for the score of
         ``link="local"``: a pair with one of them is linked, too, if the two are alike
-        from end to end.
+        from end to end. -1 where nobody has counted them.
     """
 
     scoring: Scoring
@@ -74,8 +77,10 @@ class Definition:
         if not self.short:
             return self._said()
         ends = self.end_to_end()._said(scoring=False)
-        few = counted(self.short, "short sequence")
-        return f"{self._said()}; or, with one of {few}, {ends}"
+        few = "a short sequence"
+        if self.short > 0:
+            few = f"one of {counted(self.short, 'short sequence')}"
+        return f"{self._said()}; or, with {few}, {ends}"
 
     def _said(self, scoring: bool = True) -> str:
         """The sentence of one measure."""
@@ -93,23 +98,13 @@ class Definition:
 
     def end_to_end(self) -> Definition:
         """The other definition of pairs with a short sequence: ``link="whole"``."""
-        whole = replace(self.options, link=None, min_score=None, **WHOLE)
-        return replace(self, options=whole, short=0)
+        return replace(self, options=end_to_end(self.options), short=0)
 
     def reach(self, sequences: Sequences) -> np.ndarray:
         """Divide what sequences can score at most, the sum of the best scores of their
         letters, by the least score of ``link="local"``: float64 (n,), infinity where
         there is none."""
-        least = self.options.min_score
-        if self.options.link != LOCAL or least is None or least <= 0:
-            return np.full(len(sequences), inf)
-        best = np.maximum(self.scoring.scores.max(axis=1), 0)
-        filled = np.flatnonzero(sequences.lengths)
-        reached = np.zeros(len(sequences))
-        if len(filled):
-            letters, starts = best[sequences.codes], sequences.starts[filled]
-            reached[filled] = np.add.reduceat(letters, starts, dtype=np.int64)
-        return reached / least
+        return reach(sequences, self.scoring, self.options)
 
     def of_sets(self, sets: Iterable[Sequences]) -> Definition:
         """The definition, with the number of the short sequences of some sets."""
@@ -162,41 +157,6 @@ class Definition:
             "letters": scoring.alphabet.letters,
             **gate,
         }
-
-
-def with_link(
-    options: HomologyOptions, scoring: Scoring, sets: Collection[Sequences]
-) -> HomologyOptions:
-    """Write ``link`` out as mode, length and score.
-
-    A local alignment counts whose score a search of all sets, by a sequence of their
-    mean length, finds by chance once in 1,000 (``model.statistics``).
-
-    Raises UsageError: other options say otherwise, or no statistics are published
-    """
-    if options.link is None:
-        return options
-    check_choice("link", options.link, LINKS)
-    usual = HomologyOptions()
-    if any(getattr(options, x) != getattr(usual, x) for x in ENDS_OF_LINKS):
-        raise UsageError(
-            f"link {options.link} says the mode and the length: leave out mode, "
-            "identity and free_ends"
-        )
-    if options.link == "whole":
-        return replace(options, link=None)
-    local = replace(options, mode=LOCAL, identity="shorter")
-    if options.min_score is not None:
-        return local
-    if (karlin := parameters(scoring, LOCAL)) is None:
-        raise UsageError(
-            f"link local: no statistics are published for {scoring}, so min_score is "
-            "needed: the least score of a link"
-        )
-    count, residues = sum(map(len, sets)), sum(len(x.codes) for x in sets)
-    mean = round(residues / max(count, 1))
-    score = least_score(CHANCE, mean, residues, count, karlin)
-    return replace(local, min_score=score)
 
 
 def define(
@@ -279,7 +239,7 @@ def measured(
     Returns one part at least, though it may be empty
     """
     (none, few, enough), every = (
-        (groups := _by_reach(definition, queries)),
+        (groups := by_reach(definition.reach(queries))),
         judges_of(definition),
     )
     gate, whole = every[:1], every[1:]
@@ -292,7 +252,7 @@ def measured(
             Measured(whole, none, np.sort(np.concatenate(groups[1:]))),
         ]
     else:
-        others = _by_reach(definition, targets)
+        others = by_reach(definition.reach(targets))
         reaching = np.sort(np.concatenate(others[1:]))
         parts = [
             Measured(gate, enough, others[2]),
@@ -310,21 +270,10 @@ def measured_pairs(
 ) -> list[Measured]:
     """Divide the pairs (k, k) of two lists as ``measured``: the rows of each part."""
     lower = np.minimum(definition.reach(queries), definition.reach(targets))
-    none, few, enough = _places(lower)
+    none, few, enough = by_reach(lower)
     every = judges_of(definition)
     parts = Measured(every[:1], enough), Measured(every, few), Measured(every[1:], none)
     return [x for x in parts if len(x.rows)] or [parts[0]]
-
-
-def _by_reach(definition: Definition, sequences: Sequences) -> list[np.ndarray]:
-    return _places(definition.reach(sequences))
-
-
-def _places(reach: np.ndarray) -> list[np.ndarray]:
-    """Which cannot reach the score, which are short though they can, and which are
-    long."""
-    group = np.digitize(reach, [1, SHORT_REACH])
-    return [np.flatnonzero(group == k) for k in range(3)]
 
 
 def identities(table: Table, definition: Definition) -> np.ndarray:
@@ -368,7 +317,7 @@ class PurgeCut:
     def column(self) -> str:
         """The name of the value that is compared with the cut."""
         if self.definition is not None:
-            return f"identity_{self.options.identity}"
+            return f"identity_{self.definition.options.identity}"
         return "score" if self.options.min_score is not None else "evalue"
 
     def __str__(self) -> str:
@@ -398,27 +347,56 @@ class PurgeCut:
                 chosen = replace(chosen, output="stats")
         return replace(chosen, min_cov=options.min_cov, **shared(options, Execution))
 
+    def divided(
+        self, tests: Sequences, targets: Sequences
+    ) -> list[tuple[PurgeCut, np.ndarray, np.ndarray]]:
+        """Divide the pairs of two sets as ``measured``: (cut, tests, targets); pairs
+        that two cuts are about come twice. Of one from end to end ``min_cov`` is 1."""
+        if self.definition is None:
+            return [(self, np.arange(len(tests)), np.arange(len(targets)))]
+        cuts = []
+        for judges, rows, columns in measured(self.definition, tests, targets):
+            assert columns is not None
+            for judge in judges:
+                options = self.options
+                if judge.options.link != self.definition.options.link:
+                    options = replace(options, min_cov=None)
+                cut = PurgeCut(self.scoring, options, judge)
+                cuts.append((cut, rows, columns))
+        return cuts
 
-def cut_of(options: PurgeOptions, scoring: Scoring) -> PurgeCut:
-    """The checked cut of some options."""
-    cuts = options.min_identity, options.min_score, options.max_evalue
-    if sum(cut is not None for cut in cuts) != 1:
+
+def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCut:
+    """The checked cut of some options.
+
+    tests : a search of these by their mean length says which local score is one of
+        chance, so that it is the same whatever the training set
+    """
+    cuts = options.min_identity, options.max_evalue
+    score = options.min_score if options.min_identity is None else None
+    if sum(cut is not None for cut in (*cuts, score)) != 1:
         raise UsageError(NEEDED)
     least = options.min_cov
     if least is not None:
         check_fraction("min_cov", least)
     if options.min_identity is not None:
-        mode, free = options.mode or "global", options.free_ends
-        if least is not None and mode != LOCAL and not resolve_ends(mode, free):
+        chosen = shared(options, AsLinked, Measure, Execution)
+        ends: dict[str, Any] = {"mode": options.mode or "global"}
+        ends |= {"free_ends": options.free_ends, "min_score": options.min_score}
+        links = with_link(HomologyOptions(**chosen, **ends), scoring, [tests])
+        mode, free = links.mode, resolve_ends(links.mode, links.free_ends)
+        if least is not None and mode != LOCAL and not free:
             raise UsageError(
                 f"min_cov = {least!r}: mode {mode} spans both sequences from "
                 "end to end; min_length_ratio compares their lengths, and min_cov is "
                 "for mode local and for free ends"
             )
-        chosen = shared(options, Measure, Execution)
-        links = HomologyOptions(mode=mode, free_ends=free, **chosen)
         definition = define(scoring, links, options.min_identity)
+        if links.link == LOCAL:
+            definition = replace(definition, short=-1)
         return PurgeCut(scoring, options, definition)
+    if options.link is not None:
+        raise UsageError(f"link {options.link} is about a cut by min_identity")
     if options.mode not in (None, LOCAL) or options.free_ends is not None:
         raise UsageError("min_score and max_evalue are those of local alignments")
     if options.min_length_ratio is not None:

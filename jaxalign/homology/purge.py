@@ -48,6 +48,10 @@ def purge(
         In place of it, for local homology: the best local alignment has this score or
         more, or this E-value or less in a search of all ``train``. A sequence that a
         test sequence equals goes whatever its score.
+        Beside ``min_identity``, ``min_score`` is what a pair has to score as well.
+    link : {"whole", "local"}, optional
+        As in ``nearest``, with the same score: what goes has its nearest test sequence
+        at ``min_identity`` or more.
     min_cov : float, optional
         Only alignments count that have at least this share of both sequences, in mode
         local or with free ends. Then identities are those of the path.
@@ -91,9 +95,9 @@ def purge_of(
     """
     # 1 check and encode, 2 scan the training set, 3 who goes
     start, scoring = time.perf_counter(), as_scoring(scoring)
-    cut = cut_of(options, scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
+    cut = cut_of(options, scoring, encoded)
     corpus = Corpus(train, scoring, reading, options.memory_budget)
     state = PurgeState() if arrays is None else purge_scan.state_of(arrays)
     size = corpus.size() if cut.column == "evalue" else (0, 0)
@@ -107,7 +111,7 @@ def purge_of(
         "sequences": state.sequences,
         "residues": state.residues,
         "compared": state.sequences * len(encoded),
-        "aligned": state.aligned,
+        "aligned": min(state.aligned, state.sequences * len(encoded)),
         "substituted": corpus.substituted,
         "implementation": state.implementation,
         "seconds": time.perf_counter() - start,

@@ -10,7 +10,6 @@ import numpy as np
 
 from jaxalign.database import pieces
 from jaxalign.database.pieces import BlockPiece
-from jaxalign.homology.links import rows_at_once, tables_of
 from jaxalign.homology.options import LOCAL, PurgeCut, identities
 from jaxalign.model import frames, statistics
 from jaxalign.model.alphabet import Sequences, join_best
@@ -18,6 +17,7 @@ from jaxalign.model.identity import of_lengths
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
 from jaxalign.pairs import engine, part_stream
+from jaxalign.pairs.jobs import tables_of
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.result import equal_texts
 
@@ -164,8 +164,9 @@ def scan(
     size : (sequences, residues) of the corpus, for E-values
     report_progress : takes the cells so far
     """
-    options, by_evalue = cut.pair_options(), cut.column == "evalue"
-    evalue = cut.options.max_evalue
+    by_score, by_evalue = cut.definition is None, cut.column == "evalue"
+    evalue, least_score = cut.options.max_evalue, None
+    least = cut.options.min_score if by_score else cut.options.min_identity
     if by_evalue and len(tests):
         # a score that all pairs below the cut reach
         published: Any = statistics.parameters(cut.scoring, LOCAL)
@@ -175,8 +176,8 @@ def scan(
             for m in np.unique(tests.lengths)
         ]
         assert evalue is not None
-        least = log(published.k * min(spaces) / evalue) / published.lambda_
-        options = replace(options, min_score=max(ceil(least) - 1, 1))
+        lowest = log(published.k * min(spaces) / evalue) / published.lambda_
+        least_score = max(ceil(lowest) - 1, 1)
 
     def fold(state: PurgeState, piece: BlockPiece, _report_progress: Any) -> None:
         """Add the sequences of a block that are near, each with its nearest test
@@ -190,13 +191,6 @@ def scan(
             np.full(len(block), np.nan),
         )
         tables = best[:, None], best_rank[:, None], best_value[:, None]
-        task = make_task("cross", tests, block, cut.scoring, options)
-        in_memory = part_stream.parts_held(len(task.devices))
-        rows = min(part_stream.PART_ROWS, rows_at_once(cut.options, in_memory))
-        sizes = len(block), len(block.codes), rows
-        parts = partial(part_stream.cut_search, tests.lengths, *sizes)
-        by_score = cut.definition is None
-        least = cut.options.min_score if by_score else cut.options.min_identity
 
         def add(query: np.ndarray, target: np.ndarray, value: np.ndarray) -> None:
             rank = -value if by_evalue else value
@@ -209,21 +203,33 @@ def scan(
                 lambda test, rank, _value: (-rank, test),
             )
 
-        for table in tables_of(task, options, parts):
-            info = table.info
-            state.aligned += info.get("aligned_pairs", info["pairs"])
-            state.implementation = state.implementation or info["implementation"]
-            value = _values(table, cut, size)
-            within_cut = value <= evalue if by_evalue else value >= least
-            columns = table["query"], table["target"], value
-            add(*(column[within_cut] for column in columns))
-        test, train = equal_texts(task, every=True) if by_score else (best[:0],) * 2
-        if len(train):  # they are alike, whatever they score
+        parts, sides = cut.divided(tests, block), (tests, block)
+        for judge, rows, columns in parts:
+            if len(parts) > 1:
+                sides = tests.take(rows), block.take(columns)
+            options = judge.pair_options()
+            if by_evalue:
+                options = replace(options, min_score=least_score)
+            task = make_task("cross", *sides, cut.scoring, options)
+            for table in tables_of(task, options, partial(part_stream.cut_cross, task)):
+                info = table.info
+                state.aligned += info.get("aligned_pairs", info["pairs"])
+                state.implementation = state.implementation or info["implementation"]
+                value = _values(table, judge, size)
+                within_cut = value <= evalue if by_evalue else value >= least
+                i, j = (table[x][within_cut] for x in ("query", "target"))
+                add(rows[i], columns[j], value[within_cut])
+            if not by_score:
+                continue
+            test, train = equal_texts(task, every=True)
+            if not len(train):
+                continue
+            # They are alike, whatever they score.
             train, first = np.unique(train, return_index=True)
-            sides = tests.take(test[first]), block.take(train)
+            equal = tests.take(test[first]), block.take(train)
             every = replace(options, min_score=None, min_cov=None)
-            plan = engine.plan(make_task("zip", *sides, cut.scoring, every))
-            value = _values(engine.run(plan), cut, size)
+            plan = engine.plan(make_task("zip", *equal, cut.scoring, every))
+            value = _values(engine.run(plan), judge, size)
             add(test[first], train, value)
         which = np.flatnonzero(best >= 0)
         state.index.append(which + state.sequences)
@@ -245,7 +251,8 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
         sequences, residues = size
         m = table.lengths()[0]
         return statistics.evalues(table["score"], m, residues, sequences, published)
+    assert cut.definition is not None
     if cut.options.min_cov is None:
-        assert cut.definition is not None
         return identities(table, cut.definition)
-    return of_lengths(cut.options.identity, table["identities"], *table.lengths())
+    kind = cut.definition.options.identity
+    return of_lengths(kind, table["identities"], *table.lengths())

@@ -7,7 +7,7 @@ are one job, and the rows of the better ones another.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -301,6 +301,22 @@ def stream_parts(
     parts = share(list(parts), options.shard)
     parts = [part for part in parts if part.index not in options.skip]
     return stream(task, parts, options)
+
+
+def tables_of(
+    task: Task, options: PairOptions, parts: Callable[[], list[Part]]
+) -> Iterator[Table]:
+    """Yield the tables of all parts of a task; a small job is one table, and plans no
+    parts ahead.
+
+    parts : function that cuts the task
+    """
+    if by_rows.is_short(task.job.total):
+        plan = proof.plan_survivors(task)
+        yield engine.run(plan, options.progress, options.busy)
+        return
+    for _, table in stream_parts(task, parts(), options):
+        yield table
 
 
 def parts_all(

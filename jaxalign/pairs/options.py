@@ -2,7 +2,12 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """Check the options of functions of two sequences, and make a task of them."""
 
-from typing import get_args
+from collections.abc import Collection
+from dataclasses import replace
+from math import inf
+from typing import Any, TypeVar, get_args
+
+import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
@@ -14,12 +19,30 @@ from jaxalign.model.identity import (
 )
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
+from jaxalign.model.statistics import least_score, parameters
 from jaxalign.model.table import OUTPUTS
-from jaxalign.options import Implementation, PairOptions
+from jaxalign.options import (
+    HomologyOptions,
+    Implementation,
+    Link,
+    NearestOptions,
+    PairOptions,
+)
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import budget_of, resolve_devices
 
+LINKS: tuple[str, ...] = get_args(Link)
+LOCAL = "local"
+# What a link says of the alignment, and of the length that identities are divided by.
+MEASURES: dict[str, dict[str, Any]] = {
+    "whole": {"mode": "global", "identity": "longer", "free_ends": None},
+    LOCAL: {"mode": LOCAL, "identity": "shorter", "free_ends": None},
+}
+CHANCE = 1e-3  # expected hits of unrelated sequences
+# Times the least score of a link: a sequence is short that cannot reach so much, with
+# all letters at their best. Longer ones of which 70 % are identical reach the score.
+SHORT_REACH = 2
 IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
 BYTES_OF_A_THREAD = 2**21  # of the budget, at least
 
@@ -126,3 +149,72 @@ def check(options: PairOptions) -> frozenset[str]:
 def symmetric(scoring: Scoring, options: PairOptions) -> bool:
     """Whether swapping the sides of a pair changes no score."""
     return is_symmetric(scoring, resolve_ends(options.mode, options.free_ends))
+
+
+Asked = TypeVar("Asked", HomologyOptions, NearestOptions)
+
+
+def with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) -> Asked:
+    """Write ``link`` out as mode, length and score; what is written out stays as it is.
+
+    A local alignment counts whose score a search of all sets, by a sequence of their
+    mean length, finds by chance once in 1,000 (``model.statistics``).
+
+    Raises UsageError: other options say otherwise, or no statistics are published
+    """
+    link = options.link
+    if link is None:
+        return options
+    if link not in LINKS:
+        raise UsageError(f"link = {link!r}: one of {', '.join(LINKS)} is needed")
+    usual, measure = type(options)(), MEASURES[link]
+    ends, usual_ends = ({x: getattr(y, x) for x in measure} for y in (options, usual))
+    if ends not in (usual_ends, measure):
+        raise UsageError(
+            f"link {link} says the mode and the length: leave out mode, identity and "
+            "free_ends"
+        )
+    if link == "whole":
+        return replace(options, link=None, **measure)
+    if options.min_score is not None:
+        return replace(options, **measure)
+    if (karlin := parameters(scoring, LOCAL)) is None:
+        raise UsageError(
+            f"link local: no statistics are published for {scoring}, so min_score is "
+            "needed: the least score of a link"
+        )
+    count, residues = sum(map(len, sets)), sum(len(x.codes) for x in sets)
+    mean = round(residues / max(count, 1))
+    score = least_score(CHANCE, mean, residues, count, karlin)
+    return replace(options, min_score=score, **measure)
+
+
+def reach(
+    sequences: Sequences, scoring: Scoring, options: HomologyOptions | NearestOptions
+) -> np.ndarray:
+    """Divide what sequences can score at most, the sum of the best scores of their
+    letters, by the least score of ``link="local"``: float64 (n,), infinity where there
+    is none."""
+    least = options.min_score
+    if options.link != LOCAL or least is None or least <= 0:
+        return np.full(len(sequences), inf)
+    best = np.maximum(scoring.scores.max(axis=0), scoring.scores.max(axis=1))
+    best = np.maximum(best, 0)
+    filled = np.flatnonzero(sequences.lengths)
+    reached = np.zeros(len(sequences))
+    if len(filled):
+        letters, starts = best[sequences.codes], sequences.starts[filled]
+        reached[filled] = np.add.reduceat(letters, starts, dtype=np.int64)
+    return reached / (least * scoring.scale)
+
+
+def by_reach(reached: np.ndarray) -> list[np.ndarray]:
+    """Which sequences, or pairs, cannot reach the score, which are short though they
+    can, and which are long."""
+    group = np.digitize(reached, [1, SHORT_REACH])
+    return [np.flatnonzero(group == k) for k in range(3)]
+
+
+def end_to_end(options: Asked) -> Asked:
+    """The other link of pairs with a short sequence: ``link="whole"``."""
+    return replace(options, link=None, min_score=None, **MEASURES["whole"])

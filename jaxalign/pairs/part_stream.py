@@ -138,6 +138,15 @@ def cut_search(
     return _bands(row, cell, rows, cells)
 
 
+def cut_cross(task: Task) -> list[Part]:
+    """The parts of a task ``cross``, of which several fit its budget if all their rows
+    are kept: of a run that nobody resumes."""
+    count = parts_held(len(task.devices))
+    rows = min(PART_ROWS, rows_within(task.budget, task.output, count))
+    sizes = task.shape[1], len(task.targets.codes)
+    return cut_search(task.queries.lengths, *sizes, rows)
+
+
 def _bands(
     row: np.ndarray, cell: np.ndarray, rows: int, cells: int, share: float = 1
 ) -> list[Part]:

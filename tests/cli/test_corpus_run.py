@@ -17,9 +17,23 @@ DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
 VERBS = {
     "identity": ("nearest", "t.fa", "c.fa", "--top", "2"),
     "score": ("nearest", "t.fa", "c.fa", "--top", "2", "--by", "score"),
+    "local": ("nearest", "t.fa", "c.fa", "--link", "local", "--min-score", "30"),
+    "gated": (
+        "purge",
+        "c.fa",
+        "--against",
+        "t.fa",
+        "--min-identity",
+        "0.4",
+        "--link",
+        "local",
+        "--min-score",
+        "30",
+    ),
     "purge": ("purge", "c.fa", "--against", "t.fa", "--min-identity", "0.4"),
 }
-every_verb = pytest.mark.parametrize("verb", VERBS)
+every_scan = pytest.mark.parametrize("verb", VERBS)
+every_verb = pytest.mark.parametrize("verb", ("identity", "score", "purge"))
 
 
 @pytest.fixture
@@ -54,7 +68,7 @@ def break_after(monkeypatch, blocks: int) -> None:
     monkeypatch.setattr(corpus_files.fasta, "read_blocks", reading)
 
 
-@every_verb
+@every_scan
 def test_an_interrupted_run_is_completed(run, folder, monkeypatch, verb):
     blocks = 3
     words = VERBS[verb]
@@ -90,14 +104,17 @@ def watch(monkeypatch, module, name, seen):
     monkeypatch.setattr(module, name, watched)
 
 
-@every_verb
+@every_scan
 def test_a_state_of_another_run_is_refused(run, folder, monkeypatch, verb):
     words = (*VERBS[verb], "-o", "o.out", "-q")
     with monkeypatch.context() as context:
         break_after(context, 3)
         run(*words)
-    for more in (("--gap-open", "9"), ("--shard", "1/2")):
-        code, _, err = run(*words, "--resume", *more)
+    changed = [(*words, *x) for x in (("--gap-open", "9"), ("--shard", "1/2"))]
+    if "--min-score" in words:
+        changed.append(tuple("31" if x == "30" else x for x in words))
+    for other in changed:
+        code, _, err = run(*other, "--resume")
         assert code == USAGE and "is of another run" in err
     whole = Path("o.out.partial").read_bytes()
     Path("o.out.partial").write_bytes(whole[: len(whole) // 2])
@@ -175,14 +192,14 @@ def test_another_option_is_noticed(run, folder, monkeypatch, verb, step):
     assert refused and (done or step > 1)
 
 
-@every_verb
+@every_scan
 @pytest.mark.parametrize("count", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_shards_are_the_whole(run, folder, verb, count):
     words = (*VERBS[verb], "-q")
     _, whole, _ = run(*words)
     parts = [run(*words, "--shard", f"{k}/{count}") for k in range(1, count + 1)]
     assert all(code == DONE for code, _, _ in parts)
-    heading = "" if verb == "purge" else whole.splitlines(keepends=True)[0]
+    heading = "" if words[0] == "purge" else whole.splitlines(keepends=True)[0]
     rows = [out.removeprefix(heading) for _, out, _ in parts]
     assert heading + "".join(rows) == whole
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
@@ -42,6 +43,23 @@ def test_a_certificate_that_audit_verifies(run, folder):
     assert run("audit", "--verify", "c.json")[0] == DONE
     Path("clean.fa").write_text(f">far\n{P}\n")
     assert run("audit", "--verify", "c.json")[0] == FORGED
+
+
+def test_a_certificate_keeps_the_score_of_a_link(run, folder):
+    Path("t.fa").write_text(f">t1\n{P * 4}\n")
+    Path("train.fa").write_text(f">part\n{P * 3}\n>far\n{'GGWW' * 20}\n>short\nMK\n")
+    words = ("--against", "t.fa", *CUT, "-o", "clean.fa", "--certificate", "c.json")
+    code, _, err = run("purge", "train.fa", *words, "--link", "local")
+    claim = json.loads(Path("c.json").read_text())["claim"]
+    assert code == DONE and "1 sequence removed of 3" in err
+    score = re.search("identity_shorter >= 0.5, score >= ([0-9]+); local", claim)
+    assert score and f"score >= {score[1]}" in err
+    assert run("audit", "--verify", "c.json")[0] == DONE
+    Path("more.fa").write_text(f">t1\n{P * 4}\n>t2\n{P * 40}\n")
+    words = ("--against", "more.fa", *CUT, "--link", "local", "-o", "other.fa")
+    _, _, err = run("purge", "train.fa", *words)
+    other = re.search("score >= ([0-9]+)", err)
+    assert other and int(other[1]) > int(score[1]), "that of a search of the test set"
 
 
 def test_a_certificate_where_nothing_stays(run, folder):
@@ -91,7 +109,12 @@ def test_local_cuts(run, folder, cut):
     "words, code, text",
     [
         ((), USAGE, "one cut is needed"),
-        ((*CUT, "--min-score", "3"), USAGE, "and not two"),
+        ((*CUT, "--max-evalue", "3"), USAGE, "and not two"),
+        (
+            ("--min-score", "3", "--link", "local"),
+            USAGE,
+            "about a cut by --min-identity",
+        ),
         ((*CUT, "-o", "t.fa", "--force"), USAGE, "is the input"),
         ((*CUT, "-o", "train.fa.gz", "--force"), USAGE, "is the input"),
         ((*CUT, "--certificate", "c.json"), USAGE, "the file that -o names"),

@@ -146,7 +146,16 @@ def test_odd_sets():
     "options, text",
     [
         ({}, "one cut is needed, and not two: min_identity"),
-        ({"min_identity": 0.5, "min_score": 3}, "and not two"),
+        ({"min_identity": 0.5, "max_evalue": 3}, "and not two"),
+        ({"min_score": 5, "max_evalue": 3}, "and not two"),
+        (
+            {"min_score": 5, "link": "local"},
+            "link local is about a cut by min_identity",
+        ),
+        (
+            {"min_identity": 1, "link": "local", "scoring": SCORING},
+            "min_score is needed",
+        ),
         ({"min_identity": 0}, "min_identity = 0"),
         ({"min_score": 0}, "min_score = 0"),
         ({"max_evalue": float("nan")}, "max_evalue = nan"),
