@@ -100,7 +100,9 @@ def test_planted_fragments_are_linked_and_nothing_else(size):
     found = jaxalign.cluster(texts, min_identity=0.3, link="local")
     sizes = np.bincount(found.labels)
     assert all(found.labels[i] == found.labels[j] for i, j in pairs)
-    assert sizes.max() == 2 and (sizes == 2).sum() == len(pairs)
+    # Of so many searches 0.5 find something by chance; more than 3 one set of 500 has.
+    by_chance = len(texts) - len(found) - len(pairs)
+    assert sizes.max() <= 3 and 0 <= by_chance <= 3
 
 
 def test_the_score_of_a_link_is_that_of_a_search():
@@ -190,7 +192,9 @@ def mixed_words(random: np.random.Generator, count: int) -> list[str]:
     for k in range(0, count, 4):
         at = int(random.integers(0, 5))
         words[k] = words[k - 1][at : at + int(random.integers(2, 14))]
-    return [*words, "NNN", "NNN", ""]
+    # one that is not short, and two that are alike from end to end alone
+    words[0], words[1] = "ACGTTGCAACGTTGCATGCAACGT", "GATCA"
+    return [*words, "NNN", "NNN", "", "GTTGA"]
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -225,7 +229,10 @@ def test_short_sequences_are_compared_from_end_to_end_too(seed, large, request):
     assert audit.info["all"] == 7 * (count - 7)
     assert f"or, with one of {short} short sequences, identity_longer" in str(audit)
     modes = {alignment.mode for alignment in audit.alignments}
-    assert modes <= {"local", "global"} and "global" in modes
+    assert modes <= {"local", "global"}
+    ends_alone = want & ~linked(words, "shorter", "local", cut, least)
+    if audit.leaks <= len(audit.alignments):  # all are shown
+        assert ends_alone[1, -1] and "global" in modes
 
 
 RECEPTOR = "CASS{}YEQYF"
@@ -246,7 +253,7 @@ def test_sets_of_short_sequences_are_linked_as_a_whole(pattern):
             for link in ("local", "whole")
         )
         assert local.labels.tolist() == whole.labels.tolist()
-        assert 20 < len(local) < 90
+        assert 10 < len(local) < 100
         assert local.definition.short == len(words)
         assert "short" not in str(whole)
 
