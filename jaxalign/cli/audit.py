@@ -26,6 +26,7 @@ from jaxalign.model.alphabet import (
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.show import counted
 from jaxalign.model.source import STDIN, sha256
 
 # As jaxalign, GraphPart and others call them.
@@ -85,7 +86,7 @@ def read_parts(
     unknown = [name for name in table if name not in numbers]
     if unknown:
         raise InputError(
-            f"{split}: {len(unknown):,} names are not in {paths[0]} "
+            f"{split}: not in {paths[0]}: {counted(len(unknown), 'name')} "
             f"({_some(unknown)}); a name is the first word of a heading, whole"
         )
     # Parts that are named come first.
@@ -198,7 +199,7 @@ def check_shown(given: Given) -> None:
 def _check(request: Given) -> None:
     if request.split is None and len(request.parts) < 2:
         raise UsageError(
-            f"{len(request.parts)} parts: an audit needs two files or more, or one "
+            f"an audit needs two files or more, not {len(request.parts)}, or one "
             "with --split SPLIT.tsv"
         )
     if request.split is not None and len(request.parts) != 1:

@@ -17,7 +17,7 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_type_hints
 
-from cyclopts import Parameter
+from cyclopts import CoercionError, Parameter, convert
 
 from jaxalign import options
 from jaxalign.cli import arguments
@@ -160,13 +160,31 @@ def command(verb: Verb, brief: bool = False) -> Callable[..., int]:
         module, _, function = body.partition(":")
         return getattr(import_module(module), function)(Given(**values, named=named))
 
-    signature = inspect.Signature([*shown.values(), *flags.values()])
+    signature = inspect.Signature([*map(_whole, (*shown.values(), *flags.values()))])
     seen = signature.parameters.values()
     if brief:
         seen = [_in_brief(x, texts) for x in seen]
     vars(call)["__signature__"] = inspect.Signature([*seen])
     call.__name__, call.__doc__ = verb.__name__, verb.__doc__
     return call
+
+
+def _whole(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter that takes 8, 0x10 and 3.0 for whole numbers where it is one, and
+    refuses 1.5, which cyclopts rounds."""
+    hint = parameter.annotation
+    kinds = {*get_args(hint), *chain.from_iterable(map(get_args, get_args(hint))), hint}
+    if int not in kinds:
+        return parameter
+
+    def read(_: Any, tokens: Any) -> Any:
+        number = float(tokens[0].value) if "." in tokens[0].value else 0
+        if number % 1:
+            raise CoercionError(token=tokens[0], target_type=int)
+        return convert(int, tokens)
+
+    whole = Annotated[hint, Parameter(converter=read)]
+    return parameter.replace(annotation=whole)
 
 
 def _in_brief(parameter: inspect.Parameter, texts: str) -> inspect.Parameter:

@@ -6,7 +6,14 @@ import re
 import sys
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    Group,
+    MissingArgumentError,
+    UnusedCliTokensError,
+)
 
 from jaxalign import __version__
 from jaxalign.cli import process, terminal, verbs
@@ -25,6 +32,7 @@ from jaxalign.options import OLD_WORDS, current_word
 
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
+NUMBERS = {int: "a whole number", float: "a number"}
 END_OF_OPTIONS, HELP_ALL, QUIET = "--", "--help-all", {"-q", "--quiet"}
 
 
@@ -142,7 +150,10 @@ def _spoken(error: JaxalignError, argv: list[str]) -> str:
     is, but for the hint."""
     options, message = _options(argv), str(error)
     if isinstance(error, UsageError):
-        return spoken(message, options)
+        function, _, rest = message.partition(": ")  # of Python, whose options are ours
+        is_name = re.fullmatch("[a-z]+(_[a-z]+)+", function)
+        own = is_name and not os.path.exists(function)
+        return spoken(rest if own else message, options)
     text, hint, advice = message.partition("\nhint: ")
     if (named := re.match(r"--[a-z-]+", advice)) and named[0] not in options:
         return text
@@ -152,6 +163,11 @@ def _spoken(error: JaxalignError, argv: list[str]) -> str:
 def _misread(error: CycloptsError, argv: list[str]) -> str:
     """Say what is wrong with a command line, and which help says more."""
     verb, argument, said = _verb(argv), error.argument, str(error)
+    if isinstance(error, UnusedCliTokensError):
+        said = f"{verb}: too many files: {', '.join(error.unused_tokens or ())}"
+    if isinstance(error, CoercionError) and error.target_type in (int, float):
+        token, number = error.token, NUMBERS[error.target_type]
+        said = f"{token.keyword} {token.value}: {number} is needed" if token else said
     unsaid = isinstance(error, MissingArgumentError) and error.keyword is None
     if unsaid and argument is not None and not argument.tokens:
         said = f"{verb}: {argument.name} is missing"

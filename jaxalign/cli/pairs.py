@@ -182,7 +182,9 @@ def _prepare(
         (a, b), (m, n) = read.paths, counts
         raise UsageError(
             f"{a} has {m} records, {b} has {n}: pairs are zipped, so there must be "
-            "as many, or one in either file (`jaxalign all` aligns a set to itself)"
+            "as many, or one in either file\n"
+            "hint: `jaxalign search` aligns each of one with each of the other, "
+            "`jaxalign all` those of one file with each other"
         )
     if drawn:
         pictures.check_counts(drawn, max(counts))

@@ -22,6 +22,7 @@ from jaxalign.database.api import (
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.model.alphabet import NUCLEIC, reading_of
+from jaxalign.model.show import counted
 from jaxalign.model.source import is_stream, sha256
 from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import strands_of
@@ -200,7 +201,7 @@ def filter_of(search: Given, request: Request) -> Callable[[Table], Table]:
 
 def _heading(request: Request, queries: int, given: Given) -> str:
     """A line about the search, before it begins."""
-    what = f"{queries:,} queries against {given.database}"
+    what = f"{queries:,} quer{'y' if queries == 1 else 'ies'} against {given.database}"
     scoring, mode = request.scoring, request.options.mode
     kind = f"{scoring.alphabet.kind} alphabet"
     if scoring.alphabet.kind in NUCLEIC and not strands_of(given.strand, scoring, mode):
@@ -211,7 +212,7 @@ def _heading(request: Request, queries: int, given: Given) -> str:
 def _summary(info: dict, hits: dict[str, int]) -> str:
     """A line about the search, after it."""
     count, total = hits["kept"], hits["found"]
-    text = f"{count:,} hits" + (f" of {total:,}" if count < total else "")
+    text = counted(count, "hit") + (f" of {total:,}" if count < total else "")
     ran = f"{info['implementation']} ({info['reason']})"
     size = f"{info['sequences']:,} sequences of {info['residues']:,} residues"
     fitted = ""

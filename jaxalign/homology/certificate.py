@@ -121,6 +121,8 @@ def read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as handle:
             about = json.load(handle, object_pairs_hook=_without_doubles)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: is no certificate, since it is no JSON") from error
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: no certificate can be read ({why})") from error

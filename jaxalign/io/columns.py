@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import UsageError, nearest_word
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.identity import BY_PATH, IDENTITIES
 from jaxalign.model.names import all_written
@@ -232,7 +232,9 @@ def _plain(values: np.ndarray) -> list[str]:
 
 
 def _choices(what: str, value: str, choices: Sequence[str]) -> str:
-    return f"{what} {value!r} is unknown; choose from {', '.join(choices)}"
+    meant = nearest_word(value, choices)
+    hint = f"; did you mean {meant}?" if meant else ""
+    return f"{what} {value!r} is unknown; choose from {', '.join(choices)}{hint}"
 
 
 _RENAMED = {

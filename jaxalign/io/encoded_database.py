@@ -160,8 +160,9 @@ def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
         sequences = replace(sequences, alphabet=alphabet)
     if sequences.alphabet.letters != alphabet.letters:
         raise InputError(
-            f"{path}: was made for the letters {sequences.alphabet.letters}, the "
-            f"scoring has {alphabet.letters}: make an index for this scoring"
+            f"{path}: was made for the {sequences.alphabet.kind} letters "
+            f"{sequences.alphabet.letters}, and the scoring has the {alphabet.kind} "
+            f"letters {alphabet.letters}: make an index for this scoring"
         )
     return sequences
 

@@ -26,6 +26,7 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.model.alphabet import (
     AS_WRITTEN,
     BAD,
+    NUCLEIC,
     UNKNOWN_POLICIES,
     Alphabet,
     Reading,
@@ -241,11 +242,12 @@ def encode_counted(
             inside = position - int(raw.offsets[record])
             place = letter_place(raw.source, raw.buffer, raw.before + record, inside)
             extra, number = int(bad.sum()) - 1, raw.before + record + 1
+            hint = _hint(place, alphabet, float(bad.mean()))
             further = f" (and {extra} more unknown letter{'s' * (extra > 1)})"
             raise InputError(
                 f"{label(raw.source)}, line {place.line}, column {place.column}: "
                 f"record {number} ({raw.names[record]!r}) holds {place.letter!r}"
-                f"{further if extra else ''}; {alphabet.rule()}{_hint(place, alphabet)}"
+                f"{further if extra else ''}; {alphabet.rule()}{hint}"
             )
     sequences = Sequences(raw.names, codes, raw.offsets, alphabet)
     return sequences, int(substituted)
@@ -421,6 +423,17 @@ def _letters(line: str) -> bytes:
     return letters.encode("ascii")
 
 
+KINDS_OF_TEXT = {  # first sign -> what it may be
+    "@": "FASTQ; awk 'NR % 4 == 1 {print \">\" substr($0, 2)} NR % 4 == 2' makes FASTA",
+    "LOCUS": "GenBank",
+    "ID ": "EMBL or UniProt text",
+    "#": "an alignment in Stockholm, or a table",
+    "CLUSTAL": "an alignment in Clustal",
+    "HMMER": "a profile of HMMER",
+    "%PDF": "PDF",
+}
+
+
 def check_first_line(source: str, handle: TextIO) -> None:
     """Refuse a file that is empty or does not begin with a header."""
     # ``records`` drops what stands before the first ">" without a word.
@@ -432,7 +445,8 @@ def check_first_line(source: str, handle: TextIO) -> None:
             return
         if line and not line.startswith(";"):
             shown = line if len(line) <= 40 else line[:40] + "..."
-            hint = "\nhint: this looks like FASTQ" if line.startswith("@") else ""
+            hint = next((y for x, y in KINDS_OF_TEXT.items() if line.startswith(x)), "")
+            hint = f"\nhint: this looks like {hint}" if hint else ""
             raise InputError(
                 f"{label(source)}, line {number}, column 1: a FASTA file starts with a "
                 f"'>' header line, this one with {shown!r}{hint}"
@@ -502,7 +516,14 @@ def _duplicate(raw: RawRecords, name: str, first: int, second: int) -> InputErro
     )
 
 
-def _hint(place: Place, alphabet: Alphabet) -> str:
+MANY = 0.1  # of letters that no nucleotide has: a third of a protein's
+
+
+def _hint(place: Place, alphabet: Alphabet, share: float) -> str:
+    """Say what to do about a letter.
+
+    share : that of all letters which the alphabet lacks
+    """
     letter, wildcard = place.letter.upper(), alphabet.wildcard
     if letter in "-.":
         return "\nhint: sequences go in unaligned; take the gaps out"
@@ -514,6 +535,8 @@ def _hint(place: Place, alphabet: Alphabet) -> str:
         return "\nhint: --alphabet rna reads U, and T as U"
     if alphabet.kind == "protein" and letter in "UOJ":
         return f"\nhint: --unknown X reads U, O and J as {wildcard}"
+    if alphabet.kind in NUCLEIC and share >= MANY:
+        return "\nhint: these are letters of proteins, the scoring is of nucleotides"
     return f"\nhint: --unknown mask reads every letter outside it as {wildcard}"
 
 

@@ -88,6 +88,8 @@ def resolve_format(path: str, format: str | None = None) -> str:
     if format is None:
         suffix = os.path.splitext(path)[1].lower()
         format = "tsv" if path == output.STDOUT else SUFFIXES.get(suffix)
+        if format is None and os.path.isdir(path):
+            raise UsageError(f"{path}: is a folder; name a file in it")
         if format is None:
             raise UsageError(
                 f"{path}: the suffix {suffix!r} names no format; use one of "

@@ -45,7 +45,7 @@ def check_fraction(name: str, value: Any, positive: bool = False) -> None:
     if is_number(value) and (0 < value <= 1 or value == 0 and not positive):
         return
     needed = "a fraction above 0, up to 1," if positive else "a fraction from 0 to 1"
-    percent = is_number(value) and 1 < value <= 100
+    percent = is_number(value) and 2 <= value <= 100
     hint = f"; did you mean {value / 100:g}?" if percent else ""
     raise UsageError(f"{name} = {value!r}: {needed} is needed{hint}")
 

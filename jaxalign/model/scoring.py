@@ -87,7 +87,9 @@ def load_matrix(name: str) -> tuple[str, np.ndarray]:
         return parse_matrix(data.decode("utf-8-sig", "replace"), name)
     if os.path.isdir(name):
         raise UsageError(f"matrix {name} is a folder")
-    meant = nearest_word(plain.upper(), ("BLOSUM62", *matrix_names()))
+    usual = ("BLOSUM62",)
+    words = usual if usual[0].startswith(plain.upper()) else usual + matrix_names()
+    meant = nearest_word(plain.upper(), words)
     raise UsageError(
         f"unknown matrix {name[:60]!r}: neither a file nor one of the "
         f"{len(matrix_names())} bundled matrices (`jaxalign matrices` lists them)"

@@ -226,6 +226,8 @@ def _unreadable(source: str, error: OSError | ValueError) -> InputError:
         return InputError(f"{label(source)}: no file can have this name")
     if isinstance(error, FileNotFoundError):
         return InputError(f"{label(source)}: no such file")
+    if isinstance(error, IsADirectoryError):
+        return InputError(f"{label(source)}: is a folder, and a file is needed")
     return InputError(f"{label(source)}: cannot be read ({error.strerror})")
 
 

@@ -20,6 +20,7 @@ from jaxalign.keywords import RepertoireKeywords
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import as_scoring
 from jaxalign.model.source import keep
+from jaxalign.model.strands import look_nucleic
 from jaxalign.options import RepertoireOptions
 from jaxalign.repertoire import graph, receptors
 from jaxalign.repertoire.graph import EdgeBlock, RepertoirePlan, blocks_of
@@ -256,6 +257,8 @@ def read_rows(
         if chains is not None:
             raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
         raw = fasta.read_raw(path, buffer)
+        if look_nucleic([raw.text]):
+            raise InputError(f"{path}: has nucleotides: CDR3 of amino acids are needed")
         text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
         texts = [text[start:stop] for start, stop in pairwise(ends)]
         return _rows([*raw.names], texts, path)

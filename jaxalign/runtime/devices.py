@@ -173,8 +173,8 @@ def _device(name: Any, local: Sequence[Device]) -> Device:
     except (TypeError, ValueError):
         raise UsageError(f"device {name!r}: a number or 'all' is needed") from None
     if not 0 <= number < len(local):
-        kinds = f"{len(local)} of {local[0].platform}"
-        raise DeviceError(f"device {number}: there are {kinds}, counted from 0")
+        last, kind = len(local) - 1, local[0].platform
+        raise DeviceError(f"device {number}: those of {kind} are numbered 0 to {last}")
     return local[number]
 
 

@@ -250,7 +250,7 @@ def test_an_audit_of_a_list(run):
     assert code == INPUT and "has one part only, train" in err
     Path("split.tsv").write_text("P1\ttrain\nP2\ttest\n")
     code, _, err = run("audit", "s.fa", "--split", "split.tsv", *CUT)
-    assert code == INPUT and "2 names are not in s.fa (P1, P2); a name is the" in err
+    assert code == INPUT and "not in s.fa: 2 names (P1, P2); a name is the" in err
 
 
 def test_a_certificate_is_verified(run):
@@ -311,7 +311,7 @@ def test_a_wrong_certificate(run, change, message):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "no certificate can be read"),
+        ("", "is no certificate, since it is no JSON"),
         ("[]", "is no certificate"),
         ('{"format": "jaxalign certificate, 2"}', "lacks definition"),
     ],

@@ -170,6 +170,7 @@ def folder(tmp_path, monkeypatch):
     for name, text in {
         "s.fa": PROTEINS,
         "t.fa": PROTEINS[:22],
+        "two.fa": PROTEINS[:44],
         "r.fasta": CDR3,
         "l.tsv": "name\tlabel\na\tx\nb\tx\nc\tx\n",
         "p.tsv": "name\tpart\na\tx\nb\tx\nc\ty\n",
@@ -276,6 +277,38 @@ def test_help_names_choices_that_there_are():
 
 
 @pytest.mark.parametrize(
+    "text, hint",
+    [
+        ("@r1\nACGT\n+\nIIII\n", "FASTQ; awk 'NR % 4 == 1"),
+        ("LOCUS  X\nORIGIN\n", "GenBank"),
+        ("# STOCKHOLM 1.0\nx MK\n", "Stockholm"),
+        ("HMMER3/f\nNAME x\n", "a profile of HMMER"),
+    ],
+)
+def test_files_of_other_formats_are_named(run, folder, text, hint):
+    (folder / "x.fa").write_text(text)
+    code, _, err = run("all", "x.fa")
+    assert code == 3 and "a FASTA file starts with" in err
+    assert f"hint: this looks like {hint}" in err.replace("an alignment in ", "")
+
+
+def test_files_that_are_not_meant_are_refused(run, folder):
+    gene = "ACGTTGCAAGGCTTACGATTACG"
+    (folder / "d.fa").write_text(f">d\n{gene}\n")
+    assert run("index", "d.fa", "-q")[0] == 0
+    for line, why in {
+        "all s.fa --preset blastn": "these are letters of proteins, the scoring is of",
+        "all .": ".: is a folder, and a file is needed",
+        "repertoire d.fa": "d.fa: has nucleotides: CDR3 of amino acids are needed",
+        "audit --verify s.fa": "s.fa: is no certificate, since it is no JSON",
+        "search s.fa d.fa.jaxdb -q": "made for the dna letters ACGTRYSWKMBDHVN, and "
+        "the scoring has the protein letters",
+    }.items():
+        code, _, err = run(*line.split())
+        assert code == 3 and why in err, (line, err)
+
+
+@pytest.mark.parametrize(
     "line, text",
     [
         ("cluster s.fa", "cluster: --min-identity is missing\nhint: see jaxalign clu"),
@@ -289,6 +322,27 @@ def test_help_names_choices_that_there_are():
         ("split s.fa --folds 2", "split: --min-identity is missing"),
         ("audit s.fa t.fa", "audit: --min-identity is missing"),
         ("all s.fa -o t.fa", "t.fa: exists; use --force to replace it"),
+        ("all s.fa --matrix blosum", "did you mean BLOSUM62?"),
+        ("all s.fa --min-identity 1.5", "from 0 to 1 is needed\n"),
+        ("all s.fa --columns qury", "did you mean query?"),
+        (
+            "all s.fa --gap-open x",
+            "--gap-open x: a number is needed\nhint: see jaxal",
+        ),
+        ("all s.fa --threads 1.5", "--threads 1.5: a whole number is needed"),
+        ("split s.fa --folds 2.5", "--folds 2.5: a whole number is needed"),
+        ("search s.fa t.fa --top x", "--top x: a whole number is needed"),
+        ("all s.fa -o .", ".: is a folder; name a file in it"),
+        ("align s.fa s.fa t.fa", "align: too many files: t.fa\nhint: see jaxalign al"),
+        ("align s.fa two.fa", "hint: `jaxalign search` aligns each of one with each"),
+        (
+            "audit s.fa --min-identity 0.5",
+            "needs two files or more, not 1, or one wi",
+        ),
+        pytest.param(
+            *("soft s.fa s.fa --temperature 0", "error: the temperature must be above"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_messages_say_what_to_do(run, folder, line, text):

@@ -169,7 +169,7 @@ def test_what_is_wrong_is_said_and_where(tmp_path, text, parts):
 
 def test_missing_file_and_folder(tmp_path):
     says(refused(str(tmp_path / "none.fa")), "none.fa", "no such file")
-    says(refused(str(tmp_path)), str(tmp_path), "cannot be read")
+    says(refused(str(tmp_path)), str(tmp_path), "is a folder, and a file is needed")
 
 
 @pytest.mark.parametrize("letter", "UOJu")
@@ -181,10 +181,12 @@ def test_hint_to_unknown_x(tmp_path, letter):
 
 
 def test_hint_to_mask(tmp_path):
-    path = written(tmp_path, ">a\nACEF\n")
+    path = written(tmp_path, f">a\nACEF{'ACGT' * 5}\n")
     says(refused(path, DNA), "'E'", "dna alphabet", "--unknown mask", "as N")
     sequences, count = encode_counted(read_raw(path), DNA, "mask")
-    assert (sequences.text(0), count) == ("ACNN", 2)
+    assert (sequences.text(0)[:5], count) == ("ACNNA", 2)
+    protein = written(tmp_path, ">a\nMKTAYIAK\n")
+    says(refused(protein, DNA), "'I'", "letters of proteins, the scoring is of nucleo")
 
 
 @pytest.mark.parametrize("unknown", ["error", "X", "mask"])
