@@ -140,9 +140,9 @@ def cut_search(
 
 def cut_cross(task: Task) -> list[Part]:
     """The parts of a task ``cross``, of which several fit its budget if all their rows
-    are kept: of a run that nobody resumes."""
-    count = parts_held(len(task.devices))
-    rows = min(PART_ROWS, rows_within(task.budget, task.output, count))
+    are kept: of a run that nobody resumes. A launch on a GPU has all its queries."""
+    limit = rows_within(task.budget, task.output, parts_held(len(task.devices)))
+    rows = min(max(PART_ROWS, QUERIES_STEP * task.shape[1]), limit)
     sizes = task.shape[1], len(task.targets.codes)
     return cut_search(task.queries.lengths, *sizes, rows)
 
