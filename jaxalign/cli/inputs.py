@@ -50,11 +50,13 @@ def read(
     beside: Sides = (),
     profile: bool = False,
     of_proteins: bool = False,
+    as_given: bool = True,
 ) -> Inputs:
     """Read every file, and say what a person should know.
 
     With ``profile`` the first file is one, and the others have its letters; with
-    ``of_proteins`` all have those of proteins, and are kept. ``scoring`` is that of
+    ``of_proteins`` all have those of proteins, and are kept; ``as_given`` says that no
+    other strand is looked at. ``scoring`` is that of
     the options; where they leave it open, nucleotides, known by the letters of the
     files and of those ``beside`` them, have another.
 
@@ -81,7 +83,8 @@ def read(
         for path, raw in zip(others, raws, strict=True)
     ]
     of_proteins = of_proteins or profile
-    scoring = scoring_for([*sides, *beside], scoring, options, messages, of_proteins)
+    about = scoring, options, messages, of_proteins, as_given
+    scoring = scoring_for([*sides, *beside], *about)
     alphabet = scoring.alphabet
     encoded = [
         (mapped(path, alphabet), 0) if raw is None
@@ -140,6 +143,7 @@ def scoring_for(
     options: ScoringOptions,
     messages: Messages,
     of_proteins: bool = False,
+    as_given: bool = False,
 ) -> Scoring:
     """The scoring of a job whose letters are known; says what nucleotides are taken
     for, and warns of some that meet proteins.
@@ -153,6 +157,8 @@ def scoring_for(
     messages : Messages
     of_proteins : bool
         Whether it is kept, whatever the letters are.
+    as_given : bool
+        Whether strands are those that are given, which is said of DNA.
     """
     if options.alphabet != "auto" or scoring.alphabet.kind != "protein":
         return scoring
@@ -162,10 +168,11 @@ def scoring_for(
     if free and not of_proteins and look_nucleic(texts):
         kind = "rna" if has_uracil(texts) else "dna"
         chosen = scoring_of(replace(options, alphabet=kind))
+        strands = ", along the strands that are given" * (as_given and kind == "dna")
         messages.say(
             f"all letters of {', '.join(dict.fromkeys(path for path, _ in filled))} "
-            f"are nucleotides', scored as {kind} ({chosen}); --alphabet protein scores "
-            "them as protein"
+            f"are nucleotides', scored as {kind} ({chosen}){strands}; --alphabet "
+            "protein scores them as protein"
         )
         return chosen
     meant: dict[bool, list[str]] = {True: [], False: []}

@@ -294,7 +294,8 @@ def read_inputs(
 ):
     """(the request, scored as the letters ask for it; the files of a job)."""
     about = request.scoring, options.scoring, hashed, messages
-    read = inputs.read(paths, *about, profile=profile)
+    as_given = not hasattr(options, "strand")
+    read = inputs.read(paths, *about, profile=profile, as_given=as_given)
     return replace(request, scoring=read.scoring), read
 
 

@@ -137,7 +137,7 @@ def read_inputs(
         check_outputs(options, request.out, (), files)
     beside = [(options.database, inputs.opening(options.database))]
     about = options.scoring, hashed, messages, beside, options.profile
-    read = inputs.read((options.query,), request.scoring, *about)
+    read = inputs.read((options.query,), request.scoring, *about, as_given=False)
     inputs.check(options.database)
     request = replace(request, scoring=read.scoring)
     check(request, options)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from verb_jobs import VERBS
+from verb_jobs import words as job
 
 import jaxalign
 from jaxalign.cli.main import app, main
@@ -250,6 +251,30 @@ def test_the_program_prints_the_help_that_is_asked_for(run, folder, monkeypatch)
     monkeypatch.setenv("COLUMNS", "80")
     for flag, brief in {"--help": True, "-h": True, "--help-all": False}.items():
         assert run("index", flag) == (0, help_of("index", brief), "")
+
+
+# Verbs that look at other strands, those that take nucleotides as they are given, and
+# those that take none, or align nothing.
+STRANDS = {"align", "search"}
+AS_GIVEN = {"all", "three", "nearest", "cluster", "dedup", "split", "audit", "purge"}
+AS_GIVEN |= {"soft"}
+NO_STRANDS = {"family", "repertoire", "index", "info", "warmup", "selftest", "matrices"}
+NO_STRANDS |= {"demo"}
+
+
+def test_verbs_have_strands_or_say_that_they_do_not(run, folder):
+    assert {*VERBS} == STRANDS | AS_GIVEN | NO_STRANDS
+    assert {x for x in VERBS if "strand" in {y for y, _, _ in told(x)}} == STRANDS
+    gene = "ACGTTGCAAGGCTTACGATTACG"
+    for name in ("d.fa", "e.fa"):
+        records = (f">{name[0]}{k}\n{gene[k:]}\n" for k in range(3))
+        (folder / name).write_text("".join(records))
+    for verb in sorted((STRANDS | AS_GIVEN) - {"soft"}):  # which compiles
+        more = ("--too-large", "keep") if verb == "split" else ()
+        code, _, err = run(*job(verb, ["d.fa", "e.fa"], *more))
+        assert code in (0, 6), (verb, err)
+        said = "along the strands that are given; --alphabet protein" in err
+        assert said == (verb in AS_GIVEN), (verb, err)
 
 
 def test_an_index_has_the_options_that_count():
