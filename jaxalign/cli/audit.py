@@ -241,6 +241,7 @@ def run_audit(
     given, definition = job.verb, definition.of_sets(parts.sets.values())
     sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
     heading = [] if split else [f"{sizes}; a leak: {definition}"]
+    heading += links.expected(definition, *parts.sets.values())
 
     def finish(result: Audit) -> Iterator[str]:
         yield links.pairs_line(result.info)
@@ -339,6 +340,7 @@ def audit_pairs(given: Given) -> int:
         return 0 if result.holds else LEAK
 
     heading = [f"{len(table.pairs):,} pairs; a leak: {definition}"]
+    heading += links.expected(definition, *job.read.sequences)
     return run(given, job.messages, heading, compute, finish, about, code)
 
 

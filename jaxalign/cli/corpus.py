@@ -12,6 +12,7 @@ from jaxalign.cli.derive import Given, changed, refuse
 from jaxalign.cli.links import LinkJob
 from jaxalign.cli.run import run
 from jaxalign.cli.terminal import Report, as_json
+from jaxalign.database.api import residues_about
 from jaxalign.database.nearest import (
     Nearest,
     check_nearest,
@@ -121,6 +122,9 @@ def nearest(given: Given) -> int:
         yield f"{near.comparisons()}; {near.info['seconds']:.1f} s"
 
     heading = [f"{path}, {len(tests):,} test sequences, against {corpus}"]
+    cells = len(tests.codes) * residues_about(*files)
+    proofs = given.by == "identity" and chosen.filter
+    heading += report.expected(cells, "score", chosen, proofs=proofs)
     about = partial(about_nearest, job, files)
     code = run(given, job.messages, heading, compute, finish, about)
     if saved is not None:
@@ -206,6 +210,9 @@ def purge(given: Given) -> int:
 
     sides = f"{given.train} against {given.against}, {len(tests):,} test sequences"
     heading = [f"{sides}; near: {cut}"]
+    cells = len(tests.codes) * residues_about(*files)
+    proofs = cut.definition is not None and chosen.filter
+    heading += report.expected(cells, "score", chosen, proofs=proofs)
     about = partial(about_purge, job, files)
     return run(given, job.messages, heading, compute, finish, about)
 

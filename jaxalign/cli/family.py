@@ -11,6 +11,7 @@ from jaxalign.cli.derive import Given, refuse
 from jaxalign.cli.request import devices_of, scoring_of
 from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
+from jaxalign.database.api import residues_about
 from jaxalign.errors import UsageError
 from jaxalign.family import api
 from jaxalign.family.api import FamilyAlignment
@@ -61,6 +62,8 @@ def family(options: Given) -> int:
         messages.warn_of_letters(database, count, "X")
 
     heading = [f"{scoring}; {len(queries):,} queries against {database}"]
+    cells = len(queries.codes) * residues_about(database) * chosen.iterations
+    heading += report.expected(cells, "score", chosen)
     about = partial(_about, read, database, chosen)
     return run(options, messages, heading, compute, finish, about)
 

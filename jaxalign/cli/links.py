@@ -17,7 +17,7 @@ from jaxalign.homology import api
 from jaxalign.homology.api import Definition
 from jaxalign.io import corpus_files, delimited, output
 from jaxalign.io.delimited import KnownNames
-from jaxalign.model.alphabet import reading_of
+from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
@@ -125,6 +125,21 @@ def linked_as(links: Given) -> tuple[Mode | None, LengthIdentity]:
     return ("local", "shorter") if local else ("global", "longer")
 
 
+def expected(definition: Definition, *sets: Sequences) -> list[str]:
+    """A line about the pairs of one set, or across some, where these take long.
+
+    Where a link has a score, all pairs are scored, and those that reach it take about
+    as long again.
+    """
+    letters = [int(data.lengths.sum()) for data in sets]
+    alone = sets[0].lengths.tolist() if len(sets) == 1 else letters
+    cells = (sum(letters) ** 2 - sum(x**2 for x in alone)) / 2
+    options = definition.options
+    if options.min_score is not None:
+        return report.expected(2 * cells, "score", options)
+    return report.expected(cells, "identity", options, proofs=options.filter)
+
+
 def write_table(path: str | None, columns: dict, verb: Given) -> None:
     """Write columns in the format of a suffix; None is standard output, which JSON may
     have."""
@@ -209,6 +224,7 @@ def _clusters(
     (data,), scoring = job.read.sequences, job.read.scoring
     definition = api.define(scoring, job.options, given.min_identity, [data])
     heading = [f"{len(data):,} sequences; linked: {definition}"]
+    heading += expected(definition, data)
 
     def compute(progress: Report | None) -> api.Clusters:
         reported = replace(definition, options=job.options_with(progress))

@@ -264,9 +264,11 @@ def index(options: Given) -> int:
     letters = [(database, opening(database))]
     scored = scoring_for(letters, scoring_of(scoring), scoring, messages)
 
-    def compute(_: Report | None) -> dict:
+    def compute(progress: Report | None) -> dict:
         how = reading_of(scoring)._asdict() | {"force": options.force}
-        return index_database(database, out, scored, **how)
+        if progress is not None:
+            progress.unit = "residues"
+        return index_database(database, out, scored, **how, progress=progress)
 
     def finish(about: dict) -> Iterator[str]:
         wildcard = scored.alphabet.wildcard

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -232,7 +233,7 @@ def _run(
     """
     request, given, drawn = job.request, job.given, job.drawn
     lines = report.plan_lines(plan) if given.verbose else []
-    heading = [report.heading(request, plan), *lines, *further]
+    heading = [report.heading(request, plan), *lines, *further, *_expected(job, plan)]
 
     def reported(progress: Report | None) -> Computed:
         busy = {"busy": progress.busy} if progress else {}
@@ -255,6 +256,45 @@ def _run(
         return report.about_run(request, job.read, info, rows, device)
 
     return run(given, job.messages, heading, reported, finish, about)
+
+
+def _expected(job: TableJob, plan: Mapping) -> list[str]:
+    """A line about a long job; the parts that a folder has are not computed again."""
+    chosen, cells, rows = job.options, plan["cells"], plan["pairs"]
+    if chosen.cluster is not None:
+        return []
+    pieces = getattr(plan, "parts", ())
+    if pieces:
+        left = [
+            x
+            for x in jobs.share(list(pieces), chosen.shard)
+            if x.index not in chosen.skip
+        ]
+        cells, rows = sum(x.cells for x in left), sum(x.stop - x.start for x in left)
+    proofs, row_bytes = chosen.min_identity is not None and chosen.filter, None
+    if job.request.out is not None and not api.filters_of(chosen):
+        row_bytes = partial(_bytes_of, job, rows)
+    return report.expected(cells, chosen.output, chosen, row_bytes, proofs)
+
+
+# Bytes of a row beside its two names: as text, and in Parquet, which knows names once
+ROW_BYTES = {
+    "score": (6, 2),
+    "identity": (23, 5),
+    "stats": (42, 8),
+    "alignment": (42, 20),
+}
+SAMPLE = 1000  # names whose mean length is that of all
+
+
+def _bytes_of(job: TableJob, rows: int) -> float:
+    """Bytes of rows as they are written, about; formats of alignments hold more."""
+    text, packed = ROW_BYTES[job.options.output]
+    if job.request.format == "parquet":
+        return rows * packed
+    sides = (side.names[:SAMPLE] for side in job.read.sequences)
+    names = [sum(map(len, some)) / max(len(some), 1) for some in sides]
+    return rows * (text + names[0] + names[-1])
 
 
 def _whole(table: Table) -> Computed:

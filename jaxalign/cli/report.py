@@ -1,12 +1,13 @@
 """Reports of a run about itself: a line before, a line after, or one JSON object."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.show import counted
 from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.system import package_versions
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from jaxalign.cli.inputs import Inputs
     from jaxalign.cli.request import Request
+    from jaxalign.options import Execution
 
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "biotite")
@@ -76,6 +78,51 @@ def strands(info: Mapping) -> str:
 def cells(info: Mapping) -> int:
     """Cells of the pairs that were aligned."""
     return info.get("aligned_cells", info["cells"])
+
+
+def expected(
+    cells: float,
+    output: str,
+    options: "Execution",
+    row_bytes: Callable[[], float] | None = None,
+    proofs: bool = False,
+) -> list[str]:
+    """A line about a job that will take more than a minute; none of any other.
+
+    Parameters
+    ----------
+    cells : of all of its pairs
+    output : of the pairs
+    row_bytes : of all rows, as they are written; asked for a long job alone, and None
+        where nobody knows
+    proofs : whether pairs are left out by proofs, nobody knows how many
+    """
+    from jaxalign.pairs import api
+
+    seconds = api.expected_seconds(cells, "proofs" if proofs else output, options)
+    if seconds < api.LONG_JOB:
+        return []
+    text = f"about {duration(seconds)}"
+    if proofs:
+        text += ", or more where proofs leave many pairs to align"
+    return [text if row_bytes is None else f"{text}, {size(row_bytes())} of rows"]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them, to two digits."""
+    for unit, length in (("day", 86400), ("hour", 3600)):
+        if seconds >= 1.5 * length:
+            return f"{float(f'{seconds / length:.2g}'):g} {unit}s"
+    return counted(round(float(f"{seconds / 60:.2g}")), "minute")
+
+
+def size(count: float) -> str:
+    """Bytes as people say them: ``3.3 GB``."""
+    for unit in ("kB", "MB", "GB"):
+        count /= 1000
+        if count < 999.5:
+            return f"{float(f'{count:.2g}'):g} {unit}"
+    return f"{float(f'{count / 1000:.2g}'):g} TB"
 
 
 def excluded(info: Mapping) -> str:

@@ -18,6 +18,7 @@ from jaxalign.database.api import (
     hits_of,
     in_memory,
     parts_search,
+    residues_about,
 )
 from jaxalign.errors import UsageError
 from jaxalign.io import output
@@ -49,6 +50,9 @@ def search(given: Given) -> int:
     devices, (queries,) = pairs.select_device(given), read.sequences
     record, within = settings(request, given), filter_of(given, request)
     heading = [_heading(request, len(queries), given)]
+    strands = strands_of(given.strand, request.scoring, request.options.mode) or (1,)
+    letters = len(queries.codes) * len(strands) * residues_about(database)
+    heading += report.expected(letters, "score", request.options)
 
     def in_one(progress: Report | None) -> Found:
         reported = replace(record, progress=progress)

@@ -49,6 +49,7 @@ def soft(given: Given) -> int:
     scoring = read.scoring
     if not all(map(len, read.sequences)):
         raise InputError(f"{a}, {b}: a record is needed in each")
+    m, n = (len(x[0]) for x in read.sequences)
     heading = f"{scoring}; {mode}; {scoring.alphabet.kind} alphabet; "
     heading += f"temperature {given.temperature:g}"
 
@@ -61,8 +62,12 @@ def soft(given: Given) -> int:
             picture.heat_map(plot, report.posterior, *report.names)
         terminal.answer(_lines(report))
 
-    def compute(_: Report | None) -> SoftReport:
-        return _model(given, read, mode, ends)
+    def compute(progress: Report | None) -> SoftReport:
+        tell, cells = progress or (lambda *_: None), m * n
+        tell(0, cells)  # one program computes all of them
+        model = _model(given, read, mode, ends)
+        tell(cells, cells)
+        return model
 
     return run(given, messages, (), compute, finish)
 

@@ -95,7 +95,7 @@ def split(given: Given) -> int:
         described = _about(series, of_series)
         return shared | described | {"seed": given.seed, "audited": audited}
 
-    heading = linked, definition.question()
+    heading = linked, definition.question(), *links.expected(definition, data)
     return run(given, job.messages, heading, compute, finish, about)
 
 
@@ -251,5 +251,5 @@ def split_pairs(given: Given) -> int:
             "seed": choices.seed,
         }
 
-    heading = [f"{counts}; near: {definition}"]
+    heading = [f"{counts}; near: {definition}", *links.expected(definition, data)]
     return run(given, job.messages, heading, compute, finish, about)

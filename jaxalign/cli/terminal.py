@@ -196,6 +196,7 @@ class Report:
         self.draw, self.every, self.final = draw, every, final
         self.began = self.last = time.monotonic()
         self.devices, self.compiling, self.cells = None, None, (0, None)
+        self.unit = "cells"  # that are counted
 
     def __call__(self, cells: int, total: int | None):
         self.cells = cells, total
@@ -215,9 +216,9 @@ class Report:
         if now - self.last >= self.every or at_once:
             self.last = now
             seconds = now - self.began
-            self.draw(
-                progress_state(*self.cells, seconds, self.devices, self.compiling)
-            )
+            about = self.devices, self.compiling
+            now = progress_state(*self.cells, seconds, *about)
+            self.draw(now if self.unit == "cells" else now | {"unit": self.unit})
 
     def busy(self, at_work: int, devices: int):
         self.devices = at_work, devices
@@ -297,6 +298,8 @@ def progress_text(now: dict) -> str:
     if "programs" in now:
         count = f"{now['programs_compiled'] + 1} of {now['programs']}"
         return f"{cell_count:.3g} cells, compiling {count}"
+    if "unit" in now:
+        return f"{cell_count:.3g} {now['unit']}, {_clock(now['seconds'])}"
     if total is None:
         return f"{cell_count:.3g} cells, {now['gcups']:.3g} GCUPS"
     left = "?" if eta is None else _clock(eta)

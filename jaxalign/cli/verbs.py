@@ -28,7 +28,6 @@ from jaxalign.cli.arguments import (
     ListOptions,
     MessageOptions,
     Picture,
-    QuietOptions,
     ResumeOptions,
     ScoringOptions,
     Second,
@@ -274,7 +273,7 @@ def family(
     "jaxalign.cli.machine:index",
     FileOptions,
     ScoringOptions,
-    QuietOptions,
+    MessageOptions,
     hidden={"preset", "match", "mismatch", "gap_open", "gap_extend", "gap_style"},
 )
 def index(
@@ -596,7 +595,7 @@ def three(
     options.AlignedEnds,
     FileOptions,
     ScoringOptions,
-    QuietOptions,
+    MessageOptions,
 )
 def soft(
     a: Fasta,

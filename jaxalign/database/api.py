@@ -25,7 +25,7 @@ from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, by_strands
-from jaxalign.options import SearchOptions
+from jaxalign.options import SearchOptions, SearchProgress
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.jobs import share
 from jaxalign.pairs.options import make_task
@@ -157,6 +157,7 @@ def index_database(
     scoring: ScoringLike = None,
     *,
     force: bool = False,
+    progress: SearchProgress = None,
     **options: Unpack[IndexKeywords],
 ) -> dict[str, int]:
     """Encode a FASTA file once, for ``search`` and wherever sequences are taken.
@@ -171,6 +172,7 @@ def index_database(
         What to do with a letter the alphabet lacks.
     force : bool
         Replace an existing file.
+    progress : callable (residues done, None), optional
 
     Returns
     -------
@@ -183,11 +185,15 @@ def index_database(
     output.check_inputs(os.fspath(path), [os.fspath(source)])
     alphabet = as_scoring(scoring).alphabet
     reading = reading_of(SearchOptions(**options))
-    count = [0]
+    count, residues = [0], 0
 
     def blocks() -> Iterator[Sequences]:
+        nonlocal residues
         for block, substituted in fasta.read_blocks(source, alphabet, reading):
             count[0] += substituted
+            residues += len(block.codes)
+            if progress:
+                progress(residues, None)
             yield block
 
     sizes = encoded_database.create(os.fspath(path), blocks(), alphabet, force)
@@ -355,6 +361,17 @@ def _stream_teller(
     return lambda cells, _all: progress(before + cells, total)
 
 
+def residues_about(*paths: str) -> int:
+    """Residues of files by their bytes, as they are not read; 0 of what is no file."""
+    packed = ".gz", ".bz2", ".xz"
+    sizes = (
+        os.path.getsize(path) * (PACKED if path.endswith(packed) else 1)
+        for path in paths
+        if os.path.isfile(path)
+    )
+    return sum(sizes)
+
+
 def parts_search(
     queries: Sequences,
     sequences: Sequences | None,
@@ -371,8 +388,7 @@ def parts_search(
         residues = int(sequences.lengths.sum())
     elif not os.path.isfile(database):
         raise UsageError(f"{database}: parts need a file, which can be read again")
-    else:  # an estimate: the file is not read
-        packed = os.fspath(database).endswith((".gz", ".bz2", ".xz"))
-        residues = os.path.getsize(database) * (PACKED if packed else 1)
+    else:
+        residues = residues_about(os.fspath(database))
     rows = part_stream.checked(part_rows) or part_stream.PART_ROWS
     return part_stream.cut_search(queries.lengths, int(top), residues, rows)

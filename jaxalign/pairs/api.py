@@ -32,7 +32,7 @@ from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import ScoringLike, as_scoring, resolve_ends
 from jaxalign.model.strands import MINUS, reverse_complement
 from jaxalign.model.table import Table
-from jaxalign.options import Implementation, PairOptions
+from jaxalign.options import Execution, Implementation, PairOptions
 from jaxalign.pairs import by_rows
 from jaxalign.pairs.engine import start_jax
 from jaxalign.pairs.jobs import (
@@ -47,6 +47,7 @@ from jaxalign.pairs.options import check, filters_of, symmetric
 from jaxalign.pairs.plan import Plan, SavedState, added
 from jaxalign.runtime.devices import describe_device, select_device
 from jaxalign.runtime.machine import gpu_use
+from jaxalign.runtime.pipeline import default_threads
 from jaxalign.signatures import with_options
 
 SymmetricIdentity = Literal["shorter", "longer", "mean"]  # and without a path
@@ -435,7 +436,38 @@ def plan(
     return plan_of(queries, targets, scoring, PairOptions(**options))
 
 
-def implementation_of(options: PairOptions) -> tuple[Implementation, str]:
+# Cells that a core fills in a second (AMD EPYC with AVX-512, proteins of UniProt), and
+# a GPU by the kernels (H100): by output, and of pairs that proofs alone look at.
+CELLS_A_SECOND = {
+    "score": (1.2e10, 4e12),
+    "identity": (4e9, 1.5e12),
+    "stats": (3.5e9, 5e11),
+    "alignment": (3e9, 5e11),
+    "proofs": (1e11, 9e13),
+}
+LONG_JOB = 60.0  # seconds from which on a job is worth a word before it
+
+
+def expected_seconds(cells: float, output: str, options: Execution) -> float:
+    """Seconds that a job takes, about; of a short one those of a CPU.
+
+    cells : of all of its pairs
+    output : of them, or ``proofs`` where these leave few pairs to align
+    """
+    of_core, of_gpu = CELLS_A_SECOND[output]
+    if options.implementation == "rows":
+        return cells * by_rows.CELL_SECONDS
+    seconds = cells / of_core / (options.threads or default_threads())
+    if seconds < LONG_JOB or not by_rows.may_have_gpu():
+        return seconds
+    if implementation_of(options)[0] != "pallas":
+        return seconds
+    from jaxalign.runtime.devices import resolve_devices
+
+    return cells / of_gpu / max(len(resolve_devices(options.devices)), 1)
+
+
+def implementation_of(options: Execution) -> tuple[Implementation, str]:
     """(implementation, why) of a job that is not small.
 
     Raises
@@ -461,6 +493,7 @@ __all__ = [
     "all_table",
     "directions",
     "dp_table",
+    "expected_seconds",
     "filters_of",
     "gpu_use",
     "implementation_of",

@@ -23,12 +23,15 @@ import jax  # before main(), which else turns on a compilation cache in the home
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
+from cases import text_of
 from cyclopts import Parameter
 from verb_jobs import VERBS
 from verb_jobs import words as job
 
 from jaxalign.cli import arguments, terminal
 from jaxalign.cli.main import App
+from jaxalign.cli.report import duration
+from jaxalign.cli.report import size as size_text
 from jaxalign.cli.request import scoring_of
 from jaxalign.cli.terminal import progress_text, reporting, time
 from jaxalign.errors import EXIT_CODES
@@ -39,7 +42,7 @@ from jaxalign.model.identity import IDENTITIES
 from jaxalign.model.scoring import Scoring, load_matrix, matrix_names
 from jaxalign.model.table import OUTPUTS
 from jaxalign.options import Implementation
-from jaxalign.pairs import jobs, part_stream
+from jaxalign.pairs import api, by_rows, jobs, part_stream
 from jaxalign.pairs.options import IMPLEMENTATIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -920,6 +923,79 @@ def test_a_closed_pipe_is_quiet():
     with os.fdopen(writing) as pipe:
         done = subprocess.run(words, stdout=pipe, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (FAILED, b"")
+
+
+SIZED = ("all", "align", "search", "nearest", "family", "cluster", "dedup", "split")
+SIZED += ("audit", "purge")
+
+
+@pytest.mark.parametrize("verb", SIZED)
+def test_a_long_job_says_before_it_how_long_it_will_take(
+    run, folder, monkeypatch, verb
+):
+    """By its cells and by rates, here tiny ones; the answer is the same."""
+    texts = "MKTAYIAKQRQISFVKSHFSRQ", "HEAGAWGHEEPAWHEAEWWCC", "LLVVTTSSNNGGFFYYPPDDKK"
+    for name, some in (
+        ("x.fa", texts[:1] if verb == "family" else texts),
+        ("y.fa", texts),
+    ):
+        lines = (f">{name[0]}{k}\n{text}\n" for k, text in enumerate(some))
+        (folder / name).write_text("".join(lines))
+    words = job(verb, ["x.fa", "y.fa"], "--threads", "1", "--no-cache")
+    words += ["-o", "-"] if verb == "all" else []
+    code, answer, err = run(*words)
+    assert code in (DONE, LEAK) and "jaxalign: about " not in err
+    slow = dict.fromkeys(api.CELLS_A_SECOND, (1e-2, 1e-2))
+    monkeypatch.setattr(api, "CELLS_A_SECOND", slow)
+    monkeypatch.setattr(by_rows, "may_have_gpu", lambda: False)
+    assert (code, answer, "") == (*run(*words, "-q")[:2], "")
+    said = run(*words)[2]
+    (line,) = [x for x in said.splitlines() if x.startswith("jaxalign: about ")]
+    if verb == "all":
+        cells = 22 * 21 + 22 * 22 + 21 * 22
+        days = f"{cells / 1e-2 / 86400:.2g} days"
+        assert line == f"jaxalign: about {days}, 0.14 kB of rows"
+
+
+def test_times_and_sizes_for_people():
+    for seconds, text in (
+        (60, "1 minute"), (700, "12 minutes"), (5399, "90 minutes"),
+        (5400, "1.5 hours"), (1e5, "28 hours"), (2e5, "2.3 days"), (1e8, "1200 days"),
+    ):  # fmt: skip
+        assert duration(seconds) == text, seconds
+    for count, text in (
+        (140, "0.14 kB"),
+        (3.3e9, "3.3 GB"),
+        (9.996e8, "1 GB"),
+        (2e12, "2 TB"),
+    ):
+        assert size_text(count) == text, count
+
+
+@pytest.mark.parametrize("output", ["score", "identity", "stats", "alignment"])
+def test_the_size_of_rows_is_about_that_of_the_file(run, folder, monkeypatch, output):
+    """Within a factor of 1.5, of proteins with names of 20 letters."""
+    rng = np.random.default_rng(5)
+    records = {
+        f"{k:020}": text_of(rng, 40 + k, "ACDEFGHIKLMNPQRSTVWY") for k in range(60)
+    }
+    text = "".join(f">{name}\n{letters}\n" for name, letters in records.items())
+    (folder / "p.fa").write_text(text)
+    slow = dict.fromkeys(api.CELLS_A_SECOND, (1e-2, 1e-2))
+    monkeypatch.setattr(api, "CELLS_A_SECOND", slow)
+    monkeypatch.setattr(by_rows, "may_have_gpu", lambda: False)
+    code, _, err = run("all", "p.fa", "--output", output, "-o", "p.tsv")
+    assert code == DONE
+    said = float(re.search(r"([\d.]+) kB of rows", err)[1]) * 1000
+    assert 2 / 3 < said / os.path.getsize("p.tsv") < 3 / 2
+
+
+@pytest.mark.parametrize("words", ["index a.fa", "soft a.fa b.fa"])
+def test_indices_and_soft_alignments_say_how_far_they_are(run, folder, words):
+    code, _, err = run(*words.split(), "--progress", "json")
+    states = [json.loads(x)["progress"] for x in err.splitlines() if x[:1] == "{"]
+    assert code == DONE and (words[0] == "i" or states[-1]["cells_done"] == 13 * 10)
+    assert not [x for x in run(*words.split(), "-q")[2].splitlines() if x[:1] == "{"]
 
 
 def told(kind, capsys, monkeypatch, quiet=False, terminal=False):
