@@ -84,12 +84,12 @@ def align(given: Given) -> int:
 
 def all_pairs(given: Given) -> int:
     """``jaxalign all SEQS``, into a folder or one file."""
-    plot, dendrogram = given.plot, given.dendrogram
+    drawings = given.plot, given.dendrogram, given.heat_map
     if wants_folder(given):
-        if plot or dendrogram:
+        if any(drawings):
             raise UsageError("a picture is of a result in one piece, not of a folder")
         return _all_into_folder(given)
-    drawn = Pictures(plot, dendrogram) if plot or dendrogram else None
+    drawn = Pictures(*drawings) if any(drawings) else None
     which = {"include_self": given.include_self, "cluster": given.cluster}
     job = _prepare((given.sequences,), given, drawn, **which)
     chosen, (sequences,) = job.options, job.read.sequences
@@ -169,7 +169,7 @@ def _prepare(
     if resume and (request.out in (None, output.STDOUT) or streams):
         raise UsageError("--resume needs -o FILE, and inputs that can be read again")
     shown = drawn or Pictures()
-    drawings = shown.histogram, shown.dendrogram, shown.dot_plot
+    drawings = tuple(vars(shown).values())
     files = (*paths, given.scoring.matrix)
     check_outputs(given, request.out, (), files, drawings)
     if drawn:
@@ -196,7 +196,7 @@ def _prepare(
     if len(paths) == 2:
         request = _for_terminal(request, given, read.sequences)
     rehearse(request, read.sequences)
-    check_identity(given, request, bool(shown.histogram or shown.dendrogram))
+    check_identity(given, request, bool(drawn and not shown.dot_plot))
     if request.format == "graphpart":
         inputs.warn_of_headings(paths[0], messages.warn)
     devices = select_device(given)
@@ -246,7 +246,7 @@ def _run(
             if drawn:
                 from jaxalign.cli import pictures
 
-                pictures.draw(drawn, table, request, job.messages.warn)
+                pictures.draw(drawn, table, request, job.messages)
         filters = str(api.filters_of(request.options))
         yield report.summary(info, rows["kept"], filters)
 

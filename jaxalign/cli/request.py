@@ -29,6 +29,7 @@ class Pictures:
 
     histogram: str | None = None
     dendrogram: str | None = None
+    heat_map: str | None = None
     dot_plot: str | None = None
 
 

@@ -143,7 +143,12 @@ def align(
     *COMMON,
 )
 def all_pairs(
-    sequences: Seqs, /, *, plot: Picture = None, dendrogram: Picture = None
+    sequences: Seqs,
+    /,
+    *,
+    plot: Picture = None,
+    dendrogram: Picture = None,
+    heat_map: Picture = None,
 ) -> None:
     """Align all pairs of the records of SEQS, each pair once.
 
@@ -157,6 +162,8 @@ def all_pairs(
         matplotlib.
     dendrogram
         Tree of the set by 1 - identity and average linkage (UPGMA).
+    heat_map
+        Identities of all pairs of at most 2,000 sequences, in the order of the tree.
     """
 
 

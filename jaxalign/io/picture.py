@@ -18,6 +18,7 @@ FORMATS = ("png", "svg", "pdf")
 BLUE, RED = "#3b6ea8", "#c0392b"
 DPI = 150
 MOST_LEAVES = 1000  # names of a dendrogram, a line each
+MOST_ROWS, MOST_NAMED = 2000, 40  # of a heat map
 LEAF_HEIGHT = 0.16  # inches
 LONGEST_NAME = 40
 STYLE: dict[Any, Any] = {
@@ -34,14 +35,26 @@ def check(path: str) -> None:
     _matplotlib()
 
 
-def heat_map(path: str, table: np.ndarray, rows: str, columns: str) -> None:
-    """Probabilities (m, n), dark where they are large."""
+def heat_map(
+    path: str,
+    table: np.ndarray,
+    rows: str,
+    columns: str,
+    label: str = "probability",
+    colours: str = "Greys",
+    names: Sequence[str] = (),
+) -> None:
+    """Shares (m, n) from 0 to 1 in colours of matplotlib, by default dark where they
+    are large; rows have names, unless there are too many."""
 
     def draw(axes: Any) -> None:
-        shown = axes.imshow(table, cmap="Greys", vmin=0, vmax=1, gid="table")
+        shown = axes.imshow(table, cmap=colours, vmin=0, vmax=1, gid="table")
         shown.set_interpolation("nearest")
         axes.set(xlabel=columns, ylabel=rows)
-        axes.figure.colorbar(shown, ax=axes, shrink=0.7, label="probability")
+        if 0 < len(names) <= MOST_NAMED:
+            axes.set_yticks(range(len(names)), [_name(name) for name in names])
+            axes.set_xticks([])
+        axes.figure.colorbar(shown, ax=axes, shrink=0.7, label=label)
 
     _write(path, (6, 6), draw)
 
@@ -103,6 +116,7 @@ def dot_plot(
     line: np.ndarray,
     names: Sequence[str],
     title: str,
+    reverse: np.ndarray | None = None,
 ) -> None:
     """Dot plot of the similarity around every pair of residues, with a path.
 
@@ -111,13 +125,20 @@ def dot_plot(
     size : (m, n). Residues of the query and the target.
     line : (rows, columns). Corners of the path, in residues.
     names : (query, target)
+    reverse : dots of the opposite strand of the query, in blue.
     """
 
     def draw(axes: Any) -> None:
         extent = (0, max(size[1], 1), max(size[0], 1), 0)
-        axes.imshow(dots, cmap="Greys", vmin=0, vmax=1, extent=extent, gid="dots",
-                    interpolation="nearest", aspect="equal")  # fmt: skip
+        look: dict[str, Any] = {"vmin": 0, "vmax": 1, "extent": extent}
+        look |= {"interpolation": "nearest", "aspect": "equal"}
+        axes.imshow(dots, cmap="Greys", gid="dots", **look)
         axes.plot(line[1], line[0], color=RED, linewidth=1, gid="path", clip_on=False)
+        if reverse is not None:
+            axes.imshow(
+                np.ones_like(reverse), cmap="winter_r", gid="reverse", alpha=reverse,
+                **look,
+            )  # fmt: skip
         axes.set(xlabel=_name(names[1]), ylabel=_name(names[0]), title=title)
         axes.set(xlim=extent[:2], ylim=extent[2:])
 

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import fields
 from html import escape
 from itertools import groupby, islice
-from math import log10
+from math import ceil, log, log10
 from reprlib import Repr
 from typing import Any
 
 import numpy as np
 
+from jaxalign.model.alphabet import ranks
 from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 
@@ -328,6 +329,11 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 
 WINDOW = 11  # residues along a diagonal, around the pair
 PIXELS = 1000  # a side at most
+WORD_PIXELS = 500  # so that a line of them is seen
+MOST_SUMS = 2**26  # pairs of residues whose windows are summed; beyond, words are found
+EXPECTED = 1000  # equal words of two random sequences
+MOST_PLACES = 32  # of a word in the target; a word of more is a repeat, and left out
+WORDS_AT_ONCE = 2**20
 
 
 def dot_plot(
@@ -336,6 +342,7 @@ def dot_plot(
     scores: np.ndarray,
     window: int = WINDOW,
     pixels: int = PIXELS,
+    backwards: bool = False,
 ):
     """Scores summed along diagonals, as shades.
 
@@ -344,6 +351,8 @@ def dot_plot(
     window : an odd number of residues; beyond the ends of a sequence nothing is added.
     pixels : rows and columns at most. A pixel of several pairs has the greatest of
         them.
+    backwards : whether the query is the reverse complement of what the rows are about,
+        so that row 0 has its last residues.
     Returns float32 (rows, columns). 0 where the sum is 0 or less, 1 where it is
     greatest.
     """
@@ -357,6 +366,66 @@ def dot_plot(
         sums = np.zeros(n, np.float32)
         for k in range(max(-half, -i), min(half, m - 1 - i) + 1):
             sums += around[query[i + k], half + k : half + k + n]
-        row = shades[i // height]
+        row = shades[(m - 1 - i if backwards else i) // height]
         np.maximum(row, np.maximum.reduceat(sums, columns), out=row)
     return shades / max(shades.max(initial=0), 1e-9)
+
+
+def word_length(m: int, n: int, letters: int) -> int:
+    """Letters of a word that two random sequences share about ``EXPECTED`` times."""
+    return max(2, ceil(log(max(m * n / EXPECTED, 2)) / log(max(letters, 2))))
+
+
+def word_dots(
+    query: np.ndarray,
+    target: np.ndarray,
+    letters: int,
+    word: int,
+    pixels: int = WORD_PIXELS,
+    backwards: bool = False,
+) -> np.ndarray:
+    """Equal words of two sequences as shades, in time that grows with their lengths.
+
+    query, target : codes (m,), (n,)
+    letters : a word with a code from here on, as of a wildcard, equals none.
+    word : letters of a word. One at more than ``MOST_PLACES`` places of the target is
+        left out.
+    pixels, backwards : as of ``dot_plot``
+    Returns float32 (rows, columns). The words of a pixel over those of a diagonal
+    through it, 1 at most and a quarter at least; 0 where there is none.
+    """
+    m, n = len(query), len(target)
+    height, width = (max(1, -(-length // pixels)) for length in (m, n))
+    counts = np.zeros((-(-m // height), -(-n // width)), np.float32)
+    places, keys = _words(target, letters, word)
+    for first in range(0, m, WORDS_AT_ONCE):
+        piece = query[first : first + WORDS_AT_ONCE + word - 1]
+        at, sought = _words(piece, letters, word)
+        left, right = (
+            np.searchsorted(keys, sought, side) for side in ("left", "right")
+        )
+        hits = np.where(right - left <= MOST_PLACES, right - left, 0)
+        i = np.repeat(at + first, hits)
+        j = places[np.repeat(left, hits) + ranks(hits)]
+        # Two words may have one key.
+        equal = np.ones(len(i), bool)
+        for k in range(word):
+            equal &= query[i + k] == target[j + k]
+        i, j = i[equal], j[equal]
+        rows = (m - 1 - i if backwards else i) // height
+        np.add.at(counts, (rows, j // width), 1)
+    shades = np.clip(counts / min(height, width), 0.25, 1)
+    return np.where(counts > 0, shades, 0).astype(np.float32)
+
+
+def _words(codes: np.ndarray, letters: int, word: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the words of known letters alone, by a key of each, uint64."""
+    count = max(len(codes) - word + 1, 0)
+    keys, complete = np.zeros(count, np.uint64), np.ones(count, bool)
+    for k in range(word):
+        piece = codes[k : k + count]
+        keys = keys * np.uint64(1_000_003) + piece.astype(np.uint64)
+        complete &= piece < letters
+    places = np.flatnonzero(complete)
+    places = places[np.argsort(keys[places])]
+    return places, keys[places]

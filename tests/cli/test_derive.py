@@ -50,7 +50,7 @@ OWN = """
 """.split()
 EXTRA = {
     "align": "embeddings sequences profile",
-    "all": "dendrogram",
+    "all": "dendrogram heat-map",
     # Filters are those of the table of hits.
     "search": "max-evalue profile min-score min-identity identity min-cov coverage "
     "min-length-ratio no-filter",

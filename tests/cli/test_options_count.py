@@ -171,6 +171,7 @@ OUTPUTS = {
     "report": "html",
     "plot": "svg",
     "dendrogram": "svg",
+    "heat-map": "svg",
     "certificate": "json",
     "fasta": {"cluster": "fasta", "": ""},
 }

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import jaxalign
+from jaxalign.cli import pictures
 from jaxalign.errors import EXIT_CODES
-from jaxalign.model.show import dot_plot
+from jaxalign.model.show import dot_plot, word_dots
 
 DONE, FAILED, USAGE, INPUT, MEMORY, DEVICE, LEAK, FORGED, INTERRUPTED = EXIT_CODES
 SEQUENCES = {
@@ -147,6 +148,63 @@ def test_dots_are_sums_along_diagonals():
     np.testing.assert_allclose(dot_plot(q, t, scores, 3, 3), pooled, atol=1e-6)
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_words_are_found_in_both_strands(backwards):
+    rng = np.random.default_rng(2)
+    q = rng.integers(5, size=90).astype(np.uint8)  # 4 is no letter
+    t = np.concatenate([q[20:50], rng.integers(5, size=41), q[:33]]).astype(np.uint8)
+    word, counts = 4, np.zeros((23, 21))
+    for i, j in np.ndindex(len(q) - word + 1, len(t) - word + 1):
+        if (q[i : i + word] == t[j : j + word]).all() and (q[i : i + word] < 4).all():
+            row = len(q) - 1 - i if backwards else i
+            counts[row // 4, j // 5] += 1
+    shades = np.where(counts > 0, np.clip(counts / 4, 0.25, 1), 0)
+    found = word_dots(q, t, 4, word, 25, backwards)
+    np.testing.assert_allclose(found, shades, atol=1e-6)
+    assert (counts > 0).sum() > 10
+
+
+def test_windows_backwards_are_rows_from_the_end():
+    rng = np.random.default_rng(3)
+    q, t = rng.integers(4, size=9), rng.integers(4, size=6)
+    scores = rng.normal(size=(4, 4))
+    ahead, back = (dot_plot(q, t, scores, 3, backwards=x) for x in (False, True))
+    np.testing.assert_array_equal(back, ahead[::-1])
+    pooled = ahead[::-1].reshape(3, 3, 3, 2).max(axis=(1, 3))
+    np.testing.assert_array_equal(dot_plot(q, t, scores, 3, 3, True), pooled)
+
+
+def test_an_inversion_is_drawn(run, folder, image, monkeypatch):
+    rng = np.random.default_rng(4)
+    text = "".join(rng.choice(list("ACGT"), 3000))
+    turned = text[1000:2000][::-1].translate(str.maketrans("ACGT", "TGCA"))
+    both = {"q": text, "t": text[:1000] + turned + text[2000:]}
+    for name, letters in both.items():
+        (folder / f"{name}.fa").write_text(f">{name}\n{letters}\n")
+    words = "align", "q.fa", "t.fa", "--plot"
+    for sums, method in ((2**26, "windows of 11"), (2**22, "equal words of 7")):
+        monkeypatch.setattr(pictures, "MOST_SUMS", sums)
+        path = f"{sums}.png"
+        code, _, err = run(*words, path)
+        assert code == DONE and f"drawing {path}: {method}" in err
+        shown = image(path)[..., :3]
+        blue = np.argwhere((shown[..., 2] > 0.8) & (shown[..., :2] < 0.3).all(axis=-1))
+        assert len(blue) > 50
+    # Of words: from the lower left to the upper right, in the middle third of both.
+    assert (np.ptp(blue, axis=0) / shown.shape[0] > 0.15).all()
+    assert np.corrcoef(blue.T)[0, 1] < -0.9
+
+
+def test_a_heat_map_has_the_identities(run, folder, image):
+    words = ("all", "all.fa", "--output", "identity", "-q", "-o", "t.tsv", "--force")
+    assert run(*words, "--heat-map", "h.svg")[0] == DONE
+    _, ids, texts = svg("h.svg")
+    assert "table" in ids and {"4 sequences", "identity (longer)"} <= {*texts}
+    assert {*SEQUENCES} <= {*texts}
+    assert run(*words, "--heat-map", "h.png")[0] == DONE
+    assert inked(image("h.png")) > 50_000
+
+
 def test_clusters_and_parts(run, folder, image):
     words = ("all.fa", "-q", "--plot")
     assert run("cluster", "--min-identity", "0.8", *words, "c.svg")[0] == DONE
@@ -170,6 +228,9 @@ REFUSED = {
     "all all.fa --plot p.png --dendrogram p.png": "two outputs are one",
     "all all.fa --dendrogram p.png --min-score 3": "filters",
     "all a.fa --dendrogram p.png": "2 to 1,000",
+    "all a.fa --heat-map p.png": "2 to 2,000",
+    "all all.fa --heat-map p.png --min-score 3": "--heat-map is of all pairs",
+    "all all.fa --heat-map p.png --output score": "--output score",
     "all all.fa --plot all.png": "is the input",
     "cluster all.fa --min-identity 0.5 --plot there.png": "--force",
     "audit a.fa b.fa --min-identity 0.5 --plot x.png -o x.png": "two outputs",
