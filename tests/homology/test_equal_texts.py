@@ -15,8 +15,8 @@ from draws import pairwise
 
 import jaxalign
 from jaxalign.cli.main import main
-from jaxalign.homology import across, links
-from jaxalign.pairs import part_stream
+from jaxalign.homology import across
+from jaxalign.pairs import jobs, part_stream
 from jaxalign.pairs.proofs import proof
 
 LETTERS = {"protein": "ARNDCQEGHILKMFPSTWYV", "dna": "ACGT", "rna": "ACGU"}
@@ -66,7 +66,7 @@ def set_route(monkeypatch, route: str) -> dict:
     if route == "parts":
         for name, value in {"MIN_PARTS": 5, "QUERIES_STEP": 1, "MIN_CELLS": 1}.items():
             monkeypatch.setattr(part_stream, name, value)
-        for module in (links, across):
+        for module in (jobs, across):
             monkeypatch.setattr(module, "by_rows", SimpleNamespace(is_short=is_long))
     return {"filter": False} if route == "unfiltered" else {}
 
