@@ -23,6 +23,8 @@ import pytest
 import jaxalign
 from jaxalign.cli.main import app, main
 from jaxalign.errors import EXIT_CODES, UsageError
+from jaxalign.io.columns import known
+from jaxalign.model.scoring import PRESET_NAMES, preset
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -341,6 +343,35 @@ def test_the_site_has_the_options_of_every_verb(monkeypatch):
 def test_exit_codes_are_on_the_page_of_the_command_line():
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     assert all(f"| {code} | {text} |\n" in page for code, text in EXIT_CODES.items())
+
+
+def test_presets_and_columns_are_on_the_page_of_the_command_line():
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    presets, columns = page.partition("## Presets")[2].split("## Columns")
+    rows = [line for line in presets.splitlines() if line.startswith("| `")]
+    assert rows == [
+        f"| `{name}` | {preset(name).scoring} | `{preset(name).mode}` "
+        f"| `{preset(name).identity}` |"
+        for name in PRESET_NAMES
+    ]
+    tables = {
+        output: jaxalign.align_all(["MKTAYIA", "MKTAIA"], output=output)
+        for output in ("score", "identity", "stats", "alignment")
+    }
+    names = {name for table in tables.values() for name in known(table)}
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| `(\w+)` \|$", columns, re.MULTILINE)
+    assert {name for name, *_ in rows} == names and len(rows) == len(names)
+    for name, meaning, least in rows:
+        tables[least].to_pandas([name])
+        if least != "score":
+            with pytest.raises(UsageError):
+                tables["score"].to_pandas([name])
+        if least in ("stats", "alignment"):
+            with pytest.raises(UsageError):
+                tables["identity"].to_pandas([name])
+        if same := re.fullmatch(r"`(\w+)`", meaning):
+            both = (tables[least].to_pandas([x])[x] for x in (name, same[1]))
+            assert [*map(str, next(both))] == [*map(str, next(both))]
 
 
 def test_the_index_names_pages_by_their_titles():

@@ -6,7 +6,7 @@ is (letters, float array), and rows are the query's letters.
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -522,6 +522,17 @@ class Preset:
     identity: Identity
 
 
+_PRESETS: dict[str, Callable[[], Preset]] = {
+    "blastp": lambda: Preset(Scoring.blast(11, 1), "local", "alignment"),
+    "blastn": lambda: Preset(Scoring(match=2, mismatch=-3), "local", "alignment"),
+    "needle": lambda: Preset(Scoring("BLOSUM62", 10, 0.5), "semiglobal", "full"),
+    "ssearch": lambda: Preset(Scoring.blast(10, 2, "BLOSUM50"), "local", "alignment"),
+    "mmseqs": lambda: Preset(Scoring("BLOSUM62", 11, 1), "local", "alignment"),
+    "parasail": lambda: Preset(Scoring("BLOSUM62", 10, 1), "local", "alignment"),
+}
+PRESET_NAMES = tuple(_PRESETS)
+
+
 @cache
 def preset(name: str) -> Preset:
     """A preset by name (``PRESET_NAMES``).
@@ -531,24 +542,11 @@ def preset(name: str) -> Preset:
     UsageError
         No such preset.
     """
-    makers = {
-        "blastp": lambda: Preset(Scoring.blast(11, 1), "local", "alignment"),
-        "blastn": lambda: Preset(Scoring(match=2, mismatch=-3), "local", "alignment"),
-        "needle": lambda: Preset(Scoring("BLOSUM62", 10, 0.5), "semiglobal", "full"),
-        "ssearch": lambda: Preset(
-            Scoring.blast(10, 2, "BLOSUM50"), "local", "alignment"
-        ),
-        "mmseqs": lambda: Preset(Scoring("BLOSUM62", 11, 1), "local", "alignment"),
-        "parasail": lambda: Preset(Scoring("BLOSUM62", 10, 1), "local", "alignment"),
-    }
-    if name not in makers:
-        meant = nearest_word(name, makers)
+    if name not in _PRESETS:
+        meant = nearest_word(name, _PRESETS)
         hint = f"; did you mean {meant}?" if meant else ""
-        raise UsageError(f"unknown preset {name!r}: one of {', '.join(makers)}{hint}")
-    return makers[name]()
-
-
-PRESET_NAMES = ("blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail")
+        raise UsageError(f"unknown preset {name!r}: one of {', '.join(_PRESETS)}{hint}")
+    return _PRESETS[name]()
 
 
 def resolve_ends(mode: str, free_ends: Any = None) -> frozenset[FreeEnd]:
