@@ -80,7 +80,7 @@ def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Requ
     columns = options.columns
     _check_filters(options, mode, free_ends)
     out, format = options.out, options.format
-    if folder and out in (None, "-"):
+    if folder and (out in (None, "-") or _is_file(out)):
         raise UsageError("parts of a result need a folder: -o FOLDER/")
     if folder and format not in (None, "parquet"):
         raise UsageError(f"parts of a result are parquet, not {format}")
@@ -102,6 +102,12 @@ def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Requ
     )
     request = Request(scoring, packed, identity, out, format, columns, folder)
     return replace(request, eqx=_eqx(options, request))
+
+
+def _is_file(out: str) -> bool:
+    """Whether a path has the name of a file, and no folder is there."""
+    suffix = os.path.splitext(out)[1]
+    return suffix in formats.SUFFIXES and not os.path.isdir(out)
 
 
 def _eqx(options: Given, request: Request) -> bool:

@@ -14,7 +14,7 @@ from jaxalign.errors import UsageError
 from jaxalign.io import output
 
 PRINTED = {output.STDOUT, "/dev/stdout", "/dev/fd/1"}
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+PAGES = (".html", ".htm")
 
 
 def check_outputs(
@@ -43,6 +43,9 @@ def check_outputs(
     files, inputs = [path for path in outs if path not in PRINTED], tuple(inputs)
     for path in files:
         output.check_inputs(path, inputs)
+    page = getattr(given, "report", None)
+    if page is not None and not page.endswith(PAGES):
+        raise UsageError(f"{page}: --report is a page of HTML: OUT.html")
     for path in drawn:
         from jaxalign.io import picture
 
@@ -59,7 +62,7 @@ def check_outputs(
         raise UsageError(f"two outputs are one: {', '.join(same)}")
     for path in files:
         output.check(path, getattr(given, "force", False))
-        if path.endswith(COMPRESSED):
+        if path.endswith(output.COMPRESSED):
             plain, suffix = os.path.splitext(path)
             raise UsageError(f"{path}: is not written as {suffix}; give {plain}")
 

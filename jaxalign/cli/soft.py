@@ -41,6 +41,8 @@ class SoftReport:
 def soft(given: Given) -> int:
     """``jaxalign soft A B``."""
     a, b, out, plot = given.a, given.b, given.out, given.plot
+    if out and out.endswith(tuple(f".{x}" for x in picture.FORMATS)):
+        raise UsageError(f"{out}: -o is an npz file; --plot {out} draws the posterior")
     scoring, (mode, ends) = scoring_of(given.scoring), mode_of(given)
     # The alignment is on standard output.
     check_outputs(given, None, [out], (a, b, given.scoring.matrix), [plot])

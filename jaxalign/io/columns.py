@@ -233,8 +233,8 @@ def _plain(values: np.ndarray) -> list[str]:
 
 def _choices(what: str, value: str, choices: Sequence[str]) -> str:
     meant = nearest_word(value, choices)
-    hint = f"; did you mean {meant}?" if meant else ""
-    return f"{what} {value!r} is unknown; choose from {', '.join(choices)}{hint}"
+    hint = f"did you mean {meant}? " if meant else ""
+    return f"{what} {value!r} is unknown; {hint}choose from {', '.join(choices)}"
 
 
 _RENAMED = {

@@ -90,6 +90,9 @@ def resolve_format(path: str, format: str | None = None) -> str:
         format = "tsv" if path == output.STDOUT else SUFFIXES.get(suffix)
         if format is None and os.path.isdir(path):
             raise UsageError(f"{path}: is a folder; name a file in it")
+        if format is None and suffix in output.COMPRESSED:
+            plain, _ = os.path.splitext(path)
+            raise UsageError(f"{path}: is not written as {suffix}; give {plain}")
         if format is None:
             raise UsageError(
                 f"{path}: the suffix {suffix!r} names no format; use one of "

@@ -13,6 +13,7 @@ from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.model.names import visible
 
 STDOUT, STANDARD_OUTPUT = "-", "standard output"
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")  # of files that are read
 TEMPORARIES: set[str] = set()  # files that are being written; who ends the process
 # removes them
 # Of the job that runs, for the message of its end: the share that is done, and the

@@ -478,10 +478,16 @@ def test_format_wins_over_suffix(tmp_path):
     assert (tmp_path / "r.tsv").read_text().startswith("q1\tt1\t100.000\t")
 
 
-@pytest.mark.parametrize("name", ["r.txt", "r", "r.tsv.gz"])
+@pytest.mark.parametrize("name", ["r.txt", "r", "r.tar"])
 def test_unknown_suffix(tmp_path, name):
     message = refused(table_of(), tmp_path / name)
     says(message, name, *SUFFIXES, *FORMATS)
+    assert os.listdir(tmp_path) == []
+
+
+def test_results_are_not_compressed(tmp_path):
+    message = refused(table_of(), tmp_path / "r.tsv.gz")
+    says(message, "r.tsv.gz: is not written as .gz; give ", "r.tsv")
     assert os.listdir(tmp_path) == []
 
 
