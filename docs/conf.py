@@ -65,6 +65,7 @@ CONTENTS = {
     ],
     "Train models": [
         "how-to/soft-alignment",
+        "how-to/layers",
         "how-to/train-an-aligner",
         "how-to/pytorch",
         "how-to/embeddings",

@@ -62,6 +62,8 @@ PROGRAMS = {
 LANGUAGES = set("console groovy json pycon python text yaml".split()) | {""}
 NEEDED = {
     "import torch": "torch",
+    "from flax": "flax",
+    "import equinox": "equinox",
     "import Align": "Bio",
     "import parasail": "parasail",
     "import pyarrow": "pyarrow",
