@@ -142,7 +142,7 @@ def _described(
                 parameter := shown.parameters.get(name)
             ):
                 text = re.sub(r" \[(.*)\]$", r" By default \1.", text, flags=re.S)
-                lines = indent(text, "    ")
+                lines = indent(text.replace("*", "``*``"), "    ")
                 shared[name,] = f"{name} : {_type_text(parameter)}\n{lines}"
     for function in like:
         shared |= _entries(_divided(cleandoc(function.__doc__ or ""))[1])

@@ -41,6 +41,8 @@ def test_a_function_describes_its_parameters(name):
         assert " : " in text or len(text.split("\n")) > 1, (parameter, text)
         assert not re.search(r" : (as in|those of|as of) ``\w+``$", text), text
         assert "--" not in text, text  # an option of the command line
+        plain = re.sub("``.*?``", "", text, flags=re.DOTALL)
+        assert not re.search(r"(?<!\w)[*|`](?=[^ \n])", plain), text  # of the site
         default = re.search(r", default (\S+)$", text.split("\n")[0])
         value = shown.parameters[parameter].default
         if default and value is not Parameter.empty:

@@ -31,7 +31,7 @@ band : int, or (first, last), optional
     ``first`` and ``last``, NumPy integers (..., m) that do not fall: residue i of the
     query may meet those of the target from first[i] to last[i] (from 0), as between
     anchors. Or a half width around the scaled diagonal, in
-    ``jaxalign.similarity.band``: for equal lengths |i - j| <= band. As if the
+    ``jaxalign.similarity.band``: for equal lengths ``|i - j| <= band``. As if the
     similarity beyond it were -inf and gap costs infinite; that work is saved. Gap costs
     are numbers or by residue then.
 implementation : {"log", "blocked", "scaled", "rows", "pallas"}, optional
