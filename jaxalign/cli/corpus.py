@@ -33,17 +33,10 @@ from jaxalign.homology.purge import (
 from jaxalign.io import corpus_files, output
 from jaxalign.io.runs import SavedRun, about_file
 from jaxalign.model.alphabet import reading_of
-from jaxalign.model.source import STDIN, is_stream, label, sha256
+from jaxalign.model.source import STDIN, label, sha256
 from jaxalign.options import NearestOptions, PurgeOptions
 
 FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
-
-
-def check_run(given: Given, files: tuple[str, ...]) -> None:
-    """Raise early if this run cannot be resumed."""
-    streams = any(map(is_stream, files))
-    if given.resume and (given.out in (None, output.STDOUT) or streams):
-        raise UsageError("--resume needs -o FILE, and a corpus that can be read again")
 
 
 def checkpoint(
@@ -85,7 +78,7 @@ def nearest(given: Given) -> int:
     """``jaxalign nearest TEST CORPUS``."""
     path, corpus = given.tests, given.corpus
     files = files_of(corpus)
-    check_run(given, files)
+    links.check_resume(given, files)
     if path == corpus == "-":
         raise UsageError("'-' twice: standard input can be read once")
     outs = (given.out, given.report)
@@ -159,7 +152,7 @@ CUTS = ("min_identity", "min_score", "max_evalue", "min_cov")
 def purge(given: Given) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
     files = files_of(given.train)
-    check_run(given, files)
+    links.check_resume(given, files)
     if given.shard is not None and given.certificate is not None:
         raise UsageError("--certificate is of all that stays: leave out --shard")
     if given.certificate is not None:

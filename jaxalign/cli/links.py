@@ -1,5 +1,6 @@
 """``jaxalign cluster`` and ``dedup``, and steps that all verbs of links share."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,10 +18,12 @@ from jaxalign.homology import api
 from jaxalign.homology.api import Definition
 from jaxalign.io import corpus_files, delimited, output
 from jaxalign.io.delimited import KnownNames
+from jaxalign.io.runs import SavedRun
 from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
+from jaxalign.model.source import is_stream, sha256
 from jaxalign.options import (
     AlignedEnds,
     Execution,
@@ -29,6 +32,7 @@ from jaxalign.options import (
     Measure,
     shared,
 )
+from jaxalign.pairs.api import SavedState
 
 SHOWN = ("worst", "full_histogram")  # options of audits
 # Why pairs are neither aligned nor excluded by proof
@@ -123,6 +127,41 @@ def linked_as(links: Given) -> tuple[Mode | None, LengthIdentity]:
         )
     local = links.link == "local"
     return ("local", "shorter") if local else ("global", "longer")
+
+
+def check_resume(given: Given, files: Iterable[str]) -> None:
+    """Raise early if this run cannot be resumed."""
+    streams = any(map(is_stream, files))
+    if given.resume and (given.out in (None, output.STDOUT) or streams):
+        raise UsageError("--resume needs -o FILE, and inputs that can be read again")
+
+
+def checkpoint(
+    job: LinkJob, definition: Definition, about: dict
+) -> tuple[SavedRun | None, SavedState | None]:
+    """The file of the state of a run, and what it holds; None where it has none.
+
+    about : what the links depend on beside their definition, as plain values
+    """
+    given, paths = job.verb, job.read.paths
+    if given.out in (None, output.STDOUT) or not all(map(os.path.isfile, paths)):
+        return None, None
+
+    def describe() -> dict:
+        # Digests of files are read where there is a state, which few runs have.
+        read = replace(job.read, hashes=tuple(map(sha256, paths)))
+        described = {
+            "verb": about,
+            "definition": about_definition(definition),
+            "reading": reading_of(given.scoring).said(),
+            "filter": job.options.filter,
+            "json": given.json,
+        }
+        return report.manifest(report.files(read), read.scoring, described)
+
+    saved = SavedRun(str(given.out), describe)
+    arrays = saved.load(given.resume, given.force) or {}
+    return saved, SavedState(arrays, saved.save)
 
 
 def expected(definition: Definition, *sets: Sequences) -> list[str]:
@@ -220,16 +259,18 @@ def _clusters(
     outs: tuple[str | None, ...],
     write: Callable[[api.Clusters], None],
 ) -> int:
+    check_resume(given, (given.sequences,))
     job = prepare((given.sequences,), given, outs)
     (data,), scoring = job.read.sequences, job.read.scoring
     definition = api.define(scoring, job.options, given.min_identity, [data])
     heading = [f"{len(data):,} sequences; linked: {definition}"]
     heading += expected(definition, data)
+    saved, state = checkpoint(job, definition, {"method": method})
 
     def compute(progress: Report | None) -> api.Clusters:
         reported = replace(definition, options=job.options_with(progress))
         every_link = given.json  # which has their number
-        return api.clusters_of(data, reported, method, every_link)
+        return api.clusters_of(data, reported, method, every_link, state)
 
     def finish(result: api.Clusters) -> Iterator[str]:
         yield pairs_line(result.info, WHY_NOT.get(method))
@@ -245,7 +286,10 @@ def _clusters(
             "alone": int((result.sizes == 1).sum()),
         }
 
-    return run(given, job.messages, heading, compute, finish, about)
+    code = run(given, job.messages, heading, compute, finish, about)
+    if saved is not None:
+        saved.remove()
+    return code
 
 
 def _write_representatives(given: Given, out: str, result: api.Clusters) -> None:

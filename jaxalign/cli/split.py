@@ -1,5 +1,6 @@
 """``jaxalign split``: of sequences, at one cut or several, or of pairs."""
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,7 +21,7 @@ from jaxalign.model.show import counted
 # Options that do not go with --pairs.
 OF_SEQUENCES = ("cuts", "labels", "fixed", "priority", "fasta", "certificate")
 OF_SEQUENCES += ("report", "plot", "leaks", "too_large", "unlabelled")
-OF_SEQUENCES += ("worst", "full_histogram", "across_only")
+OF_SEQUENCES += ("worst", "full_histogram", "across_only", "resume")
 
 
 def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
@@ -64,6 +65,7 @@ def split(given: Given) -> int:
     outs = (given.out, given.certificate, given.report, given.leaks)
     audited = bool(given.certificate or given.report or given.plot or given.leaks)
     _check(given, audited)
+    links.check_resume(given, (path,))
     beside = (given.labels, given.fixed, given.priority)
     job = links.prepare((path,), given, outs, beside, audited)
     (data,) = job.read.sequences
@@ -72,10 +74,12 @@ def split(given: Given) -> int:
     names = api.check_choices(choices, data).shares
     files = _files(path, given.fasta, names, given.force, (*outs, given.plot))
     linked = f"{len(data):,} sequences; linked: {definition}"
+    chosen = hashlib.sha256(repr((choices, cuts)).encode()).hexdigest()
+    saved, state = links.checkpoint(job, definition, {"choices": chosen})
 
     def compute(progress: Report | None) -> list[api.Split]:
         reported = replace(definition, options=job.options_with(progress))
-        return api.series_of(data, reported, choices, cuts)
+        return api.series_of(data, reported, choices, cuts, state)
 
     def finish(series: list[api.Split]) -> Iterator[str]:
         yield links.pairs_line(series[0].info)
@@ -96,7 +100,10 @@ def split(given: Given) -> int:
         return shared | described | {"seed": given.seed, "audited": audited}
 
     heading = linked, definition.question(), *links.expected(definition, data)
-    return run(given, job.messages, heading, compute, finish, about)
+    code = run(given, job.messages, heading, compute, finish, about)
+    if saved is not None:
+        saved.remove()
+    return code
 
 
 def _check_pairs(given: Given) -> None:

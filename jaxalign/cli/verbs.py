@@ -308,7 +308,7 @@ def index(
     """
 
 
-@takes("jaxalign.cli.links:cluster", ListOptions, *LINKED)
+@takes("jaxalign.cli.links:cluster", ListOptions, ResumeOptions, *LINKED)
 def cluster(
     sequences: Seqs,
     /,
@@ -338,7 +338,7 @@ def cluster(
     """
 
 
-@takes("jaxalign.cli.links:dedup", FileOptions, *LINKED)
+@takes("jaxalign.cli.links:dedup", FileOptions, ResumeOptions, *LINKED)
 def dedup(
     sequences: Seqs,
     /,
@@ -368,6 +368,7 @@ def dedup(
     ListOptions,
     options.HomologyOptions,
     AuditOptions,
+    ResumeOptions,
     *LINKED,
 )
 def split(

@@ -8,6 +8,7 @@ representatives are linked.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isqrt
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from jaxalign.homology.links import (
     link_jobs,
     longest_members,
     merged,
+    parts_array,
     parts_of,
     rows_at_once,
     stream_links,
@@ -46,7 +48,7 @@ from jaxalign.model.identity import denominator, ratio
 from jaxalign.pairs import engine, jobs, part_stream
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.part_stream import Part
-from jaxalign.pairs.plan import COLUMN_BYTES, Plan, Task, added
+from jaxalign.pairs.plan import COLUMN_BYTES, Arrays, Plan, SavedState, Task, added
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.proof import Survivors, proofs_of
 from jaxalign.pairs.result import equal_texts
@@ -72,19 +74,31 @@ class Greedy:
     identity: np.ndarray
 
 
-def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> Greedy:
+def greedy(
+    sequences: Sequences,
+    definition: Definition,
+    counts: PairCounts,
+    saved: SavedState | None = None,
+) -> Greedy:
     """Cluster a set greedily; no more than a band of pairs is in memory.
 
     A band of sequences that have no representative yet is aligned among itself, and
     its representatives with all shorter sequences that have none. A sequence that has
     a representative is not aligned again. So bands are narrow where most sequences
     find one, and wide where few do, since a wide one computes faster.
+
+    saved : the state of a run that was interrupted, or may be, after each band
     """
     n, lengths = len(sequences), sequences.lengths
     later = by_length(lengths)
     state = Greedy(np.full(n, -1, np.int64), np.ones(n))
     report_progress, letters = definition.options.progress, int(lengths.sum())
     rows, width = rows_at_once(definition.options, 1), MIN_BAND
+    if saved is not None and "later" in saved.arrays:
+        before = saved.arrays
+        later, width = before["later"], int(before["width"])
+        state = Greedy(before["representative"], before["identity"])
+        counts.restore(before)
     while len(later):
         band, later = later[:width], later[width:]
         _join_representatives(state, band, band, sequences, definition, counts)
@@ -103,6 +117,9 @@ def greedy(sequences: Sequences, definition: Definition, counts: PairCounts) -> 
             report_progress(
                 (letters - int(lengths[later].sum())) * letters, letters * letters
             )
+        if saved is not None:
+            arrays = vars(state) | {"later": later, "width": np.array(width)}
+            saved.save(lambda arrays=arrays: arrays | counts.saved())
     counts.pairs += n * (n - 1) // 2
     return state
 
@@ -233,27 +250,55 @@ class Joining:
         return int((lengths[pairs.i] * lengths[pairs.j]).sum())
 
 
-def joined_components(job: LinkTask) -> tuple[np.ndarray, PairCounts]:
+def joined_components(
+    job: LinkTask, saved: SavedState | None = None
+) -> tuple[np.ndarray, PairCounts]:
     """Find the components of a set, int32 (n,), numbered as by ``links.components`` of
-    all links; and counts of the pairs, of which only aligned ones count as linked."""
+    all links; and counts of the pairs, of which only aligned ones count as linked.
+
+    saved : the state of a run that was interrupted, or may be, after each part
+    """
     (definition,), (job_task,), (options,) = job.judges, job.tasks, job.options
-    parts = parts_of(job_task, definition)
+    parts, before = parts_of(job_task, definition), {}
+    if saved is not None and "joined_done" in saved.arrays:
+        before = saved.arrays
+        parts = [Part(*x) for x in before["parts"].tolist()]
     report_progress = teller(options.progress, sum(part.cells for part in parts))
     labels = np.arange(len(job.rows), dtype=np.int32)
     labels = merged(labels, [equal_texts(job_task)])
     task = replace(job_task, equals_alike=False)  # equal texts are joined
     state = Joining(task, definition, labels, report_progress)
-    waiting, pair_count = [], 0
-    for part in parts:
+    waiting, pair_count, finished = [], 0, 0
+    if before:
+        finished, state.labels = int(before["joined_done"]), before["labels"]
+        waiting = [OpenPairs(*(before[name] for name in OpenPairs._fields))]
+        pair_count = len(waiting[0].i)
+        state.counts.restore(before)
+        cells = sum(part.cells for part in parts[:finished])
+        report_progress(cells - state.cells(waiting[0]))
+    for number, part in enumerate(parts[finished:], finished + 1):
         waiting.append(_pairs_of(state, part))
         pair_count += len(waiting[-1].i)
         if pair_count >= MOST_WAITING:
             _join(state, waiting)
             waiting, pair_count = [], 0
+        if saved is not None:
+            saved.save(partial(_joined_state, state, waiting, parts, number))
     if waiting:
         _join(state, waiting)
     labels[job.rows] = state.labels.copy()
     return renumbered(labels), state.counts
+
+
+def _joined_state(
+    state: Joining, waiting: list[OpenPairs], parts: list[Part], finished: int
+) -> Arrays:
+    """Return the components after some parts, and the pairs that wait, as arrays."""
+    none = OpenPairs(*(np.zeros(0, x) for x in (np.int64, np.int64, np.float64)))
+    pairs = (np.concatenate(x) for x in zip(none, *waiting, strict=True))
+    places = {"joined_done": np.array(finished), "parts": parts_array(parts)}
+    open_pairs = dict(zip(OpenPairs._fields, pairs, strict=True))
+    return open_pairs | places | {"labels": state.labels} | state.counts.saved()
 
 
 def _pairs_of(state: Joining, part: Part) -> OpenPairs:
@@ -450,17 +495,22 @@ def dendrogram(distances: np.ndarray) -> Dendrogram:
 
 
 def clusters_of(
-    data: Sequences, definition: Definition, method: str, every_link: bool = False
+    data: Sequences,
+    definition: Definition,
+    method: str,
+    every_link: bool = False,
+    saved: SavedState | None = None,
 ) -> Clusters:
     """Cluster a set.
 
     every_link : count all links, also those of two sequences that other links connect
+    saved : the state of a run that was interrupted, or may be
     Raises UsageError: an unknown method
     """
     check_choice("method", method, METHODS)
     counts, identity = PairCounts(), None
     if method == "greedy":
-        groups = greedy(data, definition, counts)
+        groups = greedy(data, definition, counts, saved)
         labels = renumbered(groups.representative)
         first = np.unique(labels, return_index=True)[1]
         representatives, identity = groups.representative[first], groups.identity
@@ -475,12 +525,12 @@ def clusters_of(
             # Common subsequences on a CPU may prove which pairs are not linked. A GPU
             # aligns the remaining pairs in less time than it takes to select some.
             if proofs is not None and proofs.lcs and proofs.launches is None:
-                labels, counts = joined_components(job)
+                labels, counts = joined_components(job, saved)
             else:
-                parts = stream_links(data, definition, counts, link_tasks)
+                parts = stream_links(data, definition, counts, link_tasks, saved)
                 labels = components(len(data), ((x.i, x.j) for x in parts))
         else:
-            links = all_links(data, definition, counts)
+            links = all_links(data, definition, counts, saved)
             groups = components(len(data), [(links.i, links.j)])
             labels = linkage_clusters(data, definition, links, groups, method, counts)
         representatives = longest_members(labels, data.lengths)

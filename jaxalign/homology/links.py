@@ -1,8 +1,9 @@
 """Links of a set: the pairs at or above the cut, part by part, or all of them, and the
 connected components of a graph of links: never the matrix of all pairs."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
@@ -22,10 +23,11 @@ from jaxalign.model.alphabet import Sequences, begins, renumbered
 from jaxalign.model.numbers import exact
 from jaxalign.model.table import Table
 from jaxalign.options import Execution, PairOptions
-from jaxalign.pairs import part_stream
+from jaxalign.pairs import by_rows, part_stream
 from jaxalign.pairs.jobs import tables_of
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.plan import Task, added
+from jaxalign.pairs.part_stream import Part
+from jaxalign.pairs.plan import Arrays, SavedState, Task, added
 from jaxalign.pairs.proofs import proof
 from jaxalign.runtime.devices import budget_of, by_length
 
@@ -65,6 +67,16 @@ class PairCounts:
         self.seconds += info["seconds"]
         self.implementation = self.implementation or info["implementation"]
         self.excluded = added(self.excluded, info.get("excluded", {}))
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """Return the counts as an array, for a state."""
+        about = vars(self) | {"histogram": self.histogram.tolist()}
+        return {"counts": np.array(json.dumps(about))}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Count on from a state."""
+        about = json.loads(str(arrays["counts"]))
+        vars(self).update(about, histogram=np.array(about["histogram"], np.int64))
 
     def about(self) -> dict:
         """Return the counts as plain values."""
@@ -156,17 +168,83 @@ def stream_links(
     definition: Definition,
     counts: PairCounts,
     jobs: list[LinkTask] | None = None,
+    saved: SavedState | None = None,
 ) -> Iterator[Links]:
-    """Yield the links of all pairs of a set, part by part; ``counts`` counts them."""
-    for judges, rows, columns, tasks, options in jobs or link_jobs(
-        sequences, definition
-    ):
-        parts = partial(parts_of, tasks[0], judges[0])
+    """Yield the links of all pairs of a set, part by part; ``counts`` counts them.
+
+    saved : the state of a run that was interrupted, or may be: its links so far, unless
+        they become more than a share of the memory, and the parts that they are of
+    """
+    stored, first_job, first_part = [], 0, 0
+    before = {} if saved is None else saved.arrays
+    jobs = link_jobs(sequences, definition) if jobs is None else jobs
+    if "links_done" in before:
+        first_job, first_part = before["links_done"].tolist()
+        if by_rows.is_short(jobs[first_job].tasks[0].job.total):
+            # On this machine it has no parts to go on with.
+            before, first_job, first_part = {}, 0, 0
+    if "links_done" in before:
+        counts.restore(before)
+        stored.append(Links(before["i"], before["j"], before["identity"]))
+        yield stored[0]
+    limit = budget_of(definition.options.memory_budget) // (LINK_BYTES * WORK_COPIES)
+    for number, job in enumerate(jobs):
+        judges, rows, columns, tasks, options = job
+        if number < first_job:
+            continue
+        if saved is None or by_rows.is_short(tasks[0].job.total):
+            parts, finished = partial(parts_of, tasks[0], judges[0]), 0
+        else:
+            # Parts depend on the memory: a run goes on with those that it began with.
+            cut, finished = parts_of(tasks[0], judges[0]), 0
+            if number == first_job and "links_done" in before:
+                cut, finished = [Part(*x) for x in before["parts"].tolist()], first_part
+            parts = partial(cut.__getitem__, slice(finished, None))
+            sizes = [
+                sum(x.cells for x in group)
+                for group in (cut[:finished], cut[finished:])
+            ]
+            options = [
+                x if x.progress is None
+                else replace(x, progress=within(x.progress, sizes)[1])
+                for x in options
+            ]  # fmt: skip
         streams = [tables_of(*job, parts) for job in zip(tasks, options, strict=True)]
-        for tables in zip(*streams, strict=True):
+        for count, tables in enumerate(zip(*streams, strict=True), finished + 1):
             query, target, shares = joined_rows(tables, judges, counts)
             i, j = rows[query].astype(np.int32), columns[target].astype(np.int32)
-            yield Links(np.minimum(i, j), np.maximum(i, j), shares)
+            links = Links(np.minimum(i, j), np.maximum(i, j), shares)
+            if saved is not None:
+                stored.append(links)
+                if sum(map(len, stored)) > limit:
+                    saved, stored = None, []
+                elif not by_rows.is_short(tasks[0].job.total):
+                    saved.save(
+                        partial(_links_state, number, count, cut, stored, counts)
+                    )
+            yield links
+
+
+def _links_state(
+    job: int, finished: int, parts: list[Part], stored: list[Links], counts: PairCounts
+) -> Arrays:
+    """Return the links of some parts, and how many parts they are, as arrays."""
+    stored[:] = [joined_links(stored)]
+    links = {"i": stored[0].i, "j": stored[0].j, "identity": stored[0].identity}
+    places = {"links_done": np.array([job, finished]), "parts": parts_array(parts)}
+    return links | places | counts.saved()
+
+
+def parts_array(parts: list[Part]) -> np.ndarray:
+    """Return parts as integers, for a state: int64 (parts, 6)."""
+    return np.array([astuple(part) for part in parts], np.int64).reshape(-1, 6)
+
+
+def joined_links(parts: Sequence[Links]) -> Links:
+    """Join links, one after the other."""
+    empty = Links(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+    sides = ((part.i, part.j, part.identity) for part in [empty, *parts])
+    return Links(*(np.concatenate(side) for side in zip(*sides, strict=True)))
 
 
 def joined_rows(
@@ -234,7 +312,10 @@ def rows_at_once(options: Execution, in_memory: int) -> int:
 
 
 def all_links(
-    sequences: Sequences, definition: Definition, counts: PairCounts
+    sequences: Sequences,
+    definition: Definition,
+    counts: PairCounts,
+    saved: SavedState | None = None,
 ) -> Links:
     """Collect all links of a set in memory, sorted by i and j.
 
@@ -242,7 +323,7 @@ def all_links(
     """
     budget = budget_of(definition.options.memory_budget)
     parts, link_count = [], 0
-    for part in stream_links(sequences, definition, counts):
+    for part in stream_links(sequences, definition, counts, saved=saved):
         parts.append(part)
         link_count += len(part)
         if link_count * LINK_BYTES * WORK_COPIES > budget:
@@ -251,10 +332,8 @@ def all_links(
                 f"{exact(definition.cut)}: they exceed the memory budget of {budget:,} "
                 "bytes; a higher cut has fewer"
             )
-    empty = Links(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
-    sides = ((part.i, part.j, part.identity) for part in [empty, *parts])
-    i, j, identity = (np.concatenate(side) for side in zip(*sides, strict=True))
-    return Links(i, j, identity).some(np.lexsort((j, i)))
+    links = joined_links(parts)
+    return links.some(np.lexsort((links.j, links.i)))
 
 
 def components(

@@ -42,6 +42,7 @@ from jaxalign.homology.removal import (
 )
 from jaxalign.homology.result import Split
 from jaxalign.model.alphabet import Sequences, renumbered
+from jaxalign.pairs.plan import SavedState
 
 # ------------------------------------------------------------------------------
 # Repair an existing split: no link across its parts, and as little changed as can be.
@@ -192,20 +193,22 @@ def series_of(
     definition: Definition,
     choices: SplitChoices,
     cuts: Sequence[float],
+    saved: SavedState | None = None,
 ) -> list[Split]:
     """Split a set at several cuts; pairs are compared once.
 
     definition : of the lowest cut
+    saved : the state of a run that was interrupted, or may be
     """
     task, counts = check_choices(choices, data), PairCounts()
     if choices.too_large == "remove":
-        links = all_links(task.data, definition, counts)
+        links = all_links(task.data, definition, counts, saved)
         above = [links.some(links.identity >= cut) for cut in cuts]
         groups = [components(len(task.data), [(x.i, x.j)]) for x in above]
         linked = [len(x) for x in above]
     else:
         above = [None] * len(cuts)
-        stream = stream_links(task.data, definition, counts)
+        stream = stream_links(task.data, definition, counts, saved=saved)
         groups, linked = components_by_cut(len(task.data), stream, cuts)
     about = counts.about() | {"seed": choices.seed, "too_large": choices.too_large}
     return [

@@ -1,7 +1,9 @@
-"""--resume and --shard of nearest and purge: the same bytes, whatever the parts."""
+"""--resume and --shard of nearest and purge, and --resume of clusters and splits: the
+same bytes, whatever the parts."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import numpy as np
@@ -10,8 +12,10 @@ from cases import check_state
 
 from jaxalign.database import hits, nearest_scan
 from jaxalign.errors import EXIT_CODES
-from jaxalign.homology import purge_scan
+from jaxalign.homology import clustering, links, purge_scan
 from jaxalign.io import corpus_files, runs
+from jaxalign.pairs import by_rows, part_stream
+from jaxalign.pairs.proofs import proof
 
 DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
 VERBS = {
@@ -243,3 +247,130 @@ def test_an_edit_anywhere_in_the_corpus_is_noticed(run, folder, monkeypatch, ver
     os.utime(corpus, (1e9, 1e9))
     assert run(*words, "--resume")[0] == DONE
     assert Path("o.out").read_bytes() == Path("whole.out").read_bytes()
+
+
+# Each way by which links become clusters or parts, a state after each part or band
+CUT = ("--min-identity", "0.5")
+OF_LINKS = {
+    "local": ("cluster", "s.fa", *CUT, "--link", "local", "--min-score", "20"),
+    "whole": ("cluster", "s.fa", *CUT, "--link", "whole"),
+    "complete": ("cluster", "s.fa", *CUT, "--link", "whole", "--method", "complete"),
+    "greedy": ("cluster", "s.fa", *CUT, "--method", "greedy"),
+    "dedup": ("dedup", "s.fa", "--min-identity", "0.7"),
+    "split": ("split", "s.fa", *CUT, "--folds", "2", "--too-large", "keep"),
+    "cuts": ("split", "s.fa", "--cuts", "0.4,0.6", "--folds", "2")
+    + ("--too-large", "keep", "--link", "whole"),
+    "removed": ("split", "s.fa", *CUT, "--folds", "2", "--too-large", "remove"),
+}
+STATES = {
+    "local": "joined_done",
+    "whole": "joined_done",
+    "greedy": "later",
+    "dedup": "later",
+}
+SLOW = ("local", "complete", "dedup", "cuts", "removed")
+every_link = pytest.mark.parametrize(
+    "verb",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in OF_LINKS],
+)
+
+
+@pytest.fixture
+def families(tmp_path, monkeypatch):
+    """Sequences in families, in parts of few rows and bands of few sequences."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(8)
+    texts = []
+    for _ in range(10):
+        first = random.choice([*"ARNDCQEGHILK"], random.integers(20, 40))
+        for _ in range(random.integers(1, 6)):
+            changed = np.where(random.random(len(first)) < 0.2, "W", first)
+            texts.append("".join(changed))
+    lines = (f">s{k}\n{text}\n" for k, text in enumerate(texts))
+    Path("s.fa").write_text("".join(lines))
+    monkeypatch.setattr(runs, "EVERY", -1.0)
+    monkeypatch.setattr(by_rows, "is_short", lambda *_: False)
+    monkeypatch.setattr(part_stream, "MIN_CELLS", 2**12)
+    monkeypatch.setattr(part_stream, "QUERIES_STEP", 1)
+    monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 0)
+    monkeypatch.setattr(clustering, "MOST_WAITING", 9)
+    monkeypatch.setattr(clustering, "MIN_BAND", 4)
+    monkeypatch.setattr(clustering, "MAX_BAND", 4)
+    return len(texts)
+
+
+def end_at(monkeypatch, state: int) -> None:
+    """End a run when so many states were written."""
+    save, count = runs.SavedRun.save, [0]
+
+    def saving(self, arrays):
+        save(self, arrays)
+        count[0] += 1
+        if count[0] == state:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.SavedRun, "save", saving)
+
+
+@every_link
+def test_links_of_an_interrupted_run_are_not_found_again(
+    run, families, monkeypatch, verb
+):
+    """Of one that is interrupted twice, too; messages have the same counts."""
+    words, aligned = OF_LINKS[verb], []
+
+    def note(module: Any, name: str) -> None:
+        known = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *x: aligned.append(1) or known(*x))
+
+    note(clustering, "_pairs_of")
+    note(links.PairCounts, "add")
+    code, _, said = run(*words, "-o", "whole.tsv")
+    assert code == DONE and not Path("whole.tsv.partial").exists()
+    words, every = (*words, "-o", "o.tsv"), len(aligned)
+    for states in ((1,), (2, 1)):
+        for number, state in enumerate(states):
+            with monkeypatch.context() as context:
+                end_at(context, state)
+                assert run(*words, *("--resume",) * number)[0] == INTERRUPTED
+            assert Path("o.tsv.partial").exists() and not Path("o.tsv").exists()
+            with np.load("o.tsv.partial") as arrays:
+                assert STATES.get(verb, "links_done") in arrays
+        aligned.clear()
+        code, _, err = run(*words, "--resume")
+        assert (code, err) == (DONE, said) and len(aligned) < every
+        assert Path("o.tsv").read_bytes() == Path("whole.tsv").read_bytes()
+        assert not Path("o.tsv.partial").exists()
+        Path("o.tsv").unlink()
+
+
+@every_link
+def test_links_of_another_run_are_refused(run, families, monkeypatch, verb):
+    words = (*OF_LINKS[verb], "-o", "o.tsv", "-q")
+    with monkeypatch.context() as context:
+        end_at(context, 2)
+        assert run(*words)[0] == INTERRUPTED
+    code, _, err = run(*words)
+    assert code == USAGE and "use --resume" in err
+    cut = words.index("--cuts" if verb == "cuts" else "--min-identity") + 1
+    others = [("--gap-open", "9"), ("--min-length-ratio", "0.8"), ("--strip-stop",)]
+    changed = [(*words, *x) for x in others]
+    changed.append((*words[:cut], "0.45", *words[cut + 1 :]))
+    if words[0] == "split":
+        changed.append((*words, "--seed", "3"))
+    for other in changed:
+        code, _, err = run(*other, "--resume")
+        assert code == USAGE and "is of another run" in err, other
+    check_state("o.tsv.partial", 997)
+    text = Path("s.fa").read_text()
+    Path("s.fa").write_text(text.replace("W", "Y", 1))
+    code, _, err = run(*words, "--resume")
+    assert code == USAGE and "is of another run" in err
+    Path("s.fa").write_text(text)
+    assert run(*words, "--resume")[0] == DONE
+
+
+def test_links_that_cannot_be_resumed_are_refused(run, families):
+    for words in (("dedup", "s.fa"), ("cluster", "s.fa", *CUT, "-o", "-")):
+        code, out, err = run(*words, "--resume")
+        assert (code, out) == (USAGE, "") and "--resume needs -o FILE" in err
