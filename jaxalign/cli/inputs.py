@@ -21,7 +21,7 @@ from jaxalign.model import source
 from jaxalign.model.alphabet import NUCLEIC, Sequences, reading_of
 from jaxalign.model.profile import Profile, as_query, first_line, read_text
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.strands import BLOCK, has_uracil, look_nucleic
+from jaxalign.model.strands import BLOCK, LEAST_LETTERS, has_uracil, look_nucleic
 
 # Paths, and the letters of each as uint8 arrays of ASCII.
 Sides = Sequence[tuple[str, Sequence[np.ndarray]]]
@@ -193,13 +193,16 @@ def scoring_for(
 def opening(path: str) -> list[np.ndarray]:
     """The first letters of a database that is read in blocks, or mapped.
 
-    Of an index its alphabet counts, not its letters: all of that are given, none where
-    it is one of nucleotides.
+    Of an index its alphabet counts, not its letters: all of that are given, or the four
+    bases, often enough to be known, where it is one of nucleotides.
     """
     if is_database(path):
         alphabet = open_database(path).alphabet
         letters = np.frombuffer(alphabet.letters.encode(), np.uint8)
-        return [] if alphabet.kind in NUCLEIC else [letters]
+        if alphabet.kind in NUCLEIC:
+            letters = np.tile(alphabet.encode("ACGT"), LEAST_LETTERS)
+            return [np.frombuffer(alphabet.decode(letters).encode(), np.uint8)]
+        return [letters]
     texts, count = [], 0
     with source.open_text(path) as handle:
         fasta.check_first_line(path, handle)

@@ -548,7 +548,7 @@ def by_strands(queries: Sequences, strands: tuple[int, ...]) -> Sequences:
         return minus
     sets = queries, minus
     parts = [sequences[k] for sequences in sets for k in range(len(sequences))]
-    return from_parts(queries.names * 2, parts, queries.alphabet)
+    return from_parts((*queries.names, *queries.names), parts, queries.alphabet)
 
 
 def along_plus(table: Table, queries: Sequences, strand: np.ndarray) -> Table:

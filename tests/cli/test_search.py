@@ -152,6 +152,21 @@ def test_nucleotides_and_what_they_are_searched_in(run, tmp_path, alphabet):
     assert code == 0 and "protein alphabet" in err
 
 
+@pytest.mark.parametrize("kind", ["dna", "rna"])
+def test_an_index_of_nucleotides_is_scored_as_what_it_is(run, tmp_path, kind):
+    """Without a word of the command line, whether or not a FASTA says so too."""
+    letters = NUCLEIC if kind == "dna" else NUCLEIC.replace("T", "U")
+    (tmp_path / "n.fa").write_text(f">n\n{letters}\n>m\n{letters[2:]}\n")
+    (tmp_path / "few.fa").write_text(f">n\n{letters[:9]}\n")
+    assert run("index", "n.fa", "-q")[0] == 0
+    assert run("all", "n.fa.jaxdb", "-q") == run("all", "n.fa", "-q")
+    for query in ("few.fa", "n.fa", "n.fa.jaxdb"):
+        code, out, err = run("search", query, "n.fa.jaxdb")
+        assert code == 0 and f"; {kind} alphabet; " in err, err
+        assert out == run("search", query, "n.fa")[1]
+    assert run("search", "d.fa", "n.fa.jaxdb")[0] == INPUT
+
+
 def test_a_wrong_index(run, tmp_path):
     run("index", "d.fa", "-q")
     assert run("index", "d.fa.jaxdb")[0] == USAGE
