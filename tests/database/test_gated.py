@@ -8,6 +8,8 @@ import oracle
 import pytest
 
 import jaxalign
+from jaxalign.database import nearest_scan
+from jaxalign.io import corpus_files
 from jaxalign.pairs import by_rows, plan
 
 sys.path.append(str(Path(__file__).parents[1] / "homology"))
@@ -44,7 +46,7 @@ def drawn(seed: int):
     return words[:5], words[5:], int(random.integers(3, 8))
 
 
-@pytest.fixture(params=["one table", "by parts"])
+@pytest.fixture(params=["one table", pytest.param("by parts", marks=pytest.mark.slow)])
 def scans(request, monkeypatch):
     """Jobs are one table, or large: scores come before identities."""
     if request.param == "by parts":
@@ -55,6 +57,17 @@ def scans(request, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_near_is_what_reaches_the_score(scans, seed):
+    check_near(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 500, 100))
+def test_near_is_what_reaches_the_score_of_many(scans, first):
+    for seed in range(first, first + 100):
+        check_near(seed)
+
+
+def check_near(seed):
     tests, corpus, least = drawn(seed)
     asked = {"link": "local", "min_score": least}
     table = np.array([[share(a, b, least) for b in corpus] for a in tests])
@@ -84,3 +97,66 @@ def test_near_is_what_reaches_the_score(scans, seed):
         tests, corpus, SCORING, top=top, filter=False, **asked
     )
     assert unfiltered.index.tolist() == near.index.tolist()
+
+
+def test_blocks_change_nothing(monkeypatch, tmp_path):
+    """Short sequences and long ones are in all blocks, and in pieces of blocks."""
+    tests, corpus, least = drawn(5)
+    asked = {"link": "local", "min_score": least, "top": 3}
+    names = [f"c{k}" for k in range(len(corpus))]
+    whole = jaxalign.nearest(
+        tests, [*zip(names, corpus, strict=True)], SCORING, **asked
+    )
+    records = (f">{a}\n{b}\n" for a, b in zip(names, corpus, strict=True))
+    (tmp_path / "c.fa").write_text("".join(records))
+    monkeypatch.setattr(nearest_scan, "BOUNDS_AT_ONCE", 10)
+    default = corpus_files.blocks.__defaults__
+    monkeypatch.setattr(corpus_files.blocks, "__defaults__", (default[0], 60, 4))
+    blocks = jaxalign.nearest(tests, tmp_path / "c.fa", SCORING, **asked)
+    assert blocks.index.tolist() == whole.index.tolist()
+    assert blocks.identity.tolist() == whole.identity.tolist()
+    assert blocks.columns()["score"].tolist() == whole.columns()["score"].tolist()
+
+
+@pytest.mark.parametrize("free", [None, ("query_start", "target_end")])
+def test_a_score_of_alignments_whose_ends_hang_over(free):
+    """``min_score`` alone leaves out pairs, and nothing else of them changes."""
+    tests, corpus, _ = drawn(2)
+    ends = {"mode": "global", "free_ends": free} if free else {"mode": "semiglobal"}
+    asked = {"identity": "mean", "top": 12, **ends}
+    near = jaxalign.nearest(tests, corpus, SCORING, min_score=3, **asked)
+    every = jaxalign.nearest(tests, corpus, SCORING, **asked)
+    codes = [[[bf.LETTERS.index(x) for x in y] for y in z] for z in (tests, corpus)]
+    sides = bf.matrix(), bf.OPEN, bf.EXTEND, ends["mode"], frozenset(free or ())
+    passing = [
+        tests[i] == corpus[j] or oracle.score(codes[0][i], codes[1][j], *sides) >= 3
+        for i, j in zip(every.test.tolist(), every.index.tolist(), strict=True)
+    ]
+    rows = near.index >= 0
+    assert near.test[rows].tolist() == every.test[passing].tolist()
+    assert near.index[rows].tolist() == every.index[passing].tolist()
+    assert 0 < sum(passing) < len(passing)
+
+
+def test_planted_fragments_are_near_and_chance_is_not():
+    """Fragments of 40 residues and more inside others; nothing else has a nearest."""
+    random = np.random.default_rng(11)
+    letters = list("ACDEFGHIKLMNPQRSTVWY")
+    tests, corpus = (
+        ["".join(random.choice(letters, n)) for n in random.integers(80, 200, count)]
+        for count in (12, 60)
+    )
+    for k in range(6):
+        size = int(random.integers(40, 60))
+        at = int(random.integers(0, len(tests[k]) - size))
+        ends = ["".join(random.choice(letters, 30)) for _ in range(2)]
+        corpus[7 * k] = ends[0] + tests[k][at : at + size] + ends[1]
+    near = jaxalign.nearest(tests, corpus, link="local")
+    assert near.index.tolist() == [*range(0, 42, 7), *[-1] * 6]
+    clean = jaxalign.purge(corpus, tests, min_identity=0.2, link="local")
+    assert clean.removed.tolist() == [*range(0, 42, 7)]
+    assert f"score >= {near.info['min_score']};" in str(clean.cut)
+    kept = [corpus[k] for k in np.flatnonzero(clean.kept)]
+    again = jaxalign.nearest(tests, kept, link="local")
+    assert again.info["min_score"] == near.info["min_score"], "whatever the corpus"
+    assert not (again.identity >= 0.2).any(), "what purge leaves is not near"
