@@ -284,16 +284,16 @@ def stream_search(
 ) -> Iterator[tuple[Part, Table]]:
     """Search part by part, some queries at a time against the whole database.
 
-    One below the other, the tables are what ``search`` returns; an index
+    Concatenated, the tables are what ``search`` returns. An index
     (``index_database``) is mapped once, FASTA is read anew for every part. The database
     cannot be standard input.
 
     Parameters
     ----------
     part_rows : int, optional
-        Rows of a part at most, ``top`` counted for each query, unless a single query
-        has more; 2^22 by default. Parts depend on the lengths of the queries, on
-        ``top``, on the size of the database and on this, on nothing else.
+        Maximum rows per part, counting ``top`` for each query; a single query may have
+        more. Default 2^22. Parts depend only on this, ``top``, the lengths of the
+        queries and the size of the database.
 
     Yields
     ------

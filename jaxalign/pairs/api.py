@@ -60,7 +60,7 @@ def scores_matrix(
     scoring: ScoringLike = None,
     **options: Unpack[MatrixKeywords],
 ) -> np.ndarray:
-    """Scores of all queries against all targets, or of a set against itself.
+    """Score all queries against all targets, or a set against itself.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def distance_matrix(
     identity: SymmetricIdentity | None = None,
     **options: Unpack[MatrixKeywords],
 ) -> np.ndarray:
-    """1 - identity of all pairs, for guide trees; symmetric, zero diagonal.
+    """Compute 1 - identity of all pairs, for guide trees; symmetric, zero diagonal.
 
     Identities are ``max_identities``: no path, no dependence on argument order.
 
@@ -162,7 +162,7 @@ def dp_table(
     gaps: bool = False,
     **options: Unpack[EndKeywords],
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """H of one pair, and E, F on request: (m + 1, n + 1) int32, scaled integers.
+    """Compute H of one pair, and E, F on request: (m + 1, n + 1) int32, scaled.
 
     E ends in a gap in the target (vertical), F in the query (horizontal); minus
     infinity is a large negative number. Divide by ``scoring.scale`` for real scores.
@@ -193,7 +193,7 @@ def directions(
     scoring: ScoringLike = None,
     **options: Unpack[EndKeywords],
 ) -> dict[str, np.ndarray]:
-    """The four boolean matrices of one pair, (m, n) each, as the 2011 paper has them.
+    """Compute the four boolean matrices of one pair, (m, n) each, as the 2011 paper.
 
     Keys ``b_left, b_up, c_up, c_left``; also ``words``, uint32 (ceil(m / 8), n), the
     packed form the walk reads (``pairs.dp.directions``).

@@ -346,20 +346,20 @@ def stream_all(
 ) -> Iterator[tuple[Part, Table]]:
     """Align all pairs of a set, part by part: for results that memory cannot hold.
 
-    The next parts are planned and computed while the caller has one. One below the
-    other, the tables are what ``align_all`` returns.
+    The next parts are planned and computed while the caller uses one. Concatenated, the
+    tables are what ``align_all`` returns.
 
     Parameters
     ----------
     skip : collection of int
-        Parts that are not wanted, because they are there already.
+        Numbers of parts to leave out, as those that exist already.
     shard : (int, int), optional
-        (k, n): only the k-th of n shares of the parts, from 1; each part is in one
-        share, and shares are alike in cells.
+        (k, n) computes only the k-th of n shares of the parts, from 1. Each part is in
+        one share, and shares have about the same number of cells.
     part_rows : int, optional
-        Rows of a part at most, unless a single query has more, and half as many more of
-        the last; by default 2^22, of a smaller job a thirty-second, of 64 queries or
-        more. Parts depend on the lengths of the sequences and on this, on nothing else.
+        Maximum rows per part; a single query may have more, and the last part half as
+        many more. Default 2^22; smaller jobs use 1/32 of all rows, but at least 64
+        queries. Parts depend only on this and on the lengths of the sequences.
 
     Yields
     ------
@@ -367,7 +367,7 @@ def stream_all(
         ``index``, and ``start`` and ``stop``: which rows of the whole result, counted
         before filters.
     Table
-        Those rows, or what the filters keep of them.
+        Those rows, less those that the filters drop.
 
     Examples
     --------

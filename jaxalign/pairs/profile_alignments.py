@@ -35,7 +35,7 @@ def align_profile(
     mode: Mode = "local",
     free_ends: Collection[FreeEnd] | None = None,
 ) -> list[Alignment]:
-    """The best alignment of a profile with every target.
+    """Align a profile with every target.
 
     Parameters
     ----------

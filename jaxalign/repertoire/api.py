@@ -150,7 +150,7 @@ def stream_repertoire(
     part_rows: int = 2**17,
     **options: Unpack[RepertoireKeywords],
 ) -> Iterator[EdgeBlock]:
-    """Edges of ``repertoire_graph``, block by block: a graph of any size.
+    """Find the edges of ``repertoire_graph`` block by block, for a graph of any size.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def plan_three(
     scoring: ScoringLike = None,
     **options: Unpack[PlanThreeKeywords],
 ) -> plan.TriplePlan:
-    """The plan of ``align_three``: how it would compute, and in how many bytes.
+    """Plan ``align_three``: who computes, and in how many bytes.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def align_triples(
     traceback: Literal["auto"] | None = "auto",
     **options: Unpack[AlignTriplesKeywords],
 ) -> list[TripleAlignment]:
-    """Align many triples, those of like lengths together in one compiled program.
+    """Align many triples; those of similar lengths share one compiled program.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ MAX_K = 64  # walks, one after the other
 def hard_alignment(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[HardKeywords]
 ) -> HardAlignments:
-    """The best alignment of any similarity: the limit of ``soft_score`` as T -> 0.
+    """Find the best alignment of any similarity: the limit of ``soft_score`` as T -> 0.
 
     A JAX function of arrays, for use inside ``jit`` and ``vmap`` too. It takes what
     ``soft_score`` takes, so that what was trained with it is decoded with this.
@@ -84,8 +84,10 @@ def local_hits(
     lengths: Lengths = None,
     **options: Unpack[HitKeywords],
 ) -> HardAlignments:
-    """The best local alignment, the best that shares no pair with it, and so on:
-    repeats and domains of a pair, as arrays or letters (query, target, ``Scoring``).
+    """Find the best local alignment, the best that shares no pair with it, and so on.
+
+    The hits are repeats and shared domains. Takes arrays, or letters as (query, target,
+    ``Scoring``).
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ def k_best(
     lengths: Lengths = None,
     **options: Unpack[HardKeywords],
 ) -> HardAlignments:
-    """The k best alignments, all different: those that users of a model compare.
+    """Find the k best alignments, which all differ.
 
     Two alignments are different where their pairs are. It takes the time of one
     alignment and of k walks, and 16 bytes a cell, for any k.

@@ -50,7 +50,7 @@ def hard_matrix(
     memory: int | str = "1GiB",
     **options: Unpack[EndKeywords],
 ) -> np.ndarray:
-    """Scores of the best alignments of all queries with all targets, or of a set with
+    """Score the best alignments of all queries with all targets, or of a set with
     itself, where the similarity of two residues is the product of their embeddings.
 
     Parameters
@@ -98,7 +98,7 @@ def stream_hard_matrix(
     memory: int | str = "1GiB",
     **options: Unpack[EndKeywords],
 ) -> Iterator[ScoreBlock]:
-    """The blocks of ``hard_matrix``, for a matrix that is too large to be kept.
+    """Compute ``hard_matrix`` block by block, for a matrix too large to keep.
 
     Every pair is in one block.
 

@@ -41,7 +41,7 @@ REQUIRED = ("similarity", "gap_open", "gap_extend")
 def soft_score(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
-    """T log of the sum of exp(score / T) over all alignments.
+    """Compute T log of the sum of exp(score / T) over all alignments.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def soft_score(
 def soft_posterior(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> jax.Array:
-    """Probability of every pair: the expected alignment.
+    """Compute the probability of every pair: the expected alignment.
 
     Returns
     -------

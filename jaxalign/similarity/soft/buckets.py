@@ -36,9 +36,9 @@ def bucket_lengths(
     Parameters
     ----------
     query_lengths, target_lengths : int (count,)
-        Of pair k; at least 0.
+        Lengths of pair k; at least 0.
     shapes : int
-        How many buckets there may be.
+        Maximum number of buckets.
     multiple : int
         Shapes are multiples of it.
 
@@ -55,8 +55,7 @@ def bucket_lengths(
     Notes
     -----
     Greedy: the cut of one bucket, by query or by target length, that saves most padding
-    is made again and again. Lengths of related pairs are alike; shapes for those of
-    unrelated pairs pad more.
+    is repeated. Related pairs have similar lengths; unrelated pairs need more padding.
 
     Examples
     --------
