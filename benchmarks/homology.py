@@ -183,8 +183,10 @@ def cdr3(path: Path | None, count: int) -> None:
         lines = path.read_text().splitlines()[:count]
         some = [line.split("\t")[1] for line in lines]
     few = some[:CDR3_CHECKED]
-    want = jaxalign.identity_graph(few, min_identity=CDR3_CUT, filter=False)
-    found = jaxalign.identity_graph(few, min_identity=CDR3_CUT)
+    want = jaxalign.identity_graph(
+        few, min_identity=CDR3_CUT, filter=False, link="whole"
+    )
+    found = jaxalign.identity_graph(few, min_identity=CDR3_CUT, link="whole")
     if found.nnz != want.nnz or (found != want).nnz:
         raise SystemExit("the filter changed links")
     call = partial(jaxalign.identity_graph, some, min_identity=CDR3_CUT)

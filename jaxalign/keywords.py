@@ -68,7 +68,7 @@ class WatchKeywords(TypedDict, total=False):
 class MeasureKeywords(TypedDict, total=False):
     """Which pairs of linked sequences are compared, and by what length."""
 
-    identity: LengthIdentity
+    identity: LengthIdentity | None
     min_length_ratio: float | None
     filter: bool
 
@@ -216,6 +216,7 @@ class LinkKeywords(
 ):
     """Options of functions of linked sequences: what a link is, and what computes."""
 
+    mode: Mode | None
     min_score: float | None
 
 

@@ -169,9 +169,9 @@ class Watch:
 class Measure:
     """Which pairs of linked sequences are compared, and by what length."""
 
-    identity: LengthIdentity = "longer"
+    identity: LengthIdentity | None = None
     """Whose length identical pairs are divided by. In mode global, shorter needs
-    min_length_ratio, or short sequences are linked to whatever is long."""
+    min_length_ratio, or short sequences are linked to whatever is long. [longer]"""
 
     min_length_ratio: float | None = None
     """Compare only pairs whose shorter length is at least this share of the longer, 0
@@ -408,13 +408,16 @@ class AsLinked:
     link: Link | None = None
     """whole: alike from end to end, over the longer length. local: identical residues
     of the best local alignment over the shorter length, if its score is not one of
-    chance; it sees fragments and shared domains. [whole; --mode and --identity say
-    other links]"""
+    chance; it sees fragments and shared domains. [local, unless --mode, --identity or
+    --free-ends is given]"""
 
 
 @part
 class Linked(AsLinked, Watch, Measure, Execution, AlignedEnds):
     """Options of functions of linked sequences: what a link is, and what computes."""
+
+    mode: Mode | None = None
+    """semiglobal frees all four end gaps. [global]"""
 
     min_score: float | None = None
     """Link only pairs whose best alignment scores so much or more. [with --link local:

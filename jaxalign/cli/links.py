@@ -20,7 +20,6 @@ from jaxalign.io import corpus_files, delimited, output
 from jaxalign.io.delimited import KnownNames
 from jaxalign.io.runs import SavedRun
 from jaxalign.model.alphabet import Sequences, reading_of
-from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
 from jaxalign.model.source import is_stream, sha256
@@ -28,7 +27,6 @@ from jaxalign.options import (
     AlignedEnds,
     Execution,
     HomologyOptions,
-    LengthIdentity,
     Measure,
     shared,
 )
@@ -78,9 +76,7 @@ def prepare(
     known : the scoring, where something else than options says it
     letters : of what the inputs are compared with, where it is not read yet
     """
-    linked, identity = linked_as(verb)
-    chosen = Given(**vars(verb) | {"mode": linked})
-    scoring, (mode, free) = known or scoring_of(verb.scoring), mode_of(chosen)
+    scoring, ends = known or scoring_of(verb.scoring), ends_of_links(verb)
     out, *others = outs
     files = (*paths, *beside, verb.scoring.matrix)
     check_outputs(verb, out, others, files, [getattr(verb, "plot", None)])
@@ -88,12 +84,16 @@ def prepare(
     hashed = hashed or verb.json
     about = scoring, verb.scoring, hashed, messages
     read = inputs.read(paths, *about, letters)
-    pairs.select_device(chosen)
+    pairs.select_device(verb)
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
-    ends: dict[str, Any] = {"mode": mode, "free_ends": free, "identity": identity}
     # Scans of a corpus know what their score is about (``cli.corpus``).
     scans = hasattr(verb, "max_evalue") or hasattr(verb, "bands")
-    if hasattr(verb, "min_score") and not scans:
+    if scans:
+        usual = ("local", "shorter") if verb.link == "local" else ("global", "longer")
+        ends = dict(zip(("mode", "identity"), usual, strict=True)) | ends
+    elif known is not None:  # a certificate says what a link is
+        own["link"] = "whole"
+    else:
         own |= {"link": verb.link, "min_score": verb.min_score}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     links = api.with_link(HomologyOptions(**given), scoring, read.sequences)
@@ -110,23 +110,24 @@ def scan_options(job: LinkJob, record: type, **changes: Any) -> Any:
     return record(**links | reading | changes)
 
 
-def linked_as(links: Given) -> tuple[Mode | None, LengthIdentity]:
-    """The mode, None where another option says it, and the length of a link.
+def ends_of_links(links: Given) -> dict[str, Any]:
+    """Mode, free ends and length of a link, as far as options say them.
 
     Raises
     ------
     UsageError
-        Another option says otherwise.
+        They say other than ``--link``.
     """
-    if links.link is None:
-        return links.mode, links.identity or "longer"
-    if links.mode or links.identity or links.free_ends:
+    if links.link and (links.mode or links.identity or links.free_ends):
         raise UsageError(
             f"--link {links.link} says the mode and the length: leave out --mode, "
             "--identity and --free-ends"
         )
-    local = links.link == "local"
-    return ("local", "shorter") if local else ("global", "longer")
+    scoring, said = links.scoring, (links.mode, links.free_ends, links.identity)
+    if links.link or (said == (None,) * 3 and not scoring.preset):
+        return {}
+    mode, free = mode_of(links)
+    return {"mode": mode, "free_ends": free, "identity": links.identity or "longer"}
 
 
 def check_resume(given: Given, files: Iterable[str]) -> None:

@@ -152,7 +152,7 @@ def across(path: str, audit: api.Audit) -> None:
     title += counted(audit.leaks, "leak")
     if below:
         title += f"; {below:,} proved below the cut are not shown"
-    axis = f"identity ({audit.definition.options.identity})"
+    axis = f"identity ({audit.definition.length})"
     picture.histogram(path, counts, edges, axis, title, cut)
 
 

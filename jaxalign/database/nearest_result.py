@@ -350,7 +350,7 @@ def _aligned(
         sides = queries.take(members), targets.take(members)
         table = jobs.run("zip", *sides, scoring, identity_options(choice))
         counts = table["max_identities"]
-        shares = of_lengths(choice.identity, counts, *table.lengths())
+        shares = of_lengths(choice.identity or "longer", counts, *table.lengths())
         larger = ~(shares <= best[members])
         best[members[larger]], count[members[larger]] = shares[larger], counts[larger]
     columns["identity"][rows], columns["identities"][rows] = best, count

@@ -45,7 +45,7 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
     """Refuse values that are none, before anything is read."""
     for name, value, choices in (
         ("by", options.by, get_args(By)),
-        ("identity", options.identity, get_args(LengthIdentity)),
+        ("identity", options.identity or "longer", get_args(LengthIdentity)),
     ):
         if value not in choices:
             raise UsageError(

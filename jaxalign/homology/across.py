@@ -439,7 +439,7 @@ def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherM
     for mode, identity in MEASURES if len(queries) else ():
         by_chance = (mode, identity) == ("global", "shorter")
         by_chance &= definition.cut < LEAST_OF_SHORTER
-        if by_chance or (mode, identity) == (options.mode, options.identity):
+        if by_chance or (mode, identity) == (definition.mode, definition.length):
             continue
         changes = {"mode": mode, "identity": identity, "free_ends": None}
         otherwise = replace(options, **changes, **dict.fromkeys(OTHERWISE))

@@ -4,7 +4,8 @@
 
 Two sequences are linked where their identity is at or above the cut. It is
 ``max_identities`` over a length, so it depends neither on a path nor on the order of
-the two; by default over the length of the longer sequence. No heuristic decides who is
+the two; by default of the best local alignment, over the shorter length, if chance does
+not explain its score. No heuristic decides who is
 compared: pairs are left out where a bound proves that they are below the cut.
 """
 
@@ -82,11 +83,14 @@ def cluster(
     identity : {"longer", "shorter", "mean"}
         What identical pairs are divided by. ``shorter`` alone links a short sequence to
         long ones that it has nothing to do with: set ``min_length_ratio`` with it.
+        By default that of ``link``; ``longer`` where a mode or free ends are given.
     link : {"whole", "local"}, optional
         In place of mode and ``identity``. ``whole``: alike from end to end, over the
-        longer length. ``local``: identical residues of the best local alignment over
-        the shorter length, which sees fragments and shared domains; the alignment has
-        at least ``min_score``, or chance would link most long sequences at low cuts.
+        longer length. ``local``, the default if none of mode, ``identity`` and free
+        ends is given: identical residues of the best local alignment over the shorter
+        length, which sees fragments and shared domains; the alignment has at least
+        ``min_score``, or chance would link most long sequences at low cuts. Short
+        sequences, which hardly reach it, are linked from end to end, too.
     min_score : float, optional
         Link only pairs whose best alignment has this score or more; equal sequences
         are linked whatever they score. With ``link="local"`` its default is the score

@@ -454,7 +454,7 @@ def audit_of(
         path_options = replace(path_options, equals_alike=False)
         table = jobs.run("zip", *zipped, definition.scoring, path_options)
         alignments |= zip(rows.tolist(), table.alignments(), strict=True)
-        below[rows] = denominator(judge.options.identity, {}, *table.lengths())
+        below[rows] = denominator(judge.length, {}, *table.lengths())
     columns = {
         "query": np.array(a.names, object),
         "target": np.array(b.names, object),

@@ -21,8 +21,8 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.model.system import is_endless
 from jaxalign.options import HomologyOptions
 
-FORMAT = "jaxalign certificate, 2"
-ADDED = {"question"}  # fields that certificates of before lack
+FORMAT, FORMER = "jaxalign certificate, 3", "jaxalign certificate, 2"
+ADDED = {"question"}  # fields that former certificates lack
 # What the audit cannot be done again without.
 KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list}
 
@@ -126,7 +126,7 @@ def read(path: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: no certificate can be read ({why})") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
+    if not isinstance(about, dict) or about.get("format") not in (FORMAT, FORMER):
         raise InputError(f"{path}: is no certificate; its format is not {FORMAT!r}")
     lacking = [key for key, kind in KINDS.items() if type(about.get(key)) is not kind]
     for key in ("inputs", "parts"):
@@ -186,12 +186,14 @@ def differences(
     recomputed : as it was made again
     names : compare these fields; else all that either has
     """
+    if certificate.get("format") == FORMER:
+        lacking = {name: recomputed[name] for name in recomputed.keys() - ADDED}
+        recomputed = lacking | {"format": FORMER}
     names = {**certificate, **recomputed} if names is None else names
     return [
         f"{name}: the certificate has {_shown(certificate, name)}, the computation "
         f"{_shown(recomputed, name)}"
         for name in names
-        if name in certificate or name not in ADDED
         if _text(certificate, name) != _text(recomputed, name)
     ]
 

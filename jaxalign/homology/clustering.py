@@ -313,7 +313,7 @@ def _pairs_of(state: Joining, part: Part) -> OpenPairs:
     assert passing.max_identities is not None
     i, j = proof.shifted(state.task, passing, part.first)
     m, n = (state.task.queries.lengths[side] for side in (i, j))
-    below = denominator(state.definition.options.identity, {}, m, n)
+    below = denominator(state.definition.length, {}, m, n)
     bound = np.nan_to_num(ratio(passing.max_identities, below))
     pairs = state.apart(OpenPairs(i, j, bound))
     limit, remaining = proof.MAX_LEFT * part_task.job.cells, pairs

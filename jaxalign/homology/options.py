@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Mode
 from jaxalign.model.identity import of_lengths
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
@@ -26,6 +27,7 @@ from jaxalign.options import (
     AsLinked,
     Execution,
     HomologyOptions,
+    LengthIdentity,
     Measure,
     PairOptions,
     PurgeOptions,
@@ -92,9 +94,19 @@ class Definition:
         score_text = "" if score is None else f", score >= {exact(score)}"
         scored = f", {self.scoring}" if scoring else ""
         return (
-            f"identity_{self.options.identity} >= {exact(self.cut)}{ratio_text}"
+            f"identity_{self.length} >= {exact(self.cut)}{ratio_text}"
             f"{score_text}; {self.ends()}{scored}"
         )
+
+    @property
+    def mode(self) -> Mode:
+        """That of the alignment."""
+        return self.options.mode or "global"
+
+    @property
+    def length(self) -> LengthIdentity:
+        """Whose length identical pairs are divided by."""
+        return self.options.identity or "longer"
 
     def end_to_end(self) -> Definition:
         """The other definition of pairs with a short sequence: ``link="whole"``."""
@@ -113,25 +125,25 @@ class Definition:
 
     def question(self) -> str:
         """The question that a link answers."""
-        length, options = f"over the {self.options.identity} length", self.options
-        if options.mode == "local":
+        length, options = f"over the {self.length} length", self.options
+        if self.mode == "local":
             asks = f"identical residues of the best local alignment, {length}"
             asks = f"{asks}: it links fragments, and domains that are much of it"
             if self.short:
                 few = counted(self.short, "short sequence")
                 asks += f"; {few} also from end to end, over the longer length"
             return asks
-        if options.mode != "global" or options.free_ends:
+        if self.mode != "global" or options.free_ends:
             asks = f"identical residues where ends may hang over, {length}"
             return f"{asks}: it links overlaps"
         asks = f"identical residues from end to end, {length}"
-        if options.identity == "shorter" and not options.min_length_ratio:
+        if self.length == "shorter" and not options.min_length_ratio:
             return f"{asks}: it links short sequences to unrelated long ones"
         return f"{asks}: it links neither fragments nor shared domains"
 
     def ends(self) -> str:
         """The mode, and the ends that are free."""
-        free, mode = self.options.free_ends, f"{self.options.mode} alignment"
+        free, mode = self.options.free_ends, f"{self.mode} alignment"
         return f"{mode} with free {', '.join(sorted(free))}" if free else mode
 
     def about(self) -> dict[str, Any]:
@@ -144,12 +156,12 @@ class Definition:
             gate |= {"short_sequences": self.short, "or_with_a_short_sequence": ends}
         return {
             "identity": "the most identical pairs of all optimal alignments / length",
-            "denominator": options.identity,
+            "denominator": self.length,
             "cut": self.cut,
             "linked": "identity >= cut",
             "min_length_ratio": None if least is None else float(least),
-            "mode": options.mode,
-            "free_ends": sorted(resolve_ends(options.mode, options.free_ends)),
+            "mode": self.mode,
+            "free_ends": sorted(resolve_ends(self.mode, options.free_ends)),
             "scoring": str(scoring),
             "matrix": scoring.matrix_name,
             "gap_open": scoring.gap_open,
@@ -173,7 +185,7 @@ def define(
         identity that would depend on the order of the two sequences
     """
     check_fraction("min_identity", cut, positive=True)
-    if options.identity not in LENGTHS:
+    if (options.identity or "longer") not in LENGTHS:
         names = ", ".join(LENGTHS)
         raise UsageError(
             f"identity {options.identity!r}: one of {names} is needed, which do not "
@@ -185,9 +197,10 @@ def define(
     if score is not None and not (is_number(score) and isfinite(score)):
         raise UsageError(f"min_score = {score!r}: a finite number is needed")
     check_whole("threads", options.threads)
-    if not is_symmetric(scoring, resolve_ends(options.mode, options.free_ends)):
+    definition = Definition(scoring, options, float(cut))
+    if not is_symmetric(scoring, resolve_ends(definition.mode, options.free_ends)):
         raise UsageError("links need a symmetric matrix and symmetric free ends")
-    return Definition(scoring, options, float(cut)).of_sets(sets)
+    return definition.of_sets(sets)
 
 
 def check_cuts(name: str, cuts: Any) -> None:
@@ -204,13 +217,13 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
     options = definition.options
     free = None if options.free_ends is None else tuple(options.free_ends)
     return PairOptions(
-        mode=options.mode,
+        mode=definition.mode,
         free_ends=free,
         output="identity",
         min_identity=definition.cut if least is None else least,
         min_score=options.min_score,
         equals_alike=True,
-        **shared(options, Measure, Execution),
+        **shared(options, Measure, Execution, identity=definition.length),
     )
 
 
@@ -279,7 +292,7 @@ def measured_pairs(
 def identities(table: Table, definition: Definition) -> np.ndarray:
     """Identities of the rows of a table, float64."""
     counts = table["max_identities"]
-    return of_lengths(definition.options.identity, counts, *table.lengths())
+    return of_lengths(definition.length, counts, *table.lengths())
 
 
 def everything(definition: Definition) -> Definition:
@@ -317,7 +330,7 @@ class PurgeCut:
     def column(self) -> str:
         """The name of the value that is compared with the cut."""
         if self.definition is not None:
-            return f"identity_{self.definition.options.identity}"
+            return f"identity_{self.definition.length}"
         return "score" if self.options.min_score is not None else "evalue"
 
     def __str__(self) -> str:
@@ -381,10 +394,13 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         check_fraction("min_cov", least)
     if options.min_identity is not None:
         chosen = shared(options, AsLinked, Measure, Execution)
-        ends: dict[str, Any] = {"mode": options.mode or "global"}
+        ends: dict[str, Any] = {
+            "mode": options.mode or (None if options.link else "global")
+        }
         ends |= {"free_ends": options.free_ends, "min_score": options.min_score}
         links = with_link(HomologyOptions(**chosen, **ends), scoring, [tests])
-        mode, free = links.mode, resolve_ends(links.mode, links.free_ends)
+        mode = links.mode or "global"
+        free = resolve_ends(mode, links.free_ends)
         if least is not None and mode != LOCAL and not free:
             raise UsageError(
                 f"min_cov = {least!r}: mode {mode} spans both sequences from "

@@ -254,5 +254,4 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
     assert cut.definition is not None
     if cut.options.min_cov is None:
         return identities(table, cut.definition)
-    kind = cut.definition.options.identity
-    return of_lengths(kind, table["identities"], *table.lengths())
+    return of_lengths(cut.definition.length, table["identities"], *table.lengths())

@@ -156,37 +156,42 @@ Asked = TypeVar("Asked", HomologyOptions, NearestOptions)
 
 def with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) -> Asked:
     """Write ``link`` out as mode, length and score; what is written out stays as it is.
+    Where nothing says what a link is, it is local.
 
     A local alignment counts whose score a search of all sets, by a sequence of their
     mean length, finds by chance once in 1,000 (``model.statistics``).
 
     Raises UsageError: other options say otherwise, or no statistics are published
     """
-    link = options.link
-    if link is None:
-        return options
+    link, ends = options.link, {x: getattr(options, x) for x in MEASURES[LOCAL]}
+    is_open = all(x is None for x in ends.values())
+    if link is None and not is_open:
+        mode, identity = options.mode or "global", options.identity or "longer"
+        return replace(options, mode=mode, identity=identity)
+    link = link or LOCAL
     if link not in LINKS:
         raise UsageError(f"link = {link!r}: one of {', '.join(LINKS)} is needed")
     usual, measure = type(options)(), MEASURES[link]
-    ends, usual_ends = ({x: getattr(y, x) for x in measure} for y in (options, usual))
-    if ends not in (usual_ends, measure):
+    if not is_open and ends not in ({x: getattr(usual, x) for x in measure}, measure):
         raise UsageError(
             f"link {link} says the mode and the length: leave out mode, identity and "
             "free_ends"
         )
     if link == "whole":
         return replace(options, link=None, **measure)
+    options = replace(options, link=LOCAL, **measure)
     if options.min_score is not None:
-        return replace(options, **measure)
+        return options
     if (karlin := parameters(scoring, LOCAL)) is None:
         raise UsageError(
-            f"link local: no statistics are published for {scoring}, so min_score is "
-            "needed: the least score of a link"
+            f"link local: no statistics are published for {scoring}, so nothing says "
+            "which local scores are of chance\nhint: min_score says it, or link whole "
+            "compares from end to end"
         )
     count, residues = sum(map(len, sets)), sum(len(x.codes) for x in sets)
     mean = round(residues / max(count, 1))
     score = least_score(CHANCE, mean, residues, count, karlin)
-    return replace(options, min_score=score, **measure)
+    return replace(options, min_score=score)
 
 
 def reach(

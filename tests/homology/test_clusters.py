@@ -9,6 +9,7 @@ from scipy.spatial.distance import squareform
 import jaxalign
 from jaxalign.homology import clustering, links, options
 from jaxalign.homology.links import Links, PairCounts
+from jaxalign.pairs.options import MEASURES
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 SEEDS = range(12)
@@ -114,7 +115,9 @@ def test_a_matrix_beyond_the_budget_is_refused(method):
 def test_links_beyond_the_budget_are_refused(monkeypatch):
     monkeypatch.setattr(links, "LINK_BYTES", 10**12)
     with pytest.raises(jaxalign.MemoryPlanError, match="a higher cut has fewer"):
-        jaxalign.cluster(["ACGT"] * 9, SCORING, min_identity=0.5, method="complete")
+        jaxalign.cluster(
+            ["ACGT"] * 9, SCORING, min_identity=0.5, method="complete", link="whole"
+        )
 
 
 def test_links_that_come_in_parts_are_merged(monkeypatch):
@@ -127,12 +130,12 @@ def test_links_that_come_in_parts_are_merged(monkeypatch):
 @pytest.mark.parametrize("method", options.METHODS)
 def test_few_and_equal_sequences(method):
     asked = {"min_identity": 0.9, "method": method}
-    assert len(jaxalign.cluster([], SCORING, **asked)) == 0
-    one = jaxalign.cluster(["ACGT"], SCORING, **asked)
+    assert len(jaxalign.cluster([], SCORING, **asked, link="whole")) == 0
+    one = jaxalign.cluster(["ACGT"], SCORING, **asked, link="whole")
     assert (one.labels.tolist(), one.representatives.tolist()) == ([0], [0])
-    same = jaxalign.cluster(["ACGT"] * 5, SCORING, **asked)
+    same = jaxalign.cluster(["ACGT"] * 5, SCORING, **asked, link="whole")
     assert (same.labels.tolist(), same.representatives.tolist()) == ([0] * 5, [0])
-    empty = jaxalign.cluster(["", "ACGT", ""], SCORING, **asked)
+    empty = jaxalign.cluster(["", "ACGT", ""], SCORING, **asked, link="whole")
     assert empty.labels.tolist() == [0, 1, 0], "equal texts are alike"
 
 
@@ -140,7 +143,7 @@ def test_length_ratio_and_denominator():
     """A short sequence inside a long one: ``shorter`` links them, a ratio does not."""
     words = ["ACGTACGTACGTACGT", "ACGTACGT"]
     asked = {"min_identity": 0.8}
-    assert len(jaxalign.cluster(words, SCORING, **asked)) == 2
+    assert len(jaxalign.cluster(words, SCORING, **asked, link="whole")) == 2
     assert len(jaxalign.cluster(words, SCORING, identity="shorter", **asked)) == 1
     asked |= {"identity": "shorter", "min_length_ratio": 0.8}
     assert len(jaxalign.cluster(words, SCORING, **asked)) == 2
@@ -148,7 +151,7 @@ def test_length_ratio_and_denominator():
 
 def test_deduplication_says_who_stands_for_whom():
     words = {"a": "ACGTACGT", "b": "ACGTACGTA", "c": "ACGTACGT", "d": "GGGG"}
-    found = jaxalign.deduplicate(words, SCORING, min_identity=0.8)
+    found = jaxalign.deduplicate(words, SCORING, min_identity=0.8, link="whole")
     assert found.kept().names == ("b", "d")
     columns = found.columns()
     assert columns["representative"].tolist() == ["b", "b", "b", "d"]
@@ -177,7 +180,8 @@ def test_deduplication_says_who_stands_for_whom():
 )
 def test_refusals(asked, message):
     with pytest.raises(jaxalign.UsageError, match=message):
-        jaxalign.cluster(["ACGT"], SCORING, **{"min_identity": 0.5, **asked})
+        usual = {} if {*asked} & {*MEASURES["whole"]} else {"link": "whole"}
+        jaxalign.cluster(["ACGT"], SCORING, **{"min_identity": 0.5, **usual, **asked})
 
 
 def test_progress_reaches_the_whole_job():
@@ -190,6 +194,7 @@ def test_progress_reaches_the_whole_job():
             min_identity=0.5,
             method=method,
             progress=lambda done, whole, told=told: told.append((done, whole)),
+            link="whole",
         )
         assert told and told[-1][0] == told[-1][1], method
 

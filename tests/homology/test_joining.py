@@ -82,7 +82,7 @@ def test_components_are_those_of_all_links(seed, way, aligned, monkeypatch):
 def test_links_of_connected_sequences_are_not_aligned(aligned):
     """All pairs of equal sequences are links, and a tree of them is enough."""
     words = ["ACGTACGT"] * 20 + ["TTTTTTTT"] * 9
-    clusters = jaxalign.cluster(words, SCORING, min_identity=0.8)
+    clusters = jaxalign.cluster(words, SCORING, min_identity=0.8, link="whole")
     assert clusters.labels.tolist() == [0] * 20 + [1] * 9
     assert len(aligned) == 19 + 8 == clusters.info["aligned"]
 
@@ -120,7 +120,7 @@ def test_progress_ends_with_all_cells(aligned):
     def progress(cells: int, of: int) -> None:
         steps.append((cells, of))
 
-    jaxalign.cluster(words, SCORING, min_identity=0.5, progress=progress)
+    jaxalign.cluster(words, SCORING, min_identity=0.5, progress=progress, link="whole")
     total = (sum(map(len, words)) ** 2 - sum(len(x) ** 2 for x in words)) // 2
     assert steps[-1] == (total, total)
     assert all(before <= after for (before, _), (after, _) in pairwise(steps))

@@ -67,7 +67,7 @@ def test_splits_of_pairs_keep_their_rule(seed, cold, second):
     asked = {"min_identity": cut, "cold": cold, "second": second}
     try:
         found = jaxalign.split_pairs(
-            proteins, pairs, SCORING, parts=parts, seed=seed, **asked
+            proteins, pairs, SCORING, parts=parts, seed=seed, **asked, link="whole"
         )
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error)
@@ -82,7 +82,9 @@ def test_splits_of_pairs_keep_their_rule(seed, cold, second):
     assert found.info.get("most_kept", len(pairs)) >= found.sizes.sum()
     listed = [[*found.names, "removed"][p] for p in part]
     order = [x for x in dict.fromkeys(listed) if x != "removed"]
-    audit = jaxalign.audit_pairs(proteins, pairs, listed, SCORING, **asked)
+    audit = jaxalign.audit_pairs(
+        proteins, pairs, listed, SCORING, **asked, link="whole"
+    )
     ordered = order == list(found.names)
     assert audit.holds or ((cold, second) == ("one", "proteins") and not ordered)
 
@@ -97,7 +99,9 @@ def test_audits_of_pairs_find_what_breaks_the_rule(seed, cold, second):
     listed = ["x", "y", "z", *random.choice(names, len(pairs) - 3)]
     part = [-1 if x == "removed" else names.index(x) for x in listed]
     asked = {"min_identity": cut, "cold": cold, "second": second}
-    found = jaxalign.audit_pairs(proteins, pairs, listed, SCORING, **asked)
+    found = jaxalign.audit_pairs(
+        proteins, pairs, listed, SCORING, **asked, link="whole"
+    )
     expected = breaks(pairs, part, shares, cut, cold, second)
     assert found.leaking.tolist() == expected
     assert found.leaks == sum(expected) and found.holds == (not any(expected))
@@ -177,7 +181,9 @@ def test_refusals(asked, error, message):
     proteins = {"a": "ACGTACGT", "b": "GGGGGGGG"}
     asked = {"min_identity": 0.9, "parts": PARTS[0], "pairs": [("a", "b")]} | asked
     with pytest.raises(getattr(jaxalign, error), match=message):
-        jaxalign.split_pairs(proteins, asked.pop("pairs"), SCORING, **asked)
+        jaxalign.split_pairs(
+            proteins, asked.pop("pairs"), SCORING, **asked, link="whole"
+        )
 
 
 def test_as_many_parts_as_pairs():
@@ -185,5 +191,10 @@ def test_as_many_parts_as_pairs():
     for parts, error in ((["x"], "InputError"), (["x", "x"], "UsageError")):
         with pytest.raises(getattr(jaxalign, error), match="parts"):
             jaxalign.audit_pairs(
-                proteins, [("a", "a"), ("b", "b")], parts, SCORING, min_identity=0.9
+                proteins,
+                [("a", "a"), ("b", "b")],
+                parts,
+                SCORING,
+                min_identity=0.9,
+                link="whole",
             )

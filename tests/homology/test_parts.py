@@ -58,7 +58,7 @@ def in_parts(request, monkeypatch):
 
 @pytest.mark.slow
 def test_links_of_a_set(in_parts):
-    want = jaxalign.identity_graph(TEXTS, min_identity=CUT, filter=False)
+    want = jaxalign.identity_graph(TEXTS, min_identity=CUT, filter=False, link="whole")
     found = jaxalign.identity_graph(TEXTS, min_identity=CUT, **in_parts)
     assert (found != want).nnz == 0 and want.nnz > 80
     assert (found.indices == want.indices).all()
@@ -100,7 +100,7 @@ def test_audits_are_told_of_all_cells(in_parts):
 
 @pytest.mark.slow
 def test_greedy_clusters(in_parts, monkeypatch):
-    want = jaxalign.cluster(TEXTS, min_identity=CUT, method="greedy")
+    want = jaxalign.cluster(TEXTS, min_identity=CUT, method="greedy", link="whole")
     monkeypatch.setattr(clustering, "rows_at_once", lambda *_: 100)
     found = jaxalign.cluster(TEXTS, min_identity=CUT, method="greedy", **in_parts)
     assert found.representative_of.tolist() == want.representative_of.tolist()
@@ -111,7 +111,7 @@ def test_greedy_clusters(in_parts, monkeypatch):
 def test_wide_launches_without_memory_run_narrow(monkeypatch):
     """Nothing is lost or comes twice; other errors are told in one line."""
     some = TEXTS[:45]
-    want = jaxalign.identity_graph(some, min_identity=CUT, filter=False)
+    want = jaxalign.identity_graph(some, min_identity=CUT, filter=False, link="whole")
     plain_launches.use(monkeypatch)
     monkeypatch.setattr(proof, "MAX_LEFT_OF_A_GPU", 1)
     wide, failed = plain_launches.FEW._replace(queries=20, targets=40), []
@@ -153,7 +153,9 @@ def test_parts_that_are_held_fit_the_budget(kind, monkeypatch):
     assert part_stream.reserved_bytes(task, parts, held) < 10**9
     assert len(parts) > 32
     with pytest.raises(MemoryPlanError):
-        jaxalign.cluster(some, min_identity=0.5, memory_budget=1000, devices=[0])
+        jaxalign.cluster(
+            some, min_identity=0.5, memory_budget=1000, devices=[0], link="whole"
+        )
 
 
 def test_words_are_those_of_each_sequence():

@@ -154,7 +154,7 @@ def test_odd_sets():
         ),
         (
             {"min_identity": 1, "link": "local", "scoring": SCORING},
-            "min_score is needed",
+            "min_score says it, or link whole",
         ),
         ({"min_identity": 0}, "min_identity = 0"),
         ({"min_score": 0}, "min_score = 0"),

@@ -124,7 +124,7 @@ def test_repaired_splits_have_no_leak(seed):
         return
     asked = {"min_identity": cut, "fixed": fixed, "too_large": too_large}
     try:
-        found = jaxalign.split(words, SCORING, **asked)
+        found = jaxalign.split(words, SCORING, **asked, link="whole")
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error)
         return
@@ -143,17 +143,19 @@ def test_repaired_splits_have_no_leak(seed):
 def test_a_split_without_leaks_is_kept():
     words = ["ACGTACGT", "ACGTACGA", "GGGGGGGG", "TTTTTTTT"]
     fixed = ["x", "x", "y", "x"]
-    found = jaxalign.split(words, SCORING, min_identity=0.5, fixed=fixed)
+    found = jaxalign.split(words, SCORING, min_identity=0.5, fixed=fixed, link="whole")
     assert found.part.tolist() == [0, 0, 1, 0] and found.shares.tolist() == [0.75, 0.25]
     assert "4 stay where they were, 0 moved, 0 removed; no repair changes less" in str(
         found
     )
     fixed = ["x", "y", "y", None]
     asked = {"min_identity": 0.5, "fixed": fixed, "parts": {"y": 0.5, "x": 0.5}}
-    found = jaxalign.split(words, SCORING, too_large="keep", **asked)
+    found = jaxalign.split(words, SCORING, too_large="keep", **asked, link="whole")
     assert found.names == ("y", "x") and found.info["changes"]["moved"] == 1
     with pytest.raises(jaxalign.UsageError, match="fixed has the part 'x'"):
-        jaxalign.split(words, SCORING, **asked | {"parts": {"y": 0.5, "z": 0.5}})
+        jaxalign.split(
+            words, SCORING, **asked | {"parts": {"y": 0.5, "z": 0.5}}, link="whole"
+        )
 
 
 @pytest.mark.parametrize(
@@ -218,16 +220,20 @@ def test_a_bridge_is_removed():
     cut = min(bf.identity(bridge, words[0]), bf.identity(bridge, words[4]))
     assert bf.identity(words[0], words[4]) < cut
     asked = {"min_identity": cut, "parts": HALVES, "too_large": "remove"}
-    plain = jaxalign.split(words, SCORING, **asked)
+    plain = jaxalign.split(words, SCORING, **asked, link="whole")
     assert plain.removed.tolist() == [8] and plain.info["fewest_removed"] == 1
     assert "1 removed by a search; any split of these shares removes 1" in str(plain)
-    valued = jaxalign.split(words, SCORING, priority=[1] * 8 + [100], **asked)
+    valued = jaxalign.split(
+        words, SCORING, priority=[1] * 8 + [100], **asked, link="whole"
+    )
     assert valued.removed.tolist() == [8], "else a part would be empty"
     for values, message in (([0] * 9, "priority 0"), ({"x": 1}, "belongs to no")):
         with pytest.raises(jaxalign.InputError, match=message):
-            jaxalign.split(words, SCORING, priority=values, **asked)
+            jaxalign.split(words, SCORING, priority=values, **asked, link="whole")
     with pytest.raises(jaxalign.UsageError, match="too_large='remove' is needed"):
-        jaxalign.split(words, SCORING, min_identity=cut, folds=2, priority=[1] * 9)
+        jaxalign.split(
+            words, SCORING, min_identity=cut, folds=2, priority=[1] * 9, link="whole"
+        )
 
 
 @pytest.mark.parametrize(
@@ -241,13 +247,13 @@ def test_a_series_is_the_splits_one_by_one(seed):
     too_large = ("keep", "remove")[seed % 2]
     asked = {"parts": HALVES, "seed": seed, "too_large": too_large}
     try:
-        series = jaxalign.split_series(words, SCORING, cuts=cuts, **asked)
+        series = jaxalign.split_series(words, SCORING, cuts=cuts, **asked, link="whole")
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error)
         return
     assert list(series) == cuts
     for cut, split in series.items():
-        alone = jaxalign.split(words, SCORING, min_identity=cut, **asked)
+        alone = jaxalign.split(words, SCORING, min_identity=cut, **asked, link="whole")
         assert split.part.tolist() == alone.part.tolist()
         assert split.groups.tolist() == alone.groups.tolist()
         assert split.definition.cut == cut and str(split) == str(alone)
@@ -258,7 +264,9 @@ def test_a_series_is_the_splits_one_by_one(seed):
 @pytest.mark.parametrize("cuts", [[], [0.0], [0.5, 2], [0.5, 0.5], ["x"]])
 def test_cuts_that_are_none(cuts):
     with pytest.raises(jaxalign.UsageError, match="cuts = "):
-        jaxalign.split_series(["ACGT", "GGGG"], SCORING, cuts=cuts, folds=2)
+        jaxalign.split_series(
+            ["ACGT", "GGGG"], SCORING, cuts=cuts, folds=2, link="whole"
+        )
 
 
 def test_sequences_without_a_label():
@@ -267,24 +275,26 @@ def test_sequences_without_a_label():
     labels = {name: "ab"[k % 2] for k, name in enumerate(words) if k >= 4}
     asked = {"min_identity": 0.9, "parts": HALVES, "labels": labels}
     with pytest.raises(jaxalign.InputError, match="has no label|have no label"):
-        jaxalign.split(words, SCORING, **asked)
-    kept = jaxalign.split(words, SCORING, unlabelled="label", **asked)
+        jaxalign.split(words, SCORING, **asked, link="whole")
+    kept = jaxalign.split(words, SCORING, unlabelled="label", **asked, link="whole")
     assert kept.labels is not None and kept.labels.names == ("a", "b", "unlabelled")
     assert kept.label_counts is not None
     assert kept.label_counts.tolist() == [[4, 4, 2]] * 2
-    gone = jaxalign.split(words, SCORING, unlabelled="remove", **asked)
+    gone = jaxalign.split(words, SCORING, unlabelled="remove", **asked, link="whole")
     assert gone.removed.tolist() == [0, 1, 2, 3] and gone.sizes.tolist() == [8, 8]
     assert gone.info["unlabelled"] == 4 and len(set(gone.groups.tolist())) == 20
     assert "4 without a label are in no part" in str(gone)
     listed = [labels.get(name) for name in words]
     again = jaxalign.split(
-        words, SCORING, unlabelled="remove", **asked | {"labels": listed}
+        words, SCORING, unlabelled="remove", **asked | {"labels": listed}, link="whole"
     )
     assert again.part.tolist() == gone.part.tolist()
     with pytest.raises(jaxalign.InputError, match="no label"):
-        jaxalign.split(words, SCORING, **asked | {"labels": listed})
+        jaxalign.split(words, SCORING, **asked | {"labels": listed}, link="whole")
     with pytest.raises(jaxalign.UsageError, match="there are no labels"):
-        jaxalign.split(words, SCORING, min_identity=0.9, folds=2, unlabelled="remove")
+        jaxalign.split(
+            words, SCORING, min_identity=0.9, folds=2, unlabelled="remove", link="whole"
+        )
 
 
 def test_the_shares_of_labels_are_said():
@@ -292,6 +302,6 @@ def test_the_shares_of_labels_are_said():
     words = ["".join(random.choice([*"ACGT"], 30)) for _ in range(20)]
     labels = ["ab"[k % 2] for k in range(20)]
     found = jaxalign.split(
-        words, SCORING, min_identity=0.9, parts=HALVES, labels=labels
+        words, SCORING, min_identity=0.9, parts=HALVES, labels=labels, link="whole"
     )
     assert "label a: 50.00%; train 50.00%, test 50.00%" in str(found)

@@ -52,9 +52,15 @@ def drawn(**options):
     named = {f"<w{k}>&\"|'": word for k, word in enumerate(words)}
     labels = [f"kind<{k % 15}>" for k in range(40)]
     divided = jaxalign.split(
-        named, SCORING, min_identity=0.6, folds=3, labels=labels, too_large="keep"
+        named,
+        SCORING,
+        min_identity=0.6,
+        folds=3,
+        labels=labels,
+        too_large="keep",
+        link="whole",
     )
-    found = jaxalign.audit(divided, SCORING, min_identity=0.6, **options)
+    found = jaxalign.audit(divided, SCORING, min_identity=0.6, **options, link="whole")
     text = found.report(divided)
     return words, divided, found, text
 
@@ -106,7 +112,7 @@ def test_a_full_histogram_has_all_pairs():
 
 def test_a_report_of_leaks_and_of_no_split():
     parts = {"train": ["ACGTACGT"], "test": ["ACGTACGA", ""], "none": []}
-    found = jaxalign.audit(parts, SCORING, min_identity=0.5)
+    found = jaxalign.audit(parts, SCORING, min_identity=0.5, link="whole")
     text = found.report()
     page = Page(text)
     assert "The split does not hold: 1 leak in 2 pairs" in text

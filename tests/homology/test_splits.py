@@ -100,8 +100,8 @@ def test_what_is_excluded_changes_nothing(ratio, cut, monkeypatch):
     words += [word[: 10 + k] + "WW" for k, word in enumerate(words[:20])]
     parts = {"a": words[:40], "b": words[40:]}
     asked = {"min_identity": cut, "worst": 5, "min_length_ratio": ratio}
-    found = jaxalign.audit(parts, **asked)
-    plain = jaxalign.audit(parts, filter=False, **asked)
+    found = jaxalign.audit(parts, **asked, link="whole")
+    plain = jaxalign.audit(parts, filter=False, **asked, link="whole")
     assert {k: v.tolist() for k, v in found.worst.items()} == {
         k: v.tolist() for k, v in plain.worst.items()
     }
@@ -146,7 +146,7 @@ def test_an_audit_tells_of_other_measures():
     random = np.random.default_rng(1)
     whole = "".join(random.choice([*"ARNDCQEGHILKMFPSTWYV"], 200))
     parts = {"train": {"w": whole}, "test": {"f": whole[50:90], "o": "W" * 60}}
-    found = jaxalign.audit(parts, min_identity=0.4)
+    found = jaxalign.audit(parts, min_identity=0.4, link="whole")
     assert found.holds
     others = {(x.mode, x.identity): x for x in found.others()}
     assert set(others) == {("local", "shorter")}
@@ -156,22 +156,27 @@ def test_an_audit_tells_of_other_measures():
     assert 'class="warn"><strong>The split holds for this question alone' in page
     assert f"The question: {found.definition.question()}" in page
     assert f"local, over the shorter, score &gt;= {local.score}: 1 of" in page
-    higher = jaxalign.audit(parts, min_identity=0.5).others()
+    higher = jaxalign.audit(parts, min_identity=0.5, link="whole").others()
     assert [x.identity for x in higher] == ["shorter", "shorter"]
     without = jaxalign.audit(
-        {"a": parts["train"], "b": {"o": "W" * 60}}, min_identity=0.4
+        {"a": parts["train"], "b": {"o": "W" * 60}}, min_identity=0.4, link="whole"
     )
     assert 'class="ok"><strong>The split holds: no leak' in without.report()
     asked = {"mode": "local", "identity": "shorter", "min_identity": 0.4}
     assert jaxalign.audit(parts, **asked).leaks == 1
     assert "fragments" in jaxalign.audit(parts, **asked).definition.question()
     assert "neither fragments" in found.definition.question()
-    assert jaxalign.audit({"a": [], "b": []}, min_identity=0.5).others() == []
+    assert (
+        jaxalign.audit({"a": [], "b": []}, min_identity=0.5, link="whole").others()
+        == []
+    )
 
 
 def test_a_report_may_leave_out_pairs_within_parts():
     words = ["ACGTACGT", "ACGTACGA", "GGGGGGGG", "TTTTTTTT"]
-    found = jaxalign.audit([words[:2], words[2:]], SCORING, min_identity=0.5)
+    found = jaxalign.audit(
+        [words[:2], words[2:]], SCORING, min_identity=0.5, link="whole"
+    )
     assert "within parts" in found.report() and "Components" in found.report()
     across = found.report(within=False)
     assert "within parts" not in across and "Components" not in across
@@ -183,11 +188,13 @@ def test_a_pair_at_exactly_the_cut_is_a_leak():
     assert 0 < cut < 1
     above = float(np.nextafter(cut, 2))
     parts = [[words[0]], [words[1]]]
-    assert jaxalign.audit(parts, SCORING, min_identity=cut).leaks == 1
-    assert jaxalign.audit(parts, SCORING, min_identity=above).leaks == 0
+    assert jaxalign.audit(parts, SCORING, min_identity=cut, link="whole").leaks == 1
+    assert jaxalign.audit(parts, SCORING, min_identity=above, link="whole").leaks == 0
     with pytest.raises(jaxalign.UsageError, match="fit into no part"):
-        jaxalign.split(words, SCORING, min_identity=cut, parts=HALVES)
-    found = jaxalign.split(words, SCORING, min_identity=above, parts=HALVES)
+        jaxalign.split(words, SCORING, min_identity=cut, parts=HALVES, link="whole")
+    found = jaxalign.split(
+        words, SCORING, min_identity=above, parts=HALVES, link="whole"
+    )
     assert found.sizes.tolist() == [1, 1]
 
 
@@ -202,14 +209,14 @@ def test_shares_and_labels_are_near():
     labels = ["rare" if k % 10 == 0 else "common" for k in range(100)]
     asked = {"min_identity": 0.9, "labels": labels}
     parts = {"train": 0.8, "valid": 0.1, "test": 0.1}
-    found = jaxalign.split(words, SCORING, parts=parts, **asked)
+    found = jaxalign.split(words, SCORING, parts=parts, **asked, link="whole")
     assert found.sizes.tolist() == [80, 10, 10]
     assert found.labels is not None and found.labels.names == ("common", "rare")
     assert found.label_counts is not None
     assert found.label_counts.tolist() == [[72, 8], [9, 1], [9, 1]]
     assert found.share_error < 1e-12 and found.label_error < 1e-12
     assert "shares differ by 0.00% at most, those of labels by 0.00%" in str(found)
-    folds = jaxalign.split(words, SCORING, folds=5, **asked)
+    folds = jaxalign.split(words, SCORING, folds=5, **asked, link="whole")
     assert folds.names == ("fold1", "fold2", "fold3", "fold4", "fold5")
     assert folds.sizes.tolist() == [20] * 5
     for train, test in folds.folds():
@@ -219,14 +226,18 @@ def test_shares_and_labels_are_near():
 @pytest.mark.parametrize("count", range(2, 12))
 def test_shares_need_not_be_whole_numbers(count):
     """Parts of half a sequence more than others are no reason to refuse."""
-    found = jaxalign.split(far_apart(count), SCORING, min_identity=0.9, parts=HALVES)
+    found = jaxalign.split(
+        far_apart(count), SCORING, min_identity=0.9, parts=HALVES, link="whole"
+    )
     assert abs(found.sizes[0] - found.sizes[1]) <= 1
 
 
 def test_seeds_differ_and_repeat():
     words = far_apart(40)
     parts = [
-        jaxalign.split(words, SCORING, min_identity=0.9, parts=HALVES, seed=seed).part
+        jaxalign.split(
+            words, SCORING, min_identity=0.9, parts=HALVES, seed=seed, link="whole"
+        ).part
         for seed in (0, 0, 1)
     ]
     assert parts[0].tolist() == parts[1].tolist() != parts[2].tolist()
@@ -234,7 +245,7 @@ def test_seeds_differ_and_repeat():
 
 def test_what_a_split_gives():
     words = {"a": "ACGTACGT", "b": "ACGTACGA", "c": "GGGGGGGG", "d": "TTTTTTTT"}
-    found = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
+    found = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES, link="whole")
     assert found.groups.tolist() == [0, 0, 1, 2]
     assert found.indices("train").tolist() in ([0, 1], [2, 3])
     assert found.take("train").names in (("a", "b"), ("c", "d"))
@@ -249,7 +260,9 @@ def test_what_a_split_gives():
 def test_folds_are_groups_of_scikit_learn():
     """What GroupKFold asks of groups and a cv of pairs of indices."""
     words = bf.random_words(np.random.default_rng(5), 30)
-    found = jaxalign.split(words, SCORING, min_identity=0.7, folds=2, too_large="keep")
+    found = jaxalign.split(
+        words, SCORING, min_identity=0.7, folds=2, too_large="keep", link="whole"
+    )
     for train, test in found.folds():
         assert not set(found.groups[train]) & set(found.groups[test])
 
@@ -261,10 +274,10 @@ def test_too_large_is_the_users_choice():
     words = ["ACGTACGTAC"] * 8 + ["GGGGGGGGGG", "TTTTTTTTTT"]
     asked = {"min_identity": 0.9, "parts": HALVES}
     with pytest.raises(jaxalign.UsageError, match="the largest of them has 8 of 10"):
-        jaxalign.split(words, SCORING, **asked)
-    kept = jaxalign.split(words, SCORING, too_large="keep", **asked)
+        jaxalign.split(words, SCORING, **asked, link="whole")
+    kept = jaxalign.split(words, SCORING, too_large="keep", **asked, link="whole")
     assert sorted(kept.sizes.tolist()) == [2, 8] and kept.share_error > 0.29
-    cut = jaxalign.split(words, SCORING, too_large="remove", **asked)
+    cut = jaxalign.split(words, SCORING, too_large="remove", **asked, link="whole")
     assert len(cut.removed) == 1 and sorted(cut.sizes.tolist()) == [2, 7]
     assert cut.columns()["part"][cut.removed].tolist() == ["removed"]
     assert "1 removed" in str(cut)
@@ -275,7 +288,12 @@ def test_all_equal_cannot_be_split():
     for too_large, message in (("error", "fit into no part"), ("remove", "empty")):
         with pytest.raises(jaxalign.UsageError, match=message):
             jaxalign.split(
-                words, SCORING, min_identity=0.5, parts=HALVES, too_large=too_large
+                words,
+                SCORING,
+                min_identity=0.5,
+                parts=HALVES,
+                too_large=too_large,
+                link="whole",
             )
 
 
@@ -478,35 +496,41 @@ def test_refusals(asked, error, message):
     words = ["ACGTACGT", "GGGGGGGG"]
     asked = {"min_identity": 0.9, "parts": HALVES, **asked}
     with pytest.raises(getattr(jaxalign, error), match=message):
-        jaxalign.split(words, SCORING, **asked)
+        jaxalign.split(words, SCORING, **asked, link="whole")
 
 
 @pytest.mark.parametrize("words", [[], ["ACGT"], [""]])
 def test_too_few_to_split(words):
     with pytest.raises(jaxalign.UsageError, match="would be empty"):
-        jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
+        jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES, link="whole")
 
 
 def test_empty_sequences_are_like_empty_ones():
     words = ["", "", "ACGT", "GGGG"]
-    found = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
+    found = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES, link="whole")
     assert found.sizes.tolist() == [2, 2]
-    audit = jaxalign.audit([["", "AC"], ["", ""]], SCORING, min_identity=0.5)
+    audit = jaxalign.audit(
+        [["", "AC"], ["", ""]], SCORING, min_identity=0.5, link="whole"
+    )
     assert audit.leaks == 2 and audit.info["all"] == 4
-    assert jaxalign.audit([["AC"], []], SCORING, min_identity=0.5).holds
+    assert jaxalign.audit([["AC"], []], SCORING, min_identity=0.5, link="whole").holds
 
 
 def test_refusals_of_an_audit():
     with pytest.raises(jaxalign.UsageError, match="two parts or more"):
-        jaxalign.audit([["ACGT"]], SCORING, min_identity=0.5)
+        jaxalign.audit([["ACGT"]], SCORING, min_identity=0.5, link="whole")
     with pytest.raises(jaxalign.UsageError, match="worst"):
-        jaxalign.audit([["ACGT"], ["A"]], SCORING, min_identity=0.5, worst=0)
+        jaxalign.audit(
+            [["ACGT"], ["A"]], SCORING, min_identity=0.5, worst=0, link="whole"
+        )
 
 
 def test_an_audit_of_a_split_and_its_texts():
     words = {"a": "ACGTACGT", "b": "ACGTACGA", "c": "GGGGGGGG", "d": "TTTTTTTT"}
-    divided = jaxalign.split(words, SCORING, min_identity=0.5, parts=HALVES)
-    found = jaxalign.audit(divided, SCORING, min_identity=0.5, worst=2)
+    divided = jaxalign.split(
+        words, SCORING, min_identity=0.5, parts=HALVES, link="whole"
+    )
+    found = jaxalign.audit(divided, SCORING, min_identity=0.5, worst=2, link="whole")
     assert found.names == ("train", "test") and found.holds
     assert repr(found) == "<Audit: no leak in 4 pairs across train 2, test 2>"
     assert str(found).count("\n") == 3 and "<br>" in found._repr_html_()
