@@ -187,7 +187,7 @@ def stream_links(
         counts.restore(before)
         stored.append(Links(before["i"], before["j"], before["identity"]))
         yield stored[0]
-    limit = budget_of(definition.options.memory_budget) // (LINK_BYTES * WORK_COPIES)
+    limit = 0 if saved is None else budget_of(definition.options.memory_budget)
     for number, job in enumerate(jobs):
         judges, rows, columns, tasks, options = job
         if number < first_job:
@@ -216,7 +216,7 @@ def stream_links(
             links = Links(np.minimum(i, j), np.maximum(i, j), shares)
             if saved is not None:
                 stored.append(links)
-                if sum(map(len, stored)) > limit:
+                if sum(map(len, stored)) * LINK_BYTES * WORK_COPIES > limit:
                     saved, stored = None, []
                 elif not by_rows.is_short(tasks[0].job.total):
                     saved.save(
