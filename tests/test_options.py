@@ -99,7 +99,7 @@ TAKES = {
     | {"by", "top", "bands", "identity", "min_length_ratio", "filter"}
     | READING
     | {"link", "min_score", "progress"},
-    "index_database": READING | {"force"},
+    "index_database": READING | {"force", "progress"},
     "open_database": set(),
     "soft_score": SOFT,
     "soft_posterior": SOFT,
