@@ -353,7 +353,7 @@ def test_links_of_another_run_are_refused(run, families, monkeypatch, verb):
     code, _, err = run(*words)
     assert code == USAGE and "use --resume" in err
     cut = words.index("--cuts" if verb == "cuts" else "--min-identity") + 1
-    others = [("--gap-open", "9"), ("--min-length-ratio", "0.8"), ("--strip-stop",)]
+    others = [("--gap-open", "10"), ("--min-length-ratio", "0.8"), ("--strip-stop",)]
     changed = [(*words, *x) for x in others]
     changed.append((*words[:cut], "0.45", *words[cut + 1 :]))
     if words[0] == "split":
