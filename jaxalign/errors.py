@@ -75,9 +75,13 @@ class InputError(JaxalignError, ValueError):
 
 
 class MemoryPlanError(JaxalignError, MemoryError):
-    """The plan of a job exceeds the memory budget; exit code 4."""
+    """The plan of a job exceeds the memory budget; exit code 4.
+
+    ``needed`` are the bytes that would do, where they are known.
+    """
 
     exit_code = 4
+    needed: int | None = None
 
 
 class DeviceError(JaxalignError, RuntimeError):

@@ -13,7 +13,14 @@ import numpy as np
 
 from jaxalign import inputs
 from jaxalign.database import fitted, pieces
-from jaxalign.database.hits import aligned, best_of_strands, rows, scan, with_strands
+from jaxalign.database.hits import (
+    aligned,
+    best_of_strands,
+    rows,
+    scan,
+    with_room,
+    with_strands,
+)
 from jaxalign.database.options import pair_options
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
@@ -139,6 +146,9 @@ def hits_of(
     )
     task = replace(task, top=int(options.top))
     report_progress = _teller(options, stranded, sequences)
+    if options.align_top:
+        with_paths = pair_options(options, "alignment")
+        blocks = with_room(blocks, stranded, scoring, with_paths, int(options.top))
     sample = fitted.sample_of(options)
     blocks = blocks if sample is None else sample.watch(blocks)
     hits = scan(task, blocks, sequences is None, report_progress)

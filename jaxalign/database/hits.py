@@ -3,7 +3,7 @@
 The scores come as a table, queries times sequences, so nothing stays on a device.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -16,13 +16,34 @@ from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import BlockPiece, Hits, no_hits, sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model.alphabet import Sequences, best_rows
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import Table, along_plus, join
 from jaxalign.options import PairOptions, SearchOptions
 from jaxalign.pairs import by_rows, engine, jobs
 from jaxalign.pairs.api import pairs_table
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Plan, Task
+from jaxalign.pairs.proofs import proof
 from jaxalign.runtime.devices import at_once, host_device
 from jaxalign.runtime.pipeline import read_ahead
+
+
+def with_room(
+    blocks: Iterable[Sequences],
+    queries: Sequences,
+    scoring: Scoring,
+    options: PairOptions,
+    top: int,
+) -> Iterator[Sequences]:
+    """Yield blocks of a database after their longest sequence has been found to fit the
+    budget beside the longest query, as a hit.
+
+    Raises MemoryPlanError: it does not.
+    """
+    for block in blocks:
+        task = make_task("cross", queries, block, scoring, options)
+        proof.with_room(replace(task, top=top))
+        yield block
 
 
 def small_plan(task: Task, block: Sequences) -> Plan | None:

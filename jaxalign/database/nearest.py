@@ -11,10 +11,11 @@ from typing import Unpack
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.database import nearest_result, nearest_scan, nearest_state
+from jaxalign.database.hits import with_room
 from jaxalign.database.nearest_result import Nearest, histogram
 from jaxalign.database.nearest_result import nearest_report as html
 from jaxalign.database.nearest_state import NearestState
-from jaxalign.database.options import check_nearest, linked
+from jaxalign.database.options import LOCAL, check_nearest, linked
 from jaxalign.database.pieces import Hits, Records
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
@@ -22,7 +23,7 @@ from jaxalign.io.runs import Arrays, SavedRun
 from jaxalign.keywords import NearestKeywords
 from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.options import By, NearestOptions
+from jaxalign.options import By, Execution, NearestOptions, PairOptions, shared
 from jaxalign.runtime.pipeline import read_ahead
 from jaxalign.signatures import with_options
 
@@ -135,9 +136,15 @@ def scanned(
 ) -> NearestState:
     """Find the nearest sequences of the whole corpus."""
     report_progress = source.teller(options.progress, tests)
+    local = PairOptions(mode=LOCAL, output="stats", **shared(options, Execution))
+    fitting = partial(
+        with_room, queries=tests, scoring=scoring, options=local, top=options.top
+    )
     if options.by != "identity":
         saved_hits = None if arrays is None else nearest_state.hits_of(arrays)
-        blocks = read_ahead(source.blocks(saved_hits[0].sequences if saved_hits else 0))
+        blocks = read_ahead(
+            fitting(source.blocks(saved_hits[0].sequences if saved_hits else 0))
+        )
         on_block = None if checkpoint is None else partial(_save_hits, checkpoint)
         sides = tests, blocks, scoring
         return nearest_scan.scan_by_score(
@@ -146,7 +153,7 @@ def scanned(
     state = nearest_state.no_state(len(tests), options.top)
     if arrays is not None:
         state = nearest_state.state_of(arrays)
-    blocks = read_ahead(source.blocks(state.sequences))
+    blocks = read_ahead(fitting(source.blocks(state.sequences)))
     for so_far in nearest_scan.scan_by_identity(
         tests, blocks, scoring, options, state, report_progress
     ):

@@ -36,6 +36,8 @@ from jaxalign.model.numbers import check_whole, exact, printed_beside
 from jaxalign.model.show import page
 from jaxalign.model.system import package_versions
 from jaxalign.pairs import jobs
+from jaxalign.pairs.options import make_task
+from jaxalign.pairs.proofs import proof
 from jaxalign.runtime.pipeline import in_background
 
 # ------------------------------------------------------------------------------
@@ -434,6 +436,14 @@ def audit_of(
     future_others = None
     if with_others:
         (future_others,) = in_background(partial(other_measures, sets), [definition], 1)
+    plain = dict.fromkeys(FILTERS)
+    # The worst pairs have paths: is there room for that of the longest?
+    by_longest = sorted(sets, key=lambda x: int(x.lengths.max(initial=0)))[-2:]
+    a, b = by_longest[0], by_longest[-1]
+    for judge in judges_of(definition):
+        path_options = replace(pair_options(judge, 0.0), output="alignment", **plain)
+        task = make_task("cross", a, b, definition.scoring, path_options)
+        proof.with_room(replace(task, top=options.worst))
     result = compare(sets, definition, options.worst, counts)
     worst, sides = result.worst, []
     for which, index in ((worst.a, worst.i), (worst.b, worst.j)):
@@ -441,7 +451,6 @@ def audit_of(
         ids = [sets[a].names[i] for a, i in pairs]
         sides.append(from_parts(ids, [sets[a][i] for a, i in pairs], sets[0].alphabet))
     a, b = sides
-    plain = dict.fromkeys(FILTERS)
     alignments: dict[int, Alignment] = {}
     below = np.zeros(len(a))
     which = np.zeros(len(a), np.int64)

@@ -141,6 +141,8 @@ def link_jobs(sequences: Sequences, definition: Definition) -> list[LinkTask]:
         tasks = [
             make_task(kind, queries, targets, definition.scoring, x) for x in options
         ]
+        for task in tasks:
+            proof.with_room(task, 0, partial(_name, sequences, rows))
         jobs.append(LinkTask(judges, rows, columns, tasks, options))
     sizes = [task.job.cells for job in jobs for task in job.tasks]
     if len(sizes) > 1 and execution.progress is not None:
@@ -148,6 +150,10 @@ def link_jobs(sequences: Sequences, definition: Definition) -> list[LinkTask]:
         for job in jobs:
             job.options[:] = [replace(x, progress=next(reports)) for x in job.options]
     return jobs
+
+
+def _name(sequences: Sequences, rows: np.ndarray, number: int) -> str:
+    return sequences.names[int(rows[number])]
 
 
 def within(progress: Callable, sizes: list[int]) -> list[Callable]:

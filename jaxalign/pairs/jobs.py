@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxalign import inputs
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.keywords import StreamKeywords
 from jaxalign.model.alphabet import Sequences, views
@@ -27,11 +27,23 @@ from jaxalign.pairs import by_rows, engine, part_stream
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.part_stream import Part
-from jaxalign.pairs.plan import Plan, QueryStrands, SavedState, Task, merge
+from jaxalign.pairs.plan import (
+    COLUMN_BYTES,
+    Plan,
+    QueryStrands,
+    SavedState,
+    Task,
+    merge,
+)
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.result import table_of
 from jaxalign.runtime import pipeline
-from jaxalign.runtime.devices import ambient_mesh, budget_of, first_device
+from jaxalign.runtime.devices import (
+    ambient_mesh,
+    budget_of,
+    first_device,
+    show_bytes,
+)
 from jaxalign.signatures import with_options
 
 
@@ -115,6 +127,7 @@ def _told_after(options: PairOptions, cells: int, total: int) -> PairOptions:
     return replace(options, progress=report_progress)
 
 
+JOINED_COPIES = 2  # of rows in memory while tables are joined
 WRITERS = pipeline.WRITERS  # parts that a caller of ``stream_all`` may write at a time
 
 
@@ -135,7 +148,7 @@ def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) ->
             raise UsageError(
                 "part_rows: there are parts with a cluster or a filter only"
             )
-        return run_plan(engine.plan(task), options)
+        return run_plan(proof.planned(task, engine.plan), options)
     return _joined(task, part_stream.cut_within(task, options.part_rows), options)
 
 
@@ -152,7 +165,7 @@ def run(
     whole : what they are a part of; such parts share their programs
     """
     start_time = time.perf_counter()
-    task = make_task(kind, queries, targets, scoring, options)
+    task = proof.with_room(make_task(kind, queries, targets, scoring, options))
     plan = proof.plan_survivors(replace(task, whole=whole))
     return engine.run(plan, options.progress, options.busy, start_time)
 
@@ -209,9 +222,20 @@ def _run(plan: Plan, options: PairOptions, saved: SavedState | None) -> Table:
 
 
 def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:
-    tables = list(stream(task, parts, options))
-    figures = merge([table.info for _, table in tables]) | {"parts": len(tables)}
-    return join((table for _, table in tables), figures)
+    tables, rows, budget = [], 0, task.budget
+    for _, table in stream(task, parts, options):
+        tables.append(table)
+        rows += len(table)
+        needed = rows * COLUMN_BYTES[task.output] * JOINED_COPIES
+        if task.filtered and needed > budget:
+            raise MemoryPlanError(
+                f"{rows:,} rows, and more to come, pass {task.filters}: "
+                f"they exceed the memory budget of {show_bytes(budget)}; stream_all "
+                "and `-o FOLDER/` keep a part of them in memory, and a higher "
+                "threshold has fewer"
+            )
+    figures = merge([table.info for table in tables]) | {"parts": len(tables)}
+    return join(tables, figures)
 
 
 def stream(
@@ -254,7 +278,7 @@ def plan_sets(
         if options.parts or options.part_rows is not None or task.filtered:
             of_task = part_stream.cut_of if options.parts else part_stream.cut_within
             return part_stream.plan_parts(task, of_task(task, options.part_rows))
-        return engine.plan(task)
+        return proof.planned(task, engine.plan)
     for name in ("include_self", "parts", "part_rows"):
         if getattr(options, name):
             raise UsageError(f"{name} is for all pairs of one set, without targets")
@@ -278,7 +302,7 @@ def plan_sets(
     task = make_task(kind, aligned, paired, scoring, options)
     if len(paired) != len(targets):
         task = replace(task, single_target=targets)
-    plan = engine.plan(task)
+    plan = proof.planned(task, engine.plan)
     if task.filtered:
         plan = replace(plan, figures=plan.figures | proof.bound_figures(task))
     return plan_strands(plan, QueryStrands(queries, signs)) if signs else plan

@@ -311,8 +311,9 @@ def stream(
     Yields part, columns, paths, info, as of ``run``, part by part, in order; indices
     are those of the whole set. ``seconds`` is the time since the part before.
     """
-    task = replace(task, whole_codes=task.whole_codes or whole_codes(task))
     runs_ahead, reserved = _room(task, parts)
+    task = proof.with_room(task, reserved)
+    task = replace(task, whole_codes=task.whole_codes or whole_codes(task))
     # Kernels compute identities as fast as scores and subsequences, but not paths.
     by_kernels = task.scores_first and engine.by_kernels(task)
     if task.scores_first and (task.paths or not by_kernels):
@@ -393,7 +394,12 @@ def plan_parts(task: Task, parts: list[Part]) -> Plan:
     _, reserved = _room(task, parts)
     heaviest = max(parts, key=lambda part: part.cells)
     try:
-        figures = engine.plan_rows(*tasks_of_part(task, heaviest, reserved)).figures
+        of_part = proof.planned(
+            task,
+            lambda fitted: engine.plan_rows(*tasks_of_part(fitted, heaviest, reserved)),
+            reserved,
+        )
+        task = proof.with_room(task, reserved)
     except MemoryPlanError as error:
         rows = rows_within(task.budget, task.output, parts_held(len(task.devices)))
         if rows >= heaviest.stop - heaviest.start:
@@ -405,7 +411,7 @@ def plan_parts(task: Task, parts: list[Part]) -> Plan:
     whole = {"pairs": sum(part.stop - part.start for part in parts)}
     whole |= {"cells": sum(part.cells for part in parts), "parts": len(parts)}
     whole |= proof.bound_figures(task)
-    return Plan(task, (), figures | whole, tuple(parts))
+    return Plan(task, (), of_part.figures | whole, tuple(parts))
 
 
 def looked_at(

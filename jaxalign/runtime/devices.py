@@ -246,10 +246,12 @@ def show_bytes(count: float) -> str:
 def refuse_over(needed: int, limit: int, subject: str) -> None:
     """Refuse a plan before it starts, with the size that would fit."""
     if needed > limit:
-        raise MemoryPlanError(
+        error = MemoryPlanError(
             f"{subject}: {show_bytes(needed)} needed, the memory budget is "
             f"{show_bytes(limit)}: a budget of {needed} bytes would fit"
         )
+        error.needed = needed
+        raise error
 
 
 def maps_run_short() -> bool:

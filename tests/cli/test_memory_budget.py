@@ -5,6 +5,7 @@ count what Python and NumPy allocate, of jobs that compile nothing.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -15,11 +16,13 @@ import jax  # noqa: F401  (before main(), which else turns on a compilation cach
 import numpy as np
 import pytest
 
-from jaxalign.errors import EXIT_CODES
+from jaxalign.errors import EXIT_CODES, LeakError
 from jaxalign.io import fasta
 from jaxalign.pairs.cpu import partition
+from jaxalign.pairs.result import Output
 
 DONE, _, _, _, TOO_LARGE, *_ = EXIT_CODES
+LEAK = LeakError.exit_code
 LETTERS = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)
 SHARE = 1.3  # of the budget, at most, beyond the process itself
 FEW = 8  # letters
@@ -152,6 +155,99 @@ def test_a_process_stays_within_its_budget(name, budget, folder):
     write(job, job.records)
     tries = (peak(job, budget) - base for _ in range(2))
     assert any(size < SHARE * budget for size in tries)
+
+
+# Of "long.fa", where one sequence is much longer than the others, and "short.fa"; what
+# each writes is equal whatever the budget.
+LONG = {
+    "all": "all long.fa",
+    "all of scores": "all long.fa --output score",
+    "all near": "all long.fa --min-identity .4",
+    "all to Parquet": "all long.fa -o o.parquet",
+    "all into a folder": "all long.fa -o parts/ --part-rows 20",
+    "align": "align long.fa long.fa --output alignment --format paf",
+    "search": "search long.fa other.fa",
+    "nearest": "nearest long.fa other.fa",
+    "nearest by score": "nearest long.fa other.fa --by score",
+    "audit": "audit long.fa other.fa --min-identity .4 --leaks o.tsv",
+    "cluster": "cluster long.fa --min-identity .4",
+    "dedup": "dedup long.fa --min-identity .4 -o o.fa",
+    "purge": "purge long.fa --against other.fa --min-identity .4 -o o.fa",
+    "family": "family long.fa other.fa --iterations 1 -o families/",
+}
+REFUSED = re.compile(r"a budget of (\d+) bytes would fit")
+
+
+def write_long(seed: int, letters: int) -> None:
+    random = np.random.default_rng(seed)
+    base, titin = (LETTERS[random.integers(0, 20, n)] for n in (40, letters))
+
+    def like(text):
+        new = LETTERS[random.integers(0, 20, len(text))]
+        return np.where(random.random(len(text)) < 0.3, new, text).tobytes().decode()
+
+    for path in ("long", "other"):
+        texts = {f"{path}{k}": like(base) for k in range(6)}
+        texts |= {f"{path}-titin{k}": like(titin) for k in range(1 + (path == "long"))}
+        order = random.permutation([*texts])
+        lines = (f">{name}\n{texts[name]}\n" for name in order)
+        Path(f"{path}.fa").write_text("".join(lines))
+
+
+def outcome(run, name: str, *more: str) -> tuple[int, dict, str, int]:
+    """(exit code, what is written, messages, rows that were computed) of a job."""
+    before, rows = {*Path().rglob("*")}, []
+    put = Output.put
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Output, "put", lambda x, y: rows.append(y.at) or put(x, y))
+        code, out, err = run(*LONG[name].split(), "-q", *more)
+    files = sorted({*Path().rglob("*")} - before)
+    written = {str(x): x.read_bytes() for x in files if x.is_file()}
+    for path in reversed(files):
+        path.rmdir() if path.is_dir() else path.unlink()
+    # Of a folder the parts; a manifest has the options
+    written = {x: y for x, y in written.items() if "json" not in x}
+    return code, {"": out} | written, err, sum(map(len, rows))
+
+
+QUICK_LONG = ("all", "search", "nearest", "audit")
+
+
+@pytest.mark.parametrize("name", QUICK_LONG)
+def test_a_long_sequence_is_refused_before_others_are_aligned(name, folder, run):
+    """It is named."""
+    write_long(len(name), 5000)
+    code, written, err, rows = outcome(run, name, "--memory-budget", "1MB")
+    assert (code, rows, any(written.values())) == (TOO_LARGE, 0, False)
+    assert REFUSED.search(err) and "-titin" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("budget", ["1MB", "2500kB", "12MB", "40MB"])
+def test_a_long_sequence_changes_nothing_or_is_refused(name, budget, folder, run):
+    """A budget that is said to fit does."""
+    write_long(len(name + budget), 5000)
+    code, want, err, _ = outcome(run, name)
+    assert code in (DONE, LEAK), err
+    got = outcome(run, name, "--memory-budget", budget)
+    if got[0] == TOO_LARGE:
+        said = REFUSED.search(got[2])
+        assert said and "-titin" in got[2] and got[3] == 0, got[2]
+        got = outcome(run, name, "--memory-budget", said[1])
+    assert got[0] == code, got[2]
+    if "parquet" not in LONG[name] and "parts/" not in LONG[name]:
+        assert got[1] == want
+
+
+def test_rows_that_filters_keep_are_refused_beyond_the_budget(folder, run):
+    """In a folder of parts there is room for them."""
+    write(Job("", 400, 9), 400)
+    line = "all big.fa --output identity --min-identity 0 --implementation rows"
+    words = (*line.split(), "--memory-budget", "2MB", "-q")
+    code, out, err = run(*words)
+    assert (code, out) == (TOO_LARGE, "") and "-o FOLDER/" in err
+    assert run(*words, "-o", "parts/")[0] == DONE
 
 
 def test_a_large_result_beyond_the_budget_is_refused_at_once(folder, run, monkeypatch):

@@ -278,7 +278,8 @@ def test_more_hits_than_sequences_take_no_room(sets, tmp_path, monkeypatch, bloc
 def test_hits_that_have_no_room_are_refused(sets):
     queries, database = sets
     with pytest.raises(MemoryPlanError, match="the best 1,024 hits of 7 queries"):
-        jaxalign.search(queries, database, top=10**8, memory_budget=10**5)
+        options = dict(top=10**8, align_top=False, memory_budget=10**5)
+        jaxalign.search(queries, database, **options)
 
 
 def test_refusals(sets, tmp_path):

@@ -18,17 +18,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from jaxalign.errors import MemoryPlanError
 from jaxalign.model.identity import IdentityBound, identity_bound, why_none
 from jaxalign.model.numbers import exact
 from jaxalign.pairs import by_rows, engine
 from jaxalign.pairs.pair_matrix import PairMatrix, contained
 from jaxalign.pairs.plan import Piece, Plan, Task, zipped
 from jaxalign.pairs.result import equal_texts
-from jaxalign.runtime.devices import by_length
+from jaxalign.runtime.devices import by_length, refuse_over
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.match_vectors import LCS_LANES, MAX_SPREAD, SHORT, SHORT_LANES
 from jaxalign.words.rows import STEP_PAIRS, lcs_block
@@ -708,3 +709,99 @@ def find(proofs: Proofs, places: Places | None = None) -> Survivors:
             identities = np.concatenate([identities, lengths])
             order = np.argsort(np.append(rows, equal_rows[added]), kind="stable")
     return Survivors(i[order], j[order], proofs.excluded(len(order)), identities[order])
+
+
+# ------------------------------------------------------------------------------
+# A long pair that the budget cannot hold is refused before others are aligned.
+
+PAIR_BYTES = 2**20  # beside a byte a cell, with which any pair fits
+Planned = TypeVar("Planned")
+
+
+def with_room(
+    task: Task, reserved: int | None = None, names: Callable[[int], str] | None = None
+) -> Task:
+    """Give a task only as many threads as have room for its longest pair, of those that
+    lengths do not exclude.
+
+    reserved : bytes of results in memory, where they are not those of its pairs
+    names : function from the number of a sequence to its name, where the task has none
+
+    Raises MemoryPlanError: the budget has no room for the pair, which is named.
+    """
+    pair, rows = longest_pair(task), task.result_bytes if reserved is None else reserved
+    if pair is None or (reserved is None and rows > task.budget and not task.filtered):
+        return task  # whose result is too large in any case
+    size = int(task.queries.lengths[pair[0]]), int(task.targets.lengths[pair[1]])
+    alone = zipped(task, *(np.array([side]) for side in pair))
+    rows = alone.result_bytes if task.filtered and reserved is None else rows
+    alone = replace(alone, reserved=rows, top=None)
+    if size[0] * size[1] + PAIR_BYTES <= alone.window_budget:
+        return task
+    least = max(len(task.devices), 1)
+    while True:
+        try:
+            engine.plan(alone)
+            return replace(task, threads=alone.threads)
+        except MemoryPlanError as error:
+            if alone.threads > least:
+                alone = replace(alone, threads=max(alone.threads // 2, least))
+                continue
+            if error.needed is None:
+                raise
+            needed = error.needed
+        # Rows in memory take up to half of a larger budget, too.
+        needed = needed if reserved is None else max(needed, 2 * (needed - rows))
+        sides = zip((task.queries, task.targets), pair, size, strict=True)
+        said = [
+            f"{x.names[k] if x.names else names(k) if names else k} ({n:,} letters)"
+            for x, k, n in sides
+        ]
+        refuse_over(needed, task.budget, " with ".join(said))
+        return task
+
+
+def planned(
+    task: Task, plan: Callable[[Task], Planned], reserved: int | None = None
+) -> Planned:
+    """Plan a task by a function, with as many threads as its longest pair has room for;
+    a refusal names that pair where it is too long."""
+    pair = ""
+    try:
+        task = with_room(task, reserved)
+    except MemoryPlanError as error:
+        pair = f"; the longest pair is {str(error).split(':')[0]}"
+        task = replace(task, threads=max(len(task.devices), 1))
+    try:
+        return plan(task)
+    except MemoryPlanError as error:
+        raise MemoryPlanError(f"{error}{pair}") from error
+
+
+def longest_pair(task: Task) -> tuple[int, int] | None:
+    """The pair of a task with most cells, of those that lengths leave; None: there is
+    none."""
+    m, n = task.queries.lengths, task.targets.lengths
+    bound = identity_bound(task.proved, task.mode, task.free)
+    proofs = Proofs(task, bound, lcs=False)
+    if not task.job.pairs:
+        return None
+    if task.kind == "zip":
+        place = int(np.argmax(np.where(proofs.may_pass(m, n), m * n, -1)))
+        return (place, place) if proofs.may_pass(m[place], n[place]) else None
+    one_set, best, sizes = task.queries is task.targets, -1, (0, 0)
+    counts = dict(zip(*np.unique(m, return_counts=True), strict=True))
+    others = np.unique(n)[::-1]
+    for length in sorted(counts, reverse=True):
+        if length * others[0] <= best:
+            break
+        passing = np.broadcast_to(proofs.may_pass(length, others), others.shape)
+        if one_set and counts[length] == 1 and not task.include_self:
+            passing = passing & (others != length)
+        if passing.any() and length * (other := others[passing.argmax()]) > best:
+            best, sizes = int(length * other), (length, other)
+    if best < 0:
+        return None
+    ends = np.flatnonzero(m == sizes[0])[0], np.flatnonzero(n == sizes[1])[-1]
+    i, j = sorted(map(int, ends)) if one_set else map(int, ends)
+    return i, j
