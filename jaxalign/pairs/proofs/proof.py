@@ -733,19 +733,19 @@ def with_room(
     if pair is None or (reserved is None and rows > task.budget and not task.filtered):
         return task  # whose result is too large in any case
     size = int(task.queries.lengths[pair[0]]), int(task.targets.lengths[pair[1]])
-    alone = zipped(task, *(np.array([side]) for side in pair))
-    rows = alone.result_bytes if task.filtered and reserved is None else rows
-    alone = replace(alone, reserved=rows, top=None)
-    if size[0] * size[1] + PAIR_BYTES <= alone.window_budget:
+    single = zipped(task, *(np.array([side]) for side in pair))
+    rows = single.result_bytes if task.filtered and reserved is None else rows
+    single = replace(single, reserved=rows, top=None)
+    if size[0] * size[1] + PAIR_BYTES <= single.window_budget:
         return task
     least = max(len(task.devices), 1)
     while True:
         try:
-            engine.plan(alone)
-            return replace(task, threads=alone.threads)
+            engine.plan(single)
+            return replace(task, threads=single.threads)
         except MemoryPlanError as error:
-            if alone.threads > least:
-                alone = replace(alone, threads=max(alone.threads // 2, least))
+            if single.threads > least:
+                single = replace(single, threads=max(single.threads // 2, least))
                 continue
             if error.needed is None:
                 raise
@@ -791,15 +791,15 @@ def longest_pair(task: Task) -> tuple[int, int] | None:
         return (place, place) if proofs.may_pass(m[place], n[place]) else None
     one_set, best, sizes = task.queries is task.targets, -1, (0, 0)
     counts = dict(zip(*np.unique(m, return_counts=True), strict=True))
-    others = np.unique(n)[::-1]
+    partners = np.unique(n)[::-1]
     for length in sorted(counts, reverse=True):
-        if length * others[0] <= best:
+        if length * partners[0] <= best:
             break
-        passing = np.broadcast_to(proofs.may_pass(length, others), others.shape)
+        passing = np.broadcast_to(proofs.may_pass(length, partners), partners.shape)
         if one_set and counts[length] == 1 and not task.include_self:
-            passing = passing & (others != length)
-        if passing.any() and length * (other := others[passing.argmax()]) > best:
-            best, sizes = int(length * other), (length, other)
+            passing = passing & (partners != length)
+        if passing.any() and length * (partner := partners[passing.argmax()]) > best:
+            best, sizes = int(length * partner), (length, partner)
     if best < 0:
         return None
     ends = np.flatnonzero(m == sizes[0])[0], np.flatnonzero(n == sizes[1])[-1]
