@@ -196,7 +196,7 @@ POLICIES = {
     "names": "align twice.fa b.fa",
     "bad": "repertoire cells.tsv --chains any",
     "partial": "audit g.fa --min-identity 0.5 --split some.tsv",
-    "too-large": "split g.fa --min-identity 0.2 --folds 3",
+    "too-large": "split g.fa --min-identity 0.2 --folds 3 --link whole",
     "unlabelled": "split g.fa --min-identity 0.5 --folds 2 --labels labels.tsv",
 }
 MASKS = (
