@@ -409,7 +409,7 @@ class AsLinked:
     """whole: alike from end to end, over the longer length. local: identical residues
     of the best local alignment over the shorter length, if its score is not one of
     chance; it sees fragments and shared domains. [local, unless --mode, --identity or
-    --free-ends is given]"""
+    --free-ends is given; of nearest and purge whole]"""
 
 
 @part
