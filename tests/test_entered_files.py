@@ -15,7 +15,7 @@ FILES, LINES, STATEMENTS = 251, 68_300, 33_250
 CALLS = {
     "align": (lambda _: entered_files.two_strings(), 12, 34, 9),
     "all": (entered_files.command_line, 38, 310, 20),
-    "align_all": (lambda _: entered_files.set_of_proteins(), 20, 144, 12),
+    "align_all": (lambda _: entered_files.set_of_proteins(), 21, 156, 12),
     "search": (lambda _: entered_files.search(), 31, 728, 16),
     "nearest": (lambda _: entered_files.nearest(), 35, 800, 20),
     "split": (lambda _: entered_files.split(), 33, 434, 20),
