@@ -171,7 +171,7 @@ class Measure:
 
     identity: LengthIdentity | None = None
     """Whose length identical pairs are divided by. In mode global, shorter needs
-    min_length_ratio, or short sequences are linked to whatever is long. [as --link]"""
+    min_length_ratio, or short sequences are linked to whatever is long. [the link's]"""
 
     min_length_ratio: float | None = None
     """Compare only pairs whose shorter length is at least this share of the longer, 0
@@ -417,7 +417,7 @@ class Linked(AsLinked, Watch, Measure, Execution, AlignedEnds):
     """Options of functions of linked sequences: what a link is, and what computes."""
 
     mode: Mode | None = None
-    """semiglobal frees all four end gaps. [as --link says]"""
+    """semiglobal frees all four end gaps. [the mode of the link]"""
 
     min_score: float | None = None
     """Link only pairs whose best alignment scores so much or more. [with --link local:

@@ -96,7 +96,7 @@ def prepare(
     else:
         own |= {"link": verb.link, "min_score": verb.min_score}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
-    links = api.with_link(HomologyOptions(**given), scoring, read.sequences)
+    links = api.with_link(HomologyOptions(**given), read.scoring, read.sequences)
     return LinkJob(read, links, verb, messages)
 
 
