@@ -173,7 +173,6 @@ LONG = {
     "cluster": "cluster long.fa --min-identity .4",
     "dedup": "dedup long.fa --min-identity .4 -o o.fa",
     "purge": "purge long.fa --against other.fa --min-identity .4 -o o.fa",
-    "family": "family long.fa other.fa --iterations 1 -o families/",
 }
 REFUSED = re.compile(r"a budget of (\d+) bytes would fit")
 
