@@ -70,7 +70,7 @@ WAYS = {
     "split --pairs": "split g.fa --min-identity 0.5 --folds 2 --pairs pairs.tsv",
     "audit": "audit t.fa g.fa --min-identity 0.5",
     "audit --json": "audit t.fa g.fa --min-identity 0.5 --json",
-    "audit --split": "audit g.fa --min-identity 0.5 --split parts.tsv",
+    "audit --split": "audit g.fa --min-identity 0.5 --min-score 20 --split parts.tsv",
     "audit --pairs": "audit g.fa --min-identity 0.4 --pairs parted.tsv --cold one "
     "--leaks leaks.tsv",
     "audit --pairs --json": "audit g.fa --min-identity 0.5 --pairs parted.tsv --json",
