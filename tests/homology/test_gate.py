@@ -51,7 +51,10 @@ def by_parts(monkeypatch, compiled):
     monkeypatch.setattr(by_rows, "MAX_SECONDS", {False: -1.0, True: -1.0})
 
 
-@pytest.mark.parametrize("large", [False, True])
+BY_PARTS = pytest.param(True, marks=pytest.mark.slow)  # compiles
+
+
+@pytest.mark.parametrize("large", [False, BY_PARTS])
 @pytest.mark.parametrize("seed", range(4))
 def test_links_reach_both(seed, large, request):
     if large:
@@ -157,6 +160,7 @@ def test_a_certificate_keeps_the_score():
     assert "min_score" not in other.about()  # certificates of before have no such field
 
 
+@pytest.mark.slow
 def test_scores_of_a_large_job_come_first(monkeypatch, by_parts):
     """Pairs below the score are not aligned, and components need no proof for them."""
     monkeypatch.setattr(clustering, "joined_components", None)
@@ -198,7 +202,7 @@ def mixed_words(random: np.random.Generator, count: int) -> list[str]:
     return [*words, "NNN", "NNN", "", "GTTGA"]
 
 
-@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("large", [False, BY_PARTS])
 @pytest.mark.parametrize("seed", range(3))
 def test_short_sequences_are_compared_from_end_to_end_too(seed, large, request):
     if large:
