@@ -323,8 +323,7 @@ def _tables(
 ) -> Iterator[tuple[Table, ...]]:
     """Yield all pairs of two sets at or above an identity, a table of each definition.
     It rises with the worst pairs up to the cut, and until then it is asked again before
-    every batch of parts;
-    batches grow.
+    every batch of parts; batches grow.
 
     of_job : cells of the whole job that are done, and all
     """

@@ -130,50 +130,8 @@ class Alignment:
     def _repr_html_(self) -> str:
         return show.coloured(self._heading(), *self._shown(), MEANINGS)
 
-    def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
-        """Return one row as a ``pandas.DataFrame``: names, score, spans, counts, CIGAR.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Names of columns; by default all.
-
-        Raises
-        ------
-        UsageError
-            pandas is missing, or there is no such column.
-        """
-        return frames.to_pandas(frames.selected(self._columns(), columns))
-
-    def to_arrow(self, columns: Sequence[str] | None = None) -> Any:
-        """Return one row as a ``pyarrow.Table``: names, score, spans, counts, CIGAR.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Names of columns; by default all.
-
-        Raises
-        ------
-        UsageError
-            pyarrow is missing, or there is no such column.
-        """
-        return frames.to_arrow(frames.selected(self._columns(), columns))
-
-    def to_polars(self, columns: Sequence[str] | None = None) -> Any:
-        """Return one row as a ``polars.DataFrame``: names, score, spans, counts, CIGAR.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Names of columns; by default all.
-
-        Raises
-        ------
-        UsageError
-            polars is missing, or there is no such column.
-        """
-        return frames.to_polars(frames.selected(self._columns(), columns))
+    # one row: names, score, spans, counts, CIGAR
+    to_pandas, to_arrow, to_polars = frames.METHODS[:3]
 
     @property
     def _starts(self) -> tuple[int, int]:

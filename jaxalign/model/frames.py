@@ -87,8 +87,14 @@ def selected(columns: dict[str, Any], names: Sequence[str] | None) -> dict[str, 
     return columns if names is None else {name: columns[name] for name in names}
 
 
-def as_pandas(self: Columnar, columns: Sequence[str] | None = None) -> Any:
-    """Return ``columns()`` as a ``pandas.DataFrame`` (needs pandas).
+def columns_of(result: Any) -> dict[str, Any]:
+    """The rows of a result as columns; ``columns`` of an alignment is a number."""
+    is_method = callable(type(result).columns)
+    return result.columns() if is_method else result._columns()
+
+
+def as_pandas(self: Any, columns: Sequence[str] | None = None) -> Any:
+    """Return the result as a ``pandas.DataFrame`` (needs pandas).
 
     Parameters
     ----------
@@ -100,11 +106,11 @@ def as_pandas(self: Columnar, columns: Sequence[str] | None = None) -> Any:
     UsageError
         pandas is missing, or there is no such column.
     """
-    return to_pandas(selected(self.columns(), columns))
+    return to_pandas(selected(columns_of(self), columns))
 
 
-def as_arrow(self: Columnar, columns: Sequence[str] | None = None) -> Any:
-    """Return ``columns()`` as a ``pyarrow.Table`` (needs pyarrow).
+def as_arrow(self: Any, columns: Sequence[str] | None = None) -> Any:
+    """Return the result as a ``pyarrow.Table`` (needs pyarrow).
 
     Parameters
     ----------
@@ -116,11 +122,11 @@ def as_arrow(self: Columnar, columns: Sequence[str] | None = None) -> Any:
     UsageError
         pyarrow is missing, or there is no such column.
     """
-    return to_arrow(selected(self.columns(), columns))
+    return to_arrow(selected(columns_of(self), columns))
 
 
-def as_polars(self: Columnar, columns: Sequence[str] | None = None) -> Any:
-    """Return ``columns()`` as a ``polars.DataFrame`` (needs polars).
+def as_polars(self: Any, columns: Sequence[str] | None = None) -> Any:
+    """Return the result as a ``polars.DataFrame`` (needs polars).
 
     Parameters
     ----------
@@ -132,7 +138,7 @@ def as_polars(self: Columnar, columns: Sequence[str] | None = None) -> Any:
     UsageError
         polars is missing, or there is no such column.
     """
-    return to_polars(selected(self.columns(), columns))
+    return to_polars(selected(columns_of(self), columns))
 
 
 def write(

@@ -135,53 +135,12 @@ class TripleAlignment:
             return f"<p>{escape(self._heading())}</p>"
         return show.coloured(self._heading(), *self._shown(), MEANINGS)
 
-    def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
-        """Return one row as a ``pandas.DataFrame``: names, score, spans, columns,
-        and the scores and CIGARs of the induced pairs.
+    # one row: names, score, spans, columns, scores and CIGARs of the induced pairs
+    to_pandas, to_arrow, to_polars = frames.METHODS[:3]
 
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Names of columns; by default all.
-
-        Raises
-        ------
-        UsageError
-            pandas is missing, or there is no such column.
-        """
-        return frames.to_pandas(frames.selected(dict(_cells(self)), columns))
-
-    def to_arrow(self, columns: Sequence[str] | None = None) -> Any:
-        """Return one row as a ``pyarrow.Table``: names, score, spans, columns,
-        and the scores and CIGARs of the induced pairs.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Names of columns; by default all.
-
-        Raises
-        ------
-        UsageError
-            pyarrow is missing, or there is no such column.
-        """
-        return frames.to_arrow(frames.selected(dict(_cells(self)), columns))
-
-    def to_polars(self, columns: Sequence[str] | None = None) -> Any:
-        """Return one row as a ``polars.DataFrame``: names, score, spans, columns,
-        and the scores and CIGARs of the induced pairs.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Names of columns; by default all.
-
-        Raises
-        ------
-        UsageError
-            polars is missing, or there is no such column.
-        """
-        return frames.to_polars(frames.selected(dict(_cells(self)), columns))
+    def _columns(self) -> dict[str, Any]:
+        """The alignment as columns of one row."""
+        return dict(_cells(self))
 
     def _shown(self) -> tuple[Sequence[str], Sequence[str], Sequence[int], str]:
         """Names, gapped rows, where they start, and the signs below them."""
