@@ -46,6 +46,7 @@ SEARCHES = {
 }
 # Few queries, whose strips are stacked: how many, of how many letters together
 FEW_QUERIES, FEW_LETTERS, LONGEST_QUERY = (1, 8, 64), 2 ** np.arange(8, 17), 6000
+LINKING = "cluster", "dedup", "split", "audit"
 LINKED = PairOptions(output="identity", identity="longer", min_identity=0.4)
 
 
@@ -197,6 +198,13 @@ def _neighbours(task: Task, first: int, count: int) -> Task:
     first = min(first, task.shape[0] - 2 * block)
     turn, i = np.divmod(np.arange(count), block)
     return zipped(task, first + i, first + i + 1 + turn % block)
+
+
+def verbs_of(job: str) -> tuple[str, ...]:
+    """The verbs that have a job of ``jobs``, by its name."""
+    if "search" in job:
+        return ("search",)
+    return ("all",) if job.startswith("all pairs") else LINKING
 
 
 def calls_of(

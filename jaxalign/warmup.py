@@ -27,7 +27,7 @@ from jaxalign.runtime.pipeline import (
     in_threads,
     programs_listener,
 )
-from jaxalign.runtime.program_folder import program_files
+from jaxalign.runtime.program_folder import pack_facts, program_files
 
 # Compute capabilities; a pack for one GPU serves all of its capability.
 GPUS = {"a100": "8.0", "a6000": "8.6", "rtx4090": "8.9", "l40s": "8.9", "h100": "9.0",
@@ -137,12 +137,12 @@ def make_pack(
     os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
     if "jax" not in sys.modules:
         os.environ["JAX_PLATFORMS"] = "cpu"
-    from jaxalign.program_table import calls_of
+    from jaxalign.program_table import calls_of, verbs_of
     from jaxalign.runtime import program_folder, programs
     from jaxalign.runtime.backend import kernels_pallas
 
     kernels: Any = kernels_pallas
-    path, sizes = Path(folder), list[int]()
+    path, sizes, modules = Path(folder), list[int](), dict[str, set[str]]()
     capabilities = sorted({GPUS[name] for name in names})
     program_folder.begin_pack(path)
     for capability in capabilities:
@@ -161,10 +161,20 @@ def make_pack(
                 unseen = [call for key, call in by_key.items() if key not in seen]
                 seen |= set(by_key)
                 sizes += in_threads(make, unseen, default_threads())
+                makers = set[str]().union(*map(programs.modules_of_call, calls))
+                for verb in verbs_of(name):
+                    modules[verb] = modules.get(verb, set()) | makers
                 log(f"{architecture}, {name}: {len(unseen)} programs")
     architectures = [f"sm_{x.replace('.', '')}" for x in capabilities]
-    program_folder.finish_pack(path, architectures)
+    program_folder.finish_pack(path, architectures, modules)
     return {"programs": len(sizes), "bytes": sum(sizes)}
 
 
-__all__ = ["make_pack", "program_files", "programs_listener", "usual_jobs", "warm_up"]
+__all__ = [
+    "make_pack",
+    "pack_facts",
+    "program_files",
+    "programs_listener",
+    "usual_jobs",
+    "warm_up",
+]

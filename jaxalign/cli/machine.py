@@ -56,7 +56,7 @@ def machine(options: Given) -> dict:
         "gpu": api.gpu_use(),
         "runs": chosen,
         "memory": _memory(devices),
-        "compiled": warmup.program_files(),
+        "compiled": warmup.program_files() | warmup.pack_facts(devices[0]),
     }
 
 

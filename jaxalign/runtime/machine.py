@@ -7,42 +7,97 @@
 import os
 import platform
 import re
-import sys
 import threading
 from functools import cache
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 from jaxalign.runtime.devices import first_device
 
 PACKAGES = ("jaxalign", "kernels_pallas")
-PROGRAM_MAKERS = ("jax", "jaxlib")
 DRIVER = Path("/proc/driver/nvidia/version")  # where the kernel module is loaded
 PLUGINS = "jax_cuda13_plugin", "jax_cuda12_plugin"
 CUDA_13_DRIVER = 580  # the first that runs CUDA 13
 
-_digesting = threading.Lock()
+_reading = threading.Lock()
+_root = Path(__file__).resolve().parents[2]
+# ``from M import A, B`` with or without parentheses, and ``import M``, at any depth
+_IMPORTS = re.compile(
+    rf"^[ \t]*(?:from[ \t]+((?:{'|'.join(PACKAGES)})[\w.]*)[ \t]+import[ \t]+"
+    r"(\([^)]*\)|[^\n#]*)|import[ \t]+([^\n#]*))",
+    re.MULTILINE,
+)
+_NAME = re.compile(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w{{1,80}})*")
 
 
-def code_digest() -> str:
-    """Digest of the package's sources, part of the key of every program."""
-    with _digesting:  # threads that need it at once would read all files each
-        return _code_digest()
+def code_digest(text: str) -> str:
+    """Digest the sources that a program is made of: the modules of this project that a
+    text names, and all that these import, so that a program outlives changes elsewhere.
+
+    text : names of modules, or of what is in them, with dots
+    """
+    with _reading:  # threads that need it at once would read all files each
+        return _digest_of(_with_imports(frozenset(modules_of(text))))
+
+
+def modules_of(text: str) -> list[str]:
+    """The modules of this project that a text names, or names what is in them."""
+    return sorted({*filter(None, map(_home, _NAME.findall(text)))})
 
 
 @cache
-def _code_digest() -> str:
+def _digest_of(modules: frozenset[str]) -> str:
     digest = blake2b(digest_size=16)
-    root = str(Path(__file__).resolve().parents[2])
-    folders = (x for package in PACKAGES for x in os.walk(os.path.join(root, package)))
-    paths = (os.path.join(x, name) for x, _, names in folders for name in names)
-    for path in sorted(x for x in paths if x.endswith(".py")):
-        digest.update(os.path.relpath(path, root).encode() + b"\0")
-        with open(path, "rb") as file:
-            digest.update(file.read() + b"\0")
+    for module in sorted(modules):
+        digest.update(f"{module}\0{_source(module)[0]}\0".encode())
     return digest.hexdigest()
+
+
+@cache
+def _with_imports(modules: frozenset[str]) -> frozenset[str]:
+    """These modules, and those that they import, directly or not."""
+    seen, unread = set(modules), list(modules)
+    while unread:
+        imported = _source(unread.pop())[1] - seen
+        seen |= imported
+        unread += imported
+    return frozenset(seen)
+
+
+@cache
+def _source(module: str) -> tuple[str, frozenset[str]]:
+    """(digest of a module's source, the modules of this project that it imports).
+
+    A package that loads its names when they are used imports all that is in it.
+    """
+    path = _path(module)
+    content = path.read_text(encoding="utf-8")
+    imported: set[str | None] = set()
+    for home, names, plain in _IMPORTS.findall(content):
+        imported |= {_home(name) for name in _NAME.findall(plain)}
+        words = [x.split()[0] for x in names.strip("() \n").split(",") if x.split()]
+        imported |= {_home(f"{home}.{word}") for word in words}
+    if path.name == "__init__.py" and "def __getattr__" in content:
+        files = path.parent.rglob("*.py")
+        places = (x.relative_to(_root).with_suffix("").parts for x in files)
+        imported |= {_home(".".join(place)) for place in places}
+    digest = blake2b(content.encode(), digest_size=16).hexdigest()
+    return digest, frozenset(filter(None, imported))
+
+
+@cache
+def _home(name: str) -> str | None:
+    """The module that a name with dots is, or is in; None if it is not of here."""
+    while name and not _path(name).is_file():
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def _path(module: str) -> Path:
+    path = _root.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def processor() -> str:
@@ -65,18 +120,6 @@ def driver() -> str | None:
         return DRIVER.read_text(encoding="utf-8").splitlines()[0]
     except (OSError, IndexError):
         return None
-
-
-@cache
-def summary() -> str:
-    """Describe code, processor, driver and the versions of Python and JAX."""
-    parts = [sys.version, code_digest(), processor(), driver()]
-    for name in PROGRAM_MAKERS:
-        try:
-            parts.append(version(name))
-        except PackageNotFoundError:
-            parts.append(None)
-    return repr(parts)
 
 
 def gpu_use() -> dict[str, str]:

@@ -14,7 +14,8 @@ the program. Nothing in it is pickled.
 A pack is a folder of programs for a kind of GPU, which a job reads and never writes to.
 It is the folder that a variable of the environment names, or the package
 ``jaxalign_programs``. Its manifest says for which GPUs, versions and sources it was
-made; a pack for others is warned of once, and not used.
+made; a pack for others is warned of once, and not used. Where some sources have
+changed, it serves the verbs whose programs are made of others.
 """
 
 import json
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxalign.errors import UsageError
+from jaxalign.runtime import machine
 
 MAGIC = b"jaxalign program 2\n"
 DIGEST_BYTES = 64
@@ -43,7 +45,7 @@ SUFFIX, NEW_SUFFIX = ".program", ".new"
 ABANDONED = 3600.0  # seconds after which nobody writes a new file any more
 READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VARIABLE, PACKAGE = "JAXALIGN_PROGRAMS", "jaxalign_programs"
-MANIFEST, FORMAT = "pack.json", 1
+MANIFEST, FORMAT = "pack.json", 2
 VALUE_ERRORS = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
 UNREADABLE = (*VALUE_ERRORS, zlib.error)  # what damaged content raises
 ROOT = 0  # a package may be of the administrator of a machine
@@ -252,11 +254,12 @@ def _why_not(pack: Pack) -> str | None:
     try:
         manifest = json.loads(content)
         makers, targets = manifest["makers"], manifest["architectures"]
-        same_format = manifest["format"] == FORMAT
-        if [type(makers), type(targets)] != [dict, list] or {*map(type, targets)} - {
-            str
-        }:
+        sources, same_format = manifest["sources"], manifest["format"] == FORMAT
+        texts = [*targets, *(x for pair in sources.values() for x in pair)]
+        parts: tuple[object, ...] = makers, targets, sources
+        if [*map(type, parts)] != [dict, list, dict] or {*map(type, texts)} - {str}:
             return f"{MANIFEST} is damaged"
+        served = _same_sources(sources)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{MANIFEST} is damaged"
     if not same_format:
@@ -268,7 +271,32 @@ def _why_not(pack: Pack) -> str | None:
             return f"{name} is {value}, and they are for {makers.get(name)}"
     if pack.architecture not in targets:
         return f"this is {pack.architecture}, and they are for {', '.join(targets)}"
+    if not any(served.values()):
+        return "the sources that they are made of have changed"
     return None
+
+
+def _same_sources(sources: dict[str, list[str]]) -> dict[str, bool]:
+    """For each verb, whether the sources that its programs are made of are these."""
+    return {
+        verb: machine.code_digest(modules) == digest
+        for verb, (modules, digest) in sources.items()
+    }
+
+
+def pack_facts(device: Any) -> dict[str, str]:
+    """The folder of the pack for a GPU, the verbs it serves, and those whose sources
+    have changed since."""
+    pack = pack_of(device)
+    if pack is None:
+        return {}
+    content = content_of(os.path.join(pack.folder, MANIFEST), _owners())
+    served = _same_sources(json.loads(content or b"{}").get("sources", {}))
+    facts = {"pack": pack.folder}
+    for name, state in (("pack_serves", True), ("pack_is_outdated_for", False)):
+        if verbs := [verb for verb, same in served.items() if same == state]:
+            facts[name] = ", ".join(verbs)
+    return facts
 
 
 def read_packed(pack: Pack, name: str) -> tuple[dict[str, Any], bytes] | None:
@@ -308,11 +336,21 @@ def write_packed(
     return len(content)
 
 
-def finish_pack(folder: Path, architectures: list[str]) -> None:
-    """Write the manifest, which completes the pack."""
+def finish_pack(
+    folder: Path, architectures: list[str], modules: dict[str, set[str]]
+) -> None:
+    """Write the manifest, which completes the pack.
+
+    modules : for each verb, those that make its programs
+    """
     from jaxalign.runtime import program_key
 
-    makers = program_key.pack_makers()
-    manifest = {"format": FORMAT, "architectures": architectures, "makers": makers}
+    texts = {verb: " ".join(sorted(names)) for verb, names in modules.items()}
+    manifest = {
+        "format": FORMAT,
+        "architectures": architectures,
+        "makers": program_key.pack_makers(),
+        "sources": {k: [text, machine.code_digest(text)] for k, text in texts.items()},
+    }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     (folder / MANIFEST).chmod(0o644)

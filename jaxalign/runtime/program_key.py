@@ -2,9 +2,10 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """Name the file of a compiled program by all that the program depends on.
 
-Versions of JAX, of Python and of this code; the device with its driver; the flags of
-XLA and of JAX; the function, its static arguments, and the shapes and dtypes of the
-others. Two processes that agree on all of these may run the same program.
+Versions of JAX and of Python; the device with its driver; the flags of XLA and of JAX;
+the function with the sources that it and its static arguments are made of; these, and
+the shapes and dtypes of the others. Two processes that agree on all of these may run
+the same program.
 """
 
 import os
@@ -32,6 +33,7 @@ INDIFFERENT = (
 
 PACK_SETTINGS = "jax_enable_x64", "jax_default_matmul_precision"
 PLUGINS = "jax-cuda12-plugin", "jax-cuda13-plugin"
+MAKER = "jaxalign.runtime.programs"  # what is around every program
 
 
 class Unnamed(Exception):
@@ -74,18 +76,26 @@ def pack_name_of(
 
 @cache
 def pack_makers() -> dict[str, str]:
-    """Versions and code digest on which the programs of a pack depend."""
+    """Versions on which all programs of a pack depend."""
     makers = {"jax": jax.__version__, "jaxlib": version("jaxlib")}
     for name in PLUGINS:
         with suppress(PackageNotFoundError):
             makers["plugin"] = f"{name} {version(name)}"
-    return makers | {"code": machine.code_digest()}
+    return makers
 
 
 def _call_text(function: Any, static: dict[str, Any], tree: Any, types: Any) -> str:
     home = f"{function.__module__}.{function.__qualname__}"
     said = [f"{name}={_text(value)}" for name, value in sorted(static.items())]
-    return "\n".join([home, *said, str(tree), str(types)])
+    code = machine.code_digest(modules_text(function, static))
+    return "\n".join([home, *said, str(tree), str(types), code])
+
+
+def modules_text(function: Any, static: dict[str, Any]) -> str:
+    """Name the modules of what makes a program: of what is around every program, of the
+    function, and of functions and classes among its static arguments."""
+    values = [_text(value) for _, value in sorted(static.items())]
+    return " ".join(machine.modules_of(" ".join([MAKER, function.__module__, *values])))
 
 
 @cache
@@ -97,7 +107,6 @@ def environment(device: Any) -> str:
         "jaxlib": version("jaxlib"),
         "python": sys.version,
         "numpy": np.__version__,
-        "code": machine.code_digest(),
         "platform": device.platform,
         "kind": device.device_kind,
         "capability": getattr(device, "compute_capability", None),
@@ -118,7 +127,6 @@ def made_for(device: Any) -> dict[str, Any]:
         "kind": device.device_kind,
         "capability": getattr(device, "compute_capability", None),
         "runtime": device.client.platform_version,
-        "code": machine.code_digest(),
     }
 
 

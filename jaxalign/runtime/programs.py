@@ -365,6 +365,12 @@ def key_of_call(call: ProgramCall, architecture: str) -> str:
     )
 
 
+def modules_of_call(call: ProgramCall) -> set[str]:
+    """The modules that make the program of a call."""
+    function, static = call.program.jitted.__wrapped__, _split(call)[0]
+    return {*program_key.modules_text(function, static).split()}
+
+
 def make_program(
     call: ProgramCall, device: Any, architecture: str, folder: Path
 ) -> int:

@@ -1,5 +1,6 @@
 """Packs of programs: read where they fit, and nothing else is believed of them."""
 
+import ast
 import hashlib
 import json
 import os
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -17,13 +19,20 @@ from jax.experimental import topologies
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxalign.errors import DeviceError, UsageError
-from jaxalign.runtime import executable_parts, program_folder, program_key, programs
+from jaxalign.runtime import (
+    executable_parts,
+    machine,
+    program_folder,
+    program_key,
+    programs,
+)
 from jaxalign.runtime.pipeline import ProgramCounts
 from jaxalign.runtime.programs import ProgramCall, outline
 from jaxalign.warmup import make_pack
 
 ARCHITECTURE = "sm_90"
 X = np.arange(5, dtype=np.int32)
+ROOT = Path(__file__).parents[2]
 
 
 class Card(NamedTuple):
@@ -61,7 +70,8 @@ def pack(calls, tmp_path, monkeypatch):
     program_folder.begin_pack(tmp_path)
     name = programs.key_of_call(call, ARCHITECTURE)
     program_folder.write_packed(tmp_path, name, *parts)
-    program_folder.finish_pack(tmp_path, [ARCHITECTURE])
+    modules = programs.modules_of_call(call)
+    program_folder.finish_pack(tmp_path, [ARCHITECTURE], {"scale": modules})
     monkeypatch.setenv(program_folder.VARIABLE, str(tmp_path))
     program_folder.pack_of.cache_clear()
     pack_of = program_folder.pack_of
@@ -104,7 +114,8 @@ def test_an_entry_that_is_not_what_it_says_is_compiled(pack, calls, how):
 
 OTHERS = {
     "jax": {"makers": {"jax": "0.1"}},
-    "sources": {"makers": {"code": "0"}},
+    "sources": {"sources": {"scale": ["jaxalign.runtime.programs", "0"]}},
+    "no sources": {"sources": {}},
     "card": {"architectures": ["sm_80", "sm_120"]},
     "format": {"format": 0},
     "nothing": None,
@@ -144,13 +155,13 @@ def test_a_damaged_pack_is_not_used(pack, step):
         manifest.write_bytes(content)
         why_not = program_folder._why_not(whole)
         if why_not is not None:
-            assert program_folder.MANIFEST in why_not or "they are for" in why_not, what
+            words = program_folder.MANIFEST, "they are for", "have changed"
+            assert any(x in why_not for x in words), what
             continue
         read = json.loads(content)
         assert ARCHITECTURE in read["architectures"], what
-        assert (read["format"], read["makers"]) == (1, about["makers"] | {
-            k: x for k, x in read["makers"].items() if k not in about["makers"]
-        }), what  # fmt: skip
+        assert read["format"] == 2 and read["makers"].items() >= about["makers"].items()
+        assert about["sources"]["scale"] in read["sources"].values(), what
     program = entry(pack)
     data = program.read_bytes()
     parts = program_folder.read_packed(whole, program.stem)
@@ -237,8 +248,81 @@ def test_without_the_plugin_there_is_a_hint(calls, monkeypatch):
         programs.topology_device("")
 
 
-def test_the_makers_of_a_pack_are_versions_and_sources():
-    assert {"jax", "jaxlib", "code"} <= set(program_key.pack_makers())
+def test_the_makers_of_a_pack_are_versions():
+    assert {"jax", "jaxlib"} <= set(program_key.pack_makers())
+
+
+def imports_of(file):
+    """The modules of the project that a file imports, by Python's own parser."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (x.name for x in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, file
+            yield from (f"{node.module}.{x.name}" for x in node.names)
+
+
+def module_of(file):
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
+
+
+def test_every_import_counts_as_a_source():
+    for file in sorted(x for p in machine.PACKAGES for x in (ROOT / p).rglob("*.py")):
+        (home,) = machine.modules_of(module_of(file))
+        imported = machine.modules_of(" ".join(imports_of(file)))
+        assert {*imported} <= machine._source(home)[1] | {home}, file
+
+
+MADE_OF = {
+    "jaxalign.database.scan": "jaxalign/database/dp/[!_]*.py",
+    "jaxalign.pairs.cpu.execute": "jaxalign/pairs/dp/sweep/[!_]*.py",
+    "jaxalign.pairs.gpu.device_job": "kernels_pallas/pairs/[!_]*.py",
+    "jaxalign.similarity.soft.engine": "jaxalign/similarity/soft/dp/[!_]*.py",
+    "kernels_pallas.words.edits": "kernels_pallas/core/[!_]*.py",
+}
+
+
+@pytest.mark.parametrize("maker", MADE_OF)
+def test_a_program_outlives_changes_of_what_it_is_not_made_of(maker, monkeypatch):
+    """Edit one file after the other: keys change with those that a program is made of,
+    and with no file of the command line, of readers, or of links."""
+
+    def digest_with(file):
+        (home,) = machine.modules_of(module_of(file))
+
+        def edited(module):
+            digest, imported = source(module)
+            return ("edited" if module == home else digest), imported
+
+        monkeypatch.setattr(machine, "_source", edited)
+        machine._digest_of.cache_clear()
+        return machine.code_digest(f"{program_key.MAKER} {maker}")
+
+    source = machine._source
+    before = machine.code_digest(f"{program_key.MAKER} {maker}")
+    made_of = [
+        *ROOT.glob(MADE_OF[maker]),
+        ROOT / "jaxalign/runtime/executable_parts.py",
+    ]
+    elsewhere = [
+        file
+        for package in ("cli", "io", "homology", "family", "data", "torch")
+        for file in (ROOT / "jaxalign" / package).rglob("*.py")
+    ]
+    assert len(made_of) > 1 and len(elsewhere) > 50
+    changed = {file: digest_with(file) != before for file in [*made_of, *elsewhere]}
+    machine._digest_of.cache_clear()
+    assert [x for x, other in changed.items() if other] == made_of
+
+
+def test_info_names_the_verbs_that_a_pack_serves(pack):
+    facts = program_folder.pack_facts(Card())
+    assert facts == {"pack": str(pack), "pack_serves": "scale"}
+    manifest = json.loads((pack / program_folder.MANIFEST).read_text())
+    manifest["sources"]["turn"] = [program_key.MAKER, "0"]
+    (pack / program_folder.MANIFEST).write_text(json.dumps(manifest))
+    facts = program_folder.pack_facts(Card())
+    assert facts["pack_is_outdated_for"] == "turn" and facts["pack_serves"] == "scale"
 
 
 @pytest.mark.slow

@@ -399,7 +399,7 @@ def test_an_entry_that_others_could_have_written_is_not_loaded(
 def test_other_code_flags_or_versions_are_other_programs(folder, calls, monkeypatch):
     check(new_program())
     for name in ("code_digest", "processor"):
-        monkeypatch.setattr(machine, name, lambda: "other")
+        monkeypatch.setattr(machine, name, lambda *_: "other")
         program_key.environment.cache_clear()
         check(new_program())
     monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"] + " ")
