@@ -271,6 +271,23 @@ def test_a_damaged_entry_is_compiled_again(folder, calls, how):
     assert calls["compile"] == 2
 
 
+def test_an_entry_that_xla_cannot_load_is_compiled_again(folder, calls, monkeypatch):
+    """Whole, but XLA does not find its functions, as on another CPU."""
+    check(new_program())
+    (entry,) = entries(folder)
+    stored, load = entry.stat().st_mtime_ns, programs.executable_parts.load
+
+    def without_symbols(*_):
+        raise programs.RuntimeFailure("INTERNAL: Symbols not found: [ fusion_3 ]")
+
+    monkeypatch.setattr(programs.executable_parts, "load", without_symbols)
+    check(new_program())
+    assert calls["compile"] == 2 and entry.stat().st_mtime_ns > stored
+    monkeypatch.setattr(programs.executable_parts, "load", load)
+    check(new_program())
+    assert calls["compile"] == 2
+
+
 def test_a_damaged_entry_is_removed(folder):
     """Also where the program that replaces it cannot be stored."""
     folder.mkdir(0o700)

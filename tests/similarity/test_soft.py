@@ -427,6 +427,53 @@ def test_inputs_of_three_kinds():
 
 
 @pytest.mark.parametrize(
+    "form", [{}, pytest.param({"mode": "local"}, marks=pytest.mark.slow)]
+)
+def test_a_gradient_by_the_matrix_has_no_scatter(form):
+    """Which adds to the same few numbers from many places, slowly on GPUs; a code
+    beyond the matrix still gives nan."""
+    matrix, codes = scores_of(17, 4, 4), np.array([[0, 1, 3, 1], [2, 1, 0, 9]])
+    other = np.array([[1, 3, 0, 2, 2], [1, 1, 2, 2, 0]])
+    lengths = np.array([4, 3]), np.array([5, 4])
+
+    def score(matrix, codes, costs=COSTS):
+        return soft_score((codes, other, matrix), lengths, **costs, **form).sum()
+
+    gradient = jax.jit(jax.grad(score))
+    assert "scatter" not in gradient.lower(matrix, codes).as_text()
+    found, want = gradient(matrix, codes), np.zeros((4, 4))
+    s = matrix[codes.clip(0, 3)[:, :, None], other[:, None, :]]
+    s[1, 3] = np.nan
+    p = np.asarray(soft_posterior(s, lengths, **COSTS, **form))
+    for k in range(2):
+        m, n = lengths[0][k], lengths[1][k]
+        np.add.at(want, np.ix_(codes[k, :m], other[k, :n]), p[k, :m, :n])
+    np.testing.assert_allclose(found, want, atol=PROBABILITY)
+    moved = jax.jvp(lambda x: score(x, codes), (matrix,), (s[0, :, :4],))[1]
+    np.testing.assert_allclose(moved, np.sum(want * s[0, :, :4]), rtol=1e-5)
+    many = jax.vmap(jax.grad(score), (0, None))(np.stack([matrix, matrix + 1]), codes)
+    np.testing.assert_allclose(many[0], found, atol=PROBABILITY)
+    wrong = codes + 4 * (codes == 3)
+    assert np.isnan(gradient(matrix, wrong)).any()
+
+
+@pytest.mark.slow
+def test_a_hessian_by_the_matrix():
+    """Symmetric, and what the difference of two gradients says."""
+    matrix = scores_of(18, 3, 3)
+    a, b, turn = np.array([0, 1, 2, 1]), np.array([1, 2, 0]), scores_of(19, 3, 3)
+
+    def score(x):
+        return soft_score((a, b, x), **COSTS)
+
+    hessian = np.asarray(jax.hessian(score)(matrix)).reshape(9, 9)
+    np.testing.assert_allclose(hessian, hessian.T, atol=PROBABILITY)
+    ahead, back = (jax.grad(score)(matrix + k * turn) for k in (1e-2, -1e-2))
+    change = hessian.reshape(3, 3, 9) @ turn.reshape(9)
+    np.testing.assert_allclose(change, (ahead - back) / 2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize(
     "m, n, k, block",
     [
         (5, 7, 3, 3),
