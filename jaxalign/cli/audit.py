@@ -28,6 +28,7 @@ from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
 from jaxalign.model.source import STDIN, sha256
+from jaxalign.pairs.api import SavedState
 
 # As jaxalign, GraphPart and others call them.
 PART_COLUMNS = ("part", "cluster", "fold", "split", "set", "partition", "subset")
@@ -151,9 +152,10 @@ def audited_list(path: str | None, column: str | None = None) -> dict | None:
 
 
 LEAK = LeakError.exit_code
+PLACES = ("report", "leaks")  # outputs beside which a state may be
 # Options that go with a certificate: where it is checked, and what is written.
 VERIFIED = ("verify", "split", "partial", "out", "force", "json", "report")
-VERIFIED += ("leaks", "plot", "full_histogram", "across_only", "device")
+VERIFIED += ("leaks", "plot", "full_histogram", "across_only", "resume", "device")
 VERIFIED += ("implementation", "devices", "threads", "memory_budget")
 
 
@@ -164,6 +166,8 @@ def audit(given: Given) -> int:
     # 1 check and read, 2 parts, 3 compare, 4 say and write
     check_whole("--worst", given.worst)
     check_shown(given)
+    lists = filter(None, (given.split, given.verify))
+    links.check_resume(given, (*given.parts, *lists), PLACES)
     if given.verify is not None:
         return verify(given.verify, given)
     _check(given)
@@ -214,12 +218,13 @@ def compare(
     job: LinkJob,
     parts: AuditedParts,
     definition: api.Definition,
+    state: SavedState | None,
     progress: Report | None,
 ) -> Audit:
     """Compare all pairs of different parts."""
     watched = replace(job, options=definition.options).options_with(progress)
-    seen = replace(definition, options=watched)
-    return api.audit_of(parts.sets, seen, **parts.left_out, with_others=True)
+    sides = parts.sets, replace(definition, options=watched)
+    return api.audit_of(*sides, **parts.left_out, with_others=True, saved=state)
 
 
 def run_audit(
@@ -242,6 +247,12 @@ def run_audit(
     sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
     heading = [] if split else [f"{sizes}; a leak: {definition}"]
     heading += links.expected(definition, *parts.sets.values())
+    shown = {x: getattr(given, x) for x in ("worst", "full_histogram", "across_only")}
+    counts = {"parts": {x: len(y) for x, y in parts.sets.items()}} | parts.left_out
+    about = {"list": files[1], **counts, **shown, "certificate": given.verify}
+    saved, state = links.checkpoint(
+        job, definition, about, out or given.report or given.leaks
+    )
 
     def finish(result: Audit) -> Iterator[str]:
         yield links.pairs_line(result.info)
@@ -249,14 +260,16 @@ def run_audit(
         if measures := result.others():
             described = "; ".join(map(str, measures))
             yield f"by other measures, of likely pairs alone: {described}"
+        page = None
+        if given.report is not None:
+            page = result.report(split, not given.across_only, state)
         if given.leaks is not None:
             links.write_table(given.leaks, result.leak_columns(), given)
         about = result.certificate(*files)
         if out is not None:
             output.write_text(out, [as_json(about) + "\n"])
-        if given.report is not None:
-            page = result.report(split, not given.across_only)
-            output.write_text(given.report, [page])
+        if page is not None:
+            output.write_text(str(given.report), [page])
         if given.plot is not None:
             from jaxalign.cli import pictures
 
@@ -266,12 +279,14 @@ def run_audit(
         elif split is None:  # the worst pairs, each with an alignment
             shown = zip(result.lines(), result.alignments, strict=True)
             answer(["\n\n".join(f"{line}\n{pair}" for line, pair in shown)])
+        if saved is not None:
+            saved.remove()
         yield from check(result)
 
     def code(result: Audit) -> int:
         return 0 if result.holds else LEAK
 
-    compute = partial(compare, job, parts, definition)
+    compute = partial(compare, job, parts, definition, state)
     return run(given, job.messages, heading, compute, finish, code=code)
 
 
@@ -308,15 +323,19 @@ def audit_pairs(given: Given) -> int:
     if len(parts) != 1 or cut is None:
         raise UsageError("--pairs needs one file of sequences, and --min-identity")
     delimited.check_list_format(given.leaks)
+    links.check_resume(given, (parts[0], given.pairs), ("leaks",))
     job, table, pairs, definition = read_pairs(
         parts[0], given, (None, given.leaks), True
     )
     numbers = api.numbered_parts(table.parts or [], pairs)
+    described = {"pairs": audited_list(given.pairs), "second": given.second}
+    described["cold"] = given.cold
+    saved, state = links.checkpoint(job, definition, described, given.leaks)
 
     def compute(progress: Report | None) -> api.PairAudit:
         seen = replace(definition, options=job.options_with(progress))
         sides = job.read.sequences[0], seen, pairs, numbers
-        return api.audit_pairs_of(*sides, given.cold)
+        return api.audit_pairs_of(*sides, given.cold, state)
 
     def finish(result: api.PairAudit) -> Iterator[str]:
         yield links.pairs_line(result.info)
@@ -341,7 +360,10 @@ def audit_pairs(given: Given) -> int:
 
     heading = [f"{len(table.pairs):,} pairs; a leak: {definition}"]
     heading += links.expected(definition, *job.read.sequences)
-    return run(given, job.messages, heading, compute, finish, about, code)
+    status = run(given, job.messages, heading, compute, finish, about, code)
+    if saved is not None:
+        saved.remove()
+    return status
 
 
 def read_pairs(

@@ -153,6 +153,8 @@ def purge(given: Given) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
     files = files_of(given.train)
     links.check_resume(given, files)
+    if given.certificate is not None:  # whose audit has a state of its own
+        SavedRun(given.certificate, {}).is_begun(given.resume, given.force)
     if given.shard is not None and given.certificate is not None:
         raise UsageError("--certificate is of all that stays: leave out --shard")
     if given.certificate is not None:
@@ -188,18 +190,21 @@ def purge(given: Given) -> int:
         return purge_of(*sides, records, saved, arrays)
 
     def finish(result: Purge) -> Iterator[str]:
-        _write_purge(job, result, files, records[0])
-        if saved is not None:
-            saved.remove()
+        _write_kept(job, result, files, records[0])
         yield f"{given.train} against {given.against}: {result.heading()}"
-        if given.certificate is not None:
-            if not result.kept.any():
-                raise InputError(
-                    f"{given.out}: nothing stays, so there is nothing to certify, and "
-                    f"{given.certificate} is not written"
-                )
+        stays = result.kept.any()
+        if given.certificate is not None and stays:
             assert cut.definition is not None
             _audit_purge(given, cut.definition)
+        if given.list_out is not None:
+            links.write_table(given.list_out, result.columns(), given)
+        if saved is not None:
+            saved.remove()
+        if given.certificate is not None and not stays:
+            raise InputError(
+                f"{given.out}: nothing stays, so there is nothing to certify, and "
+                f"{given.certificate} is not written"
+            )
 
     sides = f"{given.train} against {given.against}, {len(tests):,} test sequences"
     heading = [f"{sides}; near: {cut}"]
@@ -210,11 +215,11 @@ def purge(given: Given) -> int:
     return run(given, job.messages, heading, compute, finish, about)
 
 
-def _write_purge(
+def _write_kept(
     job: LinkJob, result: Purge, files: tuple[str, ...], first: int
 ) -> None:
-    """Write what stays, and who goes; the records before ``first`` are in another
-    share, and so are those behind."""
+    """Write what stays; the records before ``first`` are in another share, and so are
+    those behind."""
     given = job.verb
     count, wildcard = result.info["substituted"], result.tests.alphabet.wildcard
     job.messages.warn_of_letters(given.train, count, wildcard)
@@ -224,11 +229,9 @@ def _write_purge(
     pieces = corpus_files.corpus_pieces(files, alphabet, wanted, reading)
     if given.out is not None or not given.json:
         output.write_text(given.out or output.STDOUT, pieces)
-    if given.list_out is not None:
-        links.write_table(given.list_out, result.columns(), given)
 
 
-def _audit_purge(given: Given, links: Definition) -> None:
+def _audit_purge(given: Given, near: Definition) -> None:
     """Audit what stays against the test sequences, and write the certificate.
 
     Raises
@@ -240,9 +243,11 @@ def _audit_purge(given: Given, links: Definition) -> None:
     nothing = dict.fromkeys(("split", "out", "report", "plot", "leaks"))
     audited = changed(given, parts=paths, quiet=True, json=False, **nothing)
     job = audit.prepare(audited, ())
-    linked_by = {x: getattr(links.options, x) for x in ("link", "min_score")}
-    definition = replace(links, options=replace(job.options, **linked_by))
+    linked_by = {x: getattr(near.options, x) for x in ("link", "min_score")}
+    definition = replace(near, options=replace(job.options, **linked_by))
     parts = audit.read_parts(paths, None, job, False)
+    of_audit = {"audit": "of a purge"}
+    saved, state = links.checkpoint(job, definition, of_audit, given.certificate)
 
     def finish(checked: Audit) -> Iterable[str]:
         if not checked.holds:
@@ -251,13 +256,10 @@ def _audit_purge(given: Given, links: Definition) -> None:
         output.write_text(str(given.certificate), [as_json(about) + "\n"])
         return ()
 
-    run(
-        audited,
-        job.messages,
-        (),
-        partial(audit.compare, job, parts, definition),
-        finish,
-    )
+    compute = partial(audit.compare, job, parts, definition, state)
+    run(audited, job.messages, (), compute, finish)
+    if saved is not None:
+        saved.remove()
 
 
 def about_purge(job: LinkJob, files: tuple[str, ...], result: Purge) -> dict:

@@ -1,7 +1,7 @@
 """``jaxalign cluster`` and ``dedup``, and steps that all verbs of links share."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,22 +130,36 @@ def ends_of_links(links: Given) -> dict[str, Any]:
     return {"mode": mode, "free_ends": free, "identity": links.identity or "longer"}
 
 
-def check_resume(given: Given, files: Iterable[str]) -> None:
-    """Raise early if this run cannot be resumed."""
-    streams = any(map(is_stream, files))
-    if given.resume and (given.out in (None, output.STDOUT) or streams):
-        raise UsageError("--resume needs -o FILE, and inputs that can be read again")
+def check_resume(given: Given, files: Iterable[str], outs: Sequence[str] = ()) -> None:
+    """Raise early if this run cannot be resumed, or has a state that nobody asks for.
+
+    outs : options of further outputs, one of which will do; the state is beside the
+        first output that is there
+    """
+    place, streams = place_of(given, outs), any(map(is_stream, files))
+    if given.resume and (place is None or streams):
+        names = " or ".join(["-o FILE", *(f"--{name} FILE" for name in outs)])
+        raise UsageError(f"--resume needs {names}, and inputs that can be read again")
+    if place is not None:
+        SavedRun(place, {}).is_begun(given.resume, given.force)
+
+
+def place_of(given: Given, outs: Sequence[str] = ()) -> str | None:
+    """The output beside which the state of a run is; None where it has none."""
+    paths = (getattr(given, name) for name in ("out", *outs))
+    return next((path for path in paths if path not in (None, output.STDOUT)), None)
 
 
 def checkpoint(
-    job: LinkJob, definition: Definition, about: dict
+    job: LinkJob, definition: Definition, about: dict, place: str | None
 ) -> tuple[SavedRun | None, SavedState | None]:
     """The file of the state of a run, and what it holds; None where it has none.
 
     about : what the links depend on beside their definition, as plain values
+    place : the output beside which it is
     """
     given, paths = job.verb, job.read.paths
-    if given.out in (None, output.STDOUT) or not all(map(os.path.isfile, paths)):
+    if place is None or not all(map(os.path.isfile, paths)):
         return None, None
 
     def describe() -> dict:
@@ -160,7 +174,7 @@ def checkpoint(
         }
         return report.manifest(report.files(read), read.scoring, described)
 
-    saved = SavedRun(str(given.out), describe)
+    saved = SavedRun(place, describe)
     arrays = saved.load(given.resume, given.force) or {}
     return saved, SavedState(arrays, saved.save)
 
@@ -266,7 +280,8 @@ def _clusters(
     definition = api.define(scoring, job.options, given.min_identity, [data])
     heading = [f"{len(data):,} sequences; linked: {definition}"]
     heading += expected(definition, data)
-    saved, state = checkpoint(job, definition, {"method": method})
+    place = place_of(given)
+    saved, state = checkpoint(job, definition, {"method": method}, place)
 
     def compute(progress: Report | None) -> api.Clusters:
         reported = replace(definition, options=job.options_with(progress))

@@ -12,6 +12,7 @@ from jaxalign.cli.derive import Given
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import output
+from jaxalign.io.runs import SUFFIX
 
 PRINTED = {output.STDOUT, "/dev/stdout", "/dev/fd/1"}
 PAGES = (".html", ".htm")
@@ -60,8 +61,10 @@ def check_outputs(
     same = [x for x, y in zip(files, places, strict=True) if places.count(y) > 1]
     if same:
         raise UsageError(f"two outputs are one: {', '.join(same)}")
+    resume, force = (getattr(given, x, False) for x in ("resume", "force"))
     for path in files:
-        output.check(path, getattr(given, "force", False))
+        # An interrupted run may have written the file whose state is there.
+        output.check(path, force or (resume and os.path.isfile(path + SUFFIX)))
         if path.endswith(output.COMPRESSED):
             plain, suffix = os.path.splitext(path)
             raise UsageError(f"{path}: is not written as {suffix}; give {plain}")

@@ -14,6 +14,7 @@ from jaxalign.cli.terminal import Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.io import corpus_files, delimited, output
+from jaxalign.io.runs import SavedRun
 from jaxalign.model.alphabet import reading_of
 from jaxalign.model.numbers import exact
 from jaxalign.model.show import counted
@@ -21,7 +22,7 @@ from jaxalign.model.show import counted
 # Options that do not go with --pairs.
 OF_SEQUENCES = ("cuts", "labels", "fixed", "priority", "fasta", "certificate")
 OF_SEQUENCES += ("report", "plot", "leaks", "too_large", "unlabelled")
-OF_SEQUENCES += ("worst", "full_histogram", "across_only", "resume")
+OF_SEQUENCES += ("worst", "full_histogram", "across_only")
 
 
 def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
@@ -66,6 +67,9 @@ def split(given: Given) -> int:
     audited = bool(given.certificate or given.report or given.plot or given.leaks)
     _check(given, audited)
     links.check_resume(given, (path,))
+    audit_place = given.certificate or given.report or given.leaks
+    if audit_place is not None:  # which has a state of its own
+        SavedRun(audit_place, {}).is_begun(given.resume, given.force)
     beside = (given.labels, given.fixed, given.priority)
     job = links.prepare((path,), given, outs, beside, audited)
     (data,) = job.read.sequences
@@ -75,7 +79,8 @@ def split(given: Given) -> int:
     files = _files(path, given.fasta, names, given.force, (*outs, given.plot))
     linked = f"{len(data):,} sequences; linked: {definition}"
     chosen = hashlib.sha256(repr((choices, cuts)).encode()).hexdigest()
-    saved, state = links.checkpoint(job, definition, {"choices": chosen})
+    place = links.place_of(given)
+    saved, state = links.checkpoint(job, definition, {"choices": chosen}, place)
 
     def compute(progress: Report | None) -> list[api.Split]:
         reported = replace(definition, options=job.options_with(progress))
@@ -87,12 +92,12 @@ def split(given: Given) -> int:
             yield _summary(result, of_series)
         columns = _columns(series) if of_series else series[0].columns()
         links.write_table(given.out, columns, given)
+        if audited:
+            audit.audit_split((path, given.out, given.certificate), job, series[0])
         reading = reading_of(given.scoring)
         for number, file in enumerate(files):
             members = series[0].part == number
             output.write_text(file, corpus_files.pieces(path, data, members, reading))
-        if audited:
-            audit.audit_split((path, given.out, given.certificate), job, series[0])
 
     def about(series: list[api.Split]) -> dict:
         shared = links.about_links(job, definition, series[0].info)
@@ -234,15 +239,19 @@ def split_pairs(given: Given) -> int:
     choices = api.PairChoices(shares, *how)
     delimited.check_list_format(given.out)
     api.check_pair_choices(choices)
+    links.check_resume(given, (given.sequences, given.pairs))
     job, table, pairs, definition = audit.read_pairs(
         given.sequences, given, (given.out,), False
     )
     (data,) = job.read.sequences
     counts = f"{len(table.pairs):,} pairs of {len(data):,} sequences"
+    described = {"pairs": audit.audited_list(given.pairs), "choices": repr(choices)}
+    place = links.place_of(given)
+    saved, state = links.checkpoint(job, definition, described, place)
 
     def compute(progress: Report | None) -> api.PairSplit:
         reported = replace(definition, options=job.options_with(progress))
-        return api.split_pairs_of(data, reported, pairs, choices)
+        return api.split_pairs_of(data, reported, pairs, choices, state)
 
     def finish(result: api.PairSplit) -> Iterator[str]:
         yield links.pairs_line(result.info)
@@ -259,4 +268,7 @@ def split_pairs(given: Given) -> int:
         }
 
     heading = [f"{counts}; near: {definition}", *links.expected(definition, data)]
-    return run(given, job.messages, heading, compute, finish, about)
+    code = run(given, job.messages, heading, compute, finish, about)
+    if saved is not None:
+        saved.remove()
+    return code

@@ -449,6 +449,7 @@ def split(
     FileOptions,
     options.HomologyOptions,
     AuditOptions,
+    ResumeOptions,
     *LINKED,
 )
 def audit(

@@ -6,8 +6,9 @@ proves that it is no worse than all of the worst pairs known by then.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -16,6 +17,7 @@ from jaxalign.homology.links import (
     PairCounts,
     joined_rows,
     longest_first,
+    parts_array,
     parts_of,
     tables_of,
 )
@@ -42,6 +44,8 @@ from jaxalign.model.statistics import parameters
 from jaxalign.model.table import Table
 from jaxalign.pairs import by_rows, jobs, part_stream
 from jaxalign.pairs.options import make_task
+from jaxalign.pairs.part_stream import Part
+from jaxalign.pairs.plan import Arrays, SavedState
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.pipeline import in_threads
 
@@ -172,6 +176,7 @@ class NearestAcross:
 
 SEEDS = 8  # likely pairs that are aligned first, a worst pair
 COLUMNS = ("a", "b", "i", "j")
+WORST, NEAREST = (*COLUMNS, "identity"), ("part", "place", "identity")
 RISING_CUT = "worst identity known by then"  # below the cut of the definition
 # Parts of all rounds up to one, of those before it: a round knows what was found
 # before, and waits for its last part.
@@ -200,19 +205,18 @@ class WorstPairs:
 
     def some(self, which: np.ndarray) -> "WorstPairs":
         """Select pairs."""
-        return WorstPairs(*(getattr(self, x)[which] for x in (*COLUMNS, "identity")))
+        return WorstPairs(*(getattr(self, x)[which] for x in WORST))
 
     def and_more(self, pairs: "WorstPairs", count: int) -> "WorstPairs":
         """Merge two lists of pairs, and keep the worst ``count``."""
-        names = (*COLUMNS, "identity")
         joined = {
-            x: np.concatenate([getattr(self, x), getattr(pairs, x)]) for x in names
+            x: np.concatenate([getattr(self, x), getattr(pairs, x)]) for x in WORST
         }
         # A likely pair comes again among all pairs.
         pair = tuple(joined[x] for x in COLUMNS)
         group = np.zeros(len(joined["a"]), np.int8)
         order, _ = best_rows(group, (-joined["identity"], *pair), count, distinct=True)
-        return WorstPairs(*(joined[x][order] for x in names))
+        return WorstPairs(*(joined[x][order] for x in WORST))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,9 +241,16 @@ class Across:
 
 
 def compare(
-    sets: list[Sequences], definition: Definition, count: int, counts: PairCounts
+    sets: list[Sequences],
+    definition: Definition,
+    count: int,
+    counts: PairCounts,
+    saved: SavedState | None = None,
 ) -> Across:
-    """Compare every sequence of every set with every one of all other sets."""
+    """Compare every sequence of every set with every one of all other sets.
+
+    saved : the state of a run that was interrupted, or may be, after each part
+    """
     empty = np.zeros(0, np.int64)
     worst = WorstPairs(empty, empty, empty, empty, np.zeros(0))
     leaking = tuple(np.zeros(len(sequences), bool) for sequences in sets)
@@ -251,15 +262,25 @@ def compare(
     pairs = [(a, b) for a in range(len(sets)) for b in range(a + 1, len(sets))]
     pairs = [(a, b) for a, b in pairs if len(sets[a]) and len(sets[b])]
     threads = definition.options.threads or pipeline.default_threads()
-    for a, b in pairs:  # first those that are likely among the worst
+    before = {} if saved is None else saved.all()
+    for a, b in [] if before else pairs:  # first those that are likely among the worst
         i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
         sides = sets[a].take(i), sets[b].take(j)
         shares, _ = zipped_pairs(definition, *sides, _cells(sets[a], sets[b]))
         of_sets = np.full(len(i), a), np.full(len(i), b)
         compared = WorstPairs(*of_sets, i, j, shares)
         worst = worst.and_more(compared.some(~np.isnan(shares)), count)
-    falling, leaks = [longest_first(sequences) for sequences in sets], 0
+    falling, leaks, first_job = [longest_first(x) for x in sets], 0, 0
+    if before:
+        counts.restore(before)
+        worst = WorstPairs(*(before[f"worst_{x}"] for x in WORST))
+        ends = np.cumsum(sizes)[:-1]
+        leaking = tuple(np.split(before["leaking"], ends))
+        sides = (np.split(before[f"nearest_{x}"], ends) for x in NEAREST)
+        nearest = tuple(NearestAcross(*x) for x in zip(*sides, strict=True))
+        leaks, first_job = before["leaks_and_job"].tolist()
     cells_in_all, cells_done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
+    job = -1
 
     def least() -> float:
         """Return the identity below which no pair is among the worst."""
@@ -274,11 +295,35 @@ def compare(
         for a, b in pairs
         for part in measured(definition, sets[a], sets[b])
     )
-    for a, b, (judges, rows, columns) in of_parts:
+
+    def state(job: int, batch: Round | None = None) -> Arrays:
+        """Return the pairs found, and which parts they are of, as arrays."""
+        arrays = {f"worst_{x}": getattr(worst, x) for x in WORST}
+        for name in NEAREST:
+            arrays[f"nearest_{name}"] = np.concatenate(
+                [getattr(x, name) for x in nearest]
+            )
+        arrays["leaking"] = np.concatenate(leaking)
+        arrays["leaks_and_job"] = np.array([leaks, job])
+        if batch is not None:
+            arrays["parts"] = parts_array(batch.parts)
+            arrays["batch"] = np.array([batch.lowest, batch.finished, batch.stop])
+        return arrays | counts.saved()
+
+    for job, (a, b, (judges, rows, columns)) in enumerate(of_parts):
         assert columns is not None
         (of_a, queries), (of_b, targets) = sorted_part(a, rows), sorted_part(b, columns)
-        of_job = cells_done, cells_in_all
-        for tables in _tables(queries, targets, judges, least, of_job):
+        of_job, first_round = (cells_done, cells_in_all), None
+        cells_done += _cells(queries, targets)
+        if job < first_job:
+            continue
+        if job == first_job and "batch" in before:
+            lowest, finished, stop = before["batch"].tolist()
+            parts = [Part(*x) for x in before["parts"].tolist()]
+            first_round = Round(parts, lowest, int(finished), int(stop))
+        for tables, batch in _tables(
+            queries, targets, judges, least, of_job, first_round
+        ):
             query, target, shares = joined_rows(tables, judges, counts)
             i, j = of_a[query], of_b[target]
             of_sets = np.full(len(i), a), np.full(len(i), b)
@@ -289,7 +334,10 @@ def compare(
             nearest[b].add(compared.j, a, compared.i, shares)
             leaks += int(linked.sum())
             worst = worst.and_more(compared, count)
-        cells_done += _cells(queries, targets)
+            if saved is not None and batch is not None:
+                saved.put_if_due(partial(state, job, batch))
+    if saved is not None:
+        saved.put(state(job + 1), without=before)
     return Across(worst, leaks, leaking, nearest)
 
 
@@ -314,32 +362,52 @@ def zipped_pairs(
     return shares, which
 
 
+class Round(NamedTuple):
+    """Parts up to ``stop`` of a job, ``finished`` of them, whose pairs are wanted from
+    the identity ``lowest`` on."""
+
+    parts: list[Part]
+    lowest: float
+    finished: int
+    stop: int
+
+
 def _tables(
     queries: Sequences,
     targets: Sequences,
     judges: tuple[Definition, ...],
     least: Callable[[], float],
     of_job: tuple[int, int],
-) -> Iterator[tuple[Table, ...]]:
-    """Yield all pairs of two sets at or above an identity, a table of each definition.
-    It rises with the worst pairs up to the cut, and until then it is asked again before
-    every batch of parts; batches grow.
+    first_round: Round | None = None,
+) -> Iterator[tuple[tuple[Table, ...], Round | None]]:
+    """Yield all pairs of two sets at or above an identity, a table of each definition,
+    and the round whose last finished part they are; None for a job without parts. The
+    identity rises with the worst pairs up to the cut, and until then it is asked again
+    before every round; rounds grow.
 
     of_job : cells of the whole job that are done, and all
+    first_round : that of a run that was interrupted
     """
     shown, full = list(map(everything, judges)), judges[0].options.full_histogram
     about, cut = (queries, targets, judges[0].scoring), judges[0].cut
     task = make_task("cross", *about, pair_options(shown[0]))
     letters = part_stream.whole_codes(task)
-    short = by_rows.is_short(task.job.total)
-    parts = [] if short else parts_of(task, judges[0])
-    at, (cells_done, cells_in_all) = 0, of_job
+    short = first_round is None and by_rows.is_short(task.job.total)
+    parts, at, (cells_done, cells_in_all) = [], 0, of_job
+    if first_round is not None:
+        parts, at = first_round.parts, first_round.finished
+        cells_done += sum(part.cells for part in parts[:at])
+    elif not short:
+        parts = parts_of(task, judges[0])
     report_progress: Callable | None = judges[0].options.progress
     while short or at < len(parts):
-        lowest = 0.0 if full else least()
-        rises = not full and lowest < cut
-        batch = parts[at : ROUNDS_RATIO * at + 1] if rises else parts[at:]
-        streams = []
+        if first_round is not None and at < first_round.stop:
+            lowest, stop = first_round.lowest, first_round.stop
+        else:
+            lowest = 0.0 if full else least()
+            rises = not full and lowest < cut
+            stop = min(ROUNDS_RATIO * at + 1, len(parts)) if rises else len(parts)
+        batch, streams = parts[at:stop], []
         for judge in shown:
             batch_options = pair_options(judge, lowest)
             if report_progress is not None:
@@ -354,11 +422,16 @@ def _tables(
             task = replace(task, whole_codes=letters)
             if lowest < cut:
                 task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
-            streams.append(tables_of(task, batch_options, lambda batch=batch: batch))
-        yield from zip(*streams, strict=True)
+            if short:
+                streams.append(tables_of(task, batch_options, list))
+            else:
+                stream = jobs.stream_parts(task, batch, batch_options)
+                streams.append(table for _, table in stream)
+        for finished, tables in enumerate(zip(*streams, strict=True), at + 1):
+            yield tables, None if short else Round(parts, lowest, finished, stop)
         if short:
             return
-        at += len(batch)
+        at = stop
         cells_done += sum(part.cells for part in batch)
 
 

@@ -37,6 +37,7 @@ from jaxalign.model.show import page
 from jaxalign.model.system import package_versions
 from jaxalign.pairs import jobs
 from jaxalign.pairs.options import make_task
+from jaxalign.pairs.plan import SavedState
 from jaxalign.pairs.proofs import proof
 from jaxalign.runtime.pipeline import in_background
 
@@ -63,12 +64,17 @@ class Within:
 
 
 def within_parts(
-    parts: tuple[Sequences, ...], definition: Definition, split: Split | None
+    parts: tuple[Sequences, ...],
+    definition: Definition,
+    split: Split | None,
+    saved: SavedState | None = None,
 ) -> Within:
     """Compare the sequences of every part with each other.
 
     What a split knows of its links is not computed again, unless all identities are
     wanted.
+
+    saved : the state of a run that was interrupted, or may be
     """
     full = definition.options.full_histogram
     if split is not None and not full and not len(split.removed):
@@ -76,11 +82,19 @@ def within_parts(
         pairs = sum(n * (n - 1) // 2 for n in sizes)
         return Within(pairs, split.info["histogram"], np.bincount(split.groups))
     counts, sizes = PairCounts(), []
-    for sequences in parts:
-        links = stream_links(sequences, everything(definition), counts)
-        cut = definition.cut
+    shown, cut = everything(definition), definition.cut
+    for number, sequences in enumerate(parts):
+        state = None if saved is None else saved.part(f"within{number}")
+        before = {} if state is None else state.all()
+        if "sizes" in before:
+            counts.restore(before)
+            sizes.append(before["sizes"])
+            continue
+        links = stream_links(sequences, shown, counts, saved=state, least=cut)
         linked = ((x.i[x.identity >= cut], x.j[x.identity >= cut]) for x in links)
         sizes.append(np.bincount(components(len(sequences), linked)))
+        if state is not None:
+            state.put({"sizes": sizes[-1]} | counts.saved(), without=before)
     return Within(counts.pairs, counts.histogram, np.concatenate(sizes))
 
 
@@ -362,7 +376,12 @@ class Audit:
             return self.future_others.result()
         return other_measures(list(self.parts), self.definition)
 
-    def report(self, split: Split | None = None, within: bool = True) -> str:
+    def report(
+        self,
+        split: Split | None = None,
+        within: bool = True,
+        saved: SavedState | None = None,
+    ) -> str:
         """Write a page of HTML for people; for a split it also shows shares and labels.
 
         Parameters
@@ -371,8 +390,12 @@ class Audit:
         within : bool
             Whether pairs within parts are compared too, for their identities and the
             sizes of components.
+        saved : SavedState, optional
+            Of a run that was interrupted, or may be.
         """
-        inside = within_parts(self.parts, self.definition, split) if within else None
+        inside = None
+        if within:
+            inside = within_parts(self.parts, self.definition, split, saved)
         sizes = np.zeros(0, int) if inside is None else inside.component_sizes
         sections = (
             verdict(self.heading(), self.definition, self.holds, self.others()),
@@ -424,11 +447,13 @@ def audit_of(
     removed: int = 0,
     unlisted: int = 0,
     with_others: bool = False,
+    saved: SavedState | None = None,
 ) -> Audit:
     """Compare every pair across some parts; align the worst with their paths.
 
     removed, unlisted : sequences in no part, which the result says
     with_others : compute ``others`` of the result in a thread meanwhile
+    saved : the state of a run that was interrupted, or may be
     """
     counts, names, sets = PairCounts(), tuple(parts), list(parts.values())
     definition, options = definition.of_sets(sets), definition.options
@@ -444,7 +469,8 @@ def audit_of(
         path_options = replace(pair_options(judge, 0.0), output="alignment", **plain)
         task = make_task("cross", a, b, definition.scoring, path_options)
         proof.with_room(replace(task, top=options.worst))
-    result = compare(sets, definition, options.worst, counts)
+    across_state = None if saved is None else saved.part("across")
+    result = compare(sets, definition, options.worst, counts, across_state)
     worst, sides = result.worst, []
     for which, index in ((worst.a, worst.i), (worst.b, worst.j)):
         pairs = list(zip(which.tolist(), index.tolist(), strict=True))

@@ -175,14 +175,17 @@ def stream_links(
     counts: PairCounts,
     jobs: list[LinkTask] | None = None,
     saved: SavedState | None = None,
+    least: float = 0.0,
 ) -> Iterator[Links]:
     """Yield the links of all pairs of a set, part by part; ``counts`` counts them.
 
     saved : the state of a run that was interrupted, or may be: its links so far, unless
         they become more than a share of the memory, and the parts that they are of
+    least : the identity from which on the state has the links; a run that is resumed
+        yields no others of those before
     """
     stored, first_job, first_part = [], 0, 0
-    before = {} if saved is None else saved.arrays
+    before = {} if saved is None else saved.all()
     jobs = link_jobs(sequences, definition) if jobs is None else jobs
     if "links_done" in before:
         first_job, first_part = before["links_done"].tolist()
@@ -221,13 +224,12 @@ def stream_links(
             i, j = rows[query].astype(np.int32), columns[target].astype(np.int32)
             links = Links(np.minimum(i, j), np.maximum(i, j), shares)
             if saved is not None:
-                stored.append(links)
+                stored.append(links.some(shares >= least) if least else links)
                 if sum(map(len, stored)) * LINK_BYTES * WORK_COPIES > limit:
                     saved, stored = None, []
                 elif not by_rows.is_short(tasks[0].job.total):
-                    saved.save(
-                        partial(_links_state, number, count, cut, stored, counts)
-                    )
+                    state = partial(_links_state, number, count, cut, stored, counts)
+                    saved.put_if_due(state)
             yield links
 
 

@@ -25,6 +25,7 @@ from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole
+from jaxalign.pairs.plan import SavedState
 
 # ------------------------------------------------------------------------------
 # Parts of pairs, as of interactions, by their proteins: the mathematics.
@@ -458,11 +459,18 @@ def check_pair_choices(choices: PairChoices) -> dict[str, float]:
 
 
 def split_pairs_of(
-    data: Sequences, definition: Definition, pairs: NamedPairs, choices: PairChoices
+    data: Sequences,
+    definition: Definition,
+    pairs: NamedPairs,
+    choices: PairChoices,
+    saved: SavedState | None = None,
 ) -> PairSplit:
-    """Split pairs."""
+    """Split pairs.
+
+    saved : the state of a run that was interrupted, or may be
+    """
     shares, counts = check_pair_choices(choices), PairCounts()
-    stream = stream_links(data, definition, counts)
+    stream = stream_links(data, definition, counts, saved=saved)
     units = components(len(data), ((x.i, x.j) for x in stream))
     ratios, seed = np.array(list(shares.values())), choices.seed
     count = int(units.max(initial=-1)) + 1
@@ -605,10 +613,12 @@ def audit_pairs_of(
     pairs: NamedPairs,
     parts: tuple[tuple[str, ...], np.ndarray],
     cold: str,
+    saved: SavedState | None = None,
 ) -> PairAudit:
     """Check parts of pairs.
 
     parts : names, and the number of every pair, -1 for one that is in none
+    saved : the state of a run that was interrupted, or may be
 
     Raises UsageError: there are fewer than two parts
     """
@@ -623,11 +633,12 @@ def audit_pairs_of(
         leaking = np.zeros(len(part), bool)
         for number in range(1, len(names)):
             sides = part == number, (part >= 0) & (part < number)
-            mask = _near(data, definition, pairs, sides, False, counts)[0]
+            state = None if saved is None else saved.part(f"near{number}")
+            mask = _near(data, definition, pairs, sides, False, counts, state)[0]
             leaking |= sides[0] & mask[pairs.first] & mask[pairs.second]
     else:
         sides, inside = [part == k for k in range(len(names))], part >= 0
-        masks = _near(data, definition, pairs, sides, cold == "one", counts)
+        masks = _near(data, definition, pairs, sides, cold == "one", counts, saved)
         leaking = inside & masks[part, pairs.first]
         if cold == "both" and pairs.groups is None:
             leaking |= inside & masks[part, pairs.second]
@@ -655,6 +666,7 @@ def _near(
     sides: Sequence[np.ndarray],
     first: bool,
     counts: PairCounts,
+    saved: SavedState | None,
 ) -> np.ndarray:
     """Mark the proteins of each of some groups of pairs that are near one of another
     group: bool (groups, n).
@@ -669,7 +681,7 @@ def _near(
             columns.append(pairs.second[inside])
         members.append(np.unique(np.concatenate(columns)))
     sets = [data.take(x.tolist()) for x in members]
-    result = across.compare(sets, definition, 1, counts)
+    result = across.compare(sets, definition, 1, counts, saved)
     is_near = np.zeros((len(sides), len(data)), bool)
     times = np.bincount(np.concatenate(members), minlength=len(data))
     for number, leaking in enumerate(result.leaking):

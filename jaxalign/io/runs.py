@@ -74,20 +74,28 @@ class SavedRun:
     def _text(self) -> str:
         return json.dumps(self.description, sort_keys=True)
 
-    def load(self, resume: bool, force: bool = False) -> Arrays | None:
-        """Read the arrays of an interrupted run; None where there is none."""
+    def is_begun(self, resume: bool, force: bool = False) -> bool:
+        """Whether there is the state of an interrupted run, which is to be completed.
+
+        Raises UsageError: there is one, and nobody says what is to become of it
+        """
         path = self.state_path
         if not os.path.lexists(path):
-            return None
+            return False
         if not os.path.isfile(path):
             raise UsageError(f"{path}: is no file, and the state of a run; remove it")
-        if not resume:
-            if force:
-                return None
+        if not (resume or force):
             raise UsageError(
                 f"{path}: is of an interrupted run; use --resume to complete it, "
                 "or --force to begin anew"
             )
+        return resume
+
+    def load(self, resume: bool, force: bool = False) -> Arrays | None:
+        """Read the arrays of an interrupted run; None where there is none."""
+        path = self.state_path
+        if not self.is_begun(resume, force):
+            return None
         try:
             with open(path, "rb") as raw:
                 file = np.load(raw, allow_pickle=False)

@@ -365,6 +365,17 @@ class SavedState:
             self.arrays.update({self.prefix + name: x for name, x in arrays.items()})
             self.save(lambda: dict(self.arrays))
 
+    def put_if_due(self, arrays: Callable[[], Arrays]) -> None:
+        """Arrays of this part, which are made where a state is written, and are in no
+        later one unless they are put again."""
+
+        def every() -> Arrays:
+            part = {self.prefix + name: x for name, x in arrays().items()}
+            return self.arrays | part
+
+        with self._lock:
+            self.save(every)
+
 
 @dataclass(eq=False)
 class Run:

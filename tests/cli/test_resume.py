@@ -1,0 +1,160 @@
+"""Runs that are killed at any moment, and completed by --resume: the same bytes."""
+
+import shutil
+from pathlib import Path
+
+import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
+import numpy as np
+import pytest
+from cases import check_state
+
+from jaxalign.errors import EXIT_CODES
+from jaxalign.homology import clustering
+from jaxalign.io import output, runs
+from jaxalign.pairs import by_rows, part_stream
+from jaxalign.pairs.proofs import proof
+
+DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
+LEAK = 6
+CUT = ("--min-identity", "0.6", "--link", "whole")
+AUDIT = ("audit", "a.fa", "b.fa", "c.fa", *CUT, "--worst", "2")
+PAIRS = ("--pairs", "p.tsv", *CUT)
+VERBS = {
+    "audit": (*AUDIT, "-o", "o.json"),
+    "report": (*AUDIT, "--report", "r.html", "--leaks", "l.tsv", "-o", "o.json"),
+    "histogram": (*AUDIT, "--report", "r.html", "--full-histogram"),
+    "list": ("audit", "s.fa", "--split", "d.tsv", "--leaks", "l.tsv", *CUT),
+    "pairs": ("split", "s.fa", *PAIRS, "--cold", "both", "-o", "o.tsv", "--folds", "2"),
+    "checked": ("audit", "s.fa", *PAIRS, "--leaks", "l.tsv", "--cold", "one"),
+    "cluster": ("cluster", "s.fa", *CUT, "-o", "o.tsv", "--fasta", "f.fasta"),
+    "split": ("split", "s.fa", *CUT, "--folds", "2", "--too-large", "keep")
+    + ("-o", "o.tsv", "--certificate", "c.json", "--report", "r.html"),
+    "purge": ("purge", "s.fa", "--against", "a.fa", *CUT, "-o", "o.fasta")
+    + ("--certificate", "c.json", "--list", "l.tsv"),
+}
+QUICK = {"report": 29, "pairs": 7, "checked": 11}
+SLOW = [pytest.param(x, 1, marks=pytest.mark.slow) for x in VERBS]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Sequences in families, in three files and one; pairs of them; small parts."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    monkeypatch.chdir(whole)
+    random = np.random.default_rng(8)
+    texts = []
+    for _ in range(10):
+        first = random.choice([*"ARNDCQEGHILK"], random.integers(20, 40))
+        for _ in range(random.integers(1, 6)):
+            changed = np.where(random.random(len(first)) < 0.2, "W", first)
+            texts.append("".join(changed))
+    records = [f">s{k}\n{text}\n" for k, text in enumerate(texts)]
+    random.shuffle(records)
+    Path("s.fa").write_text("".join(records))
+    for k, name in enumerate("abc"):
+        Path(f"{name}.fa").write_text("".join(records[k::3]))
+    count = len(texts)
+    parts = [f"s{k}\t{'xyz'[k % 3]}\n" for k in range(count)]
+    Path("d.tsv").write_text("name\tpart\n" + "".join(parts))
+    sides = random.integers(count, size=(40, 2)).tolist()
+    parts = [f"s{a}\ts{b}\t{'xyz'[k % 3]}\n" for k, (a, b) in enumerate(sides)]
+    Path("p.tsv").write_text("first\tsecond\tpart\n" + "".join(parts))
+    monkeypatch.setattr(runs, "EVERY", -1.0)
+    monkeypatch.setattr(by_rows, "is_short", lambda *_: False)
+    monkeypatch.setattr(part_stream, "MIN_CELLS", 2**12)
+    monkeypatch.setattr(part_stream, "QUERIES_STEP", 1)
+    monkeypatch.setattr(proof, "LEAST_CELLS_BY_ROWS", 0)
+    monkeypatch.setattr(clustering, "MOST_WAITING", 9)
+    return whole
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {x.name: x.read_bytes() for x in path.iterdir() if x.is_file()}
+
+
+@pytest.mark.parametrize(("verb", "step"), [*QUICK.items(), *SLOW])
+def test_a_run_that_is_killed_at_any_moment_is_completed(
+    run, folder, monkeypatch, verb, step
+):
+    """Folders are copied after a file is written, state or output, as ``kill -9`` would
+    leave them; each copy is completed."""
+    words, replace_file, copies, count = VERBS[verb], output.replace_file, [], [0]
+
+    def copying(path, fill):
+        replace_file(path, fill)
+        count[0] += 1
+        state = Path(path).suffix == ".partial"
+        if not state or not count[0] % step:
+            copies.append(folder.parent / f"copy{count[0]}")
+            shutil.copytree(folder, copies[-1])
+
+    with monkeypatch.context() as context:
+        context.setattr(output, "replace_file", copying)
+        code, out, said = run(*words)
+    assert code in (DONE, LEAK)
+    whole = files(folder)
+    assert count[0] > 6 and not [x for x in whole if x.endswith(".partial")]
+    copies = [copy for copy in copies if [*copy.glob("*.partial")]]
+    assert copies
+    monkeypatch.setattr(runs, "EVERY", 60)
+    for number, copy in enumerate(copies):
+        monkeypatch.chdir(copy)
+        if step == 1 or not number:
+            answer = run(*words)
+            assert answer[0] == USAGE and not answer[1]
+            assert "--resume" in answer[2] or "--force" in answer[2]
+        answer = run(*words, "--resume")
+        if answer[0] == USAGE:  # a further output was written
+            assert "exists; use --force" in answer[2]
+            answer = run(*words, "--resume", "--force")
+        assert answer == (code, out, said), copy
+        assert files(copy) == whole, copy
+
+
+OTHERS = (("--gap-open", "10"), ("--min-length-ratio", "0.8"), ("--strip-stop",))
+OWN = {
+    "audit": ("--worst", "3"),
+    "pairs": ("--seed", "3"),
+    "checked": ("--second", "groups"),
+    "cluster": ("--method", "greedy"),
+    "split": ("--seed", "3"),
+    "purge": ("--min-score", "30"),
+}
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x not in QUICK)) for x in VERBS],
+)
+def test_a_run_whose_inputs_or_options_changed_is_refused(
+    run, folder, monkeypatch, verb
+):
+    words = VERBS[verb]
+
+    def ending(self, arrays):
+        save(self, arrays)
+        raise KeyboardInterrupt
+
+    save = runs.SavedRun.save
+    with monkeypatch.context() as context:
+        context.setattr(runs.SavedRun, "save", ending)
+        assert run(*words)[0] == INTERRUPTED
+    (state,) = folder.glob("*.partial")
+    changed = [(*words, *x) for x in OTHERS]
+    changed.append(tuple("0.65" if x == "0.6" else x for x in words))
+    changed += [(*words, *OWN[verb])] if verb in OWN else []
+    for other in changed:
+        if "--worst" in other[:-2]:
+            other = tuple("3" if x == "2" else x for x in words)
+        code, _, err = run(*other, "--resume")
+        assert code == USAGE and "is of another run" in err, other
+    for path in sorted({*words} & {x.name for x in folder.iterdir()} - {"o.tsv"}):
+        whole = Path(path).read_text()
+        body = whole.rstrip("\n")
+        Path(path).write_text(body[:-1] + ("y" if body[-1] in "xz" else "K") + "\n")
+        code, _, err = run(*words, "--resume")
+        assert code == USAGE and "is of another run" in err, path
+        Path(path).write_text(whole)
+    check_state(state.name, 997)
+    assert run(*words, "--resume")[0] in (DONE, LEAK)
