@@ -16,6 +16,7 @@ from jaxalign.io import fasta
 from jaxalign.io.encoded_database import SUFFIX, is_database, mapped
 from jaxalign.io.fasta import NameHashes
 from jaxalign.model.alphabet import AS_WRITTEN, Alphabet, Reading, Sequences, in_blocks
+from jaxalign.model.names import hashes_of
 from jaxalign.model.source import STDIN, label, open_text, reads_again
 
 FASTA_ENDS = (".fasta", ".fa", ".faa", ".fas", ".fna", ".ffn")
@@ -90,7 +91,7 @@ def blocks(
             # Equal hashes count as equal names: of 10^8 names the chance of a
             # collision is 1 in 3,000.
             names = sequences.names
-            if len(files) > 1 and len(repeats := hashes.add(list(names))):
+            if len(files) > 1 and len(repeats := hashes.add(hashes_of(names))):
                 raise InputError(
                     f"{label(path)}: the name {names[int(repeats[0])]!r} comes again, "
                     "in this file or in one before it; names, the first word of each "

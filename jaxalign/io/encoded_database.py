@@ -19,7 +19,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from jaxalign.errors import InputError
 from jaxalign.io import output
 from jaxalign.model.alphabet import Alphabet, Sequences, falls
+from jaxalign.model.names import Names, names_of
 
 MAGIC, VERSION = b"JAXALNDB", 1
 PAGE, ALIGNED = 4096, 64
@@ -34,28 +35,6 @@ SUFFIX = ".jaxdb"
 STRETCH = 2**20  # entries that are checked together
 _HEAD = struct.Struct("<8sIII")
 _SECTIONS = {"codes": "<u1", "offsets": "<i8", "names": "<u1", "places": "<i8"}
-
-
-@dataclass(frozen=True, eq=False)
-class Names:
-    """Names of a database, decoded one by one when they are asked for."""
-
-    text: np.ndarray  # uint8, UTF-8
-    places: np.ndarray  # int64 (records + 1,)
-
-    def __len__(self) -> int:
-        return len(self.places) - 1
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            start, stop, _ = index.indices(len(self))
-            return Names(self.text, self.places[start : stop + 1])
-        index = range(len(self))[index]
-        start, stop = self.places[index : index + 2]
-        return self.text[start:stop].tobytes().decode(errors="replace")
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[i] for i in range(len(self)))
 
 
 def is_database(path: str | os.PathLike[str]) -> bool:
@@ -96,9 +75,9 @@ def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> di
         crc = zlib.crc32(block.codes.data, crc)
         file.write(block.codes.data)
         lengths.append(block.lengths)
-        words = [name.encode() for name in block.names]
-        widths.append(np.array([len(word) for word in words], np.int64))
-        names += b"".join(words)
+        words = names_of(block.names)
+        widths.append(np.diff(words.places))
+        names += words.text.data
     offsets, places = (np.cumsum(np.concatenate(x)) for x in (lengths, widths))
     sections = {"codes": [PAGE, int(offsets[-1]), crc]}
     flat = np.frombuffer(bytes(names), np.uint8)

@@ -14,11 +14,12 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from jaxalign.model.alphabet import (
     named_alphabet,
     substitute_unknown,
 )
+from jaxalign.model.names import Names, hashes_of, names_of
 from jaxalign.model.profile import FAMILY_GAP, Family
 from jaxalign.model.source import (
     in_memory,
@@ -45,10 +47,11 @@ from jaxalign.model.source import (
     reads_again,
 )
 
-CHUNK, LEAST_CHUNK = 2**24, 2**16  # bytes that are read at once
+CHUNK, LEAST_CHUNK = 2**20, 2**16  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
 NEWLINE, HEADER, STOP = 10, ord(">"), ord("*")
-VISIBLE = bytes(range(33, 127))
+SPACE, DELETE = 32, 127  # what is between them is visible
+IS_SPACE = np.array([chr(sign).isspace() for sign in range(256)])
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 OTHER = re.compile(r"[^\x00-\x7f]")
 
@@ -58,9 +61,9 @@ class RawRecords:
     """The records of one FASTA file, before any alphabet is chosen.
 
     source : the path as given; "-" is standard input.
-    names : first word of each header.
-    text : ndarray, shape (total,), uint8. The ASCII letters of all records, end to end,
-        white space dropped; a character outside ASCII stands here as 0.
+    names : first word of each header: a tuple, or ``Names`` of a block.
+    parts : ndarrays, uint8. The ASCII letters of all records, end to end, white space
+        dropped; a character outside ASCII stands here as 0.
     offsets : ndarray, shape (n + 1,), int64. Record ``i`` is
         ``text[offsets[i]:offsets[i + 1]]``.
     buffer : the input itself where it cannot be read twice (standard input, pipes).
@@ -68,8 +71,8 @@ class RawRecords:
     """
 
     source: str
-    names: tuple[str, ...]
-    text: np.ndarray
+    names: Any
+    parts: Sequence[np.ndarray]
     offsets: np.ndarray
     buffer: bytes | None = field(default=None, repr=False)
     before: int = 0
@@ -77,6 +80,11 @@ class RawRecords:
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self.names)
+
+    @cached_property
+    def text(self) -> np.ndarray:
+        """The letters of all records, shape (total,), uint8."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
     def texts(self) -> list[str]:
         """Return the letters of each record, as they stand in the file."""
@@ -88,7 +96,7 @@ class ChunkRecords(NamedTuple):
     """Names and letters of consecutive records: uint8 letters end to end, and the
     length of each record."""
 
-    names: list[str]
+    names: Names | list[str]
     text: np.ndarray
     lengths: np.ndarray
 
@@ -168,7 +176,7 @@ def read_raw(
         buffer = keep(source) if buffer is None else buffer
         (raw,) = _raw_blocks(source, buffer, sys.maxsize, sys.maxsize, reading, {})
         _check_names(raw)
-    return raw
+        return replace(raw, names=tuple(raw.names))
 
 
 def read_blocks(
@@ -234,9 +242,13 @@ def encode_counted(
         choices = ", ".join(UNKNOWN_POLICIES)
         raise UsageError(f"unknown={unknown!r} is no policy; choose from {choices}")
     with in_memory(raw.source):
-        codes, substituted = substitute_unknown(raw.text, alphabet, unknown)
-        bad = codes == BAD
-        if bad.any():
+        encoded = [substitute_unknown(x, alphabet, unknown) for x in raw.parts]
+        codes = encoded[0][0]
+        if len(encoded) > 1:
+            codes = np.concatenate([x for x, _ in encoded])
+        substituted = sum(count for _, count in encoded)
+        if codes.max(initial=0) == BAD:
+            bad = codes == BAD
             position = int(np.argmax(bad))
             record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
             inside = position - int(raw.offsets[record])
@@ -316,11 +328,13 @@ def _joined(
     source: str, block: list[ChunkRecords], buffer: bytes | None, before: int
 ) -> RawRecords:
     lengths = np.concatenate([chunk.lengths for chunk in block])
-    texts = [chunk.text for chunk in block]
+    names = [names_of(chunk.names) for chunk in block]
+    sizes = np.cumsum([0, *(len(x.text) for x in names)])
+    places = [x.places[1:] + size for x, size in zip(names, sizes, strict=False)]
     return RawRecords(
         source,
-        tuple(name for chunk in block for name in chunk.names),
-        texts[0] if len(texts) == 1 else np.concatenate(texts),
+        Names(np.concatenate([x.text for x in names]), np.concatenate([[0], *places])),
+        [chunk.text for chunk in block],
         np.concatenate([[0], np.cumsum(lengths)]),
         buffer,
         before,
@@ -357,11 +371,12 @@ def _whole_records(handle: BinaryIO, size: int) -> Iterator[bytes]:
         end = piece.rfind(b"\n>") + 1
         begins = pending and piece.startswith(b">") and pending[-1].endswith(b"\n")
         if end or begins:
-            yield b"".join([*pending, piece[:end]])
-            pending = []
+            whole, pending = b"".join([*pending, piece[:end]]), []
+            yield whole
         pending.append(piece[end:])
     if pending:
-        yield b"".join(pending)
+        whole, pending = b"".join(pending), []
+        yield whole
 
 
 def _plain(chunk: bytes) -> ChunkRecords | None:
@@ -370,29 +385,40 @@ def _plain(chunk: bytes) -> ChunkRecords | None:
     if not chunk.startswith(b">") or b"\n;" in chunk:
         return None
     data = np.frombuffer(chunk, np.uint8)
-    newlines = np.flatnonzero(data == NEWLINE)
-    if not len(newlines) or newlines[-1] != len(data) - 1:
-        newlines = np.append(newlines, len(data))
+    spaces = np.flatnonzero(data <= SPACE)
+    if not len(spaces) or spaces[-1] != len(data) - 1 or data[-1] != NEWLINE:
+        spaces = np.append(spaces, len(data))
+    ends_line = np.append(data[spaces[:-1]] == NEWLINE, True)
+    line_ends = np.flatnonzero(ends_line)  # among the spaces
+    newlines = spaces[line_ends]
     # A header begins behind the newline before it: behind number -1 the first one.
     before = np.flatnonzero(data[newlines[:-1] + 1] == HEADER)
     before = np.concatenate([[-1], before])
     starts = np.append(newlines[before[1:]] + 1, len(data))
     ends = newlines[before + 1]
-    heads = np.concatenate([[0], starts[:-1]]).tolist()
-    sides = list(zip(heads, ends.tolist(), starts.tolist(), strict=True))
-    text = b"".join([chunk[end + 1 : stop] for _, end, stop in sides])
-    text = text.translate(None, b"\n")
-    if text.translate(None, VISIBLE):
+    heads = np.concatenate([[0], starts[:-1]])
+    sides = zip(ends.tolist(), starts.tolist(), strict=True)
+    text = b"".join([chunk[end + 1 : stop] for end, stop in sides])
+    text = np.frombuffer(text.translate(None, b"\n"), np.uint8)
+    if len(text) and not SPACE < text.min() <= text.max() < DELETE:
         return None
     # Of the newlines of a record the first one ends its header.
     lines = np.diff(np.append(before, len(newlines) - 1)) - 1
     lines[-1] -= newlines[-1] == len(data)
     lengths = np.maximum(starts - ends - 1, 0) - np.maximum(lines, 0)
-    names = [
-        header_name(chunk[start + 1 : end].decode("utf-8", "replace"))
-        for start, end, _ in sides
-    ]
-    return ChunkRecords(names, np.frombuffer(text, np.uint8), lengths)
+    # The first space of a header ends its name.
+    first = np.concatenate([[0], line_ends[before[1:]] + 1])
+    widths = spaces[first] - heads - 1
+    places = np.concatenate([[0], np.cumsum(widths)])
+    letters = np.repeat(heads + 1 - places[:-1], widths) + np.arange(places[-1])
+    names = Names(data[letters], places)
+    odd = (spaces < len(data)) & ~IS_SPACE[data[np.minimum(spaces, len(data) - 1)]]
+    if (widths > 0).all() and not odd.any() and names.text.max(initial=0) < DELETE:
+        return ChunkRecords(names, text, lengths)
+    # Other spaces and signs than of ASCII, spaces before a name, or none
+    sides = zip(heads.tolist(), ends.tolist(), strict=True)
+    headers = [chunk[head + 1 : end].decode("utf-8", "replace") for head, end in sides]
+    return ChunkRecords([*map(header_name, headers)], text, lengths)
 
 
 def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
@@ -463,9 +489,8 @@ class NameHashes:
     def __init__(self):
         self._runs: list[np.ndarray] = []
 
-    def add(self, names: Sequence[str]) -> np.ndarray:
-        """Add names; return the places, int64, of those whose hash occurred before."""
-        hashes = np.array([hash(name) for name in names], np.int64)
+    def add(self, hashes: np.ndarray) -> np.ndarray:
+        """Add hashes of names; return the places, int64, of those that were there."""
         order = np.argsort(hashes, kind="stable")
         rising = hashes[order]
         repeated = np.zeros(len(hashes), bool)
@@ -483,7 +508,9 @@ class NameHashes:
 def _check_names(raw: RawRecords, hashes: NameHashes | None = None) -> None:
     """Refuse an empty name, or one that comes twice among these records or, where the
     names of earlier blocks are known, in the file."""
-    if len(set(raw.names)) < len(raw.names) or "" in raw.names:
+    encoded = names_of(raw.names)
+    hashed = hashes_of(encoded)
+    if not np.diff(encoded.places).all() or not np.diff(np.sort(hashed)).all():
         first: dict[str, int] = {}
         for record, name in enumerate(raw.names, raw.before):
             if not name:
@@ -495,7 +522,7 @@ def _check_names(raw: RawRecords, hashes: NameHashes | None = None) -> None:
             if name in first:
                 raise _duplicate(raw, name, first[name], record)
             first[name] = record
-    if hashes is None or not len(hashes.add(raw.names)):
+    if hashes is None or not len(hashes.add(hashed)):
         return
     # A hash was there before: the file says whether the name was, too.
     places = {name: record for record, name in enumerate(raw.names, raw.before)}

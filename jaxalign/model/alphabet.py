@@ -269,7 +269,7 @@ def substitute_unknown(text: Any, alphabet: Alphabet, unknown: str = "error"):
     allowed = {"error": b"", "X": b"UOJuoj", "mask": bytes(range(65, 91))}[unknown]
     if unknown == "mask":
         allowed += allowed.lower()
-    if not allowed or alphabet.wildcard is None:
+    if not allowed or alphabet.wildcard is None or codes.max(initial=0) < BAD:
         return codes, 0
     swap = np.zeros(256, bool)
     swap[list(allowed)] = True

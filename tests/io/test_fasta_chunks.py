@@ -3,6 +3,7 @@
 import io
 import random
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from jaxalign.errors import InputError
 from jaxalign.io import fasta
 from jaxalign.model.alphabet import Reading, named_alphabet
+from jaxalign.model.names import hashes_of, names_of
 
 # What lines begin with, end with and hold; the first of each are the usual ones.
 STARTS = ["MKV", "", ">", ">a", ">b c", " >d", ";", " ", "M", "AC\tG"]
@@ -53,6 +55,20 @@ def test_records_are_those_of_lines(monkeypatch, size, usual):
     for seed in range(300):
         data = drawn(seed, usual)
         assert by_chunks(data) == by_lines(data), data
+
+
+def test_hashes_tell_names_apart():
+    """Names of equal letters in another order, of equal beginnings, and none."""
+    letters = "ab|1"
+    names = ["".join(x) for n in range(6) for x in product(letters, repeat=n)]
+    names += ["\u00e9", "e\u0301", "x" * 5000, "x" * 4999 + "y"]
+    assert len({*hashes_of(names).tolist()}) == len(names)
+    assert (
+        [*names_of(names)] == names == [names_of(names)[k] for k in range(len(names))]
+    )
+    part = names_of(names)[3:9]
+    assert hashes_of(part).tolist() == hashes_of(names[3:9]).tolist()
+    assert [*names_of(part)] == names[3:9]
 
 
 def test_most_files_are_read_without_a_line(monkeypatch):
