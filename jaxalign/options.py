@@ -8,12 +8,12 @@ imported, so that this help is as fast as can be.
 Parameters
 ----------
 query, target : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
-    See ``jaxalign.inputs``; a file has one record.
+    A file must have one record; see ``jaxalign.inputs``.
 sequences, queries, targets, tests : path, mapping, iterable, Sequences or flat arrays
     A file (FASTA or an index), names to sequences, sequences as ``align`` takes them,
     or ``(codes, offsets)``; see ``jaxalign.inputs``. A str is a path.
 scoring : Scoring, or the name or file of a matrix, optional
-    By default BLOSUM62, 11/1.
+    The default is BLOSUM62 with gap costs 11 and 1.
 """
 
 from __future__ import annotations
@@ -126,10 +126,10 @@ class AlignedEnds:
     """Which ends of two sequences are aligned."""
 
     mode: Mode = "global"
-    """semiglobal frees all four end gaps."""
+    """How sequences are aligned; semiglobal makes all four end gaps free."""
 
     free_ends: Collection[FreeEnd] | None = None
-    """Ends that may hang over free of cost, with mode global."""
+    """Ends whose gaps are free, in mode global."""
 
 
 @part
@@ -137,10 +137,10 @@ class Host:
     """Memory and threads of the host."""
 
     memory_budget: int | str | None = None
-    """Bytes to plan with. [half of what is available]"""
+    """Memory that the job may use. [half of what is available]"""
 
     threads: int | None = None
-    """Host threads, one window each. [all cores]"""
+    """Threads of the host. [all cores]"""
 
 
 @part
@@ -148,10 +148,10 @@ class Execution(Host):
     """The implementation and the devices of a job of two sequences."""
 
     implementation: Implementation | None = None
-    """Run this one or fail. [the fastest that can run]"""
+    """Use this implementation or fail. [the fastest that can run]"""
 
     devices: Devices = None
-    """JAX devices, by number, or all; idle ones take the next window. [the first]"""
+    """JAX devices, by number, or all of them. [the first]"""
 
 
 @part
@@ -170,15 +170,16 @@ class Measure:
     """Which pairs of linked sequences are compared, and by what length."""
 
     identity: LengthIdentity | None = None
-    """Whose length identical pairs are divided by. In mode global, shorter needs
-    min_length_ratio, or short sequences are linked to whatever is long. [the link's]"""
+    """The length that the number of identical pairs is divided by. In mode global,
+    shorter needs min_length_ratio; otherwise short sequences are linked to any long
+    one. [the link's]"""
 
     min_length_ratio: float | None = None
     """Compare only pairs whose shorter length is at least this share of the longer, 0
     to 1."""
 
     filter: bool = True
-    """Leave out pairs that provably cannot pass; results are the same without."""
+    """Skip pairs that provably cannot pass; results do not change."""
 
 
 @part
@@ -186,8 +187,8 @@ class Nucleotides:
     """Options of pairs of nucleotides."""
 
     strand: Strand | None = None
-    """Of nucleotides: which strand of the queries is aligned, or of both the one that
-    scores more. The usual one is plus."""
+    """Strand of the queries to align, for nucleotides; both keeps the strand with the
+    higher score. [plus]"""
 
 
 @part
@@ -195,7 +196,7 @@ class Meshed(Execution, AlignedEnds):
     """Options of every function of two sequences."""
 
     mesh: Mesh | None = None
-    """One program over all devices of a mesh, a window on each."""
+    """Run one program over all devices of this mesh."""
 
 
 @part
@@ -208,7 +209,7 @@ class Windowed(Meshed):
     """Options of functions of many pairs."""
 
     window: int | None = None
-    """Queries and targets of a window at most."""
+    """Largest number of queries, and of targets, in a window."""
 
 
 @part
@@ -221,29 +222,30 @@ class Tabular(Windowed):
     """Options of functions whose pairs are rows of a table."""
 
     output: Output = "stats"
-    """What to compute; formats with paths raise it to alignment."""
+    """What to compute. Formats with paths raise it to alignment."""
 
     min_score: float | None = None
     """Keep pairs with at least this score."""
 
     min_identity: float | None = None
-    """Keep pairs with at least this identity, 0 to 1; the summary counts the rest."""
+    """Keep pairs with at least this identity, 0 to 1. The summary counts the rest."""
 
     identity: Identity | None = None
-    """What identities are divided by. [alignment: its columns; with output identity
-    longer, or shorter where ends may hang over]"""
+    """What the number of identical pairs is divided by. [alignment: its columns; with
+    output identity: longer, or shorter if ends are free]"""
 
     min_cov: float | None = None
-    """Keep pairs with at least this share of the sequences in the alignment, 0 to 1."""
+    """Keep pairs whose alignment covers at least this share of the sequences, 0 to
+    1."""
 
     coverage: Coverage = "both"
-    """Whose share min_cov is about (columns qcov and tcov)."""
+    """The sequences that min_cov tests (columns qcov and tcov)."""
 
     min_length_ratio: float | None = None
     """Keep pairs whose shorter length is at least this share of the longer, 0 to 1."""
 
     filter: bool = True
-    """Leave out pairs that provably cannot pass min_identity."""
+    """Skip pairs that provably cannot reach min_identity; results do not change."""
 
 
 @part
@@ -256,11 +258,11 @@ class OneSet(Tabular):
     """Options of functions of all pairs of a set."""
 
     include_self: bool = False
-    """Also every record with itself."""
+    """Also align every record with itself."""
 
     part_rows: int | None = None
-    """Rows of a part at most, unless a single query has more. [4194304, less where
-    all are few]"""
+    """Largest number of rows in a part; a single query may have more. [4194304, less
+    for small jobs]"""
 
 
 @part
@@ -268,7 +270,7 @@ class All(Watch, OneSet):
     """Options of ``align_all``."""
 
     cluster: str | None = None
-    """Compute on a Ray cluster; auto is the one this machine belongs to."""
+    """Compute on a Ray cluster; auto is the cluster that this machine belongs to."""
 
 
 @part
@@ -276,10 +278,10 @@ class Parts:
     """Options of results that come part by part."""
 
     skip: Collection[int] = ()
-    """Numbers of parts that are not computed."""
+    """Numbers of parts to leave out."""
 
     shard: tuple[int, int] | None = None
-    """Only the k-th of n shares of the parts, from 1."""
+    """Compute only the k-th of n shares of the parts, counted from 1."""
 
 
 @part
@@ -301,8 +303,9 @@ class PairOptions(Planned, Stream):
     """Every option of a function of two sequences, with its default."""
 
     equals_alike: bool = False
-    """Count all residues of a pair of equal texts as identical, wildcards too, and keep
-    its row whatever the filters; of verbs that say duplicate, leak or nearest."""
+    """Count all residues of two equal sequences as identical, wildcards too, and keep
+    their row whatever the filters say. Set by the functions that find duplicates, leaks
+    or the nearest sequence."""
 
 
 @part
@@ -310,13 +313,15 @@ class FileLetters:
     """How the letters of files are read."""
 
     unknown: UnknownLetters = "error"
-    """X reads U, O, J as the wildcard; mask reads every unknown letter so."""
+    """How to treat unknown letters. X reads U, O and J as the wildcard; mask reads
+    every unknown letter as the wildcard."""
 
     strip_stop: bool = False
-    """Take a stop, *, off the end of each sequence of a file."""
+    """Remove a stop, *, from the end of each sequence of a file."""
 
     names: RepeatedNames = "error"
-    """number: of a name that comes again in a file, make NAME_2, NAME_3 and so on."""
+    """What to do with a name that is repeated in a file. number makes NAME_2, NAME_3
+    and so on."""
 
 
 @part
@@ -332,14 +337,14 @@ class ReportedHits:
     """The hits of a search that are reported."""
 
     top: int = 300
-    """Hits of a query at most, the best first."""
+    """Largest number of hits of a query, best first."""
 
     align_top: bool = True
-    """Align the hits; without, they have scores alone."""
+    """Align the hits; otherwise they have only scores."""
 
     statistics: Statistics = "published"
-    """Of bits and E-values: published in NCBI's table, or fitted to the scores of each
-    query with a sample of the database."""
+    """Parameters of bits and E-values, published by NCBI or fitted to the scores of
+    each query with a sample of the database."""
 
 
 @part
@@ -347,10 +352,10 @@ class DatabaseSearch(CorpusScan, Nucleotides, ReportedHits, AlignedEnds):
     """Options of ``search``."""
 
     mode: Mode = "local"
-    """semiglobal frees all four end gaps."""
+    """How sequences are aligned; semiglobal makes all four end gaps free."""
 
     window: int | None = None
-    """Queries and targets of a window at most."""
+    """Largest number of queries, and of targets, in a window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,8 +364,8 @@ class SearchOptions(Parts, DatabaseSearch):
     """Every option of a search, with its default."""
 
     part_rows: int | None = None
-    """Rows of a part at most, unless a single query has more. [4194304, less where
-    all are few]"""
+    """Largest number of rows in a part; a single query may have more. [4194304, less
+    for small jobs]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,31 +374,33 @@ class FamilyOptions(CorpusScan):
     """Every option of an iterated search, with its default."""
 
     iterations: int = 3
-    """Passes at most; 1 searches by the sequence alone."""
+    """Largest number of passes; 1 searches only with the sequence."""
 
     max_evalue: float = 1e-3
-    """Hits up to it are written."""
+    """Write hits with at most this E-value."""
 
     include: float = 1e-2
-    """Hits up to it are in the next profile."""
+    """Build the next profile from hits with at most this E-value."""
 
     include_cov: float = 0.3
-    """Hits in the next profile cover this share of the query or more, 0 to 1."""
+    """Build the next profile from hits that cover at least this share of the query, 0
+    to 1."""
 
     max_sequences: int = 10_000
-    """Hits of a pass at most, the best."""
+    """Largest number of hits of a pass; the best are kept."""
 
     min_cov: float = 0.0
-    """At least this share of the query is covered, 0 to 1."""
+    """Keep hits that cover at least this share of the query, 0 to 1."""
 
     min_query_identity: float = 0.0
-    """At least this share of the residues of a row is the query's, 0 to 1."""
+    """Keep hits with at least this share of residues identical to the query's, 0 to
+    1."""
 
     max_identity: float = 1.0
-    """Of two rows that are more alike, the shorter one goes, 0 to 1."""
+    """Remove the shorter of two rows with a larger identity than this, 0 to 1."""
 
     correct_composition: bool = True
-    """Take off the score that the composition of a hit explains."""
+    """Subtract the score that the composition of a hit explains."""
 
     @property
     def largest_evalue(self) -> float:
@@ -406,10 +413,11 @@ class AsLinked:
     """A link of two sequences, in a word."""
 
     link: Link | None = None
-    """whole: alike from end to end, over the longer length. local: identical residues
-    of the best local alignment over the shorter length, if its score is not one of
-    chance; it sees fragments and shared domains. [local, unless --mode, --identity or
-    --free-ends is given; of nearest and purge whole]"""
+    """Link by identity from end to end (whole), or of the best local alignment (local).
+    whole is global, over the longer length. local is over the shorter length, counts
+    only if chance does not explain the score, and finds fragments and shared domains.
+    [local, unless --mode, --identity or --free-ends is given; nearest and purge:
+    whole]"""
 
 
 @part
@@ -417,11 +425,12 @@ class Linked(AsLinked, Watch, Measure, Execution, AlignedEnds):
     """Options of functions of linked sequences: what a link is, and what computes."""
 
     mode: Mode | None = None
-    """semiglobal frees all four end gaps. [the mode of the link]"""
+    """How sequences are aligned; semiglobal makes all four end gaps free. [the mode of
+    the link]"""
 
     min_score: float | None = None
-    """Link only pairs whose best alignment scores so much or more. [with --link local:
-    the score of E = 0.001 in a search of the set]"""
+    """Link only pairs whose best alignment has at least this score. [with --link local:
+    the score with E = 0.001 in a search of the set]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -430,10 +439,10 @@ class HomologyOptions(Linked):
     """Every option of a function of linked sequences, with its default."""
 
     worst: int = 10
-    """How many of the worst pairs are shown, with their alignments."""
+    """Number of worst pairs to show, with their alignments."""
 
     full_histogram: bool = False
-    """Align all pairs for the pictures, also those provably below the cut."""
+    """Align all pairs for the histograms, including those provably below the cut."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,17 +451,18 @@ class NearestOptions(AsLinked, Measure, CorpusScan, AlignedEnds):
     """Every option of ``nearest``, with its default."""
 
     min_score: float | None = None
-    """By identity: only sequences are near whose best alignment scores so much or more.
-    [with --link local: the score of E = 0.001 in a search of the test set]"""
+    """By identity: consider only sequences whose best alignment has at least this
+    score. [with --link local: the score with E = 0.001 in a search of the test set]"""
 
     by: By = "identity"
-    """The largest identity, or the best local alignment."""
+    """What nearest means: the largest identity, or the best score (or bits) of a local
+    alignment."""
 
     top: int = 1
-    """So many of the nearest, with their rank."""
+    """Number of nearest sequences to list, with their rank."""
 
     bands: Sequence[float] = (0.3, 0.5, 0.7, 0.9)
-    """Edges of the bands of identity, from 0 to 1."""
+    """Edges of the bands of identity, 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -461,26 +471,26 @@ class PurgeOptions(AsLinked, Measure, CorpusScan):
     """Every option of ``purge``, with its default."""
 
     mode: Mode | None = None
-    """semiglobal frees all four end gaps."""
+    """How sequences are aligned; semiglobal makes all four end gaps free."""
 
     free_ends: Collection[FreeEnd] | None = None
-    """Ends that may hang over free of cost, with mode global."""
+    """Ends whose gaps are free, in mode global."""
 
     min_identity: float | None = None
-    """The cut, 0 to 1: a sequence goes that has this identity or more."""
+    """The cut, 0 to 1: remove sequences with at least this identity."""
 
     min_score: float | None = None
-    """Alone, the cut: the best local alignment has this score or more. Beside
-    min_identity, what a pair has to score as well. [with --link local: the score of E =
-    0.001 in a search of the test set]"""
+    """Alone, the cut: remove sequences whose best local alignment has at least this
+    score. With min_identity, the score that a pair must reach as well. [with --link
+    local: the score with E = 0.001 in a search of the test set]"""
 
     max_evalue: float | None = None
-    """In place of both: the best local alignment has this E-value or less, in a search
-    of all the training set."""
+    """Another cut: remove sequences whose best local alignment has at most this E-value
+    in a search of the whole training set."""
 
     min_cov: float | None = None
-    """Only alignments count with at least this share of both sequences, in mode local
-    or with free ends."""
+    """Count only alignments that cover at least this share of both sequences, in mode
+    local or with free ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -489,47 +499,49 @@ class RepertoireOptions(Host):
     """Every option of a repertoire graph, with its default; None is a metric's own."""
 
     metric: Metric = "tcrdist"
-    """alignment: linear Needleman-Wunsch, min(S(a,a), S(b,b)) - S(a,b)."""
+    """The distance. alignment is Needleman-Wunsch with linear gaps: min(S(a,a), S(b,b))
+    - S(a,b)."""
 
     cutoff: int | None = None
     """The largest distance of an edge. [20; alignment 10; hamming 2; levenshtein 2]"""
 
     scoring: ScoringLike = None
-    """A bundled matrix or a file, of tcrdist and alignment. [BLOSUM62]"""
+    """A bundled matrix or a matrix file (tcrdist, alignment). [BLOSUM62]"""
 
     weight: int | None = None
-    """Of tcrdist: times the distances of letters. [3]"""
+    """Factor of the letter distances (tcrdist). [3]"""
 
     gap_penalty: int | None = None
-    """Of tcrdist and alignment: each letter more. [4]"""
+    """Cost of each letter opposite a gap (tcrdist, alignment). [4]"""
 
     ntrim: int | None = None
-    """Of tcrdist: letters at the start that do not count. [3]"""
+    """Number of letters at the start that do not count (tcrdist). [3]"""
 
     ctrim: int | None = None
-    """Of tcrdist: letters at the end that do not count. [2]"""
+    """Number of letters at the end that do not count (tcrdist). [2]"""
 
     fixed_gap: bool | None = None
-    """Of tcrdist: the gap is at a fixed place, not at the best one. [True]"""
+    """Fix the place of the gap (tcrdist). [True]"""
 
     offset: int | None = None
-    """Of tcrdist: letters that score S have the distance min(cap, offset - S). [4]"""
+    """Letters with the score S have the distance min(cap, offset - S) (tcrdist). [4]"""
 
     cap: int | None = None
-    """Of tcrdist: the largest distance of two letters. [4]"""
+    """The largest distance of two letters (tcrdist). [4]"""
 
     chains: Chains | None = None
-    """One arm of a table, or both of each cell: their sum, both within the cutoff, or
-    either. [the only arm]"""
+    """Compare one chain of each cell (VJ, VDJ), the sum of both distances, the larger
+    one (all) or the smaller one (any). [the only chain]"""
 
     v_distances: Any = None
-    """A square table of V genes, whose distances are added."""
+    """A square table of distances between V genes, to be added."""
 
     v_loops: Any = None
-    """A table of V genes and their loops, whose TCRdist is added."""
+    """A table of V genes and their loops; the TCRdist of the loops is added."""
 
     bad: Bad = "error"
-    """Rows without a distance: stop, keep them without edges, or leave them out."""
+    """What to do with rows without a distance: stop, keep them without edges, or drop
+    them."""
 
     devices: Any = None
     """GPUs that share the work. [the first]"""
@@ -540,18 +552,18 @@ class TripleModel:
     """Options of every function of three sequences."""
 
     gap_model: GapModel = "quasi-natural"
-    """quasi-natural and natural are affine; in quasi-natural a column that has gaps in
-    both rows of a pair cuts that pair's gap, at half of the work. linear needs
-    gap_open and gap_extend to be equal."""
+    """How gaps are counted. natural is the exact sum of affine pair scores.
+    quasi-natural takes half the time; a column with gaps in both rows of a pair ends
+    that pair's gap. linear needs gap_open equal to gap_extend."""
 
     mode: Mode = "global"
-    """semiglobal frees the end gaps of every pair."""
+    """How sequences are aligned; semiglobal makes the end gaps of every pair free."""
 
     memory_budget: int | str | None = None
-    """Bytes to plan with. [half of what is available; of a GPU most]"""
+    """Memory that the job may use. [half of what is available; most of a GPU's]"""
 
     implementation: TripleImplementation | None = None
-    """What fills the table, and nothing else. [pallas where it can, else the others]"""
+    """How the table is filled. [pallas if it can run]"""
 
 
 @part
@@ -559,20 +571,23 @@ class PlanThree(TripleModel):
     """Options of ``plan_three``."""
 
     schedule: Schedule = "auto"
-    """The order of the cells: auto is layered on a CPU, the kernels' or sloped on a
-    GPU."""
+    """The order in which cells are computed. auto is layered on a CPU; on a GPU, the
+    order of the kernels, or sloped."""
 
     traceback: Traceback | None = "auto"
-    """auto stores what fits the budget, else splits; none computes the score only."""
+    """How the path is found. auto stores all choices if they fit the budget, otherwise
+    splits; none computes only the score."""
 
     chunk: int | None = None
-    """Side of a chunk, for bt1 to bt3. [31 sloped, 47 layered]"""
+    """Side of a chunk, for bt1 to bt3. [sloped 31, layered 47]"""
 
     height: int | None = None
-    """Height of a sub-chunk, for bt2 and bt3. [100 sloped, 40 layered; of a cube S]"""
+    """Height of a sub-chunk, for bt2 and bt3. [sloped 100, layered 40; of a cube its
+    side]"""
 
     depth: int | None = None
-    """Depth of a chunk, for cubes. [the longest sequence's; on a GPU S, if it fits]"""
+    """Depth of a chunk, for cubes. [the longest sequence; on a GPU the side of the
+    chunk, if it fits]"""
 
 
 @part

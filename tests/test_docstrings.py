@@ -81,5 +81,5 @@ def test_a_shared_text_is_written_once():
     budget = described(inspect.getdoc(jaxalign.scores_matrix))["memory_budget"]
     assert budget == (
         "memory_budget : int or str, optional\n"
-        "    Bytes to plan with. By default half of what is available."
+        "    Memory that the job may use. By default half of what is available."
     )

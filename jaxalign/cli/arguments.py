@@ -51,11 +51,12 @@ class ScoringOptions:
     """Substitution scores and gap costs."""
 
     preset: PresetName | None = None
-    """Another tool's matrix, gaps, mode, identity. Other options override it."""
+    """Use another tool's matrix, gap costs, mode and identity. Other options override
+    it."""
 
     matrix: str | None = None
-    """A bundled matrix (`jaxalign matrices`) or an NCBI-format file. [BLOSUM62;
-    nucleotides none]"""
+    """A bundled matrix (`jaxalign matrices` lists them) or a file in NCBI format.
+    [BLOSUM62; nucleotides none]"""
 
     match: float | None = None
     """Score of two equal letters, in place of a matrix. [nucleotides 2]"""
@@ -70,20 +71,24 @@ class ScoringOptions:
     """Cost of each further residue. [1; nucleotides 2]"""
 
     gap_style: Literal["first-included", "blast"] = "first-included"
-    """A gap of k costs open + extend*(k-1), or in BLAST's numbers open + extend*k."""
+    """first-included: a gap of k residues costs open + extend*(k-1). blast: open +
+    extend*k, as BLAST counts."""
 
     alphabet: Literal["auto", "protein", "dna", "rna"] = "auto"
-    """dna, rna: the scoring of blastn if no matrix. rna reads T as U. auto: the letters
-    of the matrix, or dna or rna where all letters say so and no matrix is named."""
+    """Kind of sequence. dna and rna score as blastn does unless a matrix is named; rna
+    reads T as U. auto: dna or rna if all letters are nucleotides and no matrix is
+    named, otherwise the letters of the matrix."""
 
     unknown: UnknownLetters = "error"
-    """X reads U, O, J as the wildcard; mask reads every unknown letter so."""
+    """How to treat unknown letters. X reads U, O and J as the wildcard; mask reads
+    every unknown letter as the wildcard."""
 
     strip_stop: Flag = False
-    """Take a stop, *, off the end of each sequence of a file."""
+    """Remove a stop, *, from the end of each sequence of a file."""
 
     names: RepeatedNames = "error"
-    """number: of a name that comes again in a file, make NAME_2, NAME_3 and so on."""
+    """What to do with a name that is repeated in a file. number makes NAME_2, NAME_3
+    and so on."""
 
 
 @dataclass(frozen=True)
@@ -110,16 +115,16 @@ class ColumnOptions(SummaryOptions, FileOptions):
     """The form of a table of pairs."""
 
     out: Out = None
-    """Output file; its suffix is the format. Standard output is a tsv."""
+    """Output file; its suffix sets the format. [standard output, a tsv]"""
 
     format: Format | None = None
-    """In place of the suffix."""
+    """Format of the output. [the suffix of -o]"""
 
     columns: Annotated[str | None, Parameter(metavar="A,B,C")] = None
-    """Columns of tsv, csv and parquet; BLAST's and MMseqs2's names are known too."""
+    """Columns of tsv, csv and parquet. BLAST's and MMseqs2's names are accepted too."""
 
     eqx: Flag = False
-    """= and X in place of M in CIGARs: of sam, paf, and the column cigar."""
+    """Write = and X instead of M in CIGARs of sam, paf and the column cigar."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +132,10 @@ class HitOptions(ColumnOptions):
     """The form of a table of hits."""
 
     output: Literal["score", "stats", "alignment"] | None = None
-    """What to compute; formats with paths raise it to alignment. [stats]"""
+    """What to compute. Formats with paths raise it to alignment. [stats]"""
 
     format: HitFormat | None = None
-    """In place of the suffix."""
+    """Format of the output. [the suffix of -o]"""
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class ListOptions(FileOptions):
     """Where the list of sequences goes."""
 
     out: Out = None
-    """Output file; .tsv, .csv or .parquet. [standard output, a tsv]"""
+    """Output file: .tsv, .csv or .parquet. [standard output, a tsv]"""
 
 
 @dataclass(frozen=True)
@@ -146,18 +151,19 @@ class AuditOptions:
     """How the pairs across parts are shown."""
 
     report: Annotated[str | None, FILE, Parameter(metavar="OUT.html")] = None
-    """A page for people: identities within and across parts, components, labels,
-    worst pairs. One file, which needs no network."""
+    """Write a report, an HTML page. It shows identities within and across parts,
+    components, labels and worst pairs, and needs no network."""
 
     plot: Annotated[str | None, FILE, Parameter(metavar="OUT.png")] = None
-    """Histogram of identities across parts, png, svg or pdf; needs matplotlib."""
+    """Draw a histogram of identities across parts. Its suffix is png, svg or pdf. Needs
+    matplotlib."""
 
     leaks: Annotated[str | None, FILE, Parameter(metavar="LEAKS.tsv")] = None
-    """Every sequence that leaks, with its nearest one of another part. tsv, csv or
-    parquet; with --full-histogram every sequence."""
+    """List every sequence that leaks, with its nearest sequence in another part; tsv,
+    csv or parquet. With --full-histogram, list every sequence."""
 
     across_only: Flag = False
-    """Leave pairs within parts out of the report: they are not compared."""
+    """Do not compare pairs within parts for the report."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ class CacheOptions:
     """Whether compiled programs are kept."""
 
     no_cache: Flag = False
-    """Neither load nor keep compiled programs (also JAXALIGN_CACHE_DIR=off)."""
+    """Neither load nor store compiled programs (also JAXALIGN_CACHE_DIR=off)."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ class MachineOptions(CacheOptions):
     """Where it runs."""
 
     device: Device = "auto"
-    """gpu fails where there is none."""
+    """Where to compute; gpu fails if there is none."""
 
 
 @dataclass(frozen=True)
@@ -181,10 +187,10 @@ class QuietOptions:
     """How much is said on standard error."""
 
     quiet: Annotated[bool, FLAG, Parameter(alias="-q")] = False
-    """Only warnings and errors."""
+    """Print only warnings and errors."""
 
     verbose: Annotated[bool, FLAG, Parameter(alias="-v")] = False
-    """The memory plan, and a traceback with an error."""
+    """Also print the memory plan, and a traceback after an error."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,8 @@ class MessageOptions(QuietOptions):
     """Lines on standard error."""
 
     progress: Literal["auto", "bar", "plain", "json", "none"] = "auto"
-    """auto: a bar on a terminal after two seconds, else a line each minute."""
+    """How progress is shown. auto: a bar on a terminal after two seconds, otherwise a
+    line each minute."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +207,8 @@ class ResumeOptions:
     """Runs that can be completed after an interruption."""
 
     resume: Flag = False
-    """Complete an interrupted run: its state is in a file beside -o, or in the parts of
-    -o FOLDER/, which are not computed again."""
+    """Continue an interrupted run, from the state that it saved next to -o or from the
+    finished parts in -o FOLDER/."""
 
 
 @dataclass(frozen=True)
@@ -209,8 +216,8 @@ class CorpusRunOptions(ResumeOptions):
     """Long runs against a corpus, whose output is a file (-o)."""
 
     shard: Annotated[str | None, Parameter(metavar="K/N")] = None
-    """Only the K-th of N shares, from 1; one below the other, their rows are those of
-    the whole."""
+    """Compute only the K-th of N shares, counted from 1. Concatenate the outputs of all
+    shares for the whole result."""
 
 
 GROUPS = {

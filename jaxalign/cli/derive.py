@@ -237,7 +237,7 @@ def _argument(
         default, hint, text = None, hint | None, f"{text} [{default}]"
     text = re.sub(r"\b[a-z]+(_[a-z]+)+\b", lambda x: written(x[0]), text)
     if name in NEGATED:
-        text = f"Turn off: {text[:1].lower()}{text[1:]}".replace(" [True]", "")
+        text = f"Do not {text[:1].lower()}{text[1:]}".replace(" [True]", "")
         read, default, hint = partial(_negated, default), False, arguments.Flag
     elif name in FILES:
         hint, metavar = Annotated[str | None, arguments.FILE], FILES[name]

@@ -38,8 +38,8 @@ from jaxalign.cli.arguments import (
 from jaxalign.cli.derive import Spelling, takes
 
 FASTA = "FASTA, plain, gz, bz2, xz or zst; - is standard input."
-BLOCKS = "FASTA, read in blocks and never held whole, or what `jaxalign index` made."
-CORPUS = "FASTA, what `jaxalign index` made, or a folder of such files; read in blocks."
+BLOCKS = "FASTA, or an index made by `jaxalign index`; never held in memory whole."
+CORPUS = "FASTA, an index made by `jaxalign index`, or a folder of such files."
 Seqs = Annotated[Fasta, Parameter(name="SEQS", help=FASTA)]
 Query = Annotated[Fasta, Parameter(name="QUERY", help=FASTA)]
 Database = Annotated[Fasta, Parameter(name="DB", help=BLOCKS)]
@@ -104,10 +104,10 @@ def align(
     profile: Flag = False,
     resume: Annotated[Flag, Parameter(group=LONG)] = False,
 ) -> None:
-    """Align the records of A with those of B: first with first, second with second.
+    """Align record k of A with record k of B, for every k.
 
-    Where one file has a single record, it is aligned with every record of the other.
-    A terminal shows up to ten pairs as alignments, unless an option says what it gets.
+    If one file has a single record, it is aligned with every record of the other. A
+    terminal shows up to ten pairs as alignments, unless an option names another output.
 
     Parameters
     ----------
@@ -116,22 +116,22 @@ def align(
     b
         Targets.
     embeddings
-        A and B are npz files with an array (residues, k) for each name; a pair of
-        residues scores the product of their vectors. Writes a tsv with CIGAR and
-        partners; needs --gap-open and --gap-extend.
+        A and B are npz files with an array (residues, k) for each name. The score of
+        two residues is the dot product of their vectors. Writes a tsv with CIGAR and
+        partners. Needs --gap-open and --gap-extend.
     sequences
-        FASTA of proteins with every name of both npz files, for the formats of -o and
-        --format that have letters.
+        With --embeddings: FASTA with every name of both npz files, for output formats
+        that show letters.
     plot
-        Dot plot of a single pair with its path; the suffix, png, svg or pdf, is the
-        format. Computes paths. Needs matplotlib.
+        Draw a dot plot of a single pair with its path; png, svg or pdf. Needs
+        matplotlib.
     profile
-        A is a family of proteins: one HMMER3 model, or one alignment as a3m, Stockholm
-        or FASTA. Its positions have scores of their own, and gaps the costs of
-        --gap-open and --gap-extend.
+        A is a protein family: one HMMER3 model, or one alignment as a3m, Stockholm or
+        FASTA. Each of its positions has its own scores; gaps cost --gap-open and
+        --gap-extend.
     resume
-        Complete an interrupted run: the state of very large pairs is in a file beside
-        -o.
+        Continue an interrupted run of very large pairs, from the state that it saved
+        next to -o.
     """
 
 
@@ -150,20 +150,20 @@ def all_pairs(
     dendrogram: Picture = None,
     heat_map: Picture = None,
 ) -> None:
-    """Align all pairs of the records of SEQS, each pair once.
+    """Align all pairs of records of SEQS, each pair once.
 
-    With -o FOLDER/ the result is a folder of parquet parts, which --resume completes
-    after an interruption, and which several --shard runs may fill together.
+    With -o FOLDER/ the result is a folder of parquet parts. --resume completes it after
+    an interruption, and several --shard runs may fill it together.
 
     Parameters
     ----------
     plot
-        Histogram of the identities; the suffix, png, svg or pdf, is the format. Needs
-        matplotlib.
+        Draw a histogram of the identities; png, svg or pdf. Needs matplotlib.
     dendrogram
-        Tree of the set by 1 - identity and average linkage (UPGMA).
+        Draw a tree of the set, by 1 - identity and average linkage (UPGMA).
     heat_map
-        Identities of all pairs of at most 2,000 sequences, in the order of the tree.
+        Draw the identities of all pairs of up to 2,000 sequences, in the order of the
+        tree.
     """
 
 
@@ -183,27 +183,26 @@ def search(
     max_evalue: Annotated[float | None, Parameter(metavar="E")] = None,
     profile: Flag = False,
 ) -> None:
-    """Align every record of QUERY with every record of DB, and show the best.
+    """Find the records of DB that score best with each record of QUERY.
 
-    Every score is computed, none is estimated; hits are aligned again with their path.
-    The mode is local unless another is asked for, and --output score leaves the paths
-    out. m8 is BLAST's 12 columns. With -o FOLDER/ the result is a folder of parquet
-    parts, some queries each, which --resume completes after an interruption.
+    Every score is computed exactly, and the best hits are aligned. --output score skips
+    the alignments. The format m8 has BLAST's 12 columns. With -o FOLDER/ the result is
+    a folder of parquet parts, which --resume completes after an interruption.
 
     Parameters
     ----------
     max_evalue
-        Keep hits of at most this E-value, by published statistics, or where the
-        scoring has none by fitted ones.
+        Keep hits with at most this E-value, by published statistics, or by fitted ones
+        if the scoring has none.
     identity
-        What identities are divided by. [alignment: its columns]
+        What the number of identical pairs is divided by. [alignment: its columns]
     strand
-        Of nucleotides: which strands of the queries are aligned. [both with the usual
-        scoring in mode local, else plus]
+        Strands of the queries to align, for nucleotides. [both with the default scoring
+        in mode local, otherwise plus]
     profile
-        QUERY is a family of proteins: one HMMER3 model, or one alignment as a3m,
-        Stockholm or FASTA. Its positions have scores of their own, and gaps the
-        costs of --gap-open and --gap-extend.
+        QUERY is a protein family: one HMMER3 model, or one alignment as a3m, Stockholm
+        or FASTA. Each of its positions has its own scores; gaps cost --gap-open and
+        --gap-extend.
     """
 
 
@@ -225,19 +224,21 @@ def nearest(
         str | None, FILE, Parameter(metavar="OUT.html", group=OUTPUT)
     ] = None,
 ) -> None:
-    """Find the sequence of CORPUS that is nearest to each sequence of TEST, exactly.
+    """Find the sequence of CORPUS that is most similar to each sequence of TEST.
 
-    The list has a row for every test sequence, however far its nearest is: name,
-    nearest, identity, band, and score, E-value and coverages of the best local
-    alignment of the two. Of equals the first of CORPUS is named. How many test
-    sequences are in each band of identity is printed.
+    Every pair is compared or proved to be no nearer. The list has a row for every test
+    sequence, however remote its nearest sequence is: name, nearest, identity, band, and
+    the score, E-value and coverages of the best local alignment of the two. Of several
+    equally near sequences, the first in CORPUS is listed. The number of test sequences
+    in each band of identity is printed.
 
     Parameters
     ----------
     plot
-        Histogram of the identities of the nearest; needs matplotlib.
+        Draw a histogram of the identities to the nearest sequences. Needs matplotlib.
     report
-        A page for people: bands, identities. One file, which needs no network.
+        Write a report, an HTML page. It shows bands and identities, and needs no
+        network.
     """
 
 
@@ -257,22 +258,23 @@ def family(
         Literal["a3m", "stockholm", "hmm", "pssm"] | None, Parameter(group=OUTPUT)
     ] = None,
 ) -> None:
-    """Find the relatives of QUERY in DB by iterated search, and align them to it.
+    """Find the relatives of QUERY in DB by iterated search, and align them to QUERY.
 
-    The first pass searches by the sequence, the next ones by a profile of the hits,
-    until no hit is new. Every score is computed, nothing is prefiltered. The a3m is
-    what AlphaFold 3, Boltz and ColabFold read. Without relatives it has one sequence.
+    The first pass searches with the sequence, later ones with a profile of the hits,
+    until no hit is new. Every score is computed; there is no prefilter. AlphaFold 3,
+    Boltz and ColabFold read the a3m. Without relatives it has one sequence.
 
     Parameters
     ----------
     query
-        FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. Of several
-        records the output is a folder, with a file for each.
+        FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. For several
+        records the output is a folder with a file for each.
     out
-        Output file, or a folder/ of files; its suffix is the format. Standard output is
-        a3m.
+        Output file, or a folder/ of files; the suffix sets the format. [standard
+        output, a3m]
     format
-        In place of the suffix. hmm and pssm are the profile of the last pass.
+        Format of the output; hmm and pssm are the profile of the last pass. [the suffix
+        of -o]
     """
 
 
@@ -291,20 +293,19 @@ def index(
 ) -> None:
     """Encode the records of DB into a file that opens in milliseconds.
 
-    Search and all take the index in place of the FASTA file.
+    All verbs take the index in place of the FASTA file.
 
     Parameters
     ----------
     matrix
-        One whose letters are the alphabet, if they are others. [BLOSUM62; nucleotides
-        none]
+        A matrix whose letters are the alphabet. [BLOSUM62; nucleotides none]
     alphabet
-        auto: the letters of the matrix, or dna or rna where all letters say so and no
-        matrix is named.
+        Kind of sequence. auto: dna or rna if all letters are nucleotides and no matrix
+        is named, otherwise the letters of the matrix.
     out
-        The index. [DB.jaxdb]
+        File of the index. [DB.jaxdb]
     verify
-        Read an index, DB, and compare its checksums; write nothing.
+        Check the checksums of an index, DB, and write nothing.
     """
 
 
@@ -320,21 +321,21 @@ def cluster(
 ) -> None:
     """Cluster the records of SEQS by exact identities.
 
-    Two sequences are linked where their identity is at least --min-identity. The list
-    has a row a sequence: its name, cluster and representative.
+    Two sequences are linked if their identity is at least --min-identity. The list has
+    a row for each sequence: its name, cluster and representative.
 
     Parameters
     ----------
     min_identity
-        The cut, 0 to 1.
+        The cut, 0 to 1: sequences with at least this identity are linked.
     method
-        components: connected by links. greedy: longest first, each joins the first
-        representative that it is linked to, as CD-HIT means it. complete: all pairs of
-        a cluster are linked. average: UPGMA.
+        What a cluster is. components: sequences connected by links. greedy: longest
+        first, each sequence joins the first representative that it is linked to, as in
+        CD-HIT. complete: all pairs of a cluster are linked. average: UPGMA.
     fasta
-        FASTA of one sequence a cluster, its representative.
+        Write the representative of each cluster as FASTA.
     plot
-        The sizes of clusters as bars, png, svg or pdf. Needs matplotlib.
+        Draw the sizes of clusters; png, svg or pdf. Needs matplotlib.
     """
 
 
@@ -346,20 +347,20 @@ def dedup(
     min_identity: Annotated[float, Parameter(metavar="F")] = 0.9,
     list_out: OutList = None,
 ) -> None:
-    """Keep one sequence of those whose identity is at least --min-identity.
+    """Remove near-duplicates: sequences with at least --min-identity to a kept one.
 
-    Sequences are taken from the longest to the shortest. One that is linked to a
-    sequence that was kept is left out, any other one is kept. So no two that stay are
-    linked, and each that goes is linked to the one that stands for it.
+    Sequences are taken from the longest to the shortest, and kept unless they are
+    linked to a kept sequence, their representative. So no two kept sequences are
+    linked, and each removed one is linked to its representative.
 
     Parameters
     ----------
     min_identity
-        The cut, 0 to 1.
+        The cut, 0 to 1: sequences with at least this identity are linked.
     out
-        FASTA of what stays, headings whole. [standard output]
+        Kept sequences as FASTA, with their full headings. [standard output]
     list_out
-        Who stands for whom: name, cluster, representative, identity.
+        Write a table of all sequences: name, cluster, representative, identity.
     """
 
 
@@ -391,56 +392,59 @@ def split(
     fasta: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
     certificate: OutJson = None,
 ) -> None:
-    """Split the records of SEQS so that no two of different parts are alike.
+    """Split the records of SEQS so that no two in different parts are linked.
 
-    Alike are two whose identity is --min-identity or more. Sequences that are connected
-    by such pairs stay together. The list has a row a sequence: its name, part and
-    component.
+    Two sequences are linked if their identity is at least --min-identity. Sequences
+    that are connected by links stay together. The list has a row for each sequence: its
+    name, part and component.
 
     Parameters
     ----------
     min_identity
-        The cut, 0 to 1. A pair across parts at exactly this identity is a leak.
+        The cut, 0 to 1: sequences with at least this identity are linked. A pair across
+        parts at exactly this identity is a leak.
     cuts
         In place of --min-identity: a split at each cut. All pairs are compared once,
-        and the list has a column for each, as part_0.3.
+        and the list has a column for each cut, such as part_0.3.
     parts
-        Parts and their shares, as train=0.8,test=0.2.
+        Parts and their shares, such as train=0.8,test=0.2.
     folds
-        In place of --parts: so many equal ones, as fold1.
+        In place of --parts: this many equal parts. They are fold1, fold2 and so on.
     labels
-        A table of names and labels; every part gets its share of each label. The
-        shares are printed.
+        A table of names and labels. Every part gets its share of each label; the shares
+        are printed.
     unlabelled
-        Of sequences that the table lacks. They are refused, have a label of their own,
-        or are left out.
+        What to do with sequences without a label. They are refused, get a label of
+        their own, or are left out.
     fixed
-        A table of names and parts, an existing split that is repaired. As few
-        sequences as can be move, or with --too-large remove are moved or taken out.
-        Sequences that it lacks are placed. Shares are its own, unless --parts says
-        others.
+        An existing split to repair: names and parts. As few sequences as possible are
+        moved, or with --too-large remove moved or removed. Sequences that the table
+        lacks are placed. Shares are those of the table, unless --parts sets others.
     priority
-        With --too-large remove: a table of names and numbers. They are whole ones from
-        1 on, in the column priority or the second. What has more stays. Others have 1.
+        With --too-large remove: a table of names and numbers. The numbers are whole
+        ones from 1, in the column priority or the second one. Sequences with larger
+        numbers are kept first. Unlisted ones have 1.
     pairs
-        A table of two names a row, as interactions, which are split in place of the
-        sequences. The list has a row a pair.
+        A table of two names per row, such as interactions. Its pairs are split instead
+        of the sequences, and the list has a row for each pair.
     cold
-        What pairs of different parts share. both (C3): no protein of a pair is near one
-        of another part; pairs between parts are removed. one (C2): a pair has a protein
-        that no earlier part is near to, or with --second groups its protein is near
-        none of any other part. none (C1): no pair is in two parts.
+        How many sides of a pair must be new to other parts. both (C3): no protein of a
+        pair is linked to one in another part; pairs between parts are removed. one
+        (C2): each pair has a protein that is linked to none in an earlier part; with
+        --second groups, its protein is linked to none in any other part. none (C1): no
+        pair is in two parts.
     second
-        The second column of --pairs: names of sequences too, or groups, as ligands.
+        The second column of --pairs: names of sequences, or groups, such as ligands.
     seed
-        Another seed may give another split.
+        Seed of the search. Another seed may give another split.
     too_large
-        Where a component fits into no part. It is refused, shares may differ, or
-        sequences are taken out, which the list calls removed.
+        What to do with a component that fits into no part. It is refused, the shares
+        may differ, or sequences are removed, which the list puts into the part removed.
     fasta
-        A folder for the FASTA of each part. train.fasta and so on, headings whole.
+        Write the FASTA of each part into this folder. The files are train.fasta and so
+        on, with full headings.
     certificate
-        Audit the split, and write what was found.
+        Audit the split, and write a certificate.
     """
 
 
@@ -463,40 +467,39 @@ def audit(
     verify: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
     partial: Flag = False,
 ) -> None:
-    """Compare every pair of sequences of different PARTS, exactly.
+    """Compare every pair of sequences in different PARTS, exactly.
 
-    The exit code is 0 where no pair is at --min-identity or above, 6 where one is, and
-    7 where a certificate is not what it says. Every record is compared, unless
-    --partial allows to leave some out. The worst pairs are printed with their
-    alignments; they are exact below the cut too. With --json the certificate is
-    printed in their place.
+    The exit code is 0 if no pair is at --min-identity or above, 6 if one is, and 7 if a
+    certificate does not match. Every record is compared, unless --partial allows some
+    to be left out. The worst pairs are printed with their alignments; their identities
+    are exact below the cut too. --json prints the certificate instead.
 
     Parameters
     ----------
     parts
-        FASTA of each part, two or more; with --split one file that holds all.
+        FASTA of each part, two or more files; with --split, one file of all sequences.
     min_identity
-        The cut, 0 to 1. A pair at exactly this identity is a leak.
+        The cut, 0 to 1: a pair across parts with at least this identity is a leak.
     split
-        A table of names and parts, as jaxalign split and GraphPart write it. It has to
+        A table of names and parts, as written by jaxalign split or GraphPart. It must
         put every sequence into a part.
     pairs
-        A table of two names and a part a row, as split --pairs writes it: its rule is
-        checked, of --cold, in one file of sequences.
+        A table of two names and a part per row, as written by split --pairs. The rule
+        of --cold is checked, for one file of sequences.
     cold
-        What pairs of different parts may share, as of split.
+        How many sides of a pair must be new to other parts, as in split.
     second
-        The second column of --pairs: names of sequences too, or groups, as ligands.
+        The second column of --pairs: names of sequences, or groups, such as ligands.
     column
-        The column of the table that has the parts, as part_0.3 of split --cuts.
+        The column of the table that has the parts, such as part_0.3 of split --cuts.
     verify
-        Verify a certificate: do its audit again and compare. PARTS are the files that
-        it names, unless others are given.
+        Verify a certificate: repeat its audit and compare. PARTS are the files that the
+        certificate names, unless you give others.
     out
-        Write a certificate of this audit.
+        Write a certificate of the audit.
     partial
-        Leave out sequences that the table calls removed, or does not have: the messages
-        and the certificate say how many.
+        Allow sequences that the table lists as removed or does not list. They are left
+        out, and messages and certificate say how many.
     """
 
 
@@ -516,22 +519,24 @@ def purge(
     list_out: OutList = None,
     certificate: OutJson = None,
 ) -> None:
-    """Take out of TRAIN each sequence that is near to any sequence of TEST.
+    """Remove from TRAIN each sequence that is similar to any sequence of TEST.
 
-    Every pair is compared, exactly: none that stays is at the cut or beyond. The cut is
-    one of --min-identity, --min-score and --max-evalue.
+    Every pair is compared exactly, so no kept sequence reaches the cut. The cut is one
+    of --min-identity, --min-score and --max-evalue.
 
     Parameters
     ----------
     against
         FASTA of the test sequences; - is standard input.
     out
-        FASTA of what stays, headings whole. [standard output, unless --json takes it]
+        Kept sequences as FASTA, with their full headings. [standard output, unless
+        --json is given]
     list_out
-        Who goes: name, the nearest test sequence, identity, score or E-value.
+        Write a table of removed sequences: name, nearest test sequence, identity, score
+        or E-value.
     certificate
-        Audit what stays against TEST, and write what was compared and found; jaxalign
-        audit --verify does it again. Of a cut by --min-identity.
+        Audit the kept sequences against TEST, and write a certificate, which jaxalign
+        audit --verify verifies. Only with --min-identity.
     """
 
 
@@ -553,25 +558,25 @@ def repertoire(
     list_out: OutList = None,
     part_rows: Annotated[int, Parameter(metavar="N", group=LONG)] = 2**17,
 ) -> None:
-    """All pairs of receptors within a distance: TCRdist, Hamming, Levenshtein, NW.
+    """Find all pairs of receptors within a distance: TCRdist, Hamming, Levenshtein, NW.
 
-    Equal receptors are compared once. An edge has the names of the first rows of both,
-    and the distance; each pair stands once.
+    Equal receptors are compared once. An edge has the name of the first row of each
+    receptor, and the distance; each pair is listed once.
 
     Parameters
     ----------
     receptors
-        An AIRR table (tsv, csv or parquet with junction_aa; v_call, locus and cell_id
-        where they are needed), a table of contigs of 10x, or FASTA of CDR3, plain, gz,
+        An AIRR table (tsv, csv or parquet with junction_aa, and v_call, locus and
+        cell_id if needed), a table of contigs from 10x, or FASTA of CDR3; plain, gz,
         bz2, xz or zst; - is standard input.
     against
         Compare with these receptors instead of with each other.
     out
         Edges as .tsv, .csv or .parquet, or the matrix as .npz. [standard output, a tsv]
     list_out
-        Each row's name, receptor, count and clonotype cluster.
+        Write a table of all rows: name, receptor, count and clonotype cluster.
     part_rows
-        Receptors whose edges are found, and written, together.
+        Number of receptors whose edges are computed and written together.
     """
 
 
@@ -588,14 +593,14 @@ def three(
     *,
     format: Annotated[ThreeFormat, Parameter(group=OUTPUT)] = "pretty",
 ) -> None:
-    """Align the three records of ABC with each other, exactly.
+    """Align the three records of ABC, exactly.
 
     Parameters
     ----------
     sequences
         FASTA with three records, plain, gz, bz2, xz or zst; - is standard input.
     format
-        pretty: three rows and their consensus, in blocks.
+        Format of the output. pretty: three rows and their consensus, in blocks.
     """
 
 
@@ -616,10 +621,10 @@ def soft(
     forbid_adjacent_gaps: Flag = False,
     plot: Picture = None,
 ) -> None:
-    """Probability of every pair of residues, over all alignments of two sequences.
+    """Compute the probability of every pair of residues, over all alignments.
 
-    Prints the soft score, the expected identities and the alignment of maximum
-    expected accuracy of the first record of A and the first of B.
+    Prints the soft score, the expected identities and the alignment of maximum expected
+    accuracy for the first record of A and the first record of B.
 
     Parameters
     ----------
@@ -628,16 +633,17 @@ def soft(
     b
         Target.
     temperature
-        Scores are divided by it; 2.89 takes half bits such as BLOSUM62's as they are.
+        Divide scores by this number; 2.89 suits scores in half bits, such as
+        BLOSUM62's.
     threshold
-        Pairs below this probability never pay in the alignment.
+        Leave pairs below this probability out of the alignment.
     forbid_adjacent_gaps
-        No insertion next to a deletion, as in biotite.
+        Forbid an insertion next to a deletion, as biotite does.
     out
-        npz file: posterior, score, entropy, names, and the alignment, which is not
-        printed where it has more than 2,000 columns.
+        npz file with posterior, score, entropy, names and alignment. The alignment is
+        not printed if it has more than 2,000 columns.
     plot
-        Picture of the posterior; its suffix is the format. Needs matplotlib.
+        Draw the posterior; png, svg or pdf. Needs matplotlib.
     """
 
 
@@ -645,7 +651,7 @@ def soft(
 def info(
     *, plan: Annotated[str | None, FILE, Parameter(metavar="SEQS")] = None
 ) -> None:
-    """Show versions, devices, the implementation that would run, and memory.
+    """Show versions, devices, memory, and the implementation that would run.
 
     Parameters
     ----------
@@ -662,19 +668,20 @@ def warmup(
     out: Annotated[str | None, Parameter(alias="-o")] = None,
     quiet: Annotated[Flag, Parameter(alias="-q")] = False,
 ) -> None:
-    """Compile the programs of usual jobs, and keep them for later processes.
+    """Compile the programs of common jobs, and keep them for later processes.
 
-    Jobs of proteins in every mode and output, and a search: a minute on a CPU, a few on
-    a GPU. `jaxalign info` says where programs are kept, and how many there are.
+    Covers jobs with proteins in every mode and output, and a search. Takes a minute or
+    two on a CPU, and several on a GPU. `jaxalign info` says where programs are kept,
+    and how many there are.
 
     Parameters
     ----------
     device
         gpu fails where there is none.
     target
-        Compile for GPUs that need not be here, such as h100 or h100,b200.
+        Compile for GPUs that this machine need not have, such as h100 or h100,b200.
     out
-        Folder of the programs for these: a pack, for JAXALIGN_PROGRAMS.
+        With --target: the folder of the programs, a pack for JAXALIGN_PROGRAMS.
     quiet
         Only warnings and errors.
     """
@@ -685,18 +692,19 @@ def selftest(
     *,
     seconds: Annotated[float, Parameter(validator=validators.Number(gte=0))] = 36,
 ) -> None:
-    """Compare the GPU kernels with NumPy on this card, and print a line to send.
+    """Compare the GPU kernels with NumPy on this card, and print a line to report.
 
-    Random jobs of every mode and output run by both until the time is over; the first
-    of each kind compiles. The kernels are measured on a few kinds of cards only
-    (`jaxalign info` says on which): a line from another one is welcome at the project's
-    issues. Ends with code 1 where a result differs, and with 5 where no kernels run.
+    Runs random jobs of every mode and output with kernels and NumPy until the time is
+    over; the first job of each kind compiles. The kernels have been measured on few
+    kinds of cards (`jaxalign info` names them), so please post the line from another
+    one in the project's issues. The exit code is 1 if a result differs, and 5 if no
+    kernel can run.
 
     Parameters
     ----------
     seconds
-        No job begins later. The whole command takes up to 20 seconds more: it starts
-        JAX, ends its last jobs, and measures the speed.
+        Start no job after this time. The whole command takes up to 20 seconds more, to
+        start JAX, finish its last jobs and measure the speed.
     """
 
 
@@ -707,7 +715,7 @@ def matrices(name: str | None = None, /) -> None:
     Parameters
     ----------
     name
-        A bundled matrix, or a matrix file to be read and checked.
+        A bundled matrix, or a matrix file to read and check.
     """
 
 
@@ -715,10 +723,10 @@ def matrices(name: str | None = None, /) -> None:
 def demo(
     *, files: Annotated[str | None, FILE, Parameter(metavar="FOLDER")] = None
 ) -> None:
-    """Align 16 globins, all against all; show a table and one alignment.
+    """Align 16 globins, all against all, and show a table and one alignment.
 
     Parameters
     ----------
     files
-        Copy the example files of the documentation into this folder, and align nothing.
+        Only copy the example files of the documentation into this folder.
     """

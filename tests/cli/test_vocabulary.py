@@ -30,14 +30,14 @@ CONCEPTS = {
     "forbid-adjacent-gaps sliding-gap",
     r"text: the cut, 0 to 1": "min-identity",
     r"text: (\S+ )?verify": "verify",
-    r"text: .*write what was": "certificate",
+    r"text: .*and write a certificate": "certificate",
     r"text: write a certificate": "out",  # the answer of an audit
-    r"text: (a folder for the )?FASTA of (each part$|one)": "fasta",
-    r"text: who (goes|stands)": "list",
+    r"text: write the (FASTA of each part|representative)": "fasta",
+    r"text: write a table of": "list",
     r"text: compare with these": "against",
-    r"text: .*(found, and written, together|rows of a part at most)": "part-rows",
-    r"text: complete an interrupted": "resume",
-    r"text: .*a page for people": "report",
+    r"text: .*(computed and written together|of rows in a part)": "part-rows",
+    r"text: continue an interrupted": "resume",
+    r"text: .*an HTML page": "report",
     r"text: print one JSON": "json",
 }
 # Of these the values differ: a file or a flag, a folder or a file, and so on.
@@ -96,7 +96,7 @@ def test_a_concept_has_one_word_in_every_help():
     [
         ("x", "coverage-min", ""),
         ("x", "cut", "The cut, 0 to 1."),
-        ("x", "representatives", "FASTA of one sequence a cluster."),
+        ("x", "representatives", "Write the representative of each cluster."),
     ],
 )
 def test_a_second_word_is_noticed(option):
