@@ -9,7 +9,7 @@ from typing import Any
 from jaxalign.cli import links
 from jaxalign.cli.derive import Given, changed, refuse, refuse_others
 from jaxalign.cli.links import LinkJob
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_resume, run
 from jaxalign.cli.terminal import Report, answer, as_json
 from jaxalign.errors import InputError, LeakError, UsageError, VerificationError
 from jaxalign.homology import api
@@ -167,7 +167,7 @@ def audit(given: Given) -> int:
     check_whole("--worst", given.worst)
     check_shown(given)
     lists = filter(None, (given.split, given.verify))
-    links.check_resume(given, (*given.parts, *lists), PLACES)
+    check_resume(given, (*given.parts, *lists), PLACES)
     if given.verify is not None:
         return verify(given.verify, given)
     _check(given)
@@ -323,7 +323,7 @@ def audit_pairs(given: Given) -> int:
     if len(parts) != 1 or cut is None:
         raise UsageError("--pairs needs one file of sequences, and --min-identity")
     delimited.check_list_format(given.leaks)
-    links.check_resume(given, (parts[0], given.pairs), ("leaks",))
+    check_resume(given, (parts[0], given.pairs), ("leaks",))
     job, table, pairs, definition = read_pairs(
         parts[0], given, (None, given.leaks), True
     )

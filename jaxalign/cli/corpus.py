@@ -10,7 +10,7 @@ import numpy as np
 from jaxalign.cli import audit, inputs, links, report
 from jaxalign.cli.derive import Given, changed, refuse
 from jaxalign.cli.links import LinkJob
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_resume, run
 from jaxalign.cli.terminal import Report, as_json
 from jaxalign.database.api import residues_about
 from jaxalign.database.nearest import (
@@ -78,7 +78,7 @@ def nearest(given: Given) -> int:
     """``jaxalign nearest TEST CORPUS``."""
     path, corpus = given.tests, given.corpus
     files = files_of(corpus)
-    links.check_resume(given, files)
+    check_resume(given, files)
     if path == corpus == "-":
         raise UsageError("'-' twice: standard input can be read once")
     outs = (given.out, given.report)
@@ -152,7 +152,7 @@ CUTS = ("min_identity", "min_score", "max_evalue", "min_cov")
 def purge(given: Given) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
     files = files_of(given.train)
-    links.check_resume(given, files)
+    check_resume(given, files)
     if given.certificate is not None:  # whose audit has a state of its own
         SavedRun(given.certificate, {}).is_begun(given.resume, given.force)
     if given.shard is not None and given.certificate is not None:

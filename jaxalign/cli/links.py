@@ -1,7 +1,7 @@
 """``jaxalign cluster`` and ``dedup``, and steps that all verbs of links share."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from jaxalign.cli import inputs, pairs, report
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
-from jaxalign.cli.run import check_outputs, run
+from jaxalign.cli.run import check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
@@ -22,7 +22,7 @@ from jaxalign.io.runs import SavedRun
 from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
-from jaxalign.model.source import is_stream, sha256
+from jaxalign.model.source import sha256
 from jaxalign.options import (
     AlignedEnds,
     Execution,
@@ -128,26 +128,6 @@ def ends_of_links(links: Given) -> dict[str, Any]:
         return {}
     mode, free = mode_of(links)
     return {"mode": mode, "free_ends": free, "identity": links.identity or "longer"}
-
-
-def check_resume(given: Given, files: Iterable[str], outs: Sequence[str] = ()) -> None:
-    """Raise early if this run cannot be resumed, or has a state that nobody asks for.
-
-    outs : options of further outputs, one of which will do; the state is beside the
-        first output that is there
-    """
-    place, streams = place_of(given, outs), any(map(is_stream, files))
-    if given.resume and (place is None or streams):
-        names = " or ".join(["-o FILE", *(f"--{name} FILE" for name in outs)])
-        raise UsageError(f"--resume needs {names}, and inputs that can be read again")
-    if place is not None:
-        SavedRun(place, {}).is_begun(given.resume, given.force)
-
-
-def place_of(given: Given, outs: Sequence[str] = ()) -> str | None:
-    """The output beside which the state of a run is; None where it has none."""
-    paths = (getattr(given, name) for name in ("out", *outs))
-    return next((path for path in paths if path not in (None, output.STDOUT)), None)
 
 
 def checkpoint(

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from jaxalign.model.table import Table
 
+RESIDUES_A_SECOND = 3e7  # that a core encodes
+
 
 def info(given: Given) -> int:
     """``jaxalign info``."""
@@ -238,9 +240,10 @@ def _cells(row: dict, identity: float) -> list[str]:
 
 def index(options: Given) -> int:
     """``jaxalign index DB``."""
+    from jaxalign.cli import report
     from jaxalign.cli.inputs import opening, scoring_for
     from jaxalign.cli.request import scoring_of
-    from jaxalign.database.api import index_database, open_database
+    from jaxalign.database.api import index_database, open_database, residues_about
     from jaxalign.io.encoded_database import SUFFIX, is_database
     from jaxalign.model.alphabet import reading_of
 
@@ -278,4 +281,6 @@ def index(options: Given) -> int:
             f"longest {about['longest']:,}, {scored.alphabet.kind} alphabet"
         )
 
-    return run(options, messages, (), compute, finish)
+    size = residues_about(database)
+    expected = report.long_job(size / RESIDUES_A_SECOND, lambda: size, "index")
+    return run(options, messages, expected, compute, finish)

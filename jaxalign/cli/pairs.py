@@ -19,14 +19,14 @@ from jaxalign.cli.request import (
     resolve,
     wants_folder,
 )
-from jaxalign.cli.run import check_outputs, run
+from jaxalign.cli.run import check_outputs, check_resume, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import formats, output
 from jaxalign.io.runs import SavedRun
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import NUCLEIC, Sequences
-from jaxalign.model.source import is_stream, sha256
+from jaxalign.model.source import sha256
 from jaxalign.model.table import Table
 from jaxalign.pairs import api, jobs
 
@@ -69,8 +69,9 @@ def align(given: Given) -> int:
 
         return embeddings.align(given)
     drawn = Pictures(dot_plot=given.plot) if given.plot else None
-    paths, resume, profile = (given.a, given.b), given.resume, given.profile
-    job = _prepare(paths, given, drawn, resume, profile, strand=given.strand)
+    paths, resume = (given.a, given.b), given.resume
+    check_resume(given, paths)
+    job = _prepare(paths, given, drawn, given.profile, strand=given.strand)
     plan = api.plan_sets(
         *job.read.sequences, scoring=job.read.scoring, options=job.options
     )
@@ -159,15 +160,11 @@ def _prepare(
     paths: tuple[str, ...],
     given: Given,
     drawn: Pictures | None,
-    resume: bool = False,
     profile: bool = False,
     **which: Any,
 ) -> TableJob:
     """Check options, read, and refuse what cannot be written."""
     request = resolve(given)
-    streams = any(map(is_stream, paths))
-    if resume and (request.out in (None, output.STDOUT) or streams):
-        raise UsageError("--resume needs -o FILE, and inputs that can be read again")
     shown = drawn or Pictures()
     drawings = tuple(vars(shown).values())
     files = (*paths, given.scoring.matrix)

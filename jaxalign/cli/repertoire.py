@@ -1,20 +1,29 @@
 """``jaxalign repertoire``: receptors -> plan -> edges, block by block."""
 
+import os
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
-from jaxalign.cli.derive import Given
-from jaxalign.cli.run import check_outputs, run
+import numpy as np
+
+from jaxalign.cli import report
+from jaxalign.cli.derive import Given, refuse
+from jaxalign.cli.run import check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import delimited, output
+from jaxalign.io.runs import Arrays, SavedRun, about_file
 from jaxalign.model.names import written
 from jaxalign.model.show import counted
 from jaxalign.options import RepertoireOptions, shared
 from jaxalign.repertoire import api
 
 FORMATS = (".tsv", ".csv", ".parquet", ".npz")
+INPUTS = ("receptors", "against", "v_distances", "v_loops")
+SIDES, EDGE_BYTES = ("i", "j", "distance"), 72  # of a state, in half a memory
+FREE = ("threads", "memory_budget", "devices", "progress", "v_distances", "v_loops")
 
 
 def repertoire(given: Given) -> int:
@@ -32,16 +41,24 @@ def repertoire(given: Given) -> int:
     if given.part_rows < 1:
         raise UsageError(f"--part-rows {given.part_rows}: 1 or more")
     whole = listed or (out and out.endswith(".npz"))  # which need all edges at once
+    if whole:
+        refuse(given, ("resume",), "about edges that are written by blocks, as .tsv")
+    files = {x: getattr(given, x) for x in INPUTS if getattr(given, x) is not None}
+    check_resume(given, files.values())
     part_rows = None if whole else given.part_rows
     machine = api.machine_of(chosen)
     plan = api.plan_of(given.receptors, given.against, chosen, part_rows)
+    saved = None if whole else _checkpoint(given, files, chosen)
+    before = saved and saved.load(given.resume, given.force)
 
     def heading() -> Iterator[str]:
         yield str(plan)
+        yield from report.long_job(api.graph.expected_seconds(plan, machine))
         _warn_of_rows(plan, messages)
 
     def compute(progress: Report | None) -> tuple[int, float]:
-        count = _write(plan, machine, given, progress)
+        edges = _edges(plan, machine, progress, saved, before or {})
+        count = _write(plan, edges, given)
         return count, time.perf_counter() - began
 
     def finish(result: tuple[int, float]) -> Iterator[str]:
@@ -63,7 +80,78 @@ def repertoire(given: Given) -> int:
         figures = {"edges": result[0], "seconds": round(result[1], 3)}
         return {"definition": definition, **described, **figures}
 
-    return run(given, messages, heading(), compute, finish, about)
+    code = run(given, messages, heading(), compute, finish, about)
+    if saved is not None:
+        saved.remove()
+    return code
+
+
+def _checkpoint(
+    given: Given, files: dict[str, str], chosen: RepertoireOptions
+) -> SavedRun | None:
+    """The file of the state of a run; None where it has none.
+
+    files : inputs by their options
+    """
+    place, scoring = place_of(given), str(given.scoring)
+    if place is None or not all(map(os.path.isfile, files.values())):
+        return None
+
+    def describe() -> dict:
+        read = files | ({"scoring": scoring} if os.path.isfile(scoring) else {})
+        options = {x: repr(y) for x, y in vars(chosen).items() if x not in FREE}
+        return {
+            "inputs": {name: about_file(path) for name, path in read.items()},
+            "options": options,
+            "part_rows": given.part_rows,
+            "jaxalign": report.versions()["jaxalign"],
+        }
+
+    return SavedRun(place, describe)
+
+
+def _edges(
+    plan: api.RepertoirePlan,
+    machine: api.Machine,
+    progress: Report | None,
+    saved: SavedRun | None,
+    before: Arrays,
+) -> Iterator[delimited.EdgeColumns]:
+    """Yield the edges of each block; those of an interrupted run come first.
+
+    saved : takes all edges so far, unless they are more than a share of the memory
+    before : the edges of an interrupted run
+    """
+    one_set = plan.reference is None
+    side = plan.receptors if plan.reference is None else plan.reference
+    total, ends = len(plan.receptors) * len(side), [0]
+    sides: list[list[np.ndarray]] = [[], [], []]
+
+    def state() -> Arrays:
+        sides[:] = [[np.concatenate(x)] for x in sides]
+        return {x: y for x, (y,) in zip(SIDES, sides, strict=True)} | {
+            "ends": np.array(ends)
+        }
+
+    if before:
+        ends, sides = before["ends"].tolist(), [[before[x]] for x in SIDES]
+        (i,), (j,), (distance,) = sides
+        for start, stop in pairwise(ends):
+            yield i[start:stop], j[start:stop], distance[start:stop]
+    for block in api.graph.blocks(plan, machine, len(ends) - 1):
+        if progress is not None:  # of one set, each pair once
+            pairs, left = block.rows.stop * len(side), len(side) - block.rows.stop
+            progress(total - left**2 if one_set else pairs, total)
+        edges = block.edges.sides
+        if saved is not None:
+            for array, all_of_side in zip(edges, sides, strict=True):
+                all_of_side.append(array)
+            ends.append(ends[-1] + len(block.edges))
+            if ends[-1] * EDGE_BYTES > machine.budget:
+                saved, sides = None, [[], [], []]
+            else:
+                saved.save(state)
+        yield edges
 
 
 def _check_outputs(options: Given) -> None:
@@ -91,26 +179,17 @@ def _warn_of_rows(plan: api.RepertoirePlan, messages: Messages) -> None:
 
 
 def _write(
-    plan: api.RepertoirePlan,
-    machine: api.Machine,
-    options: Given,
-    progress: Report | None,
+    plan: api.RepertoirePlan, blocks: Iterator[delimited.EdgeColumns], options: Given
 ) -> int:
     """Write what is asked for; how many edges there were."""
     counts, out = [], options.out
-    one_set = plan.reference is None
-    side = plan.receptors if plan.reference is None else plan.reference
-    total = len(plan.receptors) * len(side)
 
-    def sides() -> Iterator[delimited.EdgeColumns]:
-        for block in api.graph.blocks(plan, machine):
-            counts.append(len(block.edges))
-            if progress is not None:  # of one set, each pair once
-                pairs, left = block.rows.stop * len(side), len(side) - block.rows.stop
-                progress(total - left**2 if one_set else pairs, total)
-            yield block.edges.sides
+    def counted_edges() -> Iterator[delimited.EdgeColumns]:
+        for sides in blocks:
+            counts.append(len(sides[0]))
+            yield sides
 
-    edges, rows = sides(), _first_names(plan.receptors)
+    edges, rows = counted_edges(), _first_names(plan.receptors)
     columns = rows if plan.reference is None else _first_names(plan.reference)
     matrix = bool(out and out.endswith(".npz"))
     if options.list_out or matrix:  # which need all edges at once

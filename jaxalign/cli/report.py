@@ -100,12 +100,30 @@ def expected(
     from jaxalign.pairs import api
 
     seconds = api.expected_seconds(cells, "proofs" if proofs else output, options)
+    further = ", or more where proofs leave many pairs to align" if proofs else ""
+    return long_job(seconds, row_bytes, further=further)
+
+
+def long_job(
+    seconds: float,
+    size_of: Callable[[], float] | None = None,
+    what: str = "rows",
+    further: str = "",
+) -> list[str]:
+    """A line about a job of so many seconds, if they are more than a minute.
+
+    Parameters
+    ----------
+    size_of : bytes that it writes, None where nobody knows
+    what : they are of
+    further : said of the time
+    """
+    from jaxalign.pairs import api
+
     if seconds < api.LONG_JOB:
         return []
-    text = f"about {duration(seconds)}"
-    if proofs:
-        text += ", or more where proofs leave many pairs to align"
-    return [text if row_bytes is None else f"{text}, {size(row_bytes())} of rows"]
+    text = f"about {duration(seconds)}{further}"
+    return [text if size_of is None else f"{text}, {size(size_of())} of {what}"]
 
 
 def duration(seconds: float) -> str:

@@ -4,7 +4,7 @@ A verb checks its options and reads its inputs in between.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxalign.cli import report, terminal
@@ -12,7 +12,8 @@ from jaxalign.cli.derive import Given
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import output
-from jaxalign.io.runs import SUFFIX
+from jaxalign.io.runs import SUFFIX, SavedRun
+from jaxalign.model.source import is_stream
 
 PRINTED = {output.STDOUT, "/dev/stdout", "/dev/fd/1"}
 PAGES = (".html", ".htm")
@@ -68,6 +69,26 @@ def check_outputs(
         if path.endswith(output.COMPRESSED):
             plain, suffix = os.path.splitext(path)
             raise UsageError(f"{path}: is not written as {suffix}; give {plain}")
+
+
+def check_resume(given: Given, files: Iterable[str], outs: Sequence[str] = ()) -> None:
+    """Raise early if this run cannot be resumed, or has a state that nobody asks for.
+
+    outs : options of further outputs, one of which will do; the state is beside the
+        first output that is there
+    """
+    place, streams = place_of(given, outs), any(map(is_stream, files))
+    if given.resume and (place is None or streams):
+        names = " or ".join(["-o FILE", *(f"--{name} FILE" for name in outs)])
+        raise UsageError(f"--resume needs {names}, and inputs that can be read again")
+    if place is not None:
+        SavedRun(place, {}).is_begun(given.resume, given.force)
+
+
+def place_of(given: Given, outs: Sequence[str] = ()) -> str | None:
+    """The output beside which the state of a run is; None where it has none."""
+    paths = (getattr(given, name) for name in ("out", *outs))
+    return next((path for path in paths if path not in (None, output.STDOUT)), None)
 
 
 def run(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.cli import inputs, terminal
+from jaxalign.cli import inputs, report, terminal
 from jaxalign.cli.derive import Given
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import mode_of, scoring_of
@@ -18,9 +18,12 @@ from jaxalign.io import output, picture
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.names import written
+from jaxalign.options import Execution
+from jaxalign.pairs.api import expected_seconds
 from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.api import mea_alignment
 
+CELL_BYTES = 4  # of a file, before it is compressed
 LONGEST_PRINTED = 2000  # columns of an alignment; a longer one fills screens
 HEADING = "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
 
@@ -55,14 +58,14 @@ def soft(given: Given) -> int:
     heading = f"{scoring}; {mode}; {scoring.alphabet.kind} alphabet; "
     heading += f"temperature {given.temperature:g}"
 
-    def finish(report: SoftReport) -> Iterator[str]:
+    def finish(model: SoftReport) -> Iterator[str]:
         # Behind the work, which refuses a temperature.
         yield heading
         if out:
-            output.write_file(out, partial(_save, report))
+            output.write_file(out, partial(_save, model))
         if plot:
-            picture.heat_map(plot, report.posterior, *report.names)
-        terminal.answer(_lines(report))
+            picture.heat_map(plot, model.posterior, *model.names)
+        terminal.answer(_lines(model))
 
     def compute(progress: Report | None) -> SoftReport:
         tell, cells = progress or (lambda *_: None), m * n
@@ -71,7 +74,10 @@ def soft(given: Given) -> int:
         tell(cells, cells)
         return model
 
-    return run(given, messages, (), compute, finish)
+    seconds = expected_seconds(m * n, "posterior", Execution(threads=1))
+    size = partial(int, m * n * CELL_BYTES) if out else None
+    expected = report.long_job(seconds, size, "posterior at most")
+    return run(given, messages, expected, compute, finish)
 
 
 def _model(

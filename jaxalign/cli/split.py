@@ -9,7 +9,7 @@ from jaxalign.cli import audit, links
 from jaxalign.cli.audit import PART_COLUMNS
 from jaxalign.cli.derive import Given, fractions, refuse
 from jaxalign.cli.links import LinkJob
-from jaxalign.cli.run import run
+from jaxalign.cli.run import check_resume, place_of, run
 from jaxalign.cli.terminal import Report
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
@@ -66,7 +66,7 @@ def split(given: Given) -> int:
     outs = (given.out, given.certificate, given.report, given.leaks)
     audited = bool(given.certificate or given.report or given.plot or given.leaks)
     _check(given, audited)
-    links.check_resume(given, (path,))
+    check_resume(given, (path,))
     audit_place = given.certificate or given.report or given.leaks
     if audit_place is not None:  # which has a state of its own
         SavedRun(audit_place, {}).is_begun(given.resume, given.force)
@@ -79,7 +79,7 @@ def split(given: Given) -> int:
     files = _files(path, given.fasta, names, given.force, (*outs, given.plot))
     linked = f"{len(data):,} sequences; linked: {definition}"
     chosen = hashlib.sha256(repr((choices, cuts)).encode()).hexdigest()
-    place = links.place_of(given)
+    place = place_of(given)
     saved, state = links.checkpoint(job, definition, {"choices": chosen}, place)
 
     def compute(progress: Report | None) -> list[api.Split]:
@@ -239,14 +239,14 @@ def split_pairs(given: Given) -> int:
     choices = api.PairChoices(shares, *how)
     delimited.check_list_format(given.out)
     api.check_pair_choices(choices)
-    links.check_resume(given, (given.sequences, given.pairs))
+    check_resume(given, (given.sequences, given.pairs))
     job, table, pairs, definition = audit.read_pairs(
         given.sequences, given, (given.out,), False
     )
     (data,) = job.read.sequences
     counts = f"{len(table.pairs):,} pairs of {len(data):,} sequences"
     described = {"pairs": audit.audited_list(given.pairs), "choices": repr(choices)}
-    place = links.place_of(given)
+    place = place_of(given)
     saved, state = links.checkpoint(job, definition, described, place)
 
     def compute(progress: Report | None) -> api.PairSplit:

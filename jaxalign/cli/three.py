@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jaxalign.cli import inputs
+from jaxalign.cli import inputs, report
 from jaxalign.cli.derive import Given
 from jaxalign.cli.request import scoring_of
 from jaxalign.cli.run import check_outputs, run
@@ -15,6 +15,10 @@ from jaxalign.model.triple import TripleAlignment
 from jaxalign.options import TripleOptions, shared
 from jaxalign.pairs.api import select_device
 from jaxalign.triples import api
+
+# Of all cells, that a core fills in a second (Xeon with AVX-512), and a GPU by kernels
+# (H100)
+STATES_A_SECOND = 6e7, 1e12
 
 
 def three(given: Given) -> int:
@@ -39,6 +43,9 @@ def three(given: Given) -> int:
     words = {name: x for name, x in vars(chosen).items() if name != "progress"}
     plan = api.plan_three(a, b, c, scoring, **words)
     lengths = " x ".join(str(n) for n in sequences.lengths)
+    sweeps = 2 if plan["traceback"] == "split" or chosen.mode == "local" else 1
+    speed = STATES_A_SECOND["pallas" in plan["implementation"]]
+    expected = report.long_job(sweeps * plan["cells"] * plan["states"] / speed)
     heading = (
         f"{lengths} residues, {plan['cells']:.3g} cells of {plan['states']} states "
         f"({plan['gap_model']}); {plan['implementation']}, {plan['schedule']}, "
@@ -59,4 +66,4 @@ def three(given: Given) -> int:
             f"{speed:.0f} million a second, compiling included"
         )
 
-    return run(given, messages, [heading], compute, finish)
+    return run(given, messages, [heading, *expected], compute, finish)

@@ -545,6 +545,7 @@ def purge(
     options.RepertoireOptions,
     FileOptions,
     SummaryOptions,
+    ResumeOptions,
     CacheOptions,
     MessageOptions,
     hidden={"offset", "cap", "devices"},

@@ -373,7 +373,7 @@ def _stream_teller(
 
 def residues_about(*paths: str) -> int:
     """Residues of files by their bytes, as they are not read; 0 of what is no file."""
-    packed = ".gz", ".bz2", ".xz"
+    packed = output.COMPRESSED
     sizes = (
         os.path.getsize(path) * (PACKED if path.endswith(packed) else 1)
         for path in paths

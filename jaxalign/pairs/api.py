@@ -437,13 +437,15 @@ def plan(
 
 
 # Cells that a core fills in a second (AMD EPYC with AVX-512, proteins of UniProt), and
-# a GPU by the kernels (H100): by output, and of pairs that proofs alone look at.
+# a GPU by the kernels (H100): by output, of pairs that proofs alone look at, and of
+# soft alignments.
 CELLS_A_SECOND = {
     "score": (1.2e10, 4e12),
     "identity": (4e9, 1.5e12),
     "stats": (3.5e9, 5e11),
     "alignment": (3e9, 5e11),
     "proofs": (1e11, 9e13),
+    "posterior": (4e6, 5e8),
 }
 LONG_JOB = 60.0  # seconds from which on a job is worth a word before it
 

@@ -16,7 +16,8 @@ import numpy as np
 from jaxalign.model.alphabet import LetterCodes, Sequences, ranks, spans, views
 from jaxalign.model.show import brief
 from jaxalign.options import PairOptions
-from jaxalign.pairs import jobs
+from jaxalign.pairs import by_rows, jobs
+from jaxalign.pairs.api import LONG_JOB
 from jaxalign.repertoire import bounds
 from jaxalign.repertoire.bounds import LetterCosts
 from jaxalign.repertoire.metrics import LETTERS, banded_scores, letter_scores
@@ -39,6 +40,11 @@ from jaxalign.words.near_pairs import (
 VARIANT_PAIRS = 4
 # Pairs of a job of edit distances that a GPU compares, all with all.
 LEAST_OF_KERNELS, MOST_OF_KERNELS = 2**26, 2**46
+# By a core (Xeon with AVX-512) and a GPU (H100): pairs by sums over positions or edit
+# distances; by a core, pairs by scores, and variants.
+NEAR_PAIRS_A_SECOND, SCORED_PAIRS_A_SECOND = (1e9, 2e11), 1e8
+VARIANTS_A_SECOND = 1.4e6
+SAMPLE = 1000  # sequences whose variants are counted
 PAIRS_ALIGNED_AT_ONCE, PAIR_BYTES = 2**20, 256
 PAIRS_AT_ONCE, JOIN_BYTES = 2**22, 64  # of a join
 ADVICE = ", and stream_repertoire needs memory for a block of rows alone"
@@ -351,10 +357,39 @@ class _Receptors:
         return values, np.where(numbers >= 0, places, -1)
 
 
-def blocks(plan: RepertoirePlan, machine: Machine) -> Iterator[EdgeBlock]:
-    """Yield the edges of all receptors, block by block: i < j of one set, (i of the
-    receptors, j of the reference) of two."""
-    for rows in plan.blocks:
+def expected_seconds(plan: RepertoirePlan, machine: Machine) -> float:
+    """Seconds that a job takes, about; of a short one those of a CPU."""
+    definition, columns = plan.definition, plan.reference or plan.receptors
+    one_set = plan.reference is None
+    sizes = [(len(x), len(columns) - one_set * x.start) for x in plan.blocks]
+    # The pairs of a last block are looked at once, as those of one set in one block.
+    pairs = sum(a * b / (1 + (one_set and a == b)) for a, b in sizes)
+    scored = definition.positions is None and definition.metric != "levenshtein"
+    if definition.positions is not None:
+        seconds = pairs / NEAR_PAIRS_A_SECOND[0]
+    elif scored:
+        seconds = pairs / SCORED_PAIRS_A_SECOND
+    else:
+        texts = columns.values[0].cdr3
+        lengths = np.array([len(x) for x in texts[:: len(texts) // SAMPLE + 1]])
+        each = variant_count(lengths, definition.cutoff) / max(len(lengths), 1)
+        variants = each * sum(a * (not one_set or a != b) + b for a, b in sizes)
+        seconds = min(variants, pairs / VARIANT_PAIRS) / VARIANTS_A_SECOND
+    chains = len(plan.receptors.values)
+    seconds *= chains / machine.threads
+    if scored or seconds < LONG_JOB or not by_rows.may_have_gpu():
+        return seconds
+    if not has_kernels(machine.devices):
+        return seconds
+    return pairs * chains / NEAR_PAIRS_A_SECOND[1] / max(len(machine.devices), 1)
+
+
+def blocks(
+    plan: RepertoirePlan, machine: Machine, first: int = 0
+) -> Iterator[EdgeBlock]:
+    """Yield the edges of all receptors, block by block from the ``first`` on: i < j of
+    one set, (i of the receptors, j of the reference) of two."""
+    for rows in plan.blocks[first:]:
         rows_side = _Receptors(plan.receptors, np.arange(rows.start, rows.stop))
         one_set = plan.reference is None
         if plan.reference is None:  # pairs i < j: those before the block are not needed

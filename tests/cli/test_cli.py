@@ -957,6 +957,31 @@ def test_a_long_job_says_before_it_how_long_it_will_take(
         assert line == f"jaxalign: about {days}, 0.14 kB of rows"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "index a.fa",
+        "soft a.fa b.fa -o x.npz",
+        "three three.fa",
+        *(f"repertoire three.fa --metric {x}" for x in ("tcrdist", "levenshtein")),
+        "repertoire three.fa --against three.fa --metric alignment --part-rows 1",
+    ],
+)
+def test_other_long_jobs_are_told_beforehand(run, folder, monkeypatch, words):
+    text = "".join(f">{x}\nMKTAYIAKQ\n" for x in "abc")
+    (folder / "three.fa").write_text(text)
+    first = run(*words.split(), "--force")
+    assert first[0] == DONE and "jaxalign: about " not in first[2]
+    monkeypatch.setattr(api, "LONG_JOB", 0)
+    code, answer, err = run(*words.split(), "--force")
+    assert (code, answer) == first[:2]
+    (line,) = [x for x in err.splitlines() if x.startswith("jaxalign: about ")]
+    assert ("posterior" in line, "index" in line) == (words[0] == "s", words[0] == "i")
+    before, _, after = err.partition(line)
+    assert ";" in before or after.strip()
+    assert "about" not in run(*words.split(), "--force", "-q")[2]
+
+
 def test_times_and_sizes_for_people():
     for seconds, text in (
         (60, "1 minute"), (700, "12 minutes"), (5399, "90 minutes"),

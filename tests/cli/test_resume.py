@@ -1,5 +1,6 @@
 """Runs that are killed at any moment, and completed by --resume: the same bytes."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -29,10 +30,14 @@ VERBS = {
     "cluster": ("cluster", "s.fa", *CUT, "-o", "o.tsv", "--fasta", "f.fasta"),
     "split": ("split", "s.fa", *CUT, "--folds", "2", "--too-large", "keep")
     + ("-o", "o.tsv", "--certificate", "c.json", "--report", "r.html"),
+    "repertoire": ("repertoire", "r.fa", "--part-rows", "3", "--cutoff", "40")
+    + ("-o", "o.parquet"),
+    "reference": ("repertoire", "r.fa", "--against", "t.fa", "-o", "o.tsv")
+    + ("--metric", "levenshtein", "--part-rows", "2"),
     "purge": ("purge", "s.fa", "--against", "a.fa", *CUT, "-o", "o.fasta")
     + ("--certificate", "c.json", "--list", "l.tsv"),
 }
-QUICK = {"report": 29, "pairs": 7, "checked": 11}
+QUICK = {"report": 29, "pairs": 7, "checked": 11, "repertoire": 2, "reference": 3}
 SLOW = [pytest.param(x, 1, marks=pytest.mark.slow) for x in VERBS]
 
 
@@ -57,6 +62,10 @@ def folder(tmp_path, monkeypatch):
     count = len(texts)
     parts = [f"s{k}\t{'xyz'[k % 3]}\n" for k in range(count)]
     Path("d.tsv").write_text("name\tpart\n" + "".join(parts))
+    for name, size in (("r", 16), ("t", 9)):
+        middles = ("".join(random.choice([*"GLAQ"], 5)) for _ in range(size))
+        lines = (f">{name}{k}\nCASS{x}YF\n" for k, x in enumerate(middles))
+        Path(f"{name}.fa").write_text("".join(lines))
     sides = random.integers(count, size=(40, 2)).tolist()
     parts = [f"s{a}\ts{b}\t{'xyz'[k % 3]}\n" for k, (a, b) in enumerate(sides)]
     Path("p.tsv").write_text("first\tsecond\tpart\n" + "".join(parts))
@@ -71,6 +80,11 @@ def folder(tmp_path, monkeypatch):
 
 def files(path: Path) -> dict[str, bytes]:
     return {x.name: x.read_bytes() for x in path.iterdir() if x.is_file()}
+
+
+def timeless(answer: tuple[int, str, str]) -> tuple[int, str, str]:
+    code, out, err = answer
+    return code, out, re.sub(r"[0-9.]+ s\b", "0 s", err)
 
 
 @pytest.mark.parametrize(("verb", "step"), [*QUICK.items(), *SLOW])
@@ -91,7 +105,7 @@ def test_a_run_that_is_killed_at_any_moment_is_completed(
 
     with monkeypatch.context() as context:
         context.setattr(output, "replace_file", copying)
-        code, out, said = run(*words)
+        code, out, said = timeless(run(*words))
     assert code in (DONE, LEAK)
     whole = files(folder)
     assert count[0] > 6 and not [x for x in whole if x.endswith(".partial")]
@@ -104,15 +118,16 @@ def test_a_run_that_is_killed_at_any_moment_is_completed(
             answer = run(*words)
             assert answer[0] == USAGE and not answer[1]
             assert "--resume" in answer[2] or "--force" in answer[2]
-        answer = run(*words, "--resume")
+        answer = timeless(run(*words, "--resume"))
         if answer[0] == USAGE:  # a further output was written
             assert "exists; use --force" in answer[2]
-            answer = run(*words, "--resume", "--force")
+            answer = timeless(run(*words, "--resume", "--force"))
         assert answer == (code, out, said), copy
         assert files(copy) == whole, copy
 
 
 OTHERS = (("--gap-open", "10"), ("--min-length-ratio", "0.8"), ("--strip-stop",))
+OF_RECEPTORS = (("--cutoff", "1"), ("--bad", "drop"), ("--part-rows", "4"))
 OWN = {
     "audit": ("--worst", "3"),
     "pairs": ("--seed", "3"),
@@ -141,12 +156,16 @@ def test_a_run_whose_inputs_or_options_changed_is_refused(
         context.setattr(runs.SavedRun, "save", ending)
         assert run(*words)[0] == INTERRUPTED
     (state,) = folder.glob("*.partial")
-    changed = [(*words, *x) for x in OTHERS]
-    changed.append(tuple("0.65" if x == "0.6" else x for x in words))
+    others = OF_RECEPTORS if words[0] == "repertoire" else OTHERS
+    changed = [(*words, *x) for x in others if x[0] != "--cutoff" or x[0] not in words]
+    changed.append(tuple({"0.6": "0.65", "40": "41"}.get(x, x) for x in words))
+    changed = [x for x in changed if x != words]
     changed += [(*words, *OWN[verb])] if verb in OWN else []
     for other in changed:
-        if "--worst" in other[:-2]:
-            other = tuple("3" if x == "2" else x for x in words)
+        for name, value in (("--worst", "3"), ("--part-rows", "4")):  # once alone
+            if other[-2:] == (name, value) and name in words:
+                at = words.index(name) + 1
+                other = (*words[:at], value, *words[at + 1 :])
         code, _, err = run(*other, "--resume")
         assert code == USAGE and "is of another run" in err, other
     for path in sorted({*words} & {x.name for x in folder.iterdir()} - {"o.tsv"}):
