@@ -140,8 +140,9 @@ def main() -> None:
         folder.mkdir(exist_ok=True)
         tests, corpus = held_out(folder, chosen.tests)
         if not (folder / "near.tsv").exists():  # the verb as a process of its own
-            words = "nearest tests.fasta corpus.fasta --unknown mask -o near.tsv -q"
-            words = f"-m jaxalign {words} --threads {chosen.threads}".split()
+            words = "nearest tests.fasta corpus.fasta --link whole -o near.tsv -q"
+            words += f" --unknown mask --threads {chosen.threads}"
+            words = f"-m jaxalign {words}".split()
             seconds, cpu, _ = process(folder, sys.executable, *words)
             about = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
             print(json.dumps(about), flush=True)

@@ -273,7 +273,8 @@ def main() -> None:
         jaxalign.corpus.files_of = lambda path: files
     steps = Profile() if chosen.profile else None
     waits, began = Waits(), time.perf_counter()
-    options = nearest.NearestOptions(by=chosen.by, devices=chosen.devices)
+    chosen_options = {"by": chosen.by, "link": "whole", "devices": chosen.devices}
+    options = nearest.NearestOptions(**chosen_options)
     near = nearest.nearest_of(chosen.folder / "queries.fasta", corpus, scoring, options)
     seconds, waiting = time.perf_counter() - began, waits.share()
     if steps:

@@ -232,6 +232,7 @@ class NearestKeywords(
 ):
     """Every option of ``nearest``, with its default."""
 
+    mode: Mode | None
     min_score: float | None
     by: By
     top: int

@@ -416,8 +416,7 @@ class AsLinked:
     """Link by identity from end to end (whole), or of the best local alignment (local).
     whole is global, over the longer length. local is over the shorter length, counts
     only if chance does not explain the score, and finds fragments and shared domains.
-    [local, unless --mode, --identity or --free-ends is given; nearest and purge:
-    whole]"""
+    [local, unless --mode, --identity or --free-ends is given]"""
 
 
 @part
@@ -450,6 +449,10 @@ class HomologyOptions(Linked):
 class NearestOptions(AsLinked, Measure, CorpusScan, AlignedEnds):
     """Every option of ``nearest``, with its default."""
 
+    mode: Mode | None = None
+    """How sequences are aligned; semiglobal makes all four end gaps free. [the mode of
+    the link]"""
+
     min_score: float | None = None
     """By identity: consider only sequences whose best alignment has at least this
     score. [with --link local: the score with E = 0.001 in a search of the test set]"""
@@ -471,7 +474,8 @@ class PurgeOptions(AsLinked, Measure, CorpusScan):
     """Every option of ``purge``, with its default."""
 
     mode: Mode | None = None
-    """How sequences are aligned; semiglobal makes all four end gaps free."""
+    """How sequences are aligned; semiglobal makes all four end gaps free. [the mode of
+    the link]"""
 
     free_ends: Collection[FreeEnd] | None = None
     """Ends whose gaps are free, in mode global."""

@@ -38,6 +38,8 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # What differs between runs and machines.
 MASKS = (
+    # Progress, of which a busy machine has lines that others lack.
+    (re.compile(r"^jaxalign: (?: *\d+% of )?\S+ cells, .*\n", re.MULTILINE), ""),
     (re.compile(r"\b\d[\d.,]* (?:m?s|min|h|[KMG]i?B|[GT]CUPS)\b"), "<figure>"),
     (re.compile(r"(?<![\w/])/(?:[\w.+-]+/)+"), "<path>/"),
 )

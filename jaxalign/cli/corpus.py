@@ -82,8 +82,9 @@ def nearest(given: Given) -> int:
     if path == corpus == "-":
         raise UsageError("'-' twice: standard input can be read once")
     outs = (given.out, given.report)
-    letters = [(corpus, inputs.opening(files[0]))]
-    job = links.prepare((path,), given, outs, files, True, letters=letters)
+    job = links.prepare(
+        (path,), given, outs, files, True, letters=[(corpus, inputs.opening(files[0]))]
+    )
     own = {x: getattr(given, x) for x in ("by", "top", "bands", "link", "min_score")}
     chosen = links.scan_options(job, NearestOptions, **own)
     (tests,), scoring = job.read.sequences, job.read.scoring
@@ -107,7 +108,9 @@ def nearest(given: Given) -> int:
             from jaxalign.io import picture
 
             counts, edges = histogram(near)
-            axis = f"{near.definition.partition(';')[0]} of the nearest"
+            length, none = near.definition.partition(";")[0], near.band_counts[-1]
+            axis = f"{length.partition(',')[0]} of the nearest"
+            axis += f"; {none:,} have none" if none else ""
             about = counts, edges, axis, near.heading()
             picture.histogram(given.plot, *about, unit="test sequences")
         summary = f"{path} against {corpus}: {near.heading()}"
@@ -169,8 +172,14 @@ def purge(given: Given) -> int:
     if given.min_identity is None:
         refuse(given, ("link", "identity"), "about a cut by --min-identity")
     outs = (given.out, given.list_out, given.certificate)
-    letters = [(given.train, inputs.opening(files[0]))]
-    job = links.prepare((given.against,), given, outs, files, True, letters=letters)
+    job = links.prepare(
+        (given.against,),
+        given,
+        outs,
+        files,
+        True,
+        letters=[(given.train, inputs.opening(files[0]))],
+    )
     own = {name: getattr(given, name) for name in (*CUTS, "link")}
     if given.min_identity is None:  # local alignments have a mode of their own
         own["mode"] = given.mode
@@ -182,7 +191,7 @@ def purge(given: Given) -> int:
         about = reading_of(given.scoring), chosen.memory_budget
         count, _ = Corpus(given.train, scoring, *about).size()
         records = share(count, given.shard)
-    saved = checkpoint(job, chosen, files)
+    saved = checkpoint(job, cut.options, files)
     arrays = saved and saved.load(given.resume, given.force)
 
     def compute(progress: Report | None) -> Purge:
@@ -231,7 +240,7 @@ def _write_kept(
         output.write_text(given.out or output.STDOUT, pieces)
 
 
-def _audit_purge(given: Given, near: Definition) -> None:
+def _audit_purge(given: Given, definition: Definition) -> None:
     """Audit what stays against the test sequences, and write the certificate.
 
     Raises
@@ -243,8 +252,6 @@ def _audit_purge(given: Given, near: Definition) -> None:
     nothing = dict.fromkeys(("split", "out", "report", "plot", "leaks"))
     audited = changed(given, parts=paths, quiet=True, json=False, **nothing)
     job = audit.prepare(audited, ())
-    linked_by = {x: getattr(near.options, x) for x in ("link", "min_score")}
-    definition = replace(near, options=replace(job.options, **linked_by))
     parts = audit.read_parts(paths, None, job, False)
     of_audit = {"audit": "of a purge"}
     saved, state = links.checkpoint(job, definition, of_audit, given.certificate)

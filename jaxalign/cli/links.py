@@ -88,15 +88,14 @@ def prepare(
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
     # Scans of a corpus know what their score is about (``cli.corpus``).
     scans = hasattr(verb, "max_evalue") or hasattr(verb, "bands")
-    if scans:
-        usual = ("local", "shorter") if verb.link == "local" else ("global", "longer")
-        ends = dict(zip(("mode", "identity"), usual, strict=True)) | ends
-    elif known is not None:  # a certificate says what a link is
+    if known is not None:  # a certificate says what a link is
         own["link"] = "whole"
-    else:
+    elif not scans:
         own |= {"link": verb.link, "min_score": verb.min_score}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
-    links = api.with_link(HomologyOptions(**given), read.scoring, read.sequences)
+    links = HomologyOptions(**given)
+    if not scans:
+        links = api.with_link(links, read.scoring, read.sequences)
     return LinkJob(read, links, verb, messages)
 
 

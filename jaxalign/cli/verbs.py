@@ -61,7 +61,7 @@ soft a.fasta b.fasta -o posterior.npz --plot posterior.png
 search queries.fasta uniprot.fasta --max-evalue 1e-3 -o hits.m8
 search family.hmm uniprot.jaxdb --profile --top 1000 -o hits.tsv
 nearest test.fasta train.fasta -o nearest.tsv
-nearest test.fasta train.fasta --link local --report nearest.html
+nearest test.fasta train.fasta --report nearest.html
 family query.fasta uniprot.jaxdb -o query.a3m
 family queries.fasta uniprot.jaxdb --iterations 1 -o families/
 index uniprot.fasta.gz -o uniprot.jaxdb

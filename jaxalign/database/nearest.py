@@ -55,19 +55,19 @@ def nearest(
         Edges of the bands of identity.
     identity : {"longer", "shorter", "mean"}
         The length that identical pairs are divided by.
-    mode : {"global", "semiglobal", "local"}, default "global"
+    mode : {"global", "semiglobal", "local"}, optional
         Of the alignment that identical pairs are counted in, the most of all optimal
         ones.
     link : {"whole", "local"}, optional
-        In place of these: ``whole`` is from end to end, over the longer length.
-        ``local`` is the best local alignment, over the shorter length, of the sequences
-        whose score with the test sequence is ``min_score`` or more. A pair with a
-        sequence that is too short for twice such a score is also compared as ``whole``,
-        and the larger identity counts.
+        In place of these, and ``local`` where none of them is given. ``local`` is the
+        best local alignment, over the shorter length, of the sequences whose score with
+        the test sequence is ``min_score`` or more. A pair with a sequence that is too
+        short for twice such a score is also compared as ``whole``, and the larger
+        identity counts. ``whole`` is from end to end, over the longer length.
     min_score : float, optional
-        By identity: the score that a pair has to reach. With ``link="local"`` by
-        default the score of E = 0.001 in a search of the test set by a sequence of its
-        mean length, whatever the corpus.
+        By identity: the score that a pair has to reach. Of ``local`` links the default
+        is the score of E = 0.001 in a search of the test set by a sequence of its mean
+        length, whatever the corpus.
     min_length_ratio : float, optional
         By identity: compare only pairs whose shorter length is at least this share of
         the longer one.

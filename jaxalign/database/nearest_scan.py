@@ -234,10 +234,17 @@ def _fold_region(
         join_pairs(task, i, j, task.queries.lengths[i], info, state)
     if task.filters.min_score is not None:
         pairs = PairOptions(progress=report_progress)
-        for table in tables_of(task, pairs, partial(part_stream.cut_cross, task)):
-            i, j, count = (table[x] for x in ("query", "target", "max_identities"))
-            aligned = table.info.get("aligned_pairs", table.info["pairs"])
-            join_pairs(task, i, j, count, table.info | {"pairs": aligned}, state)
+        step = len(task.targets)
+        if by_rows.seems_small(task):  # whose windows are planned at once
+            pairs_at_once = at_once(by_rows.MAX_PAIRS, by_rows.PAIR_BYTES, task.budget)
+            step = max(pairs_at_once // task.shape[0], 1)
+        for first in range(0, len(task.targets), step):
+            part = replace(task, targets=task.targets.between(first, first + step))
+            for table in tables_of(part, pairs, partial(part_stream.cut_cross, part)):
+                i, j, count = (table[x] for x in ("query", "target", "max_identities"))
+                aligned = table.info.get("aligned_pairs", table.info["pairs"])
+                info = table.info | {"pairs": aligned}
+                join_pairs(task, i, j + first, count, info, state)
         return
     if not options.filter:
         queries, targets = (by_length(x.lengths) for x in (task.queries, task.targets))

@@ -55,7 +55,7 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
     check_whole("top", options.top, needed, optional=False)
     if options.top > MAX_TOP:
         raise UsageError(f"top = {options.top}: {needed}")
-    resolve_ends(options.mode, options.free_ends)
+    resolve_ends(options.mode or "global", options.free_ends)
     bands: Any = options.bands
     bands = list(bands) if isinstance(bands, (Sequence, np.ndarray)) else []
     fractions = all(is_number(x) and 0 < x <= 1 for x in bands)
@@ -104,7 +104,7 @@ def identity_options(options: NearestOptions) -> PairOptions:
     free = None if options.free_ends is None else tuple(options.free_ends)
     chosen = shared(options, Execution)
     chosen |= {"output": "identity", "equals_alike": True}
-    return PairOptions(mode=options.mode, free_ends=free, **chosen)
+    return PairOptions(mode=options.mode or "global", free_ends=free, **chosen)
 
 
 def linked(

@@ -394,10 +394,7 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         check_fraction("min_cov", least)
     if options.min_identity is not None:
         chosen = shared(options, AsLinked, Measure, Execution)
-        ends: dict[str, Any] = {
-            "mode": options.mode or (None if options.link else "global")
-        }
-        ends |= {"free_ends": options.free_ends, "min_score": options.min_score}
+        ends = {x: getattr(options, x) for x in ("mode", "free_ends", "min_score")}
         links = with_link(HomologyOptions(**chosen, **ends), scoring, [tests])
         mode = links.mode or "global"
         free = resolve_ends(mode, links.free_ends)
@@ -410,7 +407,8 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         definition = define(scoring, links, options.min_identity)
         if links.link == LOCAL:
             definition = replace(definition, short=-1)
-        return PurgeCut(scoring, options, definition)
+        decided = {x: getattr(links, x) for x in ("link", "identity", *ends)}
+        return PurgeCut(scoring, replace(options, **decided), definition)
     if options.link is not None:
         raise UsageError(f"link {options.link} is about a cut by min_identity")
     if options.mode not in (None, LOCAL) or options.free_ends is not None:

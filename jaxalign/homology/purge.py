@@ -50,8 +50,8 @@ def purge(
         test sequence equals goes whatever its score.
         Beside ``min_identity``, ``min_score`` is what a pair has to score as well.
     link : {"whole", "local"}, optional
-        As in ``nearest``, with the same score: what goes has its nearest test sequence
-        at ``min_identity`` or more.
+        As in ``nearest``, with the same default and the same score: what goes has its
+        nearest test sequence at ``min_identity`` or more.
     min_cov : float, optional
         Only alignments count that have at least this share of both sequences, in mode
         local or with free ends. Then identities are those of the path.

@@ -327,8 +327,11 @@ class Sequences:
         return Sequences(names, codes, np.asarray(offsets - offsets[0]), self.alphabet)
 
     def take(self, indices: Any) -> "Sequences":
-        """The sequences at ``indices``, in that order."""
+        """The sequences at ``indices``, in that order; the set itself where that is
+        all."""
         index = np.asarray(indices, np.intp)
+        if len(index) == len(self) and np.array_equal(index, np.arange(len(self))):
+            return self
         ends = self.offsets[index].tolist(), self.offsets[index + 1].tolist()
         parts = [self.codes[start:stop] for start, stop in zip(*ends, strict=True)]
         return from_parts([self.names[i] for i in indices], parts, self.alphabet)

@@ -205,6 +205,7 @@ def reach(
         return np.full(len(sequences), inf)
     best = np.maximum(scoring.scores.max(axis=0), scoring.scores.max(axis=1))
     best = np.maximum(best, 0)
+    best = best.astype(np.min_scalar_type(best.max()))
     filled = np.flatnonzero(sequences.lengths)
     reached = np.zeros(len(sequences))
     if len(filled):

@@ -19,9 +19,9 @@ from jaxalign.pairs.proofs import proof
 
 DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
 VERBS = {
-    "identity": ("nearest", "t.fa", "c.fa", "--top", "2"),
+    "identity": ("nearest", "t.fa", "c.fa", "--top", "2", "--link", "whole"),
     "score": ("nearest", "t.fa", "c.fa", "--top", "2", "--by", "score"),
-    "local": ("nearest", "t.fa", "c.fa", "--link", "local", "--min-score", "30"),
+    "local": ("nearest", "t.fa", "c.fa", "--min-score", "30"),
     "gated": (
         "purge",
         "c.fa",
@@ -29,12 +29,19 @@ VERBS = {
         "t.fa",
         "--min-identity",
         "0.4",
-        "--link",
-        "local",
         "--min-score",
         "30",
     ),
-    "purge": ("purge", "c.fa", "--against", "t.fa", "--min-identity", "0.4"),
+    "purge": (
+        "purge",
+        "c.fa",
+        "--against",
+        "t.fa",
+        "--min-identity",
+        "0.4",
+        "--link",
+        "whole",
+    ),
 }
 every_scan = pytest.mark.parametrize("verb", VERBS)
 every_verb = pytest.mark.parametrize("verb", ("identity", "score", "purge"))
@@ -114,7 +121,7 @@ def test_a_state_of_another_run_is_refused(run, folder, monkeypatch, verb):
     with monkeypatch.context() as context:
         break_after(context, 3)
         run(*words)
-    changed = [(*words, *x) for x in (("--gap-open", "9"), ("--shard", "1/2"))]
+    changed = [(*words, *x) for x in (("--gap-open", "10"), ("--shard", "1/2"))]
     if "--min-score" in words:
         changed.append(tuple("31" if x == "30" else x for x in words))
     for other in changed:

@@ -31,7 +31,7 @@ def test_what_stays_has_its_heading(run, folder):
     assert code == DONE
     assert out == ">far off here\nGGGGGGG\nGWWWW\n>alone\nCC\n"
     lines = Path("r.tsv").read_text().splitlines()
-    assert lines == ["name\ttest\tidentity_longer", "near|it\tt1\t0.909091"]
+    assert lines == ["name\ttest\tidentity_shorter", "near|it\tt1\t0.909091"]
     assert "1 sequence removed of 3, near to one of 3; 2 stay" in err
 
 

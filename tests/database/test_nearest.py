@@ -126,11 +126,11 @@ def test_launches_leave_the_nearest(monkeypatch):
     """Counts of the kernel's program, whose steps are plain; long queries as well."""
     words = [word * 12 for word in bf.random_words(np.random.default_rng(4), 25)]
     tests, corpus = [*words[:5], words[0] + words[1] * 2], words[5:]
-    whole = jaxalign.nearest(tests, corpus, SCORING)
+    whole = jaxalign.nearest(tests, corpus, SCORING, link="whole")
     plain_launches.use(monkeypatch)
     monkeypatch.setattr(proof, "LEAST_CELLS", 0)
     monkeypatch.setattr(by_rows, "seems_small", lambda task: False)
-    same(jaxalign.nearest(tests, corpus, SCORING), whole)
+    same(jaxalign.nearest(tests, corpus, SCORING, link="whole"), whole)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,11 @@ def test_launches_leave_the_nearest(monkeypatch):
 def test_blocks_change_nothing(monkeypatch, tmp_path, by, seed):
     """One block, a block a record, pieces of blocks, files of a folder, an index."""
     tests, corpus = sets(seed, 3, 8)
+    link = {"link": "local", "min_score": 4} if seed == 1 and by == "identity" else {}
+    link = link or {"link": "whole"}
     names = [f"c{k}" for k in range(len(corpus))]
     whole = jaxalign.nearest(
-        tests, [*zip(names, corpus, strict=True)], SCORING, by=by, top=2
+        tests, [*zip(names, corpus, strict=True)], SCORING, by=by, top=2, **link
     )
     records = [f">{a}\n{b}\n" for a, b in zip(names, corpus, strict=True)]
     single, folder = tmp_path / "all.fa", tmp_path / "folder"
@@ -160,12 +162,12 @@ def test_blocks_change_nothing(monkeypatch, tmp_path, by, seed):
     (folder / "part").write_text("no sequences")
     (tmp_path / "c.fa").write_text("".join(records[5:]))
     jaxalign.index_database(tmp_path / "c.fa", folder / "c.jaxdb", SCORING)
-    same(jaxalign.nearest(tests, single, SCORING, by=by, top=2), whole)
+    same(jaxalign.nearest(tests, single, SCORING, by=by, top=2, **link), whole)
     monkeypatch.setattr(nearest_scan, "BOUNDS_AT_ONCE", 6)
     default = corpus_files.blocks.__defaults__
     monkeypatch.setattr(corpus_files.blocks, "__defaults__", (default[0], 5, 2))
-    same(jaxalign.nearest(tests, single, SCORING, by=by, top=2), whole)
-    same(jaxalign.nearest(tests, folder, SCORING, by=by, top=2), whole)
+    same(jaxalign.nearest(tests, single, SCORING, by=by, top=2, **link), whole)
+    same(jaxalign.nearest(tests, folder, SCORING, by=by, top=2, **link), whole)
 
 
 def same(near, other):
@@ -221,7 +223,7 @@ def test_odd_test_sequences_have_a_row_and_a_note():
     notes = near.notes
     assert "empty" in notes[0] and "no known residue" in notes[1] and not notes[2]
     assert near.band_counts.tolist() == [2, 0, 0, 0, 1, 0]
-    far = jaxalign.nearest(["MK"], corpus, min_length_ratio=0.9)
+    far = jaxalign.nearest(["MK"], corpus, min_length_ratio=0.9, link="whole")
     assert far.nearest.tolist() == [-1] and "compared" in far.notes[0]
     assert far.band_counts.tolist() == [0, 0, 0, 0, 0, 1] and np.isnan(far.score[0])
     assert len(jaxalign.nearest([], corpus)) == 0
@@ -274,7 +276,7 @@ def test_files_that_cannot_be_read(tmp_path, files, text):
         content = content.encode() if isinstance(content, str) else content
         (tmp_path / name).write_bytes(content)
     with pytest.raises(jaxalign.InputError) as error:
-        jaxalign.nearest(["ACGT"], tmp_path, SCORING)
+        jaxalign.nearest(["ACGT"], tmp_path, SCORING, link="whole")
     assert text in str(error.value)
 
 
@@ -282,7 +284,7 @@ def test_a_file_beside_its_index(tmp_path):
     (tmp_path / "a.fa").write_text(">a\nACGT\n")
     jaxalign.index_database(tmp_path / "a.fa", tmp_path / "a.fa.jaxdb", SCORING)
     with pytest.raises(jaxalign.InputError, match="would count twice"):
-        jaxalign.nearest(["ACGT"], tmp_path, SCORING)
+        jaxalign.nearest(["ACGT"], tmp_path, SCORING, link="whole")
 
 
 @interpreted

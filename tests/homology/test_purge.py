@@ -117,7 +117,14 @@ def test_by_coverage(seed):
     assert result(clean) == expected(shares, 0.4)
 
 
-@pytest.mark.parametrize("cut", [{"min_identity": 0.5}, {"min_score": 2}])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {"min_identity": 0.5, "link": "whole"},
+        {"min_identity": 0.5, "min_score": 4},
+        {"min_score": 2},
+    ],
+)
 def test_blocks_and_files_change_nothing(monkeypatch, tmp_path, cut):
     train, tests = drawn(3)
     records = [f">c{k}\n{word}\n" for k, word in enumerate(train)]
@@ -161,7 +168,7 @@ def test_odd_sets():
         ({"max_evalue": float("nan")}, "max_evalue = nan"),
         ({"min_score": 5, "mode": "global"}, "local alignments"),
         ({"min_score": 5, "min_length_ratio": 0.5}, "is for min_identity"),
-        ({"min_identity": 0.5, "min_cov": 0.5}, "end to end"),
+        ({"min_identity": 0.5, "min_cov": 0.5, "link": "whole"}, "end to end"),
         ({"min_identity": 0.5, "min_cov": 5, "mode": "local"}, "min_cov = 5"),
         ({"max_evalue": 1, "scoring": SCORING}, "no statistics are published"),
     ],
