@@ -18,7 +18,7 @@ from jaxalign.io import output, picture
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.names import written
-from jaxalign.options import Execution
+from jaxalign.options import PairOptions
 from jaxalign.pairs.api import expected_seconds
 from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.api import mea_alignment
@@ -74,7 +74,7 @@ def soft(given: Given) -> int:
         tell(cells, cells)
         return model
 
-    seconds = expected_seconds(m * n, "posterior", Execution(threads=1))
+    seconds = expected_seconds(m * n, "posterior", PairOptions(threads=1))
     size = partial(int, m * n * CELL_BYTES) if out else None
     expected = report.long_job(seconds, size, "posterior at most")
     return run(given, messages, expected, compute, finish)
