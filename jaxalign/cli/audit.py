@@ -249,7 +249,7 @@ def run_audit(
     heading += links.expected(definition, *parts.sets.values())
     shown = {x: getattr(given, x) for x in ("worst", "full_histogram", "across_only")}
     counts = {"parts": {x: len(y) for x, y in parts.sets.items()}} | parts.left_out
-    about = {"list": files[1], **counts, **shown, "certificate": given.verify}
+    about = {"list": files[1], **counts, **shown, "certificate": getattr(given, "verify", None)}
     saved, state = links.checkpoint(
         job, definition, about, out or given.report or given.leaks
     )
@@ -259,7 +259,7 @@ def run_audit(
         yield result.heading()
         if measures := result.others():
             described = "; ".join(map(str, measures))
-            yield f"by other measures, of likely pairs alone: {described}"
+            yield f"by other measures, likely pairs only: {described}"
         page = None
         if given.report is not None:
             page = result.report(split, not given.across_only, state)

@@ -165,14 +165,15 @@ class Nearest:
     def heading(self) -> str:
         """Say how many sequences were compared with how many."""
         tests = counted(len(self.tests), "test sequence")
-        return f"{tests} against {self.info['sequences']:,} of the corpus, by {self.by}"
+        corpus = counted(self.info["sequences"], "corpus sequence")
+        return f"{tests} against {corpus}, by {self.by}"
 
     def comparisons(self) -> str:
         """Say how many pairs there are, and how many of them were aligned."""
         pairs, aligned = self.info["compared"], self.info["aligned"]
         if aligned == pairs:
-            return f"{pairs:,} pairs, all of them aligned"
-        proof = "of the others it is proved that they are no nearer"
+            return f"{pairs:,} pairs, all aligned"
+        proof = "the rest proved to be no nearer"
         return f"{pairs:,} pairs, {aligned:,} aligned, {proof}"
 
     def band_lines(self) -> list[str]:

@@ -485,9 +485,9 @@ class OtherMeasure:
         gate = "" if self.score is None else f", score >= {exact(self.score)}"
         text = (
             f"{self.mode}, over the {self.identity}{gate}: {self.linked:,} of "
-            f"{self.pairs:,} at the cut"
+            f"{self.pairs:,} at or above the cut"
         )
-        return f"{text}, the worst {largest:.4f} ({a}, {b})" if self.largest else text
+        return f"{text}, worst {largest:.4f} ({a}, {b})" if self.largest else text
 
 
 def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherMeasure]:

@@ -128,13 +128,13 @@ class Definition:
         length, options = f"over the {self.length} length", self.options
         if self.mode == "local":
             asks = f"identical residues of the best local alignment, {length}"
-            asks = f"{asks}: it links fragments, and domains that are much of it"
+            asks += ": it links fragments, and domains that make up much of a sequence"
             if self.short:
                 few = counted(self.short, "short sequence")
                 asks += f"; {few} also from end to end, over the longer length"
             return asks
         if self.mode != "global" or options.free_ends:
-            asks = f"identical residues where ends may hang over, {length}"
+            asks = f"identical residues of the best alignment with free ends, {length}"
             return f"{asks}: it links overlaps"
         asks = f"identical residues from end to end, {length}"
         if self.length == "shorter" and not options.min_length_ratio:

@@ -77,12 +77,11 @@ class Purge:
         }
 
     def heading(self) -> str:
-        """How many are removed, and how many stay."""
-        stay = self.size - len(self)
-        removed = counted(len(self), "sequence")
+        """Say how many sequences are removed, and how many are kept."""
+        tests = counted(len(self.tests), "test sequence")
         return (
-            f"{removed} removed of {self.size:,}, near to one of {len(self.tests):,}; "
-            f"{stay:,} stay"
+            f"{len(self):,} of {counted(self.size, 'sequence')} removed: similar to at "
+            f"least one of {tests}; {self.size - len(self):,} kept"
         )
 
     def __str__(self) -> str:

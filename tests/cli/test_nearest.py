@@ -36,7 +36,7 @@ def test_a_row_for_every_test_sequence(run):
     assert body[0][1:5] == ["copy1", "0.909091", "20", ">=0.9"]
     assert [row[4] for row in body[1:]] == ["<0.3"] * 3
     assert "empty" in body[2][-1] and "no known residue" in body[3][-1]
-    assert "4 test sequences against 3 of the corpus, by identity" in err
+    assert "4 test sequences against 3 corpus sequences, by identity" in err
     assert ">=0.9          1   25.0%" in err and "identity_longer; global" in err
 
 

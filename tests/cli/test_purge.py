@@ -32,7 +32,7 @@ def test_what_stays_has_its_heading(run, folder):
     assert out == ">far off here\nGGGGGGG\nGWWWW\n>alone\nCC\n"
     lines = Path("r.tsv").read_text().splitlines()
     assert lines == ["name\ttest\tidentity_shorter", "near|it\tt1\t0.909091"]
-    assert "1 sequence removed of 3, near to one of 3; 2 stay" in err
+    assert "1 of 3 sequences removed: similar to at least one of 3 test" in err
 
 
 def test_a_certificate_that_audit_verifies(run, folder):
@@ -51,7 +51,7 @@ def test_a_certificate_keeps_the_score_of_a_link(run, folder):
     words = ("--against", "t.fa", *CUT, "-o", "clean.fa", "--certificate", "c.json")
     code, _, err = run("purge", "train.fa", *words, "--link", "local")
     claim = json.loads(Path("c.json").read_text())["claim"]
-    assert code == DONE and "1 sequence removed of 3" in err
+    assert code == DONE and "1 of 3 sequences removed" in err
     score = re.search("identity_shorter >= 0.5, score >= ([0-9]+); local", claim)
     assert score and f"score >= {score[1]}" in err
     assert run("audit", "--verify", "c.json")[0] == DONE
