@@ -249,7 +249,8 @@ def run_audit(
     heading += links.expected(definition, *parts.sets.values())
     shown = {x: getattr(given, x) for x in ("worst", "full_histogram", "across_only")}
     counts = {"parts": {x: len(y) for x, y in parts.sets.items()}} | parts.left_out
-    about = {"list": files[1], **counts, **shown, "certificate": getattr(given, "verify", None)}
+    about = {"list": files[1], **counts, **shown}
+    about["certificate"] = None if split else given.verify
     saved, state = links.checkpoint(
         job, definition, about, out or given.report or given.leaks
     )
