@@ -248,13 +248,13 @@ def _read(
 def _tell_of_nucleotides(
     scoring: Scoring, encoded: list[tuple[Sequences, bool]]
 ) -> None:
-    """Warn where all letters of a call are nucleotides' and are scored as protein."""
+    """Warn where all letters of a call are nucleotides and are scored as protein."""
     letters = [sequences for sequences, has_letters in encoded if has_letters]
     if scoring.alphabet.kind != "protein" or not letters:
         return
     if seem_nucleic(letters):
         warnings.warn(
-            f"all letters are nucleotides', and {scoring.matrix_name} scores proteins: "
+            f"all letters are nucleotides, and {scoring.matrix_name} scores proteins: "
             "use scoring=Scoring.preset('blastn') or Scoring('NUC')",
             stacklevel=_outside(),
         )

@@ -171,7 +171,7 @@ def scoring_for(
         strands = ", along the strands that are given" * (as_given and kind == "dna")
         messages.say(
             f"all letters of {', '.join(dict.fromkeys(path for path, _ in filled))} "
-            f"are nucleotides', scored as {kind} ({chosen}){strands}; --alphabet "
+            f"are nucleotides and are scored as {kind} ({chosen}){strands}; --alphabet "
             "protein scores them as protein"
         )
         return chosen
@@ -181,12 +181,14 @@ def scoring_for(
         meant[few or look_nucleic(letters)].append(path)
     nucleic, others = (", ".join(dict.fromkeys(meant[x])) for x in (True, False))
     if nucleic:
-        what, hint = "scored as protein", "translate them first"
+        what, hint = "are scored as protein", "translate them first"
         if not (others or of_proteins):
-            hint = "--alphabet dna or --preset blastn scores them as nucleotides"
+            dna = "--alphabet dna or " * free + "--preset blastn"
+            kind = "--preset blastn --alphabet rna" if has_uracil(texts) else dna
+            hint = f"{kind} scores them as nucleotides"
         elif others:
             what += f", and those of {others} are not"
-        messages.warn(f"all letters of {nucleic} are nucleotides', {what}: {hint}")
+        messages.warn(f"all letters of {nucleic} are nucleotides and {what}: {hint}")
     return scoring
 
 

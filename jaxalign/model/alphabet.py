@@ -444,8 +444,11 @@ def _name_and_codes(value: Any, index: int, alphabet: Alphabet):
     if bad.size:
         letter = content[bad[0]]
         letter = letter if isinstance(content, str) else chr(letter)
+        rna = alphabet.kind == "dna" and letter in "Uu"
+        hint = "; a Scoring with alphabet='rna' reads U" if rna else ""
         raise InputError(
             f"{place}, column {bad[0] + 1}: {letter!r} is no letter; {alphabet.rule()}"
+            f"{hint}"
         )
     return name, codes
 

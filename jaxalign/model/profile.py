@@ -657,7 +657,7 @@ class Profile:
         texts = (as_ascii(row.translate(no_gaps)) for row in rows)
         if alphabet is None and look_nucleic(texts):
             raise InputError(
-                f"{source if is_file else 'rows'}: all letters are nucleotides', and a "
+                f"{source if is_file else 'rows'}: all letters are nucleotides, and a "
                 "profile is of proteins\nhint: alphabet='protein' takes them for "
                 "residues"
             )

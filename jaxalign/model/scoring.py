@@ -204,7 +204,8 @@ def check_scoring(scoring: Any) -> None:
     if scoring.gap_extend > scoring.gap_open:
         raise UsageError(
             f"gap_extend = {scoring.gap_extend:g} exceeds gap_open = "
-            f"{scoring.gap_open:g}: extending may not cost more than opening"
+            f"{scoring.gap_open:g}: extending may not cost more than opening; set "
+            f"gap_extend to at most {scoring.gap_open:g}"
         )
     named = isinstance(scoring.matrix, str) or is_profile(scoring.matrix)
     if scoring.match is None and not named:

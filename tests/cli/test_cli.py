@@ -370,7 +370,7 @@ def test_the_default_scoring_and_the_alphabet_of_rna():
 
 NUCLEIC = "ACGTTGCAAGGCTTACGATTRNA"
 CHOSEN = "match 2 / mismatch -3, gap(k) = 7 + 2*(k-1)"
-SCORED = "all letters of n.fa are nucleotides', scored as"
+SCORED = "all letters of n.fa are nucleotides and are scored as"
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_nucleotides_that_meet_proteins_are_warned_of(run, folder, verb):
         code, _, err = run(*job(verb, [a, b], "-q"))
         codes = (INPUT,) if nucleic == "u.fa" else (DONE, LEAK)  # no residue is U
         assert code in codes and err.count("nucleotides") == 1, (a, b, err)
-        assert f"all letters of {nucleic} are nucleotides', scored as protein" in err
+        assert f"letters of {nucleic} are nucleotides and are scored as protein" in err
         assert f"those of {protein} are not: translate them first" in err, (a, b)
     told = job(verb, ["d.fa", "p.fa"], "-q", "--alphabet", "protein")
     assert "nucleotides" not in run(*told)[2]
@@ -507,7 +507,7 @@ def test_every_verb_knows_nucleotides(run, folder):
         ("index", "n.fa"),
     ):
         code, _, err = run(*words)
-        assert code == DONE and "are nucleotides', scored as dna" in err, words
+        assert code == DONE and "are nucleotides and are scored as dna" in err, words
         assert "arning" not in err
 
 

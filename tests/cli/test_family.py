@@ -91,7 +91,9 @@ def test_nucleotides_are_scored_as_protein_with_a_warning(run, folder):
     }
     for words, what in calls.items():
         code, _, err = run(*words, "-q")
-        assert code == DONE and f"{what} nucleotides', scored as protein" in err, words
+        assert (
+            code == DONE and f"{what} nucleotides and are scored as protein" in err
+        ), words
         assert "nucleotides" not in run(*words, "-q", "--alphabet", "protein")[2]
     for words in (("family", "q.fa", GLOBINS), ("align", *list(calls)[3][1:3], "q.fa")):
         assert "nucleotides" not in run(*words, "-q")[2]

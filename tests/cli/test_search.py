@@ -143,7 +143,7 @@ def test_nucleotides_and_what_they_are_searched_in(run, tmp_path, alphabet):
         database = "n.fa.jaxdb"
     code, _, err = run("search", "n.fa", database)
     kind = alphabet or "dna"
-    assert code == 0 and f"are nucleotides', scored as {kind}" in err
+    assert code == 0 and f"are nucleotides and are scored as {kind}" in err
     assert f"; {kind} alphabet; " in err  # both strands, where there are two
     assert ("strands plus and minus" in err) == (kind == "dna")
     code, _, err = run("search", "n.fa", database, "--gap-open", "8")

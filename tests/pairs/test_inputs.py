@@ -267,9 +267,7 @@ def test_sets_of_nucleotides(call, tmp_path):
         call(given, scoring=NUCLEIC)
     (tmp_path / "d.fa").write_text(f">d\n{DNA}\n")
     for given in ([DNA], {"d": DNA}, tmp_path / "d.fa", [Seq(DNA)], [DNA.lower()]):
-        with pytest.warns(
-            UserWarning, match="all letters are nucleotides', and BLOSUM"
-        ):
+        with pytest.warns(UserWarning, match="all letters are nucleotides, and BLOSUM"):
             call(given)
         call(given, scoring=NUCLEIC)
 
