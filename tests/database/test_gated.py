@@ -18,24 +18,6 @@ import brute_force as bf  # noqa: E402
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 
 
-def share(a: str, b: str, least: float) -> float:
-    """The identity of two words, by loops over cells; nan below the score.
-
-    Short ones, whose letters cannot score twice as much, are also compared from end to
-    end, and the larger identity counts.
-    """
-    reach = min(2 * (len(x) - x.count("N")) for x in (a, b)) / least
-    whole = bf.identity(a, b) if a == b or reach < 2 else float("nan")
-    if a == b or reach < 1:
-        return whole
-    codes = [[bf.LETTERS.index(x) for x in word] for word in (a, b)]
-    score, count = oracle.max_identities(
-        *codes, bf.matrix(), bf.OPEN, bf.EXTEND, "local", wildcard=bf.WILDCARD
-    )
-    local = count / min(len(a), len(b)) if score >= least else float("nan")
-    return float(np.fmax(local, whole))
-
-
 def drawn(seed: int):
     """(tests, corpus, least score): peptides, and words that some are parts of."""
     random = np.random.default_rng(seed)
@@ -69,8 +51,8 @@ def test_near_is_what_reaches_the_score_of_many(scans, first):
 
 def check_near(seed):
     tests, corpus, least = drawn(seed)
-    asked = {"link": "local", "min_score": least}
-    table = np.array([[share(a, b, least) for b in corpus] for a in tests])
+    asked = {"min_score": least}
+    table = np.array([[bf.local_identity(a, b, least) for b in corpus] for a in tests])
     top = 1 + seed % 3
     near = jaxalign.nearest(tests, corpus, SCORING, top=top, **asked)
     for i, row in enumerate(table):
@@ -102,7 +84,7 @@ def check_near(seed):
 def test_blocks_change_nothing(monkeypatch, tmp_path):
     """Short sequences and long ones are in all blocks, and in pieces of blocks."""
     tests, corpus, least = drawn(5)
-    asked = {"link": "local", "min_score": least, "top": 3}
+    asked = {"min_score": least, "top": 3}
     names = [f"c{k}" for k in range(len(corpus))]
     whole = jaxalign.nearest(
         tests, [*zip(names, corpus, strict=True)], SCORING, **asked

@@ -33,14 +33,45 @@ def identity(a: str, b: str, kind: str = "longer", mode: str = "global") -> floa
     return count / divisor if divisor else float("nan")
 
 
-def identities(words, kind: str = "longer", mode: str = "global") -> np.ndarray:
-    """All pairs, (n, n)."""
+def local_identity(a: str, b: str, least: float) -> float:
+    """The identity of two words by ``link="local"``, the default; nan below the score.
+
+    Short ones, whose letters cannot score twice as much, are also compared from end to
+    end, and the larger identity counts.
+    """
+    reach = min(2 * (len(x) - x.count("N")) for x in (a, b)) / least
+    whole = identity(a, b) if a == b or reach < 2 else float("nan")
+    if a == b or reach < 1:
+        return whole
+    codes = [[LETTERS.index(x) for x in word] for word in (a, b)]
+    score, count = oracle.max_identities(
+        *codes, matrix(), OPEN, EXTEND, "local", wildcard=WILDCARD
+    )
+    local = count / min(len(a), len(b)) if score >= least else float("nan")
+    return float(np.fmax(local, whole))
+
+
+def identities(words, *about, of=identity) -> np.ndarray:
+    """All pairs, (n, n).
+
+    of : function of two words and ``about``
+    """
     n = len(words)
     square = np.full((n, n), np.nan)
     for i in range(n):
         for j in range(i + 1, n):
-            square[i, j] = square[j, i] = identity(words[i], words[j], kind, mode)
+            square[i, j] = square[j, i] = of(words[i], words[j], *about)
     return square
+
+
+def drawn_link(seed: int, words, kind: str = "longer") -> tuple[dict, np.ndarray]:
+    """(options, identities (n, n)) of a link: over a length from end to end, or the
+    default, with a least score."""
+    random = np.random.default_rng([seed, 1])
+    if random.random() < 0.5:
+        return {"identity": kind}, identities(words, kind)
+    least = int(random.integers(3, 8))
+    return {"min_score": least}, identities(words, least, of=local_identity)
 
 
 def random_words(random: np.random.Generator, count: int, longest: int = 9):

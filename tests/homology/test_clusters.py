@@ -20,7 +20,8 @@ def drawn(seed: int, count: int = 12):
     words = bf.random_words(random, count)
     cut = float(random.choice([0.3, 0.5, 2 / 3, 0.75, 1.0]))
     kind = str(random.choice(["longer", "shorter", "mean"]))
-    return words, bf.identities(words, kind), cut, kind
+    link, shares = bf.drawn_link(seed, words, kind)
+    return words, shares, cut, link
 
 
 def partition(labels):
@@ -29,8 +30,8 @@ def partition(labels):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_components_are_those_of_the_links(seed):
-    words, shares, cut, kind = drawn(seed)
-    found = jaxalign.cluster(words, SCORING, min_identity=cut, identity=kind)
+    words, shares, cut, link = drawn(seed)
+    found = jaxalign.cluster(words, SCORING, min_identity=cut, **link)
     label = list(range(len(words)))
     for i, j in np.argwhere(shares >= cut):
         label = [label[i] if x == label[j] else x for x in label]
@@ -48,10 +49,8 @@ def test_greedy_is_what_it_says(seed, band, monkeypatch):
     from jaxalign.homology import clustering
 
     monkeypatch.setattr(clustering, "MIN_BAND", band)
-    words, shares, cut, kind = drawn(seed)
-    found = jaxalign.cluster(
-        words, SCORING, min_identity=cut, identity=kind, method="greedy"
-    )
+    words, shares, cut, link = drawn(seed)
+    found = jaxalign.cluster(words, SCORING, min_identity=cut, **link, method="greedy")
     representatives, want = [], {}
     for k in sorted(range(len(words)), key=lambda k: (-len(words[k]), k)):
         linked = [r for r in representatives if shares[k, r] >= cut]
@@ -66,9 +65,9 @@ def test_greedy_is_what_it_says(seed, band, monkeypatch):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_complete_linkage_has_links_between_all_members(seed):
-    words, shares, cut, kind = drawn(seed)
+    words, shares, cut, link = drawn(seed)
     found = jaxalign.cluster(
-        words, SCORING, min_identity=cut, identity=kind, method="complete"
+        words, SCORING, min_identity=cut, **link, method="complete"
     )
     groups = [np.flatnonzero(found.labels == x) for x in range(len(found))]
     for some in groups:
@@ -82,7 +81,7 @@ def test_complete_linkage_has_links_between_all_members(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_average_linkage_within_components_is_that_of_all(seed, monkeypatch):
     """Distances are made to differ, so that no tie is broken in two ways."""
-    words, shares, cut, kind = drawn(seed)
+    words, shares, cut, link = drawn(seed)
     n = len(words)
     unequal = np.triu(np.random.default_rng(seed).random((n, n)), 1) * 1e-6
     unequal += unequal.T
@@ -92,9 +91,7 @@ def test_average_linkage_within_components_is_that_of_all(seed, monkeypatch):
         return plain(sequences, some, *rest) + unequal[np.ix_(some, some)]
 
     monkeypatch.setattr(clustering, "_all_distances", distances)
-    found = jaxalign.cluster(
-        words, SCORING, min_identity=cut, identity=kind, method="average"
-    )
+    found = jaxalign.cluster(words, SCORING, min_identity=cut, **link, method="average")
     distance = 1 - np.nan_to_num(shares)
     np.fill_diagonal(distance, 0)
     tree = hierarchy.linkage(squareform(distance + unequal), "average")
@@ -201,7 +198,7 @@ def test_progress_reaches_the_whole_job():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_graph_has_the_links_and_nothing_else(seed):
-    words, shares, cut, kind = drawn(seed)
-    graph = jaxalign.identity_graph(words, SCORING, min_identity=cut, identity=kind)
+    words, shares, cut, link = drawn(seed)
+    graph = jaxalign.identity_graph(words, SCORING, min_identity=cut, **link)
     want = np.where(shares >= cut, shares, 0)
     assert graph.toarray().tolist() == want.tolist() and graph.nnz == (want > 0).sum()

@@ -21,13 +21,13 @@ def drawn(seed: int, second: str):
     others = names if second == "proteins" else [f"g{k}" for k in range(5)]
     pairs = [(random.choice(names), random.choice(others)) for _ in range(25)]
     pairs += [pairs[0], pairs[1][::-1] if second == "proteins" else pairs[1]]
-    shares = bf.identities(words)
+    link, shares = bf.drawn_link(seed, words)
     np.fill_diagonal(shares, 1)
     cut = float(random.choice(shares[np.isfinite(shares) & (shares > 0.3)]))
-    return dict(zip(names, words, strict=True)), pairs, shares, cut
+    return dict(zip(names, words, strict=True)), pairs, shares, cut, link
 
 
-def breaks(pairs, part, shares, cut, cold, second):
+def breaks(texts, pairs, part, shares, cut, cold, second):
     """Pairs that break the rule, one by one."""
     number = lambda name: int(name[1:])  # noqa: E731
     near = lambda a, b: a == b or shares[number(a), number(b)] >= cut  # noqa: E731
@@ -36,7 +36,7 @@ def breaks(pairs, part, shares, cut, cold, second):
 
     def equal(a, b):
         """Whether two names are of one text, or of one group."""
-        return a == b or (a[0] == b[0] == "s" and shares[number(a), number(b)] == 1)
+        return a == b or (a[0] == b[0] == "s" and texts[a] == texts[b])
 
     for (a, b), p in zip(pairs, part, strict=True):
         others = [(x, q) for x, q in zip(pairs, part, strict=True) if -1 < q != p > -1]
@@ -62,18 +62,18 @@ def breaks(pairs, part, shares, cut, cold, second):
 @pytest.mark.parametrize("cold", ["both", "one", "none"])
 @pytest.mark.parametrize("seed", range(6))
 def test_splits_of_pairs_keep_their_rule(seed, cold, second):
-    proteins, pairs, shares, cut = drawn(seed, second)
+    proteins, pairs, shares, cut, link = drawn(seed, second)
     parts = PARTS[seed % 2]
     asked = {"min_identity": cut, "cold": cold, "second": second}
     try:
         found = jaxalign.split_pairs(
-            proteins, pairs, SCORING, parts=parts, seed=seed, **asked, link="whole"
+            proteins, pairs, SCORING, parts=parts, seed=seed, **asked, **link
         )
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error)
         return
     part = found.part.tolist()
-    assert not any(breaks(pairs, part, shares, cut, cold, second))
+    assert not any(breaks(proteins, pairs, part, shares, cut, cold, second))
     assert cold == "both" or -1 not in part
     assert found.sizes.sum() + len(found.removed) == len(pairs)
     rows = found.columns()
@@ -82,9 +82,7 @@ def test_splits_of_pairs_keep_their_rule(seed, cold, second):
     assert found.info.get("most_kept", len(pairs)) >= found.sizes.sum()
     listed = [[*found.names, "removed"][p] for p in part]
     order = [x for x in dict.fromkeys(listed) if x != "removed"]
-    audit = jaxalign.audit_pairs(
-        proteins, pairs, listed, SCORING, **asked, link="whole"
-    )
+    audit = jaxalign.audit_pairs(proteins, pairs, listed, SCORING, **asked, **link)
     ordered = order == list(found.names)
     assert audit.holds or ((cold, second) == ("one", "proteins") and not ordered)
 
@@ -93,16 +91,14 @@ def test_splits_of_pairs_keep_their_rule(seed, cold, second):
 @pytest.mark.parametrize("cold", ["both", "one", "none"])
 @pytest.mark.parametrize("seed", range(6))
 def test_audits_of_pairs_find_what_breaks_the_rule(seed, cold, second):
-    proteins, pairs, shares, cut = drawn(seed, second)
+    proteins, pairs, shares, cut, link = drawn(seed, second)
     random = np.random.default_rng(seed)
     names = ["x", "y", "z", "removed"]
     listed = ["x", "y", "z", *random.choice(names, len(pairs) - 3)]
     part = [-1 if x == "removed" else names.index(x) for x in listed]
     asked = {"min_identity": cut, "cold": cold, "second": second}
-    found = jaxalign.audit_pairs(
-        proteins, pairs, listed, SCORING, **asked, link="whole"
-    )
-    expected = breaks(pairs, part, shares, cut, cold, second)
+    found = jaxalign.audit_pairs(proteins, pairs, listed, SCORING, **asked, **link)
+    expected = breaks(proteins, pairs, part, shares, cut, cold, second)
     assert found.leaking.tolist() == expected
     assert found.leaks == sum(expected) and found.holds == (not any(expected))
     assert ("no leak" in str(found)) == found.holds

@@ -108,23 +108,23 @@ def jaxalign_components(count, links):
 def drawn_words(seed: int):
     random = np.random.default_rng(seed)
     words = bf.random_words(random, int(random.integers(6, 12)))
-    shares = bf.identities(words)
+    link, shares = bf.drawn_link(seed, words)
     some = shares[np.isfinite(shares) & (shares > 0)]
     cut = float(random.choice(some)) if len(some) else 0.5
-    return random, words, shares, cut
+    return random, words, shares, cut, link
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_repaired_splits_have_no_leak(seed):
-    random, words, shares, cut = drawn_words(seed)
+    random, words, shares, cut, link = drawn_words(seed)
     too_large = ("keep", "remove")[seed % 2]
     names = ["a", "b", "c"][: 2 + seed // 2 % 2]
     fixed = [None if random.random() < 0.2 else random.choice(names) for _ in words]
     if len(set(fixed) - {None}) < 2:
         return
-    asked = {"min_identity": cut, "fixed": fixed, "too_large": too_large}
+    asked = {"min_identity": cut, "fixed": fixed, "too_large": too_large, **link}
     try:
-        found = jaxalign.split(words, SCORING, **asked, link="whole")
+        found = jaxalign.split(words, SCORING, **asked)
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error)
         return
@@ -241,19 +241,19 @@ def test_a_bridge_is_removed():
     [*range(4), *(pytest.param(x, marks=pytest.mark.slow) for x in range(4, 7))],
 )
 def test_a_series_is_the_splits_one_by_one(seed):
-    random, words, shares, _ = drawn_words(seed)
+    random, words, shares, _, link = drawn_words(seed)
     some = np.unique(shares[np.isfinite(shares) & (shares > 0)])
     cuts = random.choice(some, min(3, len(some)), replace=False).tolist()
     too_large = ("keep", "remove")[seed % 2]
-    asked = {"parts": HALVES, "seed": seed, "too_large": too_large}
+    asked = {"parts": HALVES, "seed": seed, "too_large": too_large, **link}
     try:
-        series = jaxalign.split_series(words, SCORING, cuts=cuts, **asked, link="whole")
+        series = jaxalign.split_series(words, SCORING, cuts=cuts, **asked)
     except jaxalign.UsageError as error:
         assert "would be empty" in str(error)
         return
     assert list(series) == cuts
     for cut, split in series.items():
-        alone = jaxalign.split(words, SCORING, min_identity=cut, **asked, link="whole")
+        alone = jaxalign.split(words, SCORING, min_identity=cut, **asked)
         assert split.part.tolist() == alone.part.tolist()
         assert split.groups.tolist() == alone.groups.tolist()
         assert split.definition.cut == cut and str(split) == str(alone)

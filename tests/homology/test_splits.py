@@ -15,21 +15,21 @@ THREE = {"train": 0.6, "valid": 0.2, "test": 0.2}
 
 
 def drawn(seed: int):
-    """Words, a cut that some pair is at exactly if there is one, and a denominator."""
+    """Words, a cut that some pair is at exactly if there is one, and a link."""
     random = np.random.default_rng(seed)
     words = bf.random_words(random, int(random.integers(4, 14)))
     kind = str(random.choice(["longer", "shorter", "mean"]))
-    shares = bf.identities(words, kind)
+    link, shares = bf.drawn_link(seed, words, kind)
     some = shares[np.isfinite(shares) & (shares > 0)]
     cut = float(random.choice(some)) if len(some) else 0.5
-    return words, shares, cut, kind
+    return words, shares, cut, link
 
 
 def check_split(seed: int):
-    words, shares, cut, kind = drawn(seed)
+    words, shares, cut, link = drawn(seed)
     too_large = ("keep", "remove")[seed % 2]
     parts = (HALVES, THREE)[seed // 2 % 2]
-    asked = {"min_identity": cut, "identity": kind, "seed": seed}
+    asked = {"min_identity": cut, "seed": seed, **link}
     try:
         found = jaxalign.split(
             words, SCORING, parts=parts, too_large=too_large, **asked
@@ -40,7 +40,7 @@ def check_split(seed: int):
     assert bf.leaks(found.part, shares, cut) == 0
     assert too_large == "remove" or not len(found.removed)
     sets = {name: found.take(name) for name in found.names}
-    audit = jaxalign.audit(sets, SCORING, min_identity=cut, identity=kind)
+    audit = jaxalign.audit(sets, SCORING, min_identity=cut, **link)
     assert audit.holds and audit.leaks == 0
     check_worst(audit, found.part, shares, audit.definition.options.worst)
     return found
@@ -73,10 +73,10 @@ def test_two_hundred_random_splits_have_no_leak(first):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_an_audit_finds_every_leak(seed):
-    words, shares, cut, kind = drawn(seed)
+    words, shares, cut, link = drawn(seed)
     part = np.random.default_rng(seed).integers(0, 3, len(words))
     sets = [[w for w, p in zip(words, part, strict=True) if p == k] for k in range(3)]
-    asked = {"min_identity": cut, "identity": kind, "worst": 3}
+    asked = {"min_identity": cut, "worst": 3, **link}
     found = jaxalign.audit(sets, SCORING, **asked)
     assert found.leaks == bf.leaks(part, shares, cut)
     assert found.holds == (found.leaks == 0)
@@ -119,14 +119,14 @@ def test_what_is_excluded_changes_nothing(ratio, cut, monkeypatch):
 @pytest.mark.parametrize("seed", range(12))
 def test_every_leaking_sequence_has_its_nearest(seed, full):
     """By brute force: the most identical one of another part, of equals the first."""
-    words, shares, cut, kind = drawn(seed)
+    words, shares, cut, link = drawn(seed)
     part = np.random.default_rng(seed).integers(0, 3, len(words))
     names = [f"s{k}" for k in range(len(words))]
     sets = {
         f"p{p}": {names[k]: words[k] for k in np.flatnonzero(part == p)}
         for p in range(3)
     }
-    asked = {"min_identity": cut, "identity": kind, "full_histogram": full}
+    asked = {"min_identity": cut, "full_histogram": full, **link}
     found = jaxalign.audit(sets, SCORING, **asked).leak_columns()
     rows = dict(zip(found["name"], zip(*found.values(), strict=True), strict=True))
     for k, name in enumerate(names):
