@@ -27,7 +27,8 @@ from jaxalign.model.alphabet import (
 )
 from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.strands import seem_nucleic
+from jaxalign.model.source import reads_again
+from jaxalign.model.strands import look_nucleic, seem_nucleic
 
 PATH = (str, os.PathLike)
 NO_FILE = (
@@ -83,7 +84,7 @@ def sets(
     Warns
     -----
     UserWarning
-        Nucleotides by their letters, and a scoring of proteins.
+        Nucleotides by their letters, in all sets or in one, and a scoring of proteins.
     """
     encoded = [_set(sequences, scoring, reading) for sequences in data]
     _tell_of_nucleotides(scoring, encoded)
@@ -248,7 +249,8 @@ def _read(
 def _tell_of_nucleotides(
     scoring: Scoring, encoded: list[tuple[Sequences, bool]]
 ) -> None:
-    """Warn where all letters of a call are nucleotides and are scored as protein."""
+    """Warn where all letters of a call, or of one of its sets, are nucleotides and are
+    scored as protein."""
     letters = [sequences for sequences, has_letters in encoded if has_letters]
     if scoring.alphabet.kind != "protein" or not letters:
         return
@@ -258,6 +260,39 @@ def _tell_of_nucleotides(
             "use scoring=Scoring.preset('blastn') or Scoring('NUC')",
             stacklevel=_outside(),
         )
+    elif len(letters) > 1 and any(seem_nucleic([each]) for each in letters):
+        _tell_of_some("some sequences", scoring)
+
+
+def tell_of_file(
+    scoring: Scoring, corpus: SetLike, queries: Any, encoded: Sequences
+) -> None:
+    """Warn where a corpus that is read in blocks begins with nucleotides that are
+    scored as protein; of what is held in memory, and of queries, ``sets`` warns.
+
+    queries : as they were given; whoever made codes of them chose an alphabet
+    encoded : the same
+    """
+    if isinstance(queries, (Sequences, Profile)) or not isinstance(corpus, PATH):
+        return
+    if scoring.alphabet.kind != "protein" or seem_nucleic([encoded]):
+        return
+    from jaxalign.io import corpus_files, encoded_database
+
+    path = os.fspath(corpus)
+    if os.path.exists(path):
+        path = corpus_files.files_of(path)[0]
+        if reads_again(path) and not encoded_database.is_database(path):
+            if look_nucleic(corpus_files.opening(path)):
+                _tell_of_some(path, scoring)
+
+
+def _tell_of_some(which: str, scoring: Scoring) -> None:
+    warnings.warn(
+        f"all letters of {which} are nucleotides, and {scoring.matrix_name} scores "
+        "proteins: translate them first",
+        stacklevel=_outside(),
+    )
 
 
 def _outside() -> int:

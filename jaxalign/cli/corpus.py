@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from jaxalign.cli import audit, inputs, links, report
+from jaxalign.cli import audit, links, report
 from jaxalign.cli.derive import Given, changed, refuse
 from jaxalign.cli.links import LinkJob
 from jaxalign.cli.run import check_resume, run
@@ -83,7 +83,12 @@ def nearest(given: Given) -> int:
         raise UsageError("'-' twice: standard input can be read once")
     outs = (given.out, given.report)
     job = links.prepare(
-        (path,), given, outs, files, True, letters=[(corpus, inputs.opening(files[0]))]
+        (path,),
+        given,
+        outs,
+        files,
+        True,
+        letters=[(corpus, corpus_files.opening(files[0]))],
     )
     own = {x: getattr(given, x) for x in ("by", "top", "bands", "link", "min_score")}
     chosen = links.scan_options(job, NearestOptions, **own)
@@ -178,7 +183,7 @@ def purge(given: Given) -> int:
         outs,
         files,
         True,
-        letters=[(given.train, inputs.opening(files[0]))],
+        letters=[(given.train, corpus_files.opening(files[0]))],
     )
     own = {name: getattr(given, name) for name in (*CUTS, "link")}
     if given.min_identity is None:  # local alignments have a mode of their own

@@ -15,7 +15,7 @@ from jaxalign.database.api import residues_about
 from jaxalign.errors import UsageError
 from jaxalign.family import api
 from jaxalign.family.api import FamilyAlignment
-from jaxalign.io import output
+from jaxalign.io import corpus_files, output
 from jaxalign.model.alphabet import reading_of
 from jaxalign.model.show import counted
 from jaxalign.model.source import sha256
@@ -42,7 +42,7 @@ def family(options: Given) -> int:
         api.format_of(options.out, options.format)
     messages = Messages(options.quiet)
     about = options.scoring, options.json, messages
-    beside = [(database, inputs.opening(database))]
+    beside = [(database, corpus_files.opening(database))]
     read = inputs.read((query,), scoring, *about, beside, of_proteins=True)
     inputs.check(database)
     queries, texts = read.sequences[0], read.texts[0]

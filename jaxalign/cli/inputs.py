@@ -16,12 +16,13 @@ from jaxalign.cli.request import scoring_of
 from jaxalign.cli.terminal import Messages
 from jaxalign.errors import UsageError
 from jaxalign.io import fasta
-from jaxalign.io.encoded_database import is_database, mapped, open_database
+from jaxalign.io.corpus_files import opening
+from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.model import source
-from jaxalign.model.alphabet import NUCLEIC, Sequences, reading_of
+from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.profile import Profile, as_query, first_line, read_text
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.strands import BLOCK, LEAST_LETTERS, has_uracil, look_nucleic
+from jaxalign.model.strands import BLOCK, has_uracil, look_nucleic
 
 # Paths, and the letters of each as uint8 arrays of ASCII.
 Sides = Sequence[tuple[str, Sequence[np.ndarray]]]
@@ -190,30 +191,6 @@ def scoring_for(
             what += f", and those of {others} are not"
         messages.warn(f"all letters of {nucleic} are nucleotides and {what}: {hint}")
     return scoring
-
-
-def opening(path: str) -> list[np.ndarray]:
-    """The first letters of a database that is read in blocks, or mapped.
-
-    Of an index its alphabet counts, not its letters: all of that are given, or the four
-    bases, often enough to be known, where it is one of nucleotides.
-    """
-    if is_database(path):
-        alphabet = open_database(path).alphabet
-        letters = np.frombuffer(alphabet.letters.encode(), np.uint8)
-        if alphabet.kind in NUCLEIC:
-            letters = np.tile(alphabet.encode("ACGT"), LEAST_LETTERS)
-            return [np.frombuffer(alphabet.decode(letters).encode(), np.uint8)]
-        return [letters]
-    texts, count = [], 0
-    with source.open_text(path) as handle:
-        fasta.check_first_line(path, handle)
-        for _, letters in fasta.records(handle):
-            texts.append(np.frombuffer(letters, np.uint8))
-            count += len(letters)
-            if count >= BLOCK:
-                break
-    return texts
 
 
 def _plain(texts: Sequence[np.ndarray]) -> bool:

@@ -241,9 +241,10 @@ def _cells(row: dict, identity: float) -> list[str]:
 def index(options: Given) -> int:
     """``jaxalign index DB``."""
     from jaxalign.cli import report
-    from jaxalign.cli.inputs import opening, scoring_for
+    from jaxalign.cli.inputs import scoring_for
     from jaxalign.cli.request import scoring_of
     from jaxalign.database.api import index_database, open_database, residues_about
+    from jaxalign.io.corpus_files import opening
     from jaxalign.io.encoded_database import SUFFIX, is_database
     from jaxalign.model.alphabet import reading_of
 

@@ -21,7 +21,7 @@ from jaxalign.database.api import (
     residues_about,
 )
 from jaxalign.errors import UsageError
-from jaxalign.io import output
+from jaxalign.io import corpus_files, output
 from jaxalign.model.alphabet import NUCLEIC, reading_of
 from jaxalign.model.show import counted
 from jaxalign.model.source import is_stream, sha256
@@ -139,7 +139,7 @@ def read_inputs(
         output.check_inputs(request.out, files)
     else:
         check_outputs(options, request.out, (), files)
-    beside = [(options.database, inputs.opening(options.database))]
+    beside = [(options.database, corpus_files.opening(options.database))]
     about = options.scoring, hashed, messages, beside, options.profile
     read = inputs.read((options.query,), request.scoring, *about, as_given=False)
     inputs.check(options.database)

@@ -133,6 +133,7 @@ def hits_of(
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     signs = strands_of(options.strand, scoring, options.mode)
     encoded = inputs.sets(scoring, query_set, reading=reading_of(options))[0]
+    inputs.tell_of_file(scoring, database, queries, encoded)
     stranded = by_strands(encoded, signs) if signs else encoded
     sequences, substituted = in_memory(database, scoring), [0]
     if sequences is None:
@@ -338,6 +339,7 @@ def hits_by_parts(
     """``stream_search``, its options packed."""
     query_set, scoring = as_query(queries, as_scoring(scoring, by_position=True))
     encoded = inputs.sets(scoring, query_set, reading=reading_of(options))[0]
+    inputs.tell_of_file(scoring, database, queries, encoded)
     sequences = in_memory(database, scoring)
     parts = parts_search(encoded, sequences, database, options.top, options.part_rows)
     parts = [x for x in share(parts, options.shard) if x.index not in options.skip]

@@ -119,6 +119,7 @@ def nearest_of(
     check_nearest(options, scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
+    inputs.tell_of_file(scoring, corpus, tests, encoded)
     options = linked(options, scoring, encoded)
     source = Corpus(corpus, scoring, reading, options.memory_budget)
     state = scanned(encoded, source, scoring, options, checkpoint, arrays)

@@ -97,6 +97,7 @@ def purge_of(
     start, scoring = time.perf_counter(), as_scoring(scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
+    inputs.tell_of_file(scoring, train, tests, encoded)
     cut = cut_of(options, scoring, encoded)
     corpus = Corpus(train, scoring, reading, options.memory_budget)
     state = PurgeState() if arrays is None else purge_scan.state_of(arrays)

@@ -13,11 +13,19 @@ import numpy as np
 
 from jaxalign.errors import InputError
 from jaxalign.io import fasta
-from jaxalign.io.encoded_database import SUFFIX, is_database, mapped
+from jaxalign.io.encoded_database import SUFFIX, is_database, mapped, open_database
 from jaxalign.io.fasta import NameHashes
-from jaxalign.model.alphabet import AS_WRITTEN, Alphabet, Reading, Sequences, in_blocks
+from jaxalign.model.alphabet import (
+    AS_WRITTEN,
+    NUCLEIC,
+    Alphabet,
+    Reading,
+    Sequences,
+    in_blocks,
+)
 from jaxalign.model.names import hashes_of
 from jaxalign.model.source import STDIN, label, open_text, reads_again
+from jaxalign.model.strands import BLOCK, LEAST_LETTERS
 
 FASTA_ENDS = (".fasta", ".fa", ".faa", ".fas", ".fna", ".ffn")
 PACKED_ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
@@ -99,6 +107,30 @@ def blocks(
                 )
             yield CorpusBlock(sequences, first, substituted)
             first += len(sequences)
+
+
+def opening(path: str) -> list[np.ndarray]:
+    """The first letters of a database that is read in blocks, or mapped.
+
+    Of an index its alphabet counts, not its letters: all of that are given, or the four
+    bases, often enough to be known, where it is one of nucleotides.
+    """
+    if is_database(path):
+        alphabet = open_database(path).alphabet
+        letters = np.frombuffer(alphabet.letters.encode(), np.uint8)
+        if alphabet.kind in NUCLEIC:
+            letters = np.tile(alphabet.encode("ACGT"), LEAST_LETTERS)
+            return [np.frombuffer(alphabet.decode(letters).encode(), np.uint8)]
+        return [letters]
+    texts, count = [], 0
+    with open_text(path) as handle:
+        fasta.check_first_line(path, handle)
+        for _, letters in fasta.records(handle):
+            texts.append(np.frombuffer(letters, np.uint8))
+            count += len(letters)
+            if count >= BLOCK:
+                break
+    return texts
 
 
 WIDTH = 60

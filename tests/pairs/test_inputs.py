@@ -308,9 +308,30 @@ def test_letters_that_say_nothing(texts):
     jaxalign.align_all(texts)
 
 
+def test_nucleotides_that_meet_proteins(tmp_path):
+    """In a set of a call, and in a file that is read in blocks."""
+    (tmp_path / "d.fa").write_text(f">d\n{DNA}\n")
+    (tmp_path / "p.fa").write_text(f">p\n{TEXTS[0]}\n")
+    cut = {"min_identity": 0.5}
+    calls = {
+        "align": lambda a, b: jaxalign.align(a, b),
+        "align_pairs": lambda a, b: jaxalign.align_pairs([a], [b]),
+        "audit": lambda a, b: jaxalign.audit([[a], [b]], **cut),
+        "nearest": lambda a, b: jaxalign.nearest([a], b),
+        "purge": lambda a, b: jaxalign.purge(b, [a], **cut),
+        "search": lambda a, b: jaxalign.search([a], b),
+    }
+    for name, call in calls.items():
+        sides = DNA, TEXTS[0]
+        if name in ("nearest", "purge", "search"):
+            sides = TEXTS[0], tmp_path / "d.fa"
+            call(TEXTS[0], tmp_path / "p.fa")
+        with pytest.warns(UserWarning, match="nucleotides, and BLOSUM62") as caught:
+            call(*sides)
+        assert [one.filename for one in caught] == [__file__], name
+
+
 def test_all_sequences_of_a_call_count():
-    jaxalign.align(DNA, "MKTAYIAKQR")
-    jaxalign.align_pairs([DNA], TEXTS)
     half = DNA[:10], DNA[10:]
     with pytest.warns(UserWarning, match="nucleotides"):
         jaxalign.align(*half)
