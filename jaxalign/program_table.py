@@ -36,6 +36,7 @@ SET = 12_000
 SETS = (SET, 6_000), (1_000, 6_000), (1_000, 1_500), (60_000, 6_000)
 BLOCKS = 150_000, SET  # sequences of a block of a database
 LEFT = 1_000, 3_000, 100_000  # pairs that a proof leaves
+SHORT = 40, 400  # sequences that are compared from end to end as well
 HITS, TOP = 200, 10
 SEED = 2011
 CUDASW = "20 of CUDASW++"
@@ -47,7 +48,9 @@ SEARCHES = {
 # Few queries, whose strips are stacked: how many, of how many letters together
 FEW_QUERIES, FEW_LETTERS, LONGEST_QUERY = (1, 8, 64), 2 ** np.arange(8, 17), 6000
 LINKING = "cluster", "dedup", "split", "audit"
+# The links of whole sequences, and of parts, which is the default
 LINKED = PairOptions(output="identity", identity="longer", min_identity=0.4)
+LOCAL = replace(LINKED, mode="local", identity="shorter", min_score=100)
 
 
 def proteins(lengths: np.ndarray, seed: int = SEED) -> Sequences:
@@ -88,12 +91,20 @@ def jobs(
         yield from linked(sequences, kernels)
 
 
-def by_parts(task: Task, kernels: Any, seed: int = SEED) -> None:
-    """Outline the programs of a job in parts, with input in random order."""
+def by_parts(
+    task: Task,
+    kernels: Any,
+    rows: int | None = part_stream.PART_ROWS,
+    seed: int = SEED,
+) -> None:
+    """Outline the programs of a job in parts, with input in random order.
+
+    rows : of a part at most; None, as links have them
+    """
     order = np.random.default_rng(seed).permutation(task.shape[0])
     shuffled = task.queries.take(order)
     task = replace(task, queries=shuffled, targets=shuffled)
-    parts = part_stream.cut_of(task, part_stream.PART_ROWS)
+    parts = part_stream.cut_of(task, rows)
     for part in part_stream.tasks_of(task, parts):
         dispatch.outline_of_task(part, kernels)
 
@@ -173,18 +184,31 @@ def linked(
     sequences: Sequences, kernels: Any
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield jobs for linked pairs: the proofs, and the pairs that remain."""
-    task = make_task("all", sequences, sequences, Scoring(), LINKED)
     size = f"{len(sequences):,} of up to {sequences.lengths.max():,}"
-    task = replace(task, whole_codes=(WholeCodes(sequences.codes),))
-    launches = lcs_launches.LcsLaunches(task, kernels)
-    name = f"common subsequences of {size}"
-    yield name, partial(lcs_launches.outlined, launches)
-    for count in LEFT:
-        for first in (0, len(sequences) // 4, len(sequences)):
-            remaining = _neighbours(task, first, count)
-            longest = f"{remaining.job.query_lengths.max():,}"
-            name = f"{count:,} pairs left of {size}, those of up to {longest}"
-            yield name, partial(dispatch.outline_of_task, remaining, kernels)
+    every = make_task("all", sequences, sequences, Scoring(), LOCAL)
+    yield (
+        f"all pairs of {size}, linked locally",
+        partial(by_parts, every, kernels, None),
+    )
+    for options in (LINKED, LOCAL):
+        task = make_task("all", sequences, sequences, Scoring(), options)
+        task = replace(task, whole_codes=(WholeCodes(sequences.codes),))
+        launches = lcs_launches.LcsLaunches(task, kernels)
+        of_mode = f"of {size}, {task.mode}"
+        name = f"common subsequences {of_mode}"
+        yield name, partial(lcs_launches.outlined, launches)
+        for count in LEFT:
+            for first in (0, len(sequences) // 4, len(sequences)):
+                remaining = _neighbours(task, first, count)
+                longest = f"{remaining.job.query_lengths.max():,}"
+                name = f"{count:,} pairs left {of_mode}, those of up to {longest}"
+                yield name, partial(dispatch.outline_of_task, remaining, kernels)
+        for count in SHORT:
+            sides = sequences.take(np.arange(len(sequences) - count, len(sequences)))
+            crossed = make_task("cross", sides, sequences, Scoring(), options)
+            crossed = replace(crossed, whole_codes=task.whole_codes)
+            name = f"{count:,} short {of_mode}"
+            yield name, partial(dispatch.outline_of_task, crossed, kernels)
     first, second = (sequences.take(np.arange(HITS) + k) for k in (0, 1))
     likely = make_task(
         "zip", first, second, Scoring(), replace(LINKED, min_identity=0.0)

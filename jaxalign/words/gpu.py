@@ -32,6 +32,7 @@ LETTERS_OF_WORD = 4
 LEAST_ROWS = 2**15  # room for letters: one program for most launches
 LEAST_PAIRS = 2**14  # room for pairs
 MOST_ROOMS = 8  # of pairs, looked at one after the other by the same program
+ROOM_RATIO = 8  # of the next larger room
 RUN = 32  # places that are looked at together
 WORD_BITS = 32
 LEAST_BLOCKS, LEAST_PAIR_ROWS = 32, 2**12  # room of a launch of pairs
@@ -91,7 +92,7 @@ def chosen(
         count, *places = count_and_places(size=size, start=np.int32(start))
         count = int(count)
         if count > MOST_ROOMS * size:
-            size = min(bucket(count, 8, least), shape[0] * shape[1])
+            size = min(bucket(count, ROOM_RATIO, least), shape[0] * shape[1])
             continue
         place, values = (np.asarray(x)[:count] for x in places)
         pieces.append((place.astype(np.int64), values))
@@ -100,6 +101,14 @@ def chosen(
         start = int(place[-1]) + 1
     place, values = (np.concatenate(x) for x in zip(*pieces, strict=True))
     return FewPairs(*np.divmod(place, shape[1]), values)
+
+
+def rooms(shape: tuple[int, int], least: int = LEAST_PAIRS) -> list[int]:
+    """Every size that ``chosen`` asks for."""
+    sizes, total = [least], shape[0] * shape[1]
+    while sizes[-1] < total:
+        sizes.append(min(sizes[-1] * ROOM_RATIO, total))
+    return sizes
 
 
 def compact(mask: jax.Array, values: jax.Array, size: int, start: jax.Array):

@@ -252,7 +252,8 @@ def outlined(launches: LcsLaunches) -> None:
         lcs = _launch(launches, sides, codes, row, column)
         m, n = lengths[row], task.targets.lengths[column]
         search = _near_of(task, lcs, m, n, column, bound)
-        search(size=launches.sizes.pairs, start=np.int32(0))
+        for size in gpu.rooms(lcs.shape, launches.sizes.pairs):
+            search(size=size, start=np.int32(0))
 
 
 def _taken(launches: LcsLaunches) -> np.ndarray:
