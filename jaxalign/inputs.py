@@ -28,7 +28,7 @@ from jaxalign.model.alphabet import (
 from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.source import reads_again
-from jaxalign.model.strands import look_nucleic, seem_nucleic
+from jaxalign.model.strands import look_nucleic, nucleic_sets, seem_nucleic
 
 PATH = (str, os.PathLike)
 NO_FILE = (
@@ -254,13 +254,14 @@ def _tell_of_nucleotides(
     letters = [sequences for sequences, has_letters in encoded if has_letters]
     if scoring.alphabet.kind != "protein" or not letters:
         return
-    if seem_nucleic(letters):
+    nucleic = nucleic_sets(letters)
+    if all(nucleic):
         warnings.warn(
             f"all letters are nucleotides, and {scoring.matrix_name} scores proteins: "
             "use scoring=Scoring.preset('blastn') or Scoring('NUC')",
             stacklevel=_outside(),
         )
-    elif len(letters) > 1 and any(seem_nucleic([each]) for each in letters):
+    elif any(nucleic):
         _tell_of_some("some sequences", scoring)
 
 

@@ -7,7 +7,7 @@ a quarter are A, C, G, T or N: chance makes no DNA of a protein of 20 residues.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -122,6 +122,17 @@ def look_nucleic(texts: Iterable[np.ndarray]) -> bool:
 def seem_nucleic(sets: Iterable[Sequences]) -> bool:
     """Whether the letters of encoded sets look like nucleotides."""
     return look_nucleic(block for sequences in sets for block in _letters_of(sequences))
+
+
+def nucleic_sets(sets: Sequence[Sequences]) -> list[bool]:
+    """Which of some encoded sets look like nucleotides; all do, if they do together and
+    one is too short to say."""
+    each = [look_nucleic(_letters_of(x)) for x in sets]
+    short = min(len(x.codes) for x in sets) < LEAST_LETTERS
+    letters = chain.from_iterable(map(_letters_of, sets))
+    if short and len(sets) > 1 and not any(each) and look_nucleic(letters):
+        return [True] * len(sets)
+    return each
 
 
 def _letters_of(sequences: Sequences) -> Iterator[np.ndarray]:
