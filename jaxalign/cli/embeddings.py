@@ -111,8 +111,8 @@ def _zipped(
     m, n = len(queries), len(targets)
     if 1 not in (m, n) and m != n:
         raise UsageError(
-            f"{a} has {m} arrays, {b} has {n}: pairs are zipped, so there must be as "
-            "many, or one in either file"
+            f"{a} has {m} arrays, {b} has {n}: array k is aligned with array k, so "
+            "the numbers must be equal, or one of them 1"
         )
     widths = {x.shape[1] for x in (*queries.values(), *targets.values())}
     if len(widths) > 1:

@@ -88,7 +88,7 @@ def all_pairs(given: Given) -> int:
     drawings = given.plot, given.dendrogram, given.heat_map
     if wants_folder(given):
         if any(drawings):
-            raise UsageError("a picture is of a result in one piece, not of a folder")
+            raise UsageError("a picture needs a result in one file, not a folder")
         return _all_into_folder(given)
     drawn = Pictures(*drawings) if any(drawings) else None
     which = {"include_self": given.include_self, "cluster": given.cluster}
@@ -179,10 +179,10 @@ def _prepare(
     if 1 not in counts and len(set(counts)) > 1:
         (a, b), (m, n) = read.paths, counts
         raise UsageError(
-            f"{a} has {m} records, {b} has {n}: pairs are zipped, so there must be "
-            "as many, or one in either file\n"
-            "hint: `jaxalign search` aligns each of one with each of the other, "
-            "`jaxalign all` those of one file with each other"
+            f"{a} has {m} records, {b} has {n}: record k is aligned with record k, "
+            "so the numbers must be equal, or one of them 1\n"
+            "hint: `jaxalign search` aligns each record of one file with each of the "
+            "other, `jaxalign all` those of one file with each other"
         )
     if drawn:
         pictures.check_counts(drawn, max(counts))

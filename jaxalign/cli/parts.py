@@ -79,7 +79,7 @@ def opened_folder(
     finished, lines = run.finished(mine)
     if finished and not options.resume:
         raise UsageError(
-            f"{path}: {len(finished):,} parts exist; use --resume to go on"
+            f"{path}: {len(finished):,} parts exist; use --resume to continue"
         )
     for line in lines:
         messages.warn(line)

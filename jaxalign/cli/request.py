@@ -222,7 +222,7 @@ def _gaps(options: ScoringOptions, base: Scoring):
 def _plain(number: float) -> float:
     """11.0 -> 11, as people write it."""
     if not isfinite(number):
-        raise UsageError(f"{number}: a score is a finite number")
+        raise UsageError(f"{number}: a score must be a finite number")
     return int(number) if number.is_integer() else number
 
 

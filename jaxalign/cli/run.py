@@ -57,11 +57,11 @@ def check_outputs(
     if json and printed:
         raise UsageError("--json takes standard output: the result needs -o FILE")
     if len(printed) + (out is None and not json) > 1:
-        raise UsageError("two outputs are one: standard output")
+        raise UsageError("two outputs go to the same place: standard output")
     places = [os.path.realpath(path) for path in files]
     same = [x for x, y in zip(files, places, strict=True) if places.count(y) > 1]
     if same:
-        raise UsageError(f"two outputs are one: {', '.join(same)}")
+        raise UsageError(f"two outputs go to the same place: {', '.join(same)}")
     resume, force = (getattr(given, x, False) for x in ("resume", "force"))
     for path in files:
         # An interrupted run may have written the file whose state is there.

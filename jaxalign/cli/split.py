@@ -219,7 +219,7 @@ def _files(
     if folder is None:
         return []
     if os.path.realpath(folder) in map(os.path.realpath, filter(None, outs)):
-        raise UsageError(f"two outputs are one: {folder}")
+        raise UsageError(f"two outputs go to the same place: {folder}")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"--fasta {folder}: is no folder")
     files = [output.file_in(folder, name, ".fasta") for name in names]

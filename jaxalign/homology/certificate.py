@@ -122,12 +122,12 @@ def read(path: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as handle:
             about = json.load(handle, object_pairs_hook=_without_doubles)
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}: is no certificate, since it is no JSON") from error
+        raise InputError(f"{path}: is not a certificate: it is not JSON") from error
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: no certificate can be read ({why})") from error
     if not isinstance(about, dict) or about.get("format") not in (FORMAT, FORMER):
-        raise InputError(f"{path}: is no certificate; its format is not {FORMAT!r}")
+        raise InputError(f"{path}: is not a certificate; its format is not {FORMAT!r}")
     lacking = [key for key, kind in KINDS.items() if type(about.get(key)) is not kind]
     for key in ("inputs", "parts"):
         if not lacking and not all(isinstance(item, dict) for item in about[key]):

@@ -163,7 +163,7 @@ def _about(path: str) -> tuple[dict, Alphabet]:
         why = getattr(error, "strerror", error)
         raise InputError(f"{path}: cannot be read ({why})") from error
     if page[: len(MAGIC)] != MAGIC:
-        raise InputError(f"{path}: is no index; `jaxalign index` makes one")
+        raise InputError(f"{path}: is not an index; `jaxalign index` makes one")
     if len(page) < PAGE:
         raise InputError(f"{path}: the index is truncated; make it again")
     _, version, crc, length = _HEAD.unpack_from(page)

@@ -86,8 +86,8 @@ class SavedRun:
             raise UsageError(f"{path}: is no file, and the state of a run; remove it")
         if not (resume or force):
             raise UsageError(
-                f"{path}: is of an interrupted run; use --resume to complete it, "
-                "or --force to begin anew"
+                f"{path}: belongs to an interrupted run; use --resume to complete it, "
+                "or --force to start over"
             )
         return resume
 
@@ -104,7 +104,7 @@ class SavedRun:
             description = str(arrays.pop(MANIFEST))
         except Exception:  # damaged files fail in as many ways as there are
             whole, arrays, description = False, {}, ""
-        anew = "use --force without --resume to begin anew"
+        anew = "use --force without --resume to start over"
         if not whole:
             raise UsageError(f"{path}: is damaged, or of another version; {anew}")
         if description != self._text:
@@ -170,13 +170,13 @@ class SavedRun:
                         said = ", ".join(differing)
                     raise UsageError(
                         f"{path}: its manifest is of another run ({said}); give a new "
-                        "folder, or use --force to begin anew"
+                        "folder, or use --force to start over"
                     )
                 _check_names(path, names, about["parts"])
                 if not (resume or join):
                     raise UsageError(
                         f"{path}: exists; use --resume to complete it, or --force to "
-                        "begin anew"
+                        "start over"
                     )
                 return
             if exists:  # else another run may have begun meanwhile
@@ -324,7 +324,7 @@ def read_manifest(path: str) -> dict:
     except UNREADABLE_JSON as error:
         raise InputError(
             f"{path}: no {DATASET_MANIFEST} that can be read ({error}); use --force to "
-            "begin anew"
+            "start over"
         ) from error
 
 

@@ -194,7 +194,7 @@ def _is_pair(matrix: Any) -> bool:
 def check_scoring(scoring: Any) -> None:
     """Check the fields of a ``Scoring``, whose docstring says what they may be."""
     if (scoring.match is None) != (scoring.mismatch is None):
-        raise UsageError("match and mismatch go together")
+        raise UsageError("match and mismatch are needed together")
     for name in ("gap_open", "gap_extend"):
         value = getattr(scoring, name)
         if not (is_number(value) and 0 <= value < COST_LIMIT):

@@ -296,8 +296,8 @@ def plan_sets(
         paired = targets.take([0] * len(aligned))
     elif len(aligned) != len(targets):
         raise InputError(
-            f"{len(aligned)} queries and {len(targets)} targets: pairs are zipped, so "
-            "there must be as many, or one on a side"
+            f"{len(aligned)} queries and {len(targets)} targets: query k is aligned "
+            "with target k, so the numbers must be equal, or one of them 1"
         )
     task = make_task(kind, aligned, paired, scoring, options)
     if len(paired) != len(targets):

@@ -578,7 +578,7 @@ def test_bad_file(run, folder, kind):
         ("--gap-open nan", "finite"),
         ("--matrix BLOSUM63", "unknown matrix 'BLOSUM63'"),
         ("--matrix PAM30 --match 1", "exclude each other"),
-        ("--match 1", "match and mismatch go together"),
+        ("--match 1", "match and mismatch are needed together"),
         ("--alphabet dna --matrix PAM30", "PAM30 are protein"),
         ("--mode local --free-ends q5", "--free-ends goes with mode 'global'"),
         ("--free-ends q5,x3", "--free-ends x3: any of q5, q3, t5, t3"),

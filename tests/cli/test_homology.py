@@ -312,8 +312,8 @@ def test_a_wrong_certificate(run, change, message):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "is no certificate, since it is no JSON"),
-        ("[]", "is no certificate"),
+        ("", "is not a certificate: it is not JSON"),
+        ("[]", "is not a certificate"),
         ('{"format": "jaxalign certificate, 2"}', "lacks definition"),
     ],
 )
@@ -389,7 +389,7 @@ def test_too_large(run):
         (("cluster", "s.tsv", "--min-identity", "1", "-o", "s.tsv", "--force"), USAGE,
          "is the input"),
         (("cluster", "s.fa", "--min-identity", "1", "-o", "x", "--fasta",
-          "x"), USAGE, "two outputs are one"),
+          "x"), USAGE, "two outputs go to the same place"),
         (("cluster", "s.fa", "--min-identity", "1", "--device", "gpu"), DEVICE, "gpu"),
         (("dedup", "s.fa", "--free-ends", "q5"), USAGE, "symmetric free ends"),
         (("dedup", "s.fa", "--min-length-ratio", "7"), USAGE, "--min-length-ratio = 7"),

@@ -225,7 +225,7 @@ REFUSED = {
     "align a.npz b.npz --embeddings --plot p.png": "embeddings",
     "all all.fa --plot p.png --output score": "--output score",
     "all all.fa --plot p.png -o parts/": "folder",
-    "all all.fa --plot p.png --dendrogram p.png": "two outputs are one",
+    "all all.fa --plot p.png --dendrogram p.png": "two outputs go to the same place",
     "all all.fa --dendrogram p.png --min-score 3": "filters",
     "all a.fa --dendrogram p.png": "2 to 1,000",
     "all a.fa --heat-map p.png": "2 to 2,000",

@@ -325,7 +325,7 @@ def test_files_that_are_not_meant_are_refused(run, folder):
         "all s.fa --preset blastn": "these are letters of proteins, the scoring is of",
         "all .": ".: is a folder, and a file is needed",
         "repertoire d.fa": "d.fa: has nucleotides: CDR3 of amino acids are needed",
-        "audit --verify s.fa": "s.fa: is no certificate, since it is no JSON",
+        "audit --verify s.fa": "s.fa: is not a certificate: it is not JSON",
         "search s.fa d.fa.jaxdb -q": "made for the dna letters ACGTRYSWKMBDHVN, and "
         "the scoring has the protein letters",
     }.items():
@@ -364,7 +364,7 @@ def test_files_that_are_not_meant_are_refused(run, folder):
         ("soft s.fa s.fa -o x.png", "x.png: -o is an npz file; --plot x.png draws the"),
         ("all s.fa -o .", ".: is a folder; name a file in it"),
         ("align s.fa s.fa t.fa", "align: too many files: t.fa\nhint: see jaxalign al"),
-        ("align s.fa two.fa", "hint: `jaxalign search` aligns each of one with each"),
+        ("align s.fa two.fa", "hint: `jaxalign search` aligns each record of one file"),
         (
             "audit s.fa --min-identity 0.5",
             "needs two files or more, not 1, or one wi",
