@@ -10,7 +10,7 @@ import numpy as np
 from jaxalign.cli import audit, links, report
 from jaxalign.cli.derive import Given, changed, refuse
 from jaxalign.cli.links import LinkJob
-from jaxalign.cli.run import check_resume, run
+from jaxalign.cli.run import FREE, check_resume, run
 from jaxalign.cli.terminal import Report, as_json
 from jaxalign.database.api import residues_about
 from jaxalign.database.nearest import (
@@ -35,8 +35,6 @@ from jaxalign.io.runs import SavedRun, about_file
 from jaxalign.model.alphabet import reading_of
 from jaxalign.model.source import STDIN, label, sha256
 from jaxalign.options import NearestOptions, PurgeOptions
-
-FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
 
 
 def checkpoint(

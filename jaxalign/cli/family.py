@@ -9,17 +9,20 @@ from functools import partial
 from jaxalign.cli import inputs, report
 from jaxalign.cli.derive import Given, refuse
 from jaxalign.cli.request import devices_of, scoring_of
-from jaxalign.cli.run import check_outputs, run
+from jaxalign.cli.run import FREE, check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.database.api import residues_about
 from jaxalign.errors import UsageError
 from jaxalign.family import api
 from jaxalign.family.api import FamilyAlignment
 from jaxalign.io import corpus_files, output
+from jaxalign.io.runs import SUFFIX, SavedRun, about_file
 from jaxalign.model.alphabet import reading_of
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
 from jaxalign.model.source import sha256
 from jaxalign.options import FamilyOptions, shared
+from jaxalign.pairs.api import SavedState
 
 SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
 
@@ -31,6 +34,7 @@ def family(options: Given) -> int:
     own |= {"devices": devices_of(options), "progress": None}
     chosen = FamilyOptions(**shared(options, FamilyOptions, **own))
     api.check(chosen)
+    check_resume(options, (query, database))
     if query == database == "-":
         raise UsageError("'-' twice: standard input can be read once")
     if options.json and options.out is None:
@@ -46,16 +50,22 @@ def family(options: Given) -> int:
     read = inputs.read((query,), scoring, *about, beside, of_proteins=True)
     inputs.check(database)
     queries, texts = read.sequences[0], read.texts[0]
-    paths = _paths(options, queries.names)
+    place = place_of(options)
+    begun = options.resume and os.path.isfile(f"{place}{SUFFIX}")
+    force = options.force or begun  # an interrupted run may have written some
+    paths = _paths(options, queries.names, force)
+    saved = _checkpoint(place, query, database, read.scoring, chosen)
+    arrays = saved and saved.load(options.resume, options.force)
+    state = saved and SavedState(arrays or {}, saved.save)
 
     def compute(progress: Report | None) -> list[FamilyAlignment]:
         reported = replace(chosen, progress=progress)
-        return api.families_of(queries, database, scoring, reported, texts)
+        return api.families_of(queries, database, scoring, reported, texts, state)
 
     def finish(families: list[FamilyAlignment]) -> Iterator[str]:
         for relatives, path in zip(families, paths, strict=True):
             if path is not None:
-                relatives.write(path, options.format, options.force)
+                relatives.write(path, options.format, force)
             yield from _description(relatives, chosen, messages)
         infos = [relatives.table.info for relatives in families]
         count = max((info.get("substituted", 0) for info in infos), default=0)
@@ -65,14 +75,37 @@ def family(options: Given) -> int:
     cells = len(queries.codes) * residues_about(database) * chosen.iterations
     heading += report.expected(cells, "score", chosen)
     about = partial(_about, read, database, chosen)
-    return run(options, messages, heading, compute, finish, about)
+    code = run(options, messages, heading, compute, finish, about)
+    if saved is not None:
+        saved.remove()
+    return code
+
+
+def _checkpoint(
+    place: str | None,
+    query: str,
+    database: str,
+    scoring: Scoring,
+    chosen: FamilyOptions,
+) -> SavedRun | None:
+    """The file of the state of a run; None where it has none."""
+    files = query, database
+    if place is None or not all(map(os.path.isfile, files)):
+        return None
+
+    def describe() -> dict:
+        said = {x: repr(y) for x, y in vars(chosen).items() if x not in FREE}
+        about = {"options": said}
+        return report.manifest([*map(about_file, files)], scoring, about)
+
+    return SavedRun(place, describe)
 
 
 def _is_folder(out: str) -> bool:
     return out.endswith("/") or os.path.isdir(out)
 
 
-def _paths(options: Given, names: Sequence[str]) -> Sequence[str | None]:
+def _paths(options: Given, names: Sequence[str], force: bool) -> Sequence[str | None]:
     """Where the alignment of each query goes.
 
     Raises
@@ -94,7 +127,7 @@ def _paths(options: Given, names: Sequence[str]) -> Sequence[str | None]:
     for path, name in zip(paths, names, strict=True):
         if paths.count(path) > 1:
             raise UsageError(f"{path}: the file of {name} and of another query")
-        output.check(path, options.force)
+        output.check(path, force)
     return paths
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxalign.cli import report
 from jaxalign.cli.derive import Given, refuse
-from jaxalign.cli.run import check_outputs, check_resume, place_of, run
+from jaxalign.cli.run import FREE, check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
 from jaxalign.io import delimited, output
@@ -23,7 +23,6 @@ from jaxalign.repertoire import api
 FORMATS = (".tsv", ".csv", ".parquet", ".npz")
 INPUTS = ("receptors", "against", "v_distances", "v_loops")
 SIDES, EDGE_BYTES = ("i", "j", "distance"), 72  # of a state, in half a memory
-FREE = ("threads", "memory_budget", "devices", "progress", "v_distances", "v_loops")
 
 
 def repertoire(given: Given) -> int:
@@ -99,7 +98,8 @@ def _checkpoint(
 
     def describe() -> dict:
         read = files | ({"scoring": scoring} if os.path.isfile(scoring) else {})
-        options = {x: repr(y) for x, y in vars(chosen).items() if x not in FREE}
+        free = {*FREE, *INPUTS}
+        options = {x: repr(y) for x, y in vars(chosen).items() if x not in free}
         return {
             "inputs": {name: about_file(path) for name, path in read.items()},
             "options": options,

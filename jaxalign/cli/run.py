@@ -17,6 +17,8 @@ from jaxalign.model.source import is_stream
 
 PRINTED = {output.STDOUT, "/dev/stdout", "/dev/fd/1"}
 PAGES = (".html", ".htm")
+# Options that no result depends on
+FREE = ("implementation", "memory_budget", "threads", "devices", "progress")
 
 
 def check_outputs(
@@ -88,7 +90,8 @@ def check_resume(given: Given, files: Iterable[str], outs: Sequence[str] = ()) -
 def place_of(given: Given, outs: Sequence[str] = ()) -> str | None:
     """The output beside which the state of a run is; None where it has none."""
     paths = (getattr(given, name) for name in ("out", *outs))
-    return next((path for path in paths if path not in (None, output.STDOUT)), None)
+    place = next((path for path in paths if path not in (None, output.STDOUT)), None)
+    return place and (place.rstrip(os.sep) or place)
 
 
 def run(

@@ -247,6 +247,7 @@ def nearest(
     options.FamilyOptions,
     FileOptions,
     SummaryOptions,
+    ResumeOptions,
     *COMMON,
 )
 def family(

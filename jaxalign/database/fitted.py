@@ -77,6 +77,19 @@ class Sample:
         lowest = np.argsort(hashes)[: self.limit]
         self.hashes, self.parts = hashes[lowest], [parts[k] for k in lowest.tolist()]
 
+    def saved(self) -> dict[str, np.ndarray]:
+        """Return the sample as arrays, for a state."""
+        ends = np.cumsum([0, *map(len, self.parts)]).astype(np.int64)
+        codes = np.concatenate([np.zeros(0, np.uint8), *self.parts])
+        about = {"hashes": self.hashes, "seen": np.array(self.seen)}
+        return about | {"sample": codes, "sample_ends": ends}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the sample of a state."""
+        self.hashes, self.seen = arrays["hashes"], int(arrays["seen"])
+        ends = arrays["sample_ends"]
+        self.parts = np.split(arrays["sample"], ends[1:-1]) if len(ends) > 1 else []
+
     def sequences(self, alphabet: Alphabet) -> Sequences:
         """Return the sample. Where it is small, shuffled copies of its sequences are
         added."""

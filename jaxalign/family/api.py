@@ -11,7 +11,7 @@ from jaxalign import inputs
 from jaxalign.database.api import in_memory, read_blocks
 from jaxalign.errors import UsageError
 from jaxalign.family import engine
-from jaxalign.family.engine import Source
+from jaxalign.family.engine import SavedState, Source
 from jaxalign.family.options import check
 from jaxalign.family.result import FamilyAlignment, format_of
 from jaxalign.inputs import SetLike
@@ -96,10 +96,12 @@ def families_of(
     scoring: ScoringLike,
     options: FamilyOptions,
     texts: Sequence[str] | None = None,
+    saved: SavedState | None = None,
 ) -> list[FamilyAlignment]:
     """``search_family``, its options packed.
 
     texts : the letters of the queries as their file has them; by default they are read
+    saved : the state of a run that was interrupted, or may be
     """
     # 1 check and encode, 2 the passes, 3 filters
     check(options)
@@ -124,7 +126,7 @@ def families_of(
         return read_blocks(database, scoring.alphabet, *about)
 
     source = Source(sequences, read, substituted)
-    return engine.run(encoded, source, scoring, options, texts or file_texts)
+    return engine.run(encoded, source, scoring, options, texts or file_texts, saved)
 
 
 __all__ = [

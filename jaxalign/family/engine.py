@@ -1,7 +1,8 @@
 """The passes of an iterated search, one after the other, for some queries at once."""
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -11,6 +12,8 @@ import numpy as np
 from jaxalign.database import fitted, pieces
 from jaxalign.database.fitted import Sample
 from jaxalign.database.hits import aligned, rows, scan
+from jaxalign.database.nearest_state import arrays_of_hits
+from jaxalign.database.nearest_state import hits_of as hits_of_arrays
 from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import Hits, no_hits, tell_after
 from jaxalign.family import result
@@ -24,7 +27,7 @@ from jaxalign.model.statistics import Fit
 from jaxalign.model.table import Table, compact
 from jaxalign.options import FamilyOptions
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.plan import Task
+from jaxalign.pairs.plan import Arrays, SavedState, Task
 
 # ------------------------------------------------------------------------------
 # Less score for hits whose composition alone makes them score.
@@ -228,11 +231,14 @@ def hits_of(
     sample: fitted.Sample,
     options: FamilyOptions,
     report_progress: Callable[[int], object] | None = None,
+    saved: SavedState | None = None,
 ) -> list[PassHits]:
     """Find the hits of each query with E-values up to ``options.largest_evalue``.
 
     sample : of the database; filled by the first pass
     report_progress : called with the cells so far
+    saved : the state of a run that was interrupted, or may be: scores of all queries,
+        and of a pass that is over the sample
     """
     search = search_options(options)
     scores, tasks = pair_options(search, "score"), []
@@ -241,16 +247,65 @@ def hits_of(
         task = make_task("cross", query.sequences, nothing, query.scoring, scores)
         tasks.append(replace(task, top=int(search.top)))
     keep, is_sampled = source.sequences is None, sample.seen > 0
-    scans, cells = [no_hits(1) for _ in tasks], 0
-    for blocks in source.rounds():
+    before = {} if saved is None else saved.all()
+    scans = [_restored(before, k) if before else no_hits(1) for k in range(len(tasks))]
+
+    def state() -> Arrays:
+        """Return the hits so far as arrays."""
+        arrays: Arrays = {}
+        for k, hits in enumerate(scans):
+            info = {
+                "info": np.array(json.dumps(hits.info, default=lambda x: x.tolist()))
+            }
+            of_query = arrays_of_hits(hits, {}) | info
+            arrays |= {f"{k}.{name}": array for name, array in of_query.items()}
+        return arrays
+
+    def save(_: Hits) -> None:
+        if saved is not None:
+            saved.put_if_due(state)
+
+    cells, read = sum(hits.info["cells"] for hits in scans), 0
+    if "seen" in before:  # the pass is over
+        sample.restore(before)
+        source.substituted[0] = int(before["substituted"])
+    for blocks in source.rounds() if "seen" not in before else ():
         if not is_sampled:
             blocks = list(sample.watch(blocks))
         for task, hits in zip(tasks, scans, strict=True):
-            before = hits.info["cells"]
-            scan(task, iter(blocks), keep, tell_after(report_progress, cells), hits)
-            cells += hits.info["cells"] - before
+            cells_before = hits.info["cells"]
+            report = tell_after(report_progress, cells)
+            scan(task, _from(blocks, hits.sequences - read), keep, report, hits, save)
+            cells += hits.info["cells"] - cells_before
+        read += sum(map(len, blocks))
+    if saved is not None and "seen" not in before:
+        substituted = {"substituted": np.array(source.substituted[0])}
+        saved.put(state() | sample.saved() | substituted, without=before)
     pairs = zip(queries, tasks, scans, strict=True)
     return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
+
+
+def _restored(arrays: Arrays, query: int) -> Hits:
+    """The hits of a query in a state."""
+    prefix = f"{query}."
+    of_query = {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+    hits, _ = hits_of_arrays(of_query)
+    hits.info = json.loads(str(of_query["info"]))
+    return hits
+
+
+def _from(blocks: Iterable[Sequences], first: int) -> Iterator[Sequences]:
+    """Yield blocks from a sequence on."""
+    for block in blocks:
+        if first <= 0:
+            yield block
+        elif first < len(block):
+            yield block.between(first, len(block))
+        first -= len(block)
 
 
 def _hits(
@@ -327,21 +382,26 @@ def run(
     scoring: Scoring,
     options: FamilyOptions,
     texts: Sequence[str] | None = None,
+    saved: SavedState | None = None,
 ) -> list[FamilyAlignment]:
     """Align each query with its relatives; ``texts`` are the letters of the queries,
-    some of which may be encoded as others."""
+    some of which may be encoded as others.
+
+    saved : the state of a run that was interrupted, or may be
+    """
     unit = unit_of(scoring.scores)
     sample, cells = Sample(SAMPLE), _Cells(options, queries, source)
     searches = []
     for k, text in enumerate(queries.texts() if texts is None else texts):
         query, text = queries.between(k, k + 1), result.letters_of(text)
         searches.append(Search(query, text, ScoredQuery(query, scoring, unit)))
-    for _ in range(options.iterations):
+    for number in range(options.iterations):
         running = [search for search in searches if not search.converged]
         if not running:
             break
         start, models = time.perf_counter(), [search.query for search in running]
-        results = hits_of(models, source, sample, options, cells.teller())
+        state = None if saved is None else saved.part(f"pass{number}")
+        results = hits_of(models, source, sample, options, cells.teller(), state)
         seconds = (time.perf_counter() - start) / len(running)
         for search, hits in zip(running, results, strict=True):
             _advance(search, hits, scoring, options, seconds)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import check_state
 
+from jaxalign.database import pieces
 from jaxalign.errors import EXIT_CODES
 from jaxalign.homology import clustering
 from jaxalign.io import output, runs
@@ -19,6 +20,7 @@ DONE, FAILED, USAGE, INPUT, *_, INTERRUPTED = EXIT_CODES
 LEAK = 6
 CUT = ("--min-identity", "0.6", "--link", "whole")
 AUDIT = ("audit", "a.fa", "b.fa", "c.fa", *CUT, "--worst", "2")
+RELATIVES = ("--iterations", "2", "--max-evalue", "10", "--include", "1")
 PAIRS = ("--pairs", "p.tsv", *CUT)
 VERBS = {
     "audit": (*AUDIT, "-o", "o.json"),
@@ -34,10 +36,19 @@ VERBS = {
     + ("-o", "o.parquet"),
     "reference": ("repertoire", "r.fa", "--against", "t.fa", "-o", "o.tsv")
     + ("--metric", "levenshtein", "--part-rows", "2"),
+    "family": ("family", "q.fa", "s.fa", *RELATIVES, "-o", "o.a3m"),
+    "families": ("family", "c.fa", "s.fa", *RELATIVES, "-o", "out/"),
     "purge": ("purge", "s.fa", "--against", "a.fa", *CUT, "-o", "o.fasta")
     + ("--certificate", "c.json", "--list", "l.tsv"),
 }
-QUICK = {"report": 29, "pairs": 7, "checked": 11, "repertoire": 2, "reference": 3}
+QUICK = {
+    "report": 29,
+    "pairs": 7,
+    "checked": 11,
+    "repertoire": 2,
+    "reference": 3,
+    "family": 4,
+}
 SLOW = [pytest.param(x, 1, marks=pytest.mark.slow) for x in VERBS]
 
 
@@ -57,6 +68,7 @@ def folder(tmp_path, monkeypatch):
     records = [f">s{k}\n{text}\n" for k, text in enumerate(texts)]
     random.shuffle(records)
     Path("s.fa").write_text("".join(records))
+    Path("q.fa").write_text(records[0])
     for k, name in enumerate("abc"):
         Path(f"{name}.fa").write_text("".join(records[k::3]))
     count = len(texts)
@@ -69,6 +81,7 @@ def folder(tmp_path, monkeypatch):
     sides = random.integers(count, size=(40, 2)).tolist()
     parts = [f"s{a}\ts{b}\t{'xyz'[k % 3]}\n" for k, (a, b) in enumerate(sides)]
     Path("p.tsv").write_text("first\tsecond\tpart\n" + "".join(parts))
+    monkeypatch.setattr(pieces, "BLOCK_RECORDS", 9)
     monkeypatch.setattr(runs, "EVERY", -1.0)
     monkeypatch.setattr(by_rows, "is_short", lambda *_: False)
     monkeypatch.setattr(part_stream, "MIN_CELLS", 2**12)
@@ -79,7 +92,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def files(path: Path) -> dict[str, bytes]:
-    return {x.name: x.read_bytes() for x in path.iterdir() if x.is_file()}
+    every = (x for x in path.rglob("*") if x.is_file())
+    return {str(x.relative_to(path)): x.read_bytes() for x in every}
 
 
 def timeless(answer: tuple[int, str, str]) -> tuple[int, str, str]:
@@ -106,7 +120,7 @@ def test_a_run_that_is_killed_at_any_moment_is_completed(
     with monkeypatch.context() as context:
         context.setattr(output, "replace_file", copying)
         code, out, said = timeless(run(*words))
-    assert code in (DONE, LEAK)
+    assert code in (DONE, LEAK), said
     whole = files(folder)
     assert count[0] > 6 and not [x for x in whole if x.endswith(".partial")]
     copies = [copy for copy in copies if [*copy.glob("*.partial")]]
@@ -128,6 +142,7 @@ def test_a_run_that_is_killed_at_any_moment_is_completed(
 
 OTHERS = (("--gap-open", "10"), ("--min-length-ratio", "0.8"), ("--strip-stop",))
 OF_RECEPTORS = (("--cutoff", "1"), ("--bad", "drop"), ("--part-rows", "4"))
+OF_FAMILIES = (("--gap-open", "10"), ("--min-cov", "0.1"), ("--strip-stop",))
 OWN = {
     "audit": ("--worst", "3"),
     "pairs": ("--seed", "3"),
@@ -156,7 +171,7 @@ def test_a_run_whose_inputs_or_options_changed_is_refused(
         context.setattr(runs.SavedRun, "save", ending)
         assert run(*words)[0] == INTERRUPTED
     (state,) = folder.glob("*.partial")
-    others = OF_RECEPTORS if words[0] == "repertoire" else OTHERS
+    others = {"repertoire": OF_RECEPTORS, "family": OF_FAMILIES}.get(words[0], OTHERS)
     changed = [(*words, *x) for x in others if x[0] != "--cutoff" or x[0] not in words]
     changed.append(tuple({"0.6": "0.65", "40": "41"}.get(x, x) for x in words))
     changed = [x for x in changed if x != words]
