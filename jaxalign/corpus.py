@@ -10,7 +10,7 @@ from jaxalign.io.encoded_database import is_database, mapped
 from jaxalign.model.alphabet import AS_WRITTEN, Reading, Sequences, in_blocks
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.source import reads_again
-from jaxalign.runtime.devices import block_sizes, budget_of
+from jaxalign.runtime.devices import block_sizes
 
 
 class Corpus:
@@ -37,7 +37,7 @@ class Corpus:
         self._sequences: Sequences | None = None
         self._scoring, self._reading = scoring, reading
         sizes = corpus_files.BLOCK_RESIDUES, corpus_files.BLOCK_RECORDS
-        self._sizes = block_sizes(sizes, budget_of(memory_budget))
+        self._sizes = block_sizes(sizes, memory_budget)
         if isinstance(corpus, inputs.PATH):
             self.files = files_of(corpus)
             if not all(map(reads_again, self.files)):  # a pipe, whose size is asked for

@@ -37,7 +37,6 @@ from jaxalign.pairs import part_stream
 from jaxalign.pairs.jobs import share
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.part_stream import Part
-from jaxalign.runtime.devices import budget_of
 from jaxalign.signatures import with_options
 
 
@@ -251,7 +250,7 @@ def read_blocks(
 ) -> Iterator[Sequences]:
     """Read a FASTA file in blocks; ``substituted[0]`` counts letters that are read as
     the wildcard."""
-    sizes = pieces.sizes_of(budget_of(memory_budget))
+    sizes = pieces.sizes_of(memory_budget)
     for block, count in fasta.read_blocks(path, alphabet, reading, *sizes):
         substituted[0] += count
         yield block

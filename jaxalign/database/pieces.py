@@ -163,9 +163,9 @@ def sequences_of(records: Records, alphabet: Alphabet) -> tuple[np.ndarray, Sequ
     return np.array(indices, np.int64), from_parts(names, codes, alphabet)
 
 
-def sizes_of(budget: int) -> tuple[int, int]:
+def sizes_of(memory_budget: Any) -> tuple[int, int]:
     """Residues and records of a block of a database that is read."""
-    return block_sizes((BLOCK_RESIDUES, BLOCK_RECORDS), budget)
+    return block_sizes((BLOCK_RESIDUES, BLOCK_RECORDS), memory_budget)
 
 
 def blocks_of(sequences: Sequences) -> list[Sequences]:

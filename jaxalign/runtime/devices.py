@@ -217,9 +217,13 @@ def at_once(limit: int, each: int, budget: int) -> int:
     return max(min(limit, budget // (BLOCK_SHARES * each)), 1)
 
 
-def block_sizes(limit: tuple[int, int], budget: int) -> tuple[int, int]:
-    """Residues and records of a block of sequences that are read."""
-    each = RESIDUE_BYTES, RECORD_BYTES
+def block_sizes(limit: tuple[int, int], size: Any) -> tuple[int, int]:
+    """Residues and records of a block of sequences that are read: with a memory budget
+    as many as it has room for. What is counted depends on blocks, so without one it
+    does not depend on the memory that is free."""
+    if size is None:
+        return limit
+    each, budget = (RESIDUE_BYTES, RECORD_BYTES), parse_bytes(size)
     residues, records = map(at_once, limit, each, (budget, budget))
     return residues, records
 

@@ -16,10 +16,14 @@ import jax  # noqa: F401  (before main(), which else turns on a compilation cach
 import numpy as np
 import pytest
 
+from jaxalign.corpus import Corpus
+from jaxalign.database import pieces
 from jaxalign.errors import EXIT_CODES, LeakError
 from jaxalign.io import fasta
+from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.cpu import partition
 from jaxalign.pairs.result import Output
+from jaxalign.runtime import devices
 
 DONE, _, _, _, TOO_LARGE, *_ = EXIT_CODES
 LEAK = LeakError.exit_code
@@ -256,3 +260,14 @@ def test_a_large_result_beyond_the_budget_is_refused_at_once(folder, run, monkey
     write(job, job.records)
     code, _, err = run(*job.words.split())
     assert code == TOO_LARGE and "would fit" in err
+
+
+def test_blocks_of_a_corpus_do_not_depend_on_the_memory_that_is_free(monkeypatch):
+    """Counts of aligned pairs depend on blocks; a budget is an argument."""
+    whole = pieces.sizes_of(None)
+    for free in (2**28, 2**31, 2**40):
+        monkeypatch.setattr(devices, "_free_memory", lambda size=free: size)
+        assert pieces.sizes_of(None) == whole
+        assert Corpus(["MKT"], Scoring())._sizes == whole
+    assert pieces.sizes_of("100MB") < whole
+    assert Corpus(["MKT"], Scoring(), memory_budget="100MB")._sizes < whole
