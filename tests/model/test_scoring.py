@@ -217,7 +217,7 @@ def test_every_bundled_matrix_loads():
         (dict(gap_open=float("nan")), "gap_open"),
         (dict(gap_open="11"), "gap_open"),
         (dict(gap_open=2**15), "gap_open"),
-        (dict(match=1), "go together"),
+        (dict(match=1), "needed together"),
         (dict(alphabet="dna"), "letters of BLOSUM62 are protein; the preset blastn"),
         (dict(matrix="NUC", alphabet="protein"), "letters of NUC are dna"),
         (dict(match=float("nan"), mismatch=0), "match"),
