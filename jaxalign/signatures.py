@@ -18,7 +18,7 @@ from dataclasses import MISSING, fields
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature
 from textwrap import indent
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from warnings import warn
 
@@ -110,7 +110,11 @@ def full_signature(function: Callable[..., Any], options: type) -> Signature:
     parameters = [
         x for x in shown.parameters.values() if x.kind != Parameter.VAR_KEYWORD
     ]
-    (keywords,) = get_args(get_type_hints(function).get("options")) or (None,)
+    # Of one annotation: others may be of a library that type checkers alone import.
+    hint = {k: x for k, x in function.__annotations__.items() if k == "options"}
+    space = vars(sys.modules[function.__module__])
+    hints = get_type_hints(SimpleNamespace(__annotations__=hint), space)
+    (keywords,) = get_args(hints.get("options")) or (None,)
     defaults = {field.name: _default(field) for field in fields(options)}
     # The module of all records knows ``ScoringLike`` while types are checked alone.
     types = get_type_hints(options, None, {"ScoringLike": ScoringLike})

@@ -5,56 +5,190 @@ the query's residues, of the target's) of numbers, vectors (..., m) and (..., n)
 (..., m, n).
 """
 
+from __future__ import annotations
+
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from math import prod
-from operator import index, itemgetter
-from typing import Any, NamedTuple
+from operator import index
+from typing import Any, NamedTuple, TypeAlias
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS, Scoring, as_scoring, resolve_ends
-from jaxalign.similarity.arrays import (
-    Factors,
-    Gap,
-    ModeRules,
-    divided,
-    map_batch,
-)
+
+# Of the kind of the arrays that come in: NumPy's or JAX's.
+Array: TypeAlias = Any
+# Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
+FORBIDDEN = -1e30
+# Costs are cut here: exp(-COSTLY) is 0 already, and FORBIDDEN minus it stays finite.
+COSTLY = 1e29
+
+
+class ModeRules(NamedTuple):
+    """Run-time mode: scalars, so that one program serves every mode.
+
+    ``m``, ``n`` int32 lengths; the others bool. ``first``, ``last`` int32 (M,), neither
+    of which falls, are a band by rows: residue i of the query may meet those of the
+    target from ``first[i]`` to ``last[i]``.
+    """
+
+    m: Any
+    n: Any
+    query_start: Any
+    query_end: Any
+    target_start: Any
+    target_end: Any
+    local: Any
+    adjacent: Any
+    first: Any = None
+    last: Any = None
+
+
+class Gap(NamedTuple):
+    """Costs of residues that stand against a gap.
+
+    ``e`` of the query's residues: scalar, (M,) or (M, N); ``f`` of the target's:
+    scalar, (N,) or (M, N). Entry (i, j) of a full one belongs to the cell (i + 1,
+    j + 1); row 0 and column 0 of the table use the nearest entry.
+    """
+
+    e: Any  # in gradients None where it is not asked for
+    f: Any
+
+
+class Factors(NamedTuple):
+    """Similarity as dot products: ``query`` (M, K) with ``target`` (N, K)."""
+
+    query: Any
+    target: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the product, leading axes included."""
+        leading = self.query.shape[:-2], self.target.shape[:-2]
+        batch = numpy_of(self.query).broadcast_shapes(*leading)
+        return (*batch, self.query.shape[-2], self.target.shape[-2])
+
+    @property
+    def dtype(self):
+        return numpy_of(self.query).promote_types(self.query.dtype, self.target.dtype)
+
 
 # One array, or a tuple of those that it is made of.
-Similarity = jax.typing.ArrayLike | tuple[Any, ...]
+Similarity = ArrayLike | tuple[Any, ...]
 KINDS = (
     "scores (..., m, n), (query codes, target codes, matrix), or (query, target) "
     "embeddings"
 )
+TRUE = ("1", "true", "t", "yes", "y", "on")  # as JAX reads its settings
 
 
-def real_numbers(what: str, x: Any) -> jax.Array:
-    """An array of real numbers, or of truth values; refuse anything else."""
+def is_of_jax(x: Any) -> bool:
+    """Whether an argument is an array of JAX, or holds one; imports nothing."""
+    jax: Any = sys.modules.get("jax")
+    if isinstance(x, (tuple, list)):
+        return any(map(is_of_jax, x))
+    return hasattr(jax, "Array") and isinstance(x, jax.Array)
+
+
+def is_traced(x: Any) -> bool:
+    """Whether a value is known only when a program runs."""
+    jax: Any = sys.modules.get("jax")
+    return hasattr(jax, "core") and isinstance(x, jax.core.Tracer)
+
+
+def outline_of(similarity: Any) -> tuple[tuple[int, ...], bool]:
+    """The shape (..., m, n) of a similarity that is not JAX's, and whether its numbers
+    are float64; an empty one where it has none, which a reader refuses."""
     try:
-        x = jnp.asarray(x)
-    except (TypeError, ValueError):
+        if isinstance(similarity, (tuple, list)) and len(similarity) in (2, 3):
+            sides, depth = similarity[:2], len(similarity) - 1
+            if depth == 1:
+                sides = [np.shape(x)[:-1] for x in sides]
+            else:
+                is_text = [isinstance(x, (str, bytes)) for x in sides]
+                pairs = zip(sides, is_text, strict=True)
+                sides = [(len(x),) if text else np.shape(x) for x, text in pairs]
+            batch = np.broadcast_shapes(*(shape[:-1] for shape in sides))
+            numbers = similarity[:2] if depth == 1 else similarity[2:]
+            shape = (*batch, *(shape[-1] for shape in sides))
+        else:
+            shape, numbers = np.shape(similarity), (similarity,)
+        numbers = [x for x in numbers if not isinstance(x, (str, bytes, Scoring))]
+        return shape, any(np.asarray(x).dtype == np.float64 for x in numbers)
+    except (ValueError, TypeError, IndexError):
+        return (), False
+
+
+def compiled(inputs: Any, similarities: Iterable[Any], run: Callable[[], Any]) -> Any:
+    """Run what computes by JAX: results are NumPy arrays, of 64 bits where one of the
+    ``similarities`` is, unless an array of the ``inputs`` is JAX's."""
+    if is_of_jax(inputs):
+        return run()
+    import jax
+
+    wide = any(outline_of(x)[1] for x in similarities)
+    precision = jax.enable_x64(True) if wide else nullcontext()
+    with jax.ensure_compile_time_eval(), precision:  # also where a caller is traced
+        return jax.tree.map(np.array, run())
+
+
+def numpy_of(x: Any) -> Any:
+    """NumPy, or its namesake of JAX: the functions for an array."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return np
+    import jax.numpy
+
+    return jax.numpy
+
+
+def default_float() -> Any:
+    """float32, or what JAX has been told: the dtype of numbers that are no floats."""
+    jax: Any = sys.modules.get("jax")
+    if hasattr(jax, "config"):
+        return np.float64 if jax.config.jax_enable_x64 else np.float32
+    wide = os.environ.get("JAX_ENABLE_X64", "").lower() in TRUE
+    return np.float64 if wide else np.float32
+
+
+def _is_integer(dtype: Any) -> bool:
+    return np.dtype(dtype).kind in "iu"
+
+
+def real_numbers(what: str, x: Any, xp: Any) -> Any:
+    """An array of real numbers, or of truth values; refuse anything else. ``xp`` is
+    NumPy, or ``jax.numpy``."""
+    try:
         kind = getattr(x, "dtype", type(x).__name__)
-        raise UsageError(f"{what} of {kind}: real numbers are needed") from None
-    if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        raise UsageError(f"{what} of {x.dtype}: real numbers are needed")
+        x = xp.asarray(x)
+        # By name, since to NumPy a bfloat16 is void.
+        real = any(word in x.dtype.name for word in ("bool", "int", "float"))
+    except (TypeError, ValueError):
+        real = False
+    if not real:
+        raise UsageError(f"{what} of {kind}: real numbers are needed")
     return x
 
 
-def floating(x: jax.Array):
+def floating(x: Any) -> Any:
     """float32 and float64 as they are, everything else as the default float."""
-    if x.dtype in (jnp.float32, jnp.float64):
+    if x.dtype in (np.float32, np.float64):
         return x
-    return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else float)
+    return x.astype(default_float() if x.dtype.kind in "biu" else np.float32)
 
 
 def as_similarity(
-    similarity: Similarity, lengths: Any, scores: Callable[[jax.Array], jax.Array]
+    similarity: Similarity,
+    lengths: Any,
+    scores: Callable[[Any], Any],
+    xp: Any,
+    look_up: Callable[..., Any],
 ):
     """Check a similarity; ``scores`` is applied to an array of scores, or to
     embeddings that are floats of one dtype."""
@@ -64,12 +198,13 @@ def as_similarity(
         texts = any(isinstance(x, (str, bytes)) for x in similarity[:2])
         if len(similarity) == 3:
             query, target, matrix = similarity
-            return _looked_up(query, target, matrix, lengths)
+            sides = _codes_of(query, target, matrix, lengths, xp)
+            return look_up(*sides)
         if texts:
             raise UsageError("two strings need a scoring: (query, target, Scoring())")
-        a, b = (real_numbers("embeddings", x) for x in similarity)
+        a, b = (real_numbers("embeddings", x, xp) for x in similarity)
         # Floats of one dtype as ``scores`` takes them, others as floats.
-        alike = a.dtype == b.dtype and jnp.issubdtype(a.dtype, jnp.floating)
+        alike = a.dtype == b.dtype and a.dtype.kind not in "biu"
         a, b = map(scores if alike else floating, (a, b))
         if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
             raise UsageError(
@@ -77,14 +212,14 @@ def as_similarity(
                 "(..., n, k) are needed"
             )
         return Factors(a, b)
-    s = scores(real_numbers("a similarity", similarity))
+    s = scores(real_numbers("a similarity", similarity, xp))
     if s.ndim < 2:
         raise UsageError(f"a similarity of shape {s.shape}: {KINDS}")
     return s
 
 
-def _looked_up(query: Any, target: Any, matrix: Any, lengths: Any):
-    """S[a[i], b[j]]; nan for a code beyond the matrix, which only ``jit`` hides."""
+def _codes_of(query: Any, target: Any, matrix: Any, lengths: Any, xp: Any):
+    """The matrix and codes for a look-up; ``jit`` alone hides those beyond it."""
     sides = [query, target]
     if isinstance(matrix, (Scoring, str)):
         scoring = as_scoring(matrix)
@@ -97,17 +232,17 @@ def _looked_up(query: Any, target: Any, matrix: Any, lengths: Any):
             if wrong.size:
                 where = f"letter {text[wrong[0]]!r} at {wrong[0] + 1}"
                 raise UsageError(f"{where}: not in the alphabet")
-        matrix = scoring.scores / scoring.scale
+        matrix = (scoring.scores / scoring.scale).astype(default_float())
     if any(isinstance(x, (str, bytes)) for x in sides):
         raise UsageError("strings need a Scoring, or its name, in place of a matrix")
-    matrix = floating(real_numbers("a matrix", matrix))
+    matrix = floating(real_numbers("a matrix", matrix, xp))
     if matrix.ndim != 2:
         raise UsageError(f"a matrix of shape {matrix.shape}: (A, A) is needed")
     for k, (codes, size) in enumerate(zip(sides, matrix.shape, strict=True)):
         # Codes within the lengths need a row, or column.
         pair = isinstance(lengths, (tuple, list))
         ends = None if lengths is None else lengths[k] if pair else lengths[..., k]
-        if isinstance(codes, Tracer) or isinstance(ends, Tracer):
+        if is_traced(codes) or is_traced(ends):
             continue
         codes = np.asarray(codes)
         inside = np.ones(codes.shape, bool)
@@ -119,57 +254,35 @@ def _looked_up(query: Any, target: Any, matrix: Any, lengths: Any):
             side = ("query", "target")[k]
             raise UsageError(f"{side} code {wrong[0]}: the matrix has {size} of them")
     for k, size in enumerate(matrix.shape):
-        codes = jnp.asarray(sides[k])
-        if not jnp.issubdtype(codes.dtype, jnp.integer):
+        codes = xp.asarray(sides[k])
+        if not _is_integer(codes.dtype):
             raise UsageError(f"codes of {codes.dtype}: integers are needed")
         # ``size`` is beyond the matrix.
-        sides[k] = jnp.where(codes < 0, size, codes.astype(jnp.int32))
-    a, b = sides
-
-    if a.ndim == b.ndim == 2 and divided(a, b):
-        axes = {"matrix": None, "a": 0, "b": 0}
-        arrays = {"matrix": matrix, "a": a, "b": b}
-        return map_batch(lambda x: _entries(**x), arrays, axes)
-    return _entries(matrix, a, b)
+        sides[k] = xp.where(codes < 0, size, codes.astype(np.int32))
+    return matrix, *sides
 
 
-@jax.custom_jvp
-def _entries(matrix: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
-    """``matrix[a[i], b[j]]`` (..., m, n), nan for a code beyond it.
-
-    A derivative is a product with one-hot codes: the transpose of a gather adds to few
-    numbers from many places, which takes a GPU hundreds of times as long.
-    """
-    at = matrix.at[a[..., :, None], b[..., None, :]]
-    return at.get(mode="fill", fill_value=jnp.nan)
-
-
-@_entries.defjvp
-def _entries_jvp(primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]):
-    matrix, a, b = primals
-    change, precision = tangents[0], jax.lax.Precision.HIGHEST
-    first, second = (
-        jax.nn.one_hot(codes, size, dtype=change.dtype)
-        for codes, size in zip((a, b), matrix.shape, strict=True)
-    )
-    change = jnp.einsum("...ia,ab->...ib", first, change, precision=precision)
-    change = jnp.einsum("...ib,...jb->...ij", change, second, precision=precision)
-    return _entries(matrix, a, b), change
+def looked_up(matrix: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``similarity.arrays.looked_up`` of NumPy arrays."""
+    a, b = (x.clip(max=size) for x, size in zip((a, b), matrix.shape, strict=True))
+    padded = np.pad(matrix, ((0, 1), (0, 1)), constant_values=np.nan)
+    return padded[a[..., :, None], b[..., None, :]]
 
 
 # A gap cost: one, or a pair (of the query's residues, of the target's).
-GapCost = jax.typing.ArrayLike | Sequence[Any]
+GapCost = ArrayLike | Sequence[Any]
 
 
 def gap(
     name: str,
-    cost: GapCost,
-    fit: Callable[..., tuple[jax.Array, int | None]],
+    cost: Any,
+    fit: Callable[..., tuple[Any, int | None]],
     batch: tuple[int, ...],
-    m: int,
-    n: int,
+    shape: tuple[int, ...],
+    xp: Any,
 ) -> Gap:
     """The two sides of a cost, each (array, axis) as ``fit`` gives it."""
+    m, n = shape
     if isinstance(cost, str):
         raise UsageError(
             f"{name}={cost!r}: a number, or an array of numbers, is needed"
@@ -178,8 +291,8 @@ def gap(
         if len(cost) != 2:
             raise UsageError(f"{name}: one cost, or a pair (query's, target's)")
 
-        def one_side(cost: GapCost, side: str, length: int):
-            cost = real_numbers(name, cost)
+        def one_side(cost: Any, side: str, length: int):
+            cost = real_numbers(name, cost, xp)
             shape = cost.shape
             if not shape:
                 return fit(cost, rank=0)
@@ -200,7 +313,7 @@ def gap(
 
         query, target = cost
         return Gap(one_side(query, "query", m), one_side(target, "target", n))
-    cost = real_numbers(name, cost)
+    cost = real_numbers(name, cost, xp)
     shape = cost.shape
     full = len(shape) >= 2 and shape[-2:] == (m, n)
     each = f"one cost for each pair of the batch {batch}"
@@ -234,7 +347,7 @@ def check_costs(
         for cost in (opening, extending)
     ]
     sides = [
-        [None if isinstance(x, Tracer) else np.asarray(x).astype(float) for x in pair]
+        [None if is_traced(x) else np.asarray(x).astype(float) for x in pair]
         for pair in pairs
     ]
     for name, pair in zip(("gap_open", "gap_extend"), sides, strict=True):
@@ -247,7 +360,7 @@ def check_costs(
             if by_place and (cost < 0).any():
                 pair = isinstance(lengths, (tuple, list))
                 ends = lengths if pair else (lengths[..., 0], lengths[..., 1])
-                if any(isinstance(x, Tracer) for x in ends):
+                if any(is_traced(x) for x in ends):
                     continue
                 m, n = (np.asarray(x)[..., None] for x in ends)
                 rank = cost.ndim - len(batch) if cost.ndim > len(batch) else cost.ndim
@@ -272,6 +385,23 @@ def check_costs(
                 )
 
 
+# Scores over the temperature are cut at 1e29, and the soft score is a float32.
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-20, 1e20
+
+
+def check_temperature(temperature: Any, xp: Any) -> None:
+    """Refuse what is no temperature, as far as it is known."""
+    real_numbers("the temperature", temperature, xp)
+    if is_traced(temperature):
+        return
+    values = np.asarray(temperature, np.float64)
+    if not np.all((values >= MIN_TEMPERATURE) & (values <= MAX_TEMPERATURE)):
+        raise UsageError(
+            f"the temperature must be above 0, from {MIN_TEMPERATURE:g} to "
+            f"{MAX_TEMPERATURE:g}; `align` is the limit at 0"
+        )
+
+
 # A half width, or (first columns, last columns) of the query's residues.
 Band = int | tuple[Any, Any] | None
 LANES = 16  # widths of bands by rows are rounded up to it, for few programs
@@ -283,7 +413,7 @@ def is_corridor(band: Any) -> bool:
 
 
 def checked_band(
-    band: object, shape: tuple[int, ...], cost_ranks: Iterable[int]
+    band: Any, shape: tuple[int, ...], cost_ranks: Iterable[int]
 ) -> int | None:
     """The half width of a band in a table of ``shape`` (..., m, n), of a band by rows
     one less than its lanes; or None where it forbids nothing."""
@@ -292,7 +422,7 @@ def checked_band(
     if max(cost_ranks) == 2:
         raise UsageError("a band takes gap costs by number or residue, not by cell")
     if isinstance(band, (tuple, list)) and is_corridor(band):
-        if any(isinstance(x, Tracer) for x in band):
+        if any(map(is_traced, band)):
             raise UsageError(
                 "a band by rows is of NumPy, also inside jit: it has a width"
             )
@@ -331,13 +461,13 @@ def checked_band(
     return width
 
 
-Lengths = jax.typing.ArrayLike | Sequence[Any] | None
+Lengths = ArrayLike | Sequence[Any] | None
 
 
 class ScoredPair(NamedTuple):
     """The numbers that score the alignments of one pair, or of a batch of them."""
 
-    similarity: jax.Array | Factors
+    similarity: Any  # or ``Factors``
     gap_open: Gap
     gap_extend: Gap
     rules: ModeRules
@@ -361,44 +491,50 @@ def read(
     mode: str,
     free_ends: Iterable[str] | None,
     adjacent: bool,
-    scores: Callable[[jax.Array], jax.Array] | None = None,
+    scores: Callable[[Any], Any] | None = None,
     band: Any = None,
+    xp: Any = np,
+    look_up: Callable[..., Any] = looked_up,
 ) -> Arguments:
     """Check the arguments and lay them out.
 
     Of ``band`` only the form by rows is read here, a pair of arrays.
     ``scores`` is applied to an array of scores, and to embeddings; by default it makes
-    narrow floats and integers floats of the default kind.
+    narrow floats and integers floats of the default kind. ``xp`` is NumPy, or
+    ``jax.numpy``, whose arrays they become, and ``look_up`` finds the scores of codes.
     """
     free = resolve_ends(mode, free_ends)
-    s = as_similarity(similarity, lengths, scores or floating)
+    s = as_similarity(similarity, lengths, scores or floating, xp, look_up)
     *leading, m, n = s.shape
     batch = tuple(leading)
-    dtype = floating(jnp.zeros((), s.dtype)).dtype
-    fit = partial(_fitted, batch=batch, dtype=dtype)
+    dtype = floating(np.zeros((), s.dtype)).dtype
+    fit = partial(_fitted, batch=batch, dtype=dtype, xp=xp)
     costs = [
-        gap(name, cost, fit, batch, m, n)
+        gap(name, cost, fit, batch, (m, n), xp)
         for name, cost in (("gap_open", gap_open), ("gap_extend", gap_extend))
     ]
     rows: Any = ()
     if band is not None and is_corridor(band):
-        rows = [_fitted(x, batch=batch, dtype=jnp.int32, rank=1) for x in band]
-    table = partial(_fitted, batch=batch, dtype=s.dtype, rank=2)
+        rows = [fit(x, dtype=np.int32, rank=1) for x in band]
+    table = partial(fit, dtype=s.dtype, rank=2)
     scored: Any = Factors._make(map(table, s)) if isinstance(s, Factors) else table(s)
     # Run-time values, so that one compiled program serves every set of free ends.
     flags = *(end in free for end in FREE_ENDS), mode == "local", bool(adjacent)
     words: Any = ((np.bool_(flag), None) for flag in flags)
-    words = *_lengths(lengths, batch, m, n), *words, *rows
-    rules = ModeRules(*words)
+    words = *_lengths(lengths, fit, batch, (m, n), xp), *words, *rows
     check_costs(gap_open, gap_extend, lengths, batch)
-    # Of the pairs (array, axis) the arrays, and the axes.
-    opening, extending = costs
-    pairs = ScoredPair(scored, opening, extending, rules)
-    pair, axes = (
-        jax.tree.map(itemgetter(k), pairs, is_leaf=lambda x: type(x) is tuple)
-        for k in (0, 1)
-    )
-    return Arguments(pair, axes, batch, fit)
+
+    def part(k: int) -> ScoredPair:
+        """Of the pairs (array, axis) the arrays, or the axes."""
+        of_scores = scored[k] if type(scored) is tuple else _each(Factors, scored, k)
+        opening, extending = (_each(Gap, cost, k) for cost in costs)
+        return ScoredPair(of_scores, opening, extending, _each(ModeRules, words, k))
+
+    return Arguments(part(0), part(1), batch, fit)
+
+
+def _each(kind: Any, pairs: Iterable[Any], k: int) -> Any:
+    return kind(*(pair[k] for pair in pairs))
 
 
 def cost_shapes(pair: ScoredPair, axes: ScoredPair):
@@ -408,9 +544,11 @@ def cost_shapes(pair: ScoredPair, axes: ScoredPair):
         yield x.shape if axis is None else x.shape[1:]
 
 
-def _fitted(x: jax.typing.ArrayLike, *, batch: tuple[int, ...], dtype: Any, rank: int):
+def _fitted(
+    x: Any, *, batch: tuple[int, ...], dtype: Any, rank: int, xp: Any
+) -> tuple[Any, int | None]:
     """(array with all batch axes flattened, 0), or (the same for all pairs, None)."""
-    x = jnp.asarray(x).astype(dtype)
+    x = xp.asarray(x).astype(dtype)
     if x.ndim == rank:
         return x, None
     pair_shape = x.shape[max(x.ndim - rank, 0) :]
@@ -419,13 +557,15 @@ def _fitted(x: jax.typing.ArrayLike, *, batch: tuple[int, ...], dtype: Any, rank
     fits = len(leading) <= len(batch) and all(size in (1, y) for size, y in pairs)
     if x.ndim < rank or not fits:
         raise UsageError(f"an array of shape {x.shape} beside a batch of shape {batch}")
-    x = jnp.broadcast_to(x, batch + pair_shape)
+    x = xp.broadcast_to(x, batch + pair_shape)
     return x.reshape(prod(batch), *x.shape[len(batch) :]), 0
 
 
-def _lengths(lengths: Any, batch: tuple[int, ...], m: int, n: int):
+def _lengths(
+    lengths: Any, fit: Any, batch: tuple[int, ...], shape: tuple[int, ...], xp: Any
+):
     if lengths is None:
-        return [(jnp.int32(m), None), (jnp.int32(n), None)]
+        return [(xp.asarray(size, np.int32), None) for size in shape]
     rows = isinstance(lengths, list) and [isinstance(x, (list, tuple)) for x in lengths]
     if rows == [True, True] and batch == (2,):
         raise UsageError(
@@ -433,16 +573,16 @@ def _lengths(lengths: Any, batch: tuple[int, ...], m: int, n: int):
             "lengths), which is a tuple, or a row for each pair, which is an array"
         )
     if not isinstance(lengths, (tuple, list)):
-        lengths = jnp.asarray(lengths)
+        lengths = xp.asarray(lengths)
         if lengths.shape[-1:] != (2,):
             raise UsageError(f"lengths of shape {lengths.shape}: (..., 2) is needed")
         lengths = lengths[..., 0], lengths[..., 1]
     if len(lengths) != 2:
         raise UsageError(f"{len(lengths)} arrays of lengths: (query's, target's)")
-    for length, size in zip(lengths, (m, n), strict=True):
-        if isinstance(length, Tracer):
+    for length, size in zip(lengths, shape, strict=True):
+        if is_traced(length):
             continue
         length = np.asarray(length)
         if length.size and (length.max() > size or length.min() < 0):
             raise UsageError(f"lengths {length.min()} to {length.max()}: 0 to {size}")
-    return [_fitted(x, batch=batch, dtype=jnp.int32, rank=0) for x in lengths]
+    return [fit(x, dtype=np.int32, rank=0) for x in lengths]

@@ -13,7 +13,7 @@ step, so each device computes its share as if it were alone.
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,59 +22,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 from jax.sharding import AxisType, PartitionSpec
 
-# Finite, so that a difference of two is 0 and never NaN; -inf is read as this.
-FORBIDDEN = -1e30
-# Costs are cut here: exp(-COSTLY) is 0 already, and FORBIDDEN minus it stays finite.
-COSTLY = 1e29
-
-
-class ModeRules(NamedTuple):
-    """Run-time mode: scalars, so that one program serves every mode.
-
-    ``m``, ``n`` int32 lengths; the others bool. ``first``, ``last`` int32 (M,), neither
-    of which falls, are a band by rows: residue i of the query may meet those of the
-    target from ``first[i]`` to ``last[i]``.
-    """
-
-    m: jax.Array
-    n: jax.Array
-    query_start: jax.Array
-    query_end: jax.Array
-    target_start: jax.Array
-    target_end: jax.Array
-    local: jax.Array
-    adjacent: jax.Array
-    first: Any = None
-    last: Any = None
-
-
-class Gap(NamedTuple):
-    """Costs of residues that stand against a gap.
-
-    ``e`` of the query's residues: scalar, (M,) or (M, N); ``f`` of the target's:
-    scalar, (N,) or (M, N). Entry (i, j) of a full one belongs to the cell (i + 1,
-    j + 1); row 0 and column 0 of the table use the nearest entry.
-    """
-
-    e: Any  # in gradients None where it is not asked for
-    f: Any
-
-
-class Factors(NamedTuple):
-    """Similarity as dot products: ``query`` (M, K) with ``target`` (N, K)."""
-
-    query: jax.Array
-    target: jax.Array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """That of the product, leading axes included."""
-        batch = jnp.broadcast_shapes(self.query.shape[:-2], self.target.shape[:-2])
-        return (*batch, self.query.shape[-2], self.target.shape[-2])
-
-    @property
-    def dtype(self):
-        return jnp.promote_types(self.query.dtype, self.target.dtype)
+from jaxalign.similarity.arguments import COSTLY, Factors, Gap, ModeRules
 
 
 def multiplied(similarity: jax.Array | Factors):
@@ -114,6 +62,40 @@ def masked(factors: Factors, rules: ModeRules) -> Factors:
     rows = jnp.arange(a.shape[0], dtype=jnp.int32)[:, None] < rules.m
     columns = jnp.arange(b.shape[0], dtype=jnp.int32)[:, None] < rules.n
     return Factors(jnp.where(rows, a, 0), jnp.where(columns, b, 0))
+
+
+def looked_up(matrix: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+    """S[a[i], b[j]] (..., m, n) of codes (..., m) and (..., n); nan for a code beyond
+    the matrix."""
+    if a.ndim == b.ndim == 2 and divided(a, b):
+        axes = {"matrix": None, "a": 0, "b": 0}
+        arrays = {"matrix": matrix, "a": a, "b": b}
+        return map_batch(lambda x: _entries(**x), arrays, axes)
+    return _entries(matrix, a, b)
+
+
+@jax.custom_jvp
+def _entries(matrix: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+    """``matrix[a[i], b[j]]`` (..., m, n), nan for a code beyond it.
+
+    A derivative is a product with one-hot codes: the transpose of a gather adds to few
+    numbers from many places, which takes a GPU hundreds of times as long.
+    """
+    at = matrix.at[a[..., :, None], b[..., None, :]]
+    return at.get(mode="fill", fill_value=jnp.nan)
+
+
+@_entries.defjvp
+def _entries_jvp(primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]):
+    matrix, a, b = primals
+    change, precision = tangents[0], jax.lax.Precision.HIGHEST
+    first, second = (
+        jax.nn.one_hot(codes, size, dtype=change.dtype)
+        for codes, size in zip((a, b), matrix.shape, strict=True)
+    )
+    change = jnp.einsum("...ia,ab->...ib", first, change, precision=precision)
+    change = jnp.einsum("...ib,...jb->...ij", change, second, precision=precision)
+    return _entries(matrix, a, b), change
 
 
 def skew(table: jax.Array, fill: float):

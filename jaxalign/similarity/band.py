@@ -22,13 +22,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import (
-    COSTLY,
-    FORBIDDEN,
-    Gap,
-    ModeRules,
-    loop_state,
-)
+from jaxalign.similarity.arguments import COSTLY, FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.arrays import loop_state
 from jaxalign.similarity.costs import (
     Costs,
     CostTable,

@@ -26,14 +26,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxalign.similarity.arrays import (
-    FORBIDDEN,
-    Gap,
-    ModeRules,
-    columns_at,
-    skew,
-    up,
-)
+from jaxalign.similarity.arguments import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.arrays import columns_at, skew, up
 
 Costs = dict[str, jax.Array]  # by name, of one diagonal or of all
 

@@ -7,12 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.similarity.arguments import (
+    Array,
     Band,
     GapCost,
     Lengths,
@@ -104,7 +106,7 @@ class AlignmentDistribution:
         *,
         gap_open: GapCost,
         gap_extend: GapCost,
-        temperature: jax.typing.ArrayLike = 1.0,
+        temperature: ArrayLike = 1.0,
         mode: Mode = "global",
         free_ends: Collection[FreeEnd] | None = None,
         adjacent_gaps: bool = True,
@@ -146,19 +148,19 @@ class AlignmentDistribution:
         arrays = self.similarity, self.lengths
         return self.functions[name](*first, *arrays, **options)
 
-    def score(self) -> jax.Array:
+    def score(self) -> Array:
         """The soft score, temperature times ``log_partition``."""
         return self._call("soft_score", **self.soft_options())
 
-    def log_partition(self) -> jax.Array:
+    def log_partition(self) -> Array:
         """The log of the sum of exp(score / temperature) over all alignments."""
         return self.score() / self.temperature
 
-    def log_prob(self, alignment: Alignment | jax.typing.ArrayLike) -> jax.Array:
+    def log_prob(self, alignment: Alignment | ArrayLike) -> Array:
         """Log probability of ``alignment``: an ``Alignment``, or partners (..., m)."""
         return self._call("alignment_log_prob", alignment, **self.soft_options())
 
-    def marginals(self) -> jax.Array:
+    def marginals(self) -> Array:
         """The posterior (..., m, n): the probability of every pair."""
         return self._call("soft_posterior", **self.soft_options())
 
@@ -167,12 +169,12 @@ class AlignmentDistribution:
         form of the costs."""
         return self._call("expected_gaps", **self.soft_options())
 
-    def entropy(self) -> jax.Array:
+    def entropy(self) -> Array:
         """In nats."""
         return self._call("alignment_entropy", **self.soft_options())
 
-    def sample(self, key: jax.Array, count: int) -> jax.Array:
-        """Draw ``count`` alignments by a JAX random ``key``: partners int32
+    def sample(self, key: jax.Array | int, count: int) -> Array:
+        """Draw ``count`` alignments by a JAX random ``key``, or a seed: partners int32
         (count, ..., m)."""
         return self._call("sample_alignments", key, count, **self.soft_options())
 
@@ -192,7 +194,7 @@ class AlignmentDistribution:
         settings = {"threshold": threshold, "lengths": self.lengths}
         return self.functions["mea_alignment"](self.marginals(), **settings, **ends)
 
-    def kl(self, other: AlignmentDistribution) -> jax.Array:
+    def kl(self, other: AlignmentDistribution) -> Array:
         """The Kullback-Leibler divergence from this to an ``other`` distribution, in
         nats.
 
@@ -217,8 +219,8 @@ class AlignmentDistribution:
         return divergence(*models, lengths=self.lengths, **options)
 
     def cross_entropy(
-        self, reference: AlignmentDistribution | Alignment | jax.typing.ArrayLike
-    ) -> jax.Array:
+        self, reference: AlignmentDistribution | Alignment | ArrayLike
+    ) -> Array:
         """The mean of -``log_prob`` over a ``reference``: a distribution, or an
         alignment that is certain; what a model is trained to lower."""
         if isinstance(reference, AlignmentDistribution):

@@ -34,7 +34,9 @@ band : int, or (first, last), optional
     ``jaxalign.similarity.band``: for equal lengths ``|i - j| <= band``. As if the
     similarity beyond it were -inf and gap costs infinite; that work is saved. Gap costs
     are numbers or by residue then.
-implementation : {"log", "blocked", "scaled", "rows", "pallas"}, optional
+implementation : {"log", "blocked", "scaled", "rows", "pallas", "numpy"}, optional
+    ``numpy`` needs no compiler, and is the default for small NumPy arrays without a
+    band: of m + n <= 512 and, for the pairs of a batch together, m (m + n) <= 2^17.
     ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
     the others anew; by default the second where the first needs more than 128 MiB. In
     its scores, gradients and log probabilities the product of embeddings is not stored.
@@ -51,12 +53,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Required, TypedDict
 
-import jax
+from numpy.typing import ArrayLike
 
 from jaxalign.model.choices import EndKeywords, FreeEnd, Mode
 from jaxalign.similarity.arguments import Band, GapCost
 
-SoftImplementation = Literal["log", "blocked", "scaled", "rows", "pallas"]
+SoftImplementation = Literal["log", "blocked", "scaled", "rows", "pallas", "numpy"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,7 +68,7 @@ class SimilarityOptions:
 
     gap_open: GapCost
     gap_extend: GapCost
-    temperature: jax.typing.ArrayLike = 1.0
+    temperature: ArrayLike = 1.0
     mode: Mode = "global"
     free_ends: Collection[FreeEnd] | None = None
     adjacent_gaps: bool = True
@@ -105,4 +107,4 @@ class SoftKeywords(SharedKeywords, total=False):
 
     gap_open: Required[GapCost]
     gap_extend: Required[GapCost]
-    temperature: jax.typing.ArrayLike
+    temperature: ArrayLike

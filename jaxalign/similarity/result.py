@@ -1,26 +1,22 @@
 """The result of ``hard_alignment``: arrays in a program, alignments outside of it."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import SPANS, Alignment, between
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.show import brief
+from jaxalign.similarity.arguments import Array
 
 FIELDS = ["score", "partners", "spans", "lengths"]
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=FIELDS,
-    meta_fields=["query_first", "mode", "free_ends"],
-)
 @dataclass(frozen=True, eq=False)
 class HardAlignments:
     """The best alignment of a pair, or of every pair of a batch; a pytree.
@@ -38,15 +34,19 @@ class HardAlignments:
     mode, free_ends : of the call
     """
 
-    score: jax.Array
-    partners: jax.Array
-    spans: jax.Array
-    lengths: jax.Array
+    score: Array
+    partners: Array
+    spans: Array
+    lengths: Array
     query_first: bool
     mode: str
     free_ends: frozenset[str]
 
     __repr__ = brief
+
+    def __post_init__(self):
+        if hasattr(sys.modules.get("jax"), "tree_util"):
+            make_pytree()
 
     def alignment(
         self,
@@ -126,6 +126,15 @@ class HardAlignments:
             free_ends=self.free_ends,
             implementation="scored",
         )
+
+
+@cache
+def make_pytree() -> None:
+    """Tell JAX, which has been imported, of the class."""
+    import jax
+
+    fields = ["query_first", "mode", "free_ends"]
+    jax.tree_util.register_dataclass(HardAlignments, FIELDS, fields)
 
 
 def _on_host(x: Any) -> np.ndarray:

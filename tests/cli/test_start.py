@@ -38,6 +38,7 @@ def fasta(tmp_path):
         ["all", "db.fa", "--min-identity", "0.2"],
         ["all", "db.fa", "--preset", "needle", "--implementation", "rows"],
         ["search", "q.fa", "db.fa", "-o", "hits.m8"],
+        ["soft", "a.fa", "b.fa", "--mode", "local", "-o", "p.npz"],
         ["demo"],
     ],
     ids=" ".join,

@@ -15,7 +15,7 @@ from kernel_cases import inside_arrays, values
 import kernels_pallas as kp
 from jaxalign import hard_alignment, hard_matrix
 from jaxalign.runtime import backend
-from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.arguments import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.costs import no_overhang, overhang
 from jaxalign.similarity.hard import engine
 from kernels_pallas.core import mosaic

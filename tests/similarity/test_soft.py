@@ -23,7 +23,7 @@ from jaxalign import soft_posterior, soft_score
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import most_accurate
 from jaxalign.model.scoring import FREE_ENDS
-from jaxalign.similarity.arrays import FORBIDDEN, Gap, ModeRules
+from jaxalign.similarity.arguments import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.costs import Weights, no_overhang, overhang
 from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.dp import free_energy, scan

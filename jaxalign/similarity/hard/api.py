@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack, get_args
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model.numbers import check_whole
@@ -16,10 +15,14 @@ from jaxalign.model.scoring import ScoringLike, as_scoring, resolve_ends
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import refuse_without_threads
 from jaxalign.signatures import with_options
-from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import Lengths, Similarity, checked_band
-from jaxalign.similarity.hard import engine
-from jaxalign.similarity.hard.engine import ScoredForm
+from jaxalign.similarity import arguments, small
+from jaxalign.similarity.arguments import (
+    Array,
+    Lengths,
+    Similarity,
+    checked_band,
+    is_of_jax,
+)
 from jaxalign.similarity.options import HardKeywords, HitKeywords, SimilarityOptions
 from jaxalign.similarity.result import HardAlignments
 
@@ -73,8 +76,7 @@ def hard_alignment(
     ('M--K', 'MAAK')
     """
     settings = SimilarityOptions(**options)
-    *read, form = _prepared(similarity, lengths, settings)
-    return _result(engine.alignments(*read, form), form, settings)
+    return _computed("alignments", similarity, lengths, settings)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -115,8 +117,7 @@ def local_hits(
     """
     _check_count(k)
     settings = SimilarityOptions(**options, mode="local")
-    *read, form = _prepared(similarity, lengths, settings)
-    return _result(engine.several(*read, form, k, disjoint=True), form, settings)
+    return _computed("several", similarity, lengths, settings, k, disjoint=True)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -158,8 +159,7 @@ def k_best(
     """
     _check_count(k)
     settings = SimilarityOptions(**options)
-    *read, form = _prepared(similarity, lengths, settings, several=True)
-    return _result(engine.several(*read, form, k, disjoint=False), form, settings)
+    return _computed("several", similarity, lengths, settings, k, disjoint=False)
 
 
 def _check_count(k: int) -> None:
@@ -168,45 +168,68 @@ def _check_count(k: int) -> None:
         raise UsageError(f"k = {k}: 1 to {MAX_K}")
 
 
+def _computed(
+    name: str,
+    similarity: Similarity,
+    lengths: Lengths,
+    settings: SimilarityOptions,
+    *count: int,
+    **kind: bool,
+) -> HardAlignments:
+    """A function of ``hard.engine`` of all pairs."""
+    inputs = similarity, lengths, settings.gap_open, settings.gap_extend
+    free = resolve_ends(settings.mode, settings.free_ends)
+
+    def run() -> HardAlignments:
+        from jaxalign.similarity.hard import engine
+
+        several = not kind.get("disjoint", True)
+        *read, form = _prepared(similarity, lengths, settings, several)
+        values = getattr(engine, name)(*read, form, *count, **kind)
+        score, partners, spans, sizes = values
+        return HardAlignments(
+            score, partners, spans, sizes, form.ordered, settings.mode, free
+        )
+
+    return arguments.compiled(inputs, [similarity], run)
+
+
 def _prepared(
     similarity: Similarity,
     lengths: Lengths,
     settings: SimilarityOptions,
-    several: bool = False,
+    several: bool,
 ) -> tuple[Any, ...]:
     """(pair, axes, batch, form) of the best alignment, or of several."""
+    import jax.numpy as jnp
+
+    from jaxalign.similarity.arrays import looked_up
+    from jaxalign.similarity.hard import engine
+
     refuse_without_threads()
     ends = settings.mode, settings.free_ends, settings.adjacent_gaps
     costs = settings.gap_open, settings.gap_extend
 
-    def narrow(x: jax.Array) -> jax.Array:
+    def narrow(x: Any) -> Any:
         """Numbers of 8 and 16 bits as they are: a fill reads them so."""
         return x if x.dtype.name in engine.DTYPES else arguments.floating(x)
 
-    pair, axes, batch, _ = arguments.read(
-        similarity, lengths, *costs, *ends, scores=narrow, band=settings.band
-    )
+    forms = {"scores": narrow, "band": settings.band, "xp": jnp}
+    forms["look_up"] = looked_up
+    pair, axes, batch, _ = arguments.read(similarity, lengths, *costs, *ends, **forms)
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     band = checked_band(settings.band, pair.similarity.shape, ranks)
     ordered = 2 in ranks or not settings.adjacent_gaps or band is not None
     local, kernels = settings.mode == "local", False
     if several:
-        return pair, axes, batch, ScoredForm(local, ordered=True, band=band)
+        form = engine.ScoredForm(local, ordered=True, band=band)
+        return pair, axes, batch, form
     if not ordered and engine.takes(pair, batch, ranks):
         kernels = backend.kernels()[0] is not None
     free = resolve_ends(settings.mode, settings.free_ends)
     last_column = kernels and not local and "query_end" in free
-    return pair, axes, batch, ScoredForm(local, ordered, band, kernels, last_column)
-
-
-def _result(
-    values: Any, form: ScoredForm, settings: SimilarityOptions
-) -> HardAlignments:
-    score, partners, spans, sizes = values
-    free = resolve_ends(settings.mode, settings.free_ends)
-    return HardAlignments(
-        score, partners, spans, sizes, form.ordered, settings.mode, free
-    )
+    form = engine.ScoredForm(local, ordered, band, kernels, last_column)
+    return pair, axes, batch, form
 
 
 ProfileMethod = Literal["average", "log_average"]
@@ -215,13 +238,13 @@ UNIT = float(np.log(2) / 2)  # of BLOSUM62 and of other matrices in half bits, i
 
 @with_options(SimilarityOptions, named=True)
 def profile_similarity(
-    query: jax.typing.ArrayLike,
-    target: jax.typing.ArrayLike,
+    query: ArrayLike,
+    target: ArrayLike,
     scoring: ScoringLike = None,
     *,
     method: ProfileMethod = "log_average",
     unit: float = UNIT,
-) -> jax.Array:
+) -> Array:
     """The similarity of the positions of two profiles, for ``hard_alignment``,
     ``soft_score`` and all that take one.
 
@@ -263,26 +286,41 @@ def profile_similarity(
     >>> jaxalign.profile_similarity(single, single).round(3).tolist()
     [[5.0, -1.0], [-1.0, 5.0]]
     """
-    refuse_without_threads()
     scoring = as_scoring(scoring)
-    matrix = jnp.asarray(scoring.scores / scoring.scale, float)
-    query, target = (jnp.asarray(x) for x in (query, target))
-    for frequencies in (query, target):
-        if frequencies.ndim < 2 or frequencies.shape[-1] != len(matrix):
-            raise UsageError(
-                f"frequencies of shape {frequencies.shape}: (..., positions, "
-                f"{len(matrix)}) is needed"
-            )
     if method not in get_args(ProfileMethod):
         methods = " or ".join(get_args(ProfileMethod))
         raise UsageError(f"method {method!r}: {methods}")
-    query, target = (x.astype(matrix.dtype) for x in (query, target))
-    if method == "average":
-        return _mean(query, matrix, target)
-    odds = _mean(query, jnp.exp(unit * matrix), target)
-    present = odds > 0  # of padding it is 0, and so is its similarity
-    return jnp.where(present, jnp.log(jnp.where(present, odds, 1)), 0) / unit
 
+    def run(xp: Any) -> Any:
+        arrays = [arguments.floating(xp.asarray(x)) for x in sides]
+        dtype = xp.promote_types(*(x.dtype for x in arrays))
+        matrix = xp.asarray(scoring.scores / scoring.scale, dtype)
+        for frequencies in arrays:
+            if frequencies.ndim < 2 or frequencies.shape[-1] != len(matrix):
+                raise UsageError(
+                    f"frequencies of shape {frequencies.shape}: (..., positions, "
+                    f"{len(matrix)}) is needed"
+                )
+        first, second = (x.astype(dtype) for x in arrays)
 
-def _mean(query: jax.Array, values: jax.Array, target: jax.Array) -> jax.Array:
-    return jnp.einsum("...ia,ab,...jb->...ij", query, values, target)
+        def mean(values: Any) -> Any:
+            half = xp.einsum("...ia,ab->...ib", first, values)
+            return xp.einsum("...ib,...jb->...ij", half, second)
+
+        if method == "average":
+            return mean(matrix)
+        odds = mean(xp.exp(unit * matrix))
+        present = odds > 0  # of padding it is 0, and so is its similarity
+        return xp.where(present, xp.log(xp.where(present, odds, 1)), 0) / unit
+
+    sides = query, target
+    if not is_of_jax(sides) and small.fits(sides):
+        return run(np)
+
+    def compiled() -> Any:
+        import jax.numpy as jnp
+
+        refuse_without_threads()
+        return run(jnp)
+
+    return arguments.compiled(sides, [sides], compiled)

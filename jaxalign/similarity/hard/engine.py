@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jaxalign.runtime import backend
 from jaxalign.runtime.programs import program
 from jaxalign.similarity import arrays
-from jaxalign.similarity.arguments import ScoredPair
-from jaxalign.similarity.arrays import COSTLY, FORBIDDEN, Gap, ModeRules, loop_state
+from jaxalign.similarity.arguments import COSTLY, FORBIDDEN, Gap, ModeRules, ScoredPair
+from jaxalign.similarity.arrays import loop_state
 from jaxalign.similarity.band import empty_fits, overhang_costs, without_band
 from jaxalign.similarity.costs import Overhang, Weights, cost_at, no_overhang, overhang
 from jaxalign.similarity.hard.dp import fill, several_best

@@ -5,6 +5,10 @@ residues costs ``gap_open + (k - 1) * gap_extend``), and are JAX functions: ``ji
 ``vmap``, ``grad``, ``jacfwd``, ``jvp`` and ``hessian`` of them work. An alignment is a
 set of pairs of residues, and every set counts once.
 
+What comes out is of the kind of what goes in: JAX arrays if any array is JAX's, else
+NumPy arrays, of float64 where the similarity is, and of float32 otherwise. Small NumPy
+arrays (``similarity.small``) need no compiler, and JAX is not imported.
+
 Under ``jax.export`` a batch may have a symbolic size; with ``log``
 lengths may, too.
 """
@@ -15,23 +19,26 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, Unpack, overload
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alignment import Alignment, most_accurate, packed_path, partners_of
 from jaxalign.model.choices import EndKeywords
 from jaxalign.model.scoring import FREE_ENDS, ScoringLike, as_scoring, resolve_ends
 from jaxalign.signatures import with_options
-from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import Lengths, Similarity, real_numbers
+from jaxalign.similarity import arguments, small
+from jaxalign.similarity.arguments import (
+    Array,
+    Lengths,
+    Similarity,
+    is_of_jax,
+    is_traced,
+    real_numbers,
+)
 from jaxalign.similarity.options import SharedKeywords, SimilarityOptions, SoftKeywords
 from jaxalign.similarity.result import HardAlignments
-from jaxalign.similarity.soft import engine
-from jaxalign.similarity.soft.engine import over_batch
-from jaxalign.similarity.soft.options import prepare
+from jaxalign.similarity.small import SmallProblem
 
 MODEL = ("gap_open", "gap_extend", "temperature")
 REQUIRED = ("similarity", "gap_open", "gap_extend")
@@ -40,7 +47,7 @@ REQUIRED = ("similarity", "gap_open", "gap_extend")
 @with_options(SimilarityOptions, named=True)
 def soft_score(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
-) -> jax.Array:
+) -> Array:
     """Compute T log of the sum of exp(score / T) over all alignments.
 
     Returns
@@ -70,13 +77,16 @@ def soft_score(
     792
     """
     model = SimilarityOptions(**options)
-    return over_batch(engine.score, *prepare(similarity, lengths, model))
+    problem = _small(similarity, lengths, model)
+    if problem is not None:
+        return problem.score()
+    return _compiled("score", similarity, lengths, model)
 
 
 @with_options(SimilarityOptions, named=True)
 def soft_posterior(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
-) -> jax.Array:
+) -> Array:
     """Compute the probability of every pair: the expected alignment.
 
     Returns
@@ -93,7 +103,10 @@ def soft_posterior(
     [1.0, 0.0, 0.0]
     """
     model = SimilarityOptions(**options)
-    return over_batch(engine.posterior, *prepare(similarity, lengths, model))
+    problem = _small(similarity, lengths, model)
+    if problem is not None:
+        return problem.posterior()
+    return _compiled("posterior", similarity, lengths, model)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -119,15 +132,16 @@ def expected_gaps(
     model = SimilarityOptions(**options)
     costs = model.gap_open, model.gap_extend
     shared = tuple(not isinstance(cost, (tuple, list)) for cost in costs)
-    pair, axes, batch, settings = prepare(similarity, lengths, model)
-    opens, extensions = over_batch(engine.gaps, pair, axes, batch, settings, (shared,))
-    return opens, extensions
+    problem = _small(similarity, lengths, model)
+    if problem is not None:
+        return problem.gaps(shared)
+    return _compiled("gaps", similarity, lengths, model, shared)
 
 
 @with_options(SimilarityOptions, named=True)
 def alignment_entropy(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
-) -> jax.Array:
+) -> Array:
     """Entropy of the distribution over alignments, in nats; of the batch shape.
 
     Summed from entropies of single choices, none
@@ -141,13 +155,16 @@ def alignment_entropy(
     792
     """
     model = SimilarityOptions(**options)
-    return over_batch(engine.entropy, *prepare(similarity, lengths, model))
+    problem = _small(similarity, lengths, model)
+    if problem is not None:
+        return problem.entropy()
+    return _compiled("entropy", similarity, lengths, model)
 
 
 @with_options(SimilarityOptions, named=True)
 def soft_summary(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[Array, Array, Array]:
     """Soft score, posterior and entropy, by one program: half of the time of three.
 
     Returns
@@ -155,22 +172,27 @@ def soft_summary(
     what ``soft_score``, ``soft_posterior`` and ``alignment_entropy`` do
     """
     model = SimilarityOptions(**options)
-    return over_batch(engine.summary, *prepare(similarity, lengths, model))
+    problem = _small(similarity, lengths, model)
+    if problem is not None:
+        return problem.summary()
+    return _compiled("summary", similarity, lengths, model)
 
 
 @with_options(SimilarityOptions, named=True)
 def sample_alignments(
-    key: jax.Array,
+    key: Array,
     count: int,
     similarity: Similarity,
     lengths: Lengths = None,
     **options: Unpack[SoftKeywords],
-) -> jax.Array:
+) -> Array:
     """Alignments drawn from the distribution, by stochastic traceback.
 
     Parameters
     ----------
-    key : JAX random key
+    key : JAX random key, or int
+        A whole number is a seed: small NumPy arrays are drawn with it by
+        ``numpy.random.default_rng``, others as by ``jax.random.key(seed)``.
     count : int
 
     Returns
@@ -187,20 +209,34 @@ def sample_alignments(
     [[0, 1, 2], [0, 1, 2]]
     """
     model = SimilarityOptions(**options)
-    pair, axes, batch, settings = prepare(similarity, lengths, model)
-    keys = jax.random.split(key, prod(batch))
-    inputs = (pair, keys if batch else keys[0]), (axes, 0)
-    partners = over_batch(engine.draw, *inputs, batch, settings, (count,))
-    return jnp.moveaxis(partners, len(batch), 0)
+    seed = isinstance(key, (int, np.integer)) and not isinstance(key, bool)
+    if seed and (problem := _small(similarity, lengths, model)) is not None:
+        return problem.draw(int(key), count)
+
+    def run() -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        from jaxalign.similarity.soft import engine
+        from jaxalign.similarity.soft.options import prepare
+
+        pair, axes, batch, settings = prepare(similarity, lengths, model)
+        start = jax.random.key(int(key)) if seed else key
+        keys = jax.random.split(start, prod(batch))
+        inputs = (pair, keys if batch else keys[0]), (axes, 0)
+        partners = engine.over_batch(engine.draw, *inputs, batch, settings, (count,))
+        return jnp.moveaxis(partners, len(batch), 0)
+
+    return _by_kind(run, similarity, lengths, model, key)
 
 
 @with_options(SimilarityOptions, named=True)
 def alignment_log_prob(
-    alignment: Alignment | jax.typing.ArrayLike,
+    alignment: Alignment | ArrayLike,
     similarity: Similarity,
     lengths: Lengths = None,
     **options: Unpack[SoftKeywords],
-) -> jax.Array:
+) -> Array:
     """Log probability of a given alignment, (score - soft score) / T; a CRF's loss.
 
     Parameters
@@ -222,20 +258,36 @@ def alignment_log_prob(
     792
     """
     model = SimilarityOptions(**options)
-    pair, axes, batch, settings = prepare(similarity, lengths, model)
     if isinstance(alignment, Alignment):
         alignment = partners_of(alignment)
-    partners = real_numbers("partners", alignment)
-    if partners.size and not jnp.issubdtype(partners.dtype, jnp.integer):
+    problem = _small(similarity, lengths, model, alignment)
+    if problem is not None:
+        return problem.log_prob(_partners(alignment, problem.shape, np))
+
+    def run() -> Any:
+        import jax.numpy as jnp
+
+        from jaxalign.similarity.soft import engine
+        from jaxalign.similarity.soft.options import prepare
+
+        pair, axes, batch, settings = prepare(similarity, lengths, model)
+        partners = _partners(alignment, (*batch, *pair.similarity.shape[-2:]), jnp)
+        inputs = (pair, partners if batch else partners[0]), (axes, 0)
+        return engine.over_batch(engine.log_prob, *inputs, batch, settings)
+
+    return _by_kind(run, similarity, lengths, model, alignment)
+
+
+def _partners(alignment: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Partners int32 (pairs of the batch, m), checked."""
+    *batch, m, _ = shape
+    partners = real_numbers("partners", alignment, xp)
+    if partners.size and partners.dtype.kind not in "iu":
         raise UsageError(f"partners of {partners.dtype}: integers are needed")
-    partners = partners.astype(jnp.int32)
-    shape = (*batch, pair.similarity.shape[-2])
-    if partners.shape[-1:] != shape[-1:]:
-        raise UsageError(f"partners of shape {partners.shape}, not {shape}")
-    partners = jnp.broadcast_to(partners, shape)
-    if batch:
-        partners = partners.reshape(prod(batch), shape[-1])
-    return over_batch(engine.log_prob, (pair, partners), (axes, 0), batch, settings)
+    partners = partners.astype(np.int32)
+    if partners.shape[-1:] != (m,):
+        raise UsageError(f"partners of shape {partners.shape}, not {(*batch, m)}")
+    return xp.broadcast_to(partners, (*batch, m)).reshape(prod(batch), m)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -244,7 +296,7 @@ def kl_divergence(
     q: Mapping[str, Any],
     lengths: Lengths = None,
     **options: Unpack[SharedKeywords],
-) -> jax.Array:
+) -> Array:
     """Kullback-Leibler divergence of two distributions over alignments, in nats.
 
     Parameters
@@ -271,29 +323,85 @@ def kl_divergence(
     >>> round(float(jaxalign.kl_divergence(p, p | {"gap_open": 3.0})), 3)
     0.053
     """
-    pair, axes, batch, settings = _model(p, lengths, options)
-    second, second_axes, second_batch, _ = _model(q, lengths, options)
+    models = [_model(x, options) for x in (p, q)]
+    inputs = [_numbers(x, lengths, model) for x, model in models]
+    problems = [_small(x, lengths, model, inputs) for x, model in models]
+    if problems[0] is not None and problems[1] is not None:
+        if problems[0].shape != problems[1].shape:
+            raise UsageError("the two models differ in shape")
+        return problems[0].divergence(problems[1])
     # Whether both sequences may hang over freely at one end.
     mode = options.get("mode", SimilarityOptions.mode)
     free = resolve_ends(mode, options.get("free_ends"))
     ends = ({"query_start", "target_start"}, {"query_end", "target_end"})
     cells = mode != "local" and any(end <= free for end in ends)
-    if batch != second_batch or pair.similarity.shape != second.similarity.shape:
-        raise UsageError("the two models differ in shape")
-    pairs, axes = (pair, second), (axes, second_axes)
-    return over_batch(engine.divergence, pairs, axes, batch, settings, (cells,))
+
+    def run() -> Any:
+        from jaxalign.similarity.soft import engine
+        from jaxalign.similarity.soft.options import prepare
+
+        first, second = (prepare(x, lengths, model) for x, model in models)
+        pairs, axes = zip(first[:2], second[:2], strict=True)
+        if first[2] != second[2] or len({x.similarity.shape for x in pairs}) > 1:
+            raise UsageError("the two models differ in shape")
+        return engine.over_batch(engine.divergence, pairs, axes, *first[2:], (cells,))
+
+    return arguments.compiled(inputs, [x for x, _ in models], run)
 
 
 def _model(
-    model: Mapping[str, Any], lengths: Lengths, shared: SharedKeywords
-) -> tuple[Any, ...]:
-    """``prepare`` of one of two models."""
+    model: Mapping[str, Any], shared: SharedKeywords
+) -> tuple[Similarity, SimilarityOptions]:
+    """Similarity and options of one of two models."""
     numbers = {name: value for name, value in model.items() if name != "similarity"}
     if unknown := numbers.keys() - MODEL:
         raise UsageError(f"a model has similarity, {', '.join(MODEL)}, not {unknown}")
     if missing := [name for name in REQUIRED if name not in model]:
         raise UsageError(f"a model needs {' and '.join(missing)}")
-    return prepare(model["similarity"], lengths, SimilarityOptions(**numbers, **shared))
+    return model["similarity"], SimilarityOptions(**numbers, **shared)
+
+
+def _numbers(similarity: Any, lengths: Any, model: SimilarityOptions) -> Any:
+    """The arguments that may be arrays."""
+    costs = model.gap_open, model.gap_extend, model.temperature
+    return (similarity, lengths, *costs)
+
+
+def _small(
+    similarity: Any, lengths: Any, model: SimilarityOptions, *extra: Any
+) -> SmallProblem | None:
+    """The problem in NumPy; None where it is large, or for JAX."""
+    named = model.implementation == "numpy"
+    if model.band is not None or not (named or model.implementation is None):
+        return None
+    if is_of_jax((_numbers(similarity, lengths, model), *extra)):
+        return None
+    if not (named or small.fits(similarity)):
+        return None
+    return small.problem(similarity, lengths, model)
+
+
+def _by_kind(
+    run: Any, similarity: Any, lengths: Any, model: SimilarityOptions, *extra: Any
+) -> Any:
+    """Run what compiles, with results of the kind and dtype of the arguments."""
+    inputs = _numbers(similarity, lengths, model), extra
+    return arguments.compiled(inputs, [similarity], run)
+
+
+def _compiled(
+    name: str, similarity: Any, lengths: Any, model: SimilarityOptions, *extra: Any
+) -> Any:
+    """A function of ``soft.engine`` of all pairs."""
+
+    def run() -> Any:
+        from jaxalign.similarity.soft import engine
+        from jaxalign.similarity.soft.options import prepare
+
+        arrays = prepare(similarity, lengths, model)
+        return engine.over_batch(getattr(engine, name), *arrays, extra)
+
+    return _by_kind(run, similarity, lengths, model)
 
 
 @overload
@@ -311,7 +419,7 @@ def mea_alignment(
 
 @overload
 def mea_alignment(
-    posterior: jax.typing.ArrayLike,
+    posterior: ArrayLike,
     query: str | None = None,
     target: str | None = None,
     scoring: ScoringLike = None,
@@ -324,7 +432,7 @@ def mea_alignment(
 
 @with_options(SimilarityOptions, named=True)
 def mea_alignment(
-    posterior: jax.typing.ArrayLike,
+    posterior: ArrayLike,
     query: str | None = None,
     target: str | None = None,
     scoring: ScoringLike = None,
@@ -367,20 +475,35 @@ def mea_alignment(
     """
     mode = options.get("mode", SimilarityOptions.mode)
     free = resolve_ends(mode, options.get("free_ends"))
-    if isinstance(posterior, Tracer) or jnp.ndim(posterior) != 2 or lengths is not None:
+    if is_traced(posterior) or np.ndim(posterior) != 2 or lengths is not None:
         if query or target or scoring:
             raise UsageError("sequences and a scoring are for one pair, outside of jit")
         ends = mode, None if mode != "global" else free
-        read = arguments.read(posterior, lengths, 0.0, 0.0, *ends, True)
-        pair, axes, batch, fit = read
-        less, axis = fit(threshold, rank=0)
-        arrays = (pair.similarity, less, pair.rules.m, pair.rules.n)
-        each = (axes.similarity, axis, axes.rules.m, axes.rules.n)
-        extra = tuple(end in free for end in FREE_ENDS), mode == "local"
-        values = over_batch(engine.most_accurate, arrays, each, batch, None, extra)
-        score, partners, spans, sizes = values
-        return HardAlignments(score, partners, spans, sizes, True, mode, free)
-    posterior = np.asarray(real_numbers("a posterior", posterior))
+        inputs = posterior, lengths, threshold
+        if not is_of_jax(inputs) and small.fits(posterior):
+            read = arguments.read(posterior, lengths, 0.0, 0.0, *ends, True)
+            values = small.most_accurate_of(read, threshold, mode, free)
+            score, partners, spans, sizes = values
+            return HardAlignments(score, partners, spans, sizes, True, mode, free)
+
+        def run() -> HardAlignments:
+            import jax.numpy as jnp
+
+            from jaxalign.similarity.soft import engine
+
+            read = arguments.read(posterior, lengths, 0.0, 0.0, *ends, True, xp=jnp)
+            pair, axes, batch, fit = read
+            less, axis = fit(threshold, rank=0)
+            arrays = (pair.similarity, less, pair.rules.m, pair.rules.n)
+            each = (axes.similarity, axis, axes.rules.m, axes.rules.n)
+            extra = tuple(end in free for end in FREE_ENDS), mode == "local"
+            function = engine.most_accurate
+            values = engine.over_batch(function, arrays, each, batch, None, extra)
+            score, partners, spans, sizes = values
+            return HardAlignments(score, partners, spans, sizes, True, mode, free)
+
+        return arguments.compiled(inputs, [posterior], run)
+    posterior = np.asarray(real_numbers("a posterior", posterior, np))
     scoring = as_scoring(scoring)
     letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
     m, n = posterior.shape

@@ -27,18 +27,16 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from jaxalign.runtime.programs import program
-from jaxalign.similarity.arrays import (
+from jaxalign.similarity.arguments import (
     COSTLY,
     FORBIDDEN,
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
     Factors,
     Gap,
     ModeRules,
-    is_valid,
-    map_pairs,
-    masked,
-    multiplied,
-    payable,
 )
+from jaxalign.similarity.arrays import is_valid, map_pairs, masked, multiplied, payable
 from jaxalign.similarity.band import empty_fits, without_band
 from jaxalign.similarity.costs import Weights, by_cell, no_overhang, overhang
 from jaxalign.similarity.soft.dp import free_energy, paths
@@ -46,8 +44,6 @@ from jaxalign.similarity.soft.dp.free_energy import posterior as pair_posterior
 from jaxalign.similarity.soft.dp.paths import spans_of
 from jaxalign.similarity.soft.dp.scan import Banded, Kernels
 from jaxalign.similarity.soft.options import (
-    MAX_TEMPERATURE,
-    MIN_TEMPERATURE,
     Settings,
     SoftPair,
 )

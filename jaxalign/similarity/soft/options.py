@@ -5,15 +5,19 @@ from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import first_device, refuse_without_threads
 from jaxalign.similarity import arguments
-from jaxalign.similarity.arguments import checked_band, real_numbers
-from jaxalign.similarity.arrays import Factors, Gap, ModeRules
+from jaxalign.similarity.arguments import (
+    Factors,
+    Gap,
+    ModeRules,
+    check_temperature,
+    checked_band,
+)
+from jaxalign.similarity.arrays import looked_up
 from jaxalign.similarity.options import SimilarityOptions, SoftImplementation
 from jaxalign.similarity.soft import primitives
 from jaxalign.similarity.soft.dp.scan import BLOCK_DIAGONALS, Banded, Block
@@ -23,8 +27,6 @@ from jaxalign.similarity.soft.dp.scan import BLOCK_DIAGONALS, Banded, Block
 # local alignments by the similarity alone.
 MIN_ROW_CELLS, MIN_PAIRS_ONLY_CELLS = 1 << 22, 1 << 19
 MAX_KEPT_BYTES = 128 << 20  # of all diagonals; beyond, ``blocked``
-# Scores over the temperature are cut at 1e29, and the soft score is a float32.
-MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-20, 1e20
 IMPLEMENTATIONS: tuple[str, ...] = get_args(SoftImplementation)
 MAX_KERNEL_ROWS, MAX_KERNEL_COLUMNS = 4096, 2**18  # of the similarity
 
@@ -54,16 +56,9 @@ def prepare(
     costs = options.gap_open, options.gap_extend
     ends = options.mode, options.free_ends, options.adjacent_gaps
     pair, axes, batch, fit = arguments.read(
-        similarity, lengths, *costs, *ends, band=options.band
+        similarity, lengths, *costs, *ends, band=options.band, xp=jnp, look_up=looked_up
     )
-    real_numbers("the temperature", options.temperature)
-    if not isinstance(options.temperature, Tracer):
-        values = np.asarray(options.temperature, np.float64)
-        if not np.all((values >= MIN_TEMPERATURE) & (values <= MAX_TEMPERATURE)):
-            raise UsageError(
-                f"the temperature must be above 0, from {MIN_TEMPERATURE:g} to "
-                f"{MAX_TEMPERATURE:g}; `align` is the limit at 0"
-            )
+    check_temperature(options.temperature, jnp)
     ranks = [len(shape) for shape in arguments.cost_shapes(pair, axes)]
     shape, dtype = (*batch, *pair.similarity.shape[-2:]), pair.similarity.dtype
     band, implementation = None, options.implementation
@@ -137,6 +132,8 @@ def _block(
         implementation = "rows"
     if implementation in ("pallas", "rows") and refused:
         raise UsageError(f"implementation {implementation!r} does not take {refused}")
+    if implementation == "numpy":
+        raise UsageError("implementation 'numpy' takes NumPy arrays alone, and no band")
     local = options.mode == "local"
     if implementation == "rows":
         return primitives.rows(local, block, pairs_only=False)

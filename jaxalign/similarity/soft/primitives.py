@@ -19,10 +19,8 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad
 
+from jaxalign.similarity.arguments import FORBIDDEN, Gap, ModeRules
 from jaxalign.similarity.arrays import (
-    FORBIDDEN,
-    Gap,
-    ModeRules,
     batch_primitive,
     fold_into_batch,
     numbers_of,

@@ -30,14 +30,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import (
-    FORBIDDEN,
-    ModeRules,
-    columns_at,
-    down,
-    loop_state,
-    skew,
-)
+from jaxalign.similarity.arguments import FORBIDDEN, ModeRules
+from jaxalign.similarity.arrays import columns_at, down, loop_state, skew
 from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.costs import Costs, CostTable, Weights
 

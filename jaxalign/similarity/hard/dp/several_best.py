@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN, ModeRules, loop_state
+from jaxalign.similarity.arguments import FORBIDDEN, ModeRules
+from jaxalign.similarity.arrays import loop_state
 from jaxalign.similarity.band import overhang_weight
 from jaxalign.similarity.costs import Costs, CostTable, Weights, cost_at
 from jaxalign.similarity.hard.dp.fill import diagonals_of, ordered_cells

@@ -28,16 +28,8 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad
 
-from jaxalign.similarity.arrays import (
-    COSTLY,
-    FORBIDDEN,
-    Factors,
-    Gap,
-    ModeRules,
-    alike,
-    batch_primitive,
-    unskew,
-)
+from jaxalign.similarity.arguments import COSTLY, FORBIDDEN, Factors, Gap, ModeRules
+from jaxalign.similarity.arrays import alike, batch_primitive, unskew
 from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.costs import CostTable, Overhang, Weights
 from jaxalign.similarity.soft.dp import scan

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN, Factors, ModeRules, loop_state
+from jaxalign.similarity.arguments import FORBIDDEN, Factors, ModeRules
+from jaxalign.similarity.arrays import loop_state
 from jaxalign.similarity.band import allows, overhang_weight
 from jaxalign.similarity.costs import CostTable, Weights, cost_at
 from jaxalign.similarity.soft.dp import free_energy, scan

@@ -33,7 +33,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import FORBIDDEN, loop_state
+from jaxalign.similarity.arguments import FORBIDDEN
+from jaxalign.similarity.arrays import loop_state
 from jaxalign.similarity.costs import gap_of
 
 # log 2 in two parts; products of the first with whole numbers below 2^13 are exact.

@@ -23,17 +23,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arrays import (
-    COSTLY,
-    FORBIDDEN,
-    Factors,
-    ModeRules,
-    down,
-    loop_state,
-    skew,
-    unskew,
-    up,
-)
+from jaxalign.similarity.arguments import COSTLY, FORBIDDEN, Factors, ModeRules
+from jaxalign.similarity.arrays import down, loop_state, skew, unskew, up
 from jaxalign.similarity.band import BandTable
 from jaxalign.similarity.costs import Costs, CostTable, Weights
 
