@@ -778,6 +778,7 @@ def test_soft_does_not_print_a_long_alignment(run, folder, monkeypatch):
     assert np.load(folder / "p.npz")["rows"][0] == "MKTAYIAKQRWNE"
 
 
+@pytest.mark.slow
 def test_embeddings(run, folder):
     """Pairs in order, of several shapes; numbers are those of the library."""
     import jaxalign

@@ -275,7 +275,7 @@ STATES = {
     "greedy": "later",
     "dedup": "later",
 }
-SLOW = ("local", "complete", "dedup", "cuts", "removed")
+SLOW = ("local", "greedy", "complete", "dedup", "cuts", "removed")
 every_link = pytest.mark.parametrize(
     "verb",
     [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in OF_LINKS],

@@ -364,7 +364,11 @@ def test_the_engine_filters_by_kernels(monkeypatch):
 @pytest.mark.parametrize(
     "output, options",
     [
-        ("identity", {"min_score": 150, "min_length_ratio": 0.5, "include_self": True}),
+        pytest.param(
+            "identity",
+            {"min_score": 150, "min_length_ratio": 0.5, "include_self": True},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "alignment",
             {"min_score": 120, "min_identity": 0.4, "part_rows": 60},
