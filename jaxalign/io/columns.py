@@ -158,8 +158,16 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
         name,
         template,
         lambda t: factor * t.identity(kind),
-        shown=lambda shares: printed_beside(shares, decimals, factor),
+        shown=lambda shares: _beside_cuts(shares, decimals, factor),
     )
+
+
+def _beside_cuts(shares: np.ndarray, decimals: int, whole: int = 1) -> np.ndarray:
+    """Shares of a whole that are not printed as 1, or a cut of two decimals, which they
+    are below."""
+    steps = 100 / whole
+    cuts = np.ceil(shares * steps) / steps
+    return printed_beside(shares, decimals, cuts, whole)
 
 
 def _names(side: str, table: Table) -> list[str]:
@@ -261,4 +269,4 @@ _DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "bits": (None, "%s", _optional("bits")),
 }
 _SHOWN = {"bits": _plain}
-_SHOWN |= dict.fromkeys(("qcov", "tcov"), lambda shares: printed_beside(shares, 3, 1))
+_SHOWN |= dict.fromkeys(("qcov", "tcov"), partial(_beside_cuts, decimals=3))

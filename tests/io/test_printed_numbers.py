@@ -8,6 +8,7 @@ import pytest
 
 import jaxalign
 from jaxalign.cli.main import main
+from jaxalign.io import columns
 from jaxalign.io.columns import texts
 from jaxalign.io.delimited import list_lines, text_field
 from jaxalign.model.alphabet import as_sequences
@@ -114,3 +115,14 @@ def test_cuts_that_differ_have_columns_that_differ(tmp_path, monkeypatch):
     assert main(["split", "a.fa", *cuts, "-o", "s.tsv", "-q"]) == 0
     heading = (tmp_path / "s.tsv").read_text().splitlines()[0].split("\t")
     assert len({*heading}) == len(heading)
+
+
+@pytest.mark.parametrize("decimals, whole", [(4, 1), (3, 100), (3, 1)])
+def test_a_share_in_a_table_is_on_its_side_of_every_percent(decimals, whole):
+    for n in (997, 12345, 29900):
+        shares = whole * (np.arange(n + 1) / n)
+        shown = columns._beside_cuts(shares, decimals, whole).tolist()
+        texts = np.array([float(f"{x:.{decimals}f}") for x in shown])
+        for percent in range(1, 101):
+            cut = percent / 100 if whole == 1 else float(percent)
+            assert ((texts >= cut) == (shares >= cut)).all(), (n, percent)
