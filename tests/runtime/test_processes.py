@@ -16,6 +16,7 @@ import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.io import fasta
 from jaxalign.runtime import forks
+from jaxalign.similarity import small
 
 pytestmark = pytest.mark.usefixtures("compiled")  # rows need no JAX
 
@@ -113,7 +114,8 @@ def without_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_calls_that_need_jax_are_refused(name, without_threads):
+def test_calls_that_need_jax_are_refused(name, without_threads, monkeypatch):
+    monkeypatch.setattr(small, "MAX_LANES", -1)  # as if the arrays were large
     with pytest.raises(jaxalign.DeviceError, match="spawn"):
         CALLS[name]()
 
@@ -123,7 +125,8 @@ def test_every_public_function_is_refused_or_needs_no_jax():
     assert functions == set(CALLS) | NO_JAX
 
 
-def test_the_command_line_is_refused(without_threads, tmp_path, capsys):
+def test_the_command_line_is_refused(without_threads, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(small, "MAX_LANES", -1)
     path = tmp_path / "some.fasta"
     path.write_text("".join(f">{k}\n{text}\n" for k, text in enumerate(SOME)))
     for verb in (["all"], ["three"], ["align", str(path)], ["soft", str(path)]):
@@ -138,6 +141,7 @@ def test_what_needs_no_jax_goes_on(without_threads, tmp_path):
     jaxalign.index_database(path, index)
     assert len(jaxalign.open_database(index)) == 1
     assert jaxalign.mea_alignment(SIMILARITY, "MKV", "MRV").cigar() == "3M"
+    assert jaxalign.soft_posterior(**MODEL).shape == (3, 3)  # small arrays of NumPy
 
 
 WORKER = """
