@@ -274,12 +274,11 @@ def _triples(job, rng, longest, count):
     model = str(rng.choice(["linear", "quasi-natural", "quasi-natural"]))
     gaps = (job.gaps[0],) * 2 if model == "linear" else job.gaps
     scoring = jaxalign.Scoring(job.matrix, *gaps)
-    mode = job.mode if rng.random() < 0.3 and count < 9 else "global"
     texts = replace(job, letters="protein", queries=3 * count, longest=longest)
     codes, offsets = jobs.sequences_of(texts, scoring, 0)
     codes = np.split(codes, offsets[1:-1])
     triples = [codes[3 * k : 3 * k + 3] for k in range(count)]
-    options = {"gap_model": model, "mode": mode}
+    options = {"gap_model": model, "mode": job.mode}
     paths = rng.random() < 0.7
     if count == 1:
         traceback = str(rng.choice(["auto", "split"])) if paths else None
@@ -293,15 +292,28 @@ def _triples(job, rng, longest, count):
         )
     some = range(0, count, -(-count // 3))
     with on_cpu():
-        right = jaxalign.align_triples([triples[k] for k in some], scoring,
-                                       traceback=None, **options)  # fmt: skip
+        # Rows that are stored whole are those of the CPU, of equal ones too.
+        alike = paths and count > 1
+        right = jaxalign.align_triples(
+            [triples[k] for k in some],
+            scoring,
+            traceback="auto" if alike else None,
+            **options,
+        )
+    kind = f"({model}, {job.mode})"
     wrong = [
-        f"triple {k} ({model}, {mode}): {answers[k].score}, on the CPU {one.score}"
+        f"triple {k} {kind}: {answers[k].score}, on the CPU {one.score}"
         for k, one in zip(some, right, strict=True)
         if answers[k].score != one.score
     ]
+    if alike:
+        wrong += [
+            f"triple {k} {kind}: {answers[k].rows()}, on the CPU {one.rows()}"
+            for k, one in zip(some, right, strict=True)
+            if answers[k].rows() != one.rows()
+        ]
     if paths:
-        wrong += [f"triple {k} ({model}, {mode}): {x.score}, its rows {x.rescore()}"
+        wrong += [f"triple {k} {kind}: {x.score}, its rows {x.rescore()}"
                   for k, x in enumerate(answers) if x.score != x.rescore()]  # fmt: skip
     cells = sum(int(np.prod([len(x) + 1 for x in triple])) for triple in triples)
     return answers[0].implementation, cells, wrong

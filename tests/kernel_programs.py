@@ -35,7 +35,7 @@ from kernels_pallas.words import near as near
 SETTINGS = {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
 LETTERS = 24
 # Of sizes, scores, costs, seeds and end.
-TRIPLE_SHAPES = (1, 3), (3, LETTERS, LETTERS), (2,), (1, 7), (1,)
+TRIPLE_SHAPES = (1, 3), (3, LETTERS, LETTERS), (2,), (1, 7), (1,), (1, 6)
 GOLDEN = Path(__file__).with_name("kernels") / "resources.json"
 DUMPS = ("MOSAIC_GPU_DUMP_PTXAS", "MOSAIC_GPU_DUMP_PTX")
 
@@ -99,8 +99,16 @@ def word_programs():
 
 
 def triple_programs(target: Target):
+    search: dict = {"best": True}
+    kinds: dict[str, dict] = {
+        "scores": {},
+        "paths": {"bytes": True},
+        "free": {"bytes": True, "free": True},
+        "ends": search | {"floor": True},
+        "starts": search | {"backwards": True},
+    }
     for rule in triples.RULES.values():
-        for name, options in (("scores", {}), ("paths", {"bytes": True})):
+        for name, options in kinds.items():
             s = triples.shape_of((100, 90, 80), rule, target=target, **options)
             request = triples.Triples(
                 tuple(np.zeros((1, n), np.uint8) for n in triples.rooms(s)),

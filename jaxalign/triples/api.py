@@ -71,8 +71,8 @@ def align_three(
         s x s x s, sub-chunks as high.
     implementation : {"planes", "layers", "pallas"}, optional
         By default the GPU kernels where they run and know what is asked for (``linear``
-        and ``quasi-natural``, ``global`` and the core of ``local``), else planes or
-        layers. What is named is not exchanged for another.
+        and ``quasi-natural`` in all modes), else planes or layers. What is named is not
+        exchanged for another.
     progress : callable (cells done, cells in all), optional
         Called after each fill, and within a large one.
 

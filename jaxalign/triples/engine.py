@@ -25,11 +25,10 @@ from jaxalign.triples.dp.recurrence import (
     TripleScoring,
     backwards,
 )
-from jaxalign.triples.result import Region, Triple
+from jaxalign.triples.result import Region, Triple, free_ends
 from jaxalign.triples.result import whole as whole
 
 FILLS = {"sloped": planes, "layered": layers}
-NO_FREE_END = -9  # an index that no cell has
 # A fill whose progress is watched goes in so many pieces, or in pieces of so many cells
 # where that makes fewer.
 MIN_PIECE_CELLS, MAX_PIECES = 2**22, 50
@@ -57,18 +56,16 @@ def box_of(
 ) -> Box:
     """A region as a box; reversed, cell (1, 1, 1) is ``region.high``."""
     shape = shape or shape_of(region)
-    letters, free = [], []
+    letters = []
     for n, (low, high) in enumerate(zip(region.low, region.high, strict=True)):
         codes = triple.codes[n][low:high][:: -1 if reverse else 1]
         row = np.zeros(shape[n], np.int32)
         row[2 : len(codes) + 2] = codes
         letters.append(row)
-        ends = (0, len(triple.codes[n])) if triple.mode == "semiglobal" else ()
-        at = [high - x + 1 if reverse else x - low + 1 for x in ends]
-        free.append(at or [NO_FREE_END] * 2)
     size = np.array(region.extent, np.int32) + 1
+    free = np.array(free_ends(triple, region, reverse), np.int32).T + 1
     a, b, c = letters
-    return Box(a, b, c, seed, size, np.array(free, np.int32))
+    return Box(a, b, c, seed, size, free)
 
 
 def seed_of(triple: Triple, states: Iterable[int] | None) -> np.ndarray:
@@ -164,6 +161,9 @@ def score(triple: Triple, region: Region) -> int:
 
 def best_cell(triple: Triple, region: Region, reverse: bool = False):
     """(score, cell) of the best local end, or going back the best local start."""
+    if triple.kernels and any(region.extent):
+        triple.tally.add(region.cells)
+        return gpu.best_cells([triple], [region], reverse)[0]
     filled = sweep(triple, region, reverse, **best_outputs(triple, reverse))
     best, best_w = filled.best, filled.best_w
     assert best is not None and best_w is not None  # for pyright: best_outputs

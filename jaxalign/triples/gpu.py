@@ -17,12 +17,18 @@ from jaxalign.errors import CertificateError, UsageError
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS, BoxFill
-from jaxalign.triples.result import Region, Triple, gapped_rows, joined, letters_of
+from jaxalign.triples.result import (
+    Region,
+    Triple,
+    free_ends,
+    gapped_rows,
+    joined,
+    letters_of,
+)
 
 RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)
 MEMORY_SHARE = 0.8  # of the device memory that JAX may have
 COARSE_UP_TO_CELLS = 512  # of an axis: up to it shapes are few
-MAX_MOVE_DIFFERENCE = 1024  # between two moves into a cell, for a walk to be tried
 
 
 def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | None:
@@ -33,16 +39,19 @@ def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | Non
     why = None
     if triple.model.name not in kernels.RULES:
         why = f"gap model {triple.model.name}: the kernels know linear, quasi-natural"
-    elif triple.mode == "semiglobal":
-        why = "mode semiglobal: the kernels know global, and the core of local"
     elif letters >= kernels.MAX_CODES:
         why = f"{letters} letters: the kernels know fewer than 32"
-    elif triple.dtype != "int32" or not kernels.reach(largest, *triple.cost, size):
+    elif (
+        triple.dtype != "int32"
+        or not kernels.reach(largest, *triple.cost, size)
+        or (triple.mode == "local" and not kernels.marks_fit(largest, size))
+    ):
         why = "scores beyond 32 bits"
-    elif triple.mode == "local" and (named or not paths):
-        why = "mode local: the kernels know global, and the core of local"
-    elif paths and not (
-        kernels.spread(np.stack(triple.matrices), *triple.cost) < MAX_MOVE_DIFFERENCE
+    elif paths and not kernels.walks(
+        np.stack(triple.matrices),
+        *triple.cost,
+        kernels.RULES[triple.model.name],
+        triple.mode == "semiglobal",
     ):
         why = "scores and costs too large for the kernels' paths"
     if why and named:
@@ -59,7 +68,8 @@ def budget() -> int:
 
 def layer(triple: Triple, region: Region, reverse: bool = False) -> BoxFill:
     """``triples.engine.sweep`` of the last layer, forwards or backwards."""
-    answer = triple.kernels.solve(*launch([triple], [region], False, reverse))
+    data, shape = launch([triple], [region], False, reverse, layer=True)
+    answer = triple.kernels.solve(data, shape)
     return _frame(answer.ends, answer.layer)
 
 
@@ -71,6 +81,29 @@ def _frame(ends: jax.Array, layer: jax.Array) -> BoxFill:
     return BoxFill(ends[0], layer=inner)
 
 
+def best_cells(
+    triples: list[Triple], regions: list[Region], reverse: bool = False
+) -> list[tuple[int, tuple[int, int, int]]]:
+    """``engine.best_cell`` of regions of triples of one model, cost and matrices."""
+    letters = letters_of(triples, regions, reverse)
+    data, shape = launch(triples, regions, False, reverse, letters, best=True)
+    best = _launched(data, shape, triples[0]).best
+    out = []
+    for region, (score, *steps) in zip(regions, best.tolist(), strict=False):
+        corner, sign = (region.high, -1) if reverse else (region.low, 1)
+        i, j, k = (n + sign * step for n, step in zip(corner, steps, strict=True))
+        out.append((score, (i, j, k)))
+    return out
+
+
+def _launched(data: Any, shape: Any, triple: Triple):
+    """The results of a launch, on the host."""
+    kernels, size = triple.kernels, len(triple.matrices[0])
+    program = kernels.solve_packed_on(first_device())
+    rows = program(kernels.pack_triples(data, shape), shape, size)
+    return kernels.unpack_results(rows, shape)
+
+
 def solve(triples: list[Triple], regions: list[Region], paths: bool):
     """[(score, columns or None)] of regions of triples of one model, cost and matrices;
     a path has to be worth its score."""
@@ -79,12 +112,10 @@ def solve(triples: list[Triple], regions: list[Region], paths: bool):
     if not filled:
         return out
     triples, regions = [triples[n] for n in filled], [regions[n] for n in filled]
-    kernels, size = triples[0].kernels, len(triples[0].matrices[0])
     letters = letters_of(triples, regions)
-    data, shape = launch(triples, regions, paths, letters=letters)
-    program = kernels.solve_packed_on(first_device())
-    rows = program(kernels.pack_triples(data, shape), shape, size)
-    answers = kernels.unpack_results(rows, shape)
+    one_state = not paths and any(region.end is not None for region in regions)
+    data, shape = launch(triples, regions, paths, letters=letters, layer=one_state)
+    answers = _launched(data, shape, triples[0])
     best = answers.ends.max(axis=1).tolist()
     scores = [
         best[n] if region.end is None else int(answers.ends[n, region.end])
@@ -139,7 +170,11 @@ def scores_of(
         return None
     if not ((last == 0) | (last == steps[ends - 1])).all():
         return None
-    gaps = (moves * _gap_costs(*triples[0].cost)).sum(axis=(1, 2))
+    if triples[0].mode == "semiglobal":
+        gaps = _gaps_between_ends(triples, regions, before, steps, (starts, ends))
+    else:
+        costs = _gap_costs(*triples[0].cost).sum(axis=0)
+        gaps = (moves * costs).sum(axis=(1, 2))
     # Sum of residue-pair scores of every column, int32
     matrices = triples[0].matrices
     size = len(matrices[0]) + 1
@@ -152,15 +187,40 @@ def scores_of(
     return (np.add.reduceat(pairs, starts, dtype=np.int64) - gaps).tolist()
 
 
+def _gaps_between_ends(
+    triples: Sequence[Triple],
+    regions: Sequence[Region],
+    before: np.ndarray,
+    steps: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+):
+    """Costs of the gaps of each path, int64, but of those that are free."""
+    starts, ends = bounds
+    total = np.zeros(len(steps), np.int64)
+    for axis, of_axis in enumerate(_gap_costs(*triples[0].cost)):
+        # The index of the axis at the end of every column, from that of the region
+        taken = np.cumsum(RESIDUES_OF_COLUMN[steps, axis])
+        at = taken - np.repeat(np.append(0, taken)[starts], ends - starts)
+        low, high = (
+            np.repeat([end[axis] for end in indices], ends - starts)
+            for indices in zip(*map(free_ends, triples, regions), strict=True)
+        )
+        paid = (at != low) & (at != high)
+        total += paid * of_axis[before, steps]
+    return np.add.reduceat(total, starts)
+
+
 @cache
 def _gap_costs(gap_open: int, gap_extend: int) -> np.ndarray:
-    """(8, 8): the costs of the gaps of a column, [the column before, column]."""
-    costs = np.zeros((8, 8), np.int64)
+    """(3, 8, 8): the costs of the gaps of a column in each sequence, [sequence, the
+    column before, column]."""
+    costs = np.zeros((3, 8, 8), np.int64)
     for x, y in SEQUENCE_PAIRS:
         pair = RESIDUES_OF_COLUMN[:, [x, y]]
-        gap = pair[:, 0] != pair[:, 1]
         goes_on = (pair[:, None] == pair[None]).all(axis=2)
-        costs += gap * np.where(goes_on, gap_extend, gap_open)
+        cost = np.where(goes_on, gap_extend, gap_open)
+        for gapped, column in ((y, (1, 0)), (x, (0, 1))):
+            costs[gapped] += (pair == column).all(axis=1) * cost
     return costs
 
 
@@ -168,7 +228,8 @@ def bytes_of(triple: Triple, region: Region, paths: bool, triples: int = 1) -> i
     """Device bytes of a launch of ``triples`` regions of this size."""
     kernels = triple.kernels
     extent = region.extent
-    return kernels.solve_bytes(launch_shape(triple, extent, triples, paths))
+    shape = launch_shape(triple, extent, triples, paths, layer=not paths)
+    return kernels.solve_bytes(shape)
 
 
 def launch_shape(
@@ -177,6 +238,7 @@ def launch_shape(
     triples: int,
     paths: bool,
     backwards: bool = False,
+    **stored: bool,
 ):
     """The static shape of a launch: lengths rounded up, so that few are compiled."""
     kernels = triple.kernels
@@ -186,6 +248,8 @@ def launch_shape(
         triples=triples,
         bytes=paths,
         backwards=backwards and triple.model.states > 1,
+        free=triple.mode == "semiglobal",
+        **stored,
     )
 
 
@@ -213,15 +277,19 @@ def launch(
     paths: bool,
     reverse: bool = False,
     letters: list[np.ndarray] | None = None,
+    best: bool = False,
+    layer: bool = False,
 ):
     """(data, shape) of some regions in one launch, filled up to a power of two with the
     first; ``letters`` are those of ``triples.result.letters_of``, if the caller has
-    them."""
+    them. With ``best`` it searches the best ends of local paths, or starts; with
+    ``layer`` it gives all scores of the last layer."""
     triple, kernels = triples[0], triples[0].kernels
     count = 2 ** (len(regions) - 1).bit_length()
     extents = np.array([region.extent for region in regions], np.int32)
     longest = extents.max(axis=0).tolist()
-    shape = launch_shape(triple, longest, count, paths, reverse)
+    search = {"best": True, "floor": not reverse} if best else {"layer": layer}
+    shape = launch_shape(triple, longest, count, paths, reverse, **search)
     letters = letters or letters_of(triples, regions, reverse)
     # Codes of regions, a row each, zeros behind them
     rooms = kernels.rooms(shape)
@@ -231,15 +299,23 @@ def launch(
     cost = triple.cost[0] - triple.cost[1]
     backwards = reverse and triple.model.states > 1
     states = [region.end if reverse else region.start for region in regions]
-    seeds = {state: kernels.seed(state, cost, backwards) for state in set(states)}
+    free = [free_ends(*each, reverse) for each in zip(triples, regions, strict=True)]
+    first = [
+        (state, tuple(0 in border for border in zip(*ends, strict=True)))
+        for state, ends in zip(states, free, strict=True)
+    ]
+    seeds = {
+        state: kernels.seed(state[0], cost, backwards, state[1]) for state in set(first)
+    }
     ends = [-1 if region.end is None or reverse else region.end for region in regions]
     data = kernels.Triples(
         tuple(filled_up(rows, count) for rows in codes),
         filled_up(extents, count),
         np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
-        filled_up(np.array([seeds[state] for state in states], np.int32), count),
+        filled_up(np.array([seeds[state] for state in first], np.int32), count),
         filled_up(np.array(ends, np.int32), count),
+        filled_up(np.array(free, np.int32).swapaxes(1, 2).reshape(-1, 6), count),
     )
     return data, shape
 

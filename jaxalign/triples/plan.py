@@ -18,7 +18,8 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.model.triple import TripleAlignment
 from jaxalign.options import Progress
 from jaxalign.runtime import programs
-from jaxalign.runtime.devices import precision, show_bytes
+from jaxalign.runtime.devices import first_device, precision, show_bytes
+from jaxalign.runtime.pipeline import in_advance
 from jaxalign.runtime.programs import program
 from jaxalign.triples import engine, gpu, tracebacks
 from jaxalign.triples.dp import planes, recurrence
@@ -125,10 +126,7 @@ def _plan_with(traceback: str | None, triple: Triple, request: TripleRequest):
     region, schedule = engine.whole(triple), triple.schedule
     names = {name: fill for fill, name in SCHEDULE_OF_FILL.items()}
     fill = names[schedule]
-    if triple.kernels and triple.mode == "local":
-        # The ends by planes, the cells between them by kernels.
-        fill, schedule = f"{fill}, pallas", f"{schedule}, {KERNEL_SCHEDULE}"
-    elif triple.kernels:
+    if triple.kernels:
         fill, schedule = "pallas", KERNEL_SCHEDULE
     return TriplePlan(
         cells=region.cells,
@@ -223,36 +221,59 @@ def run_many(
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
     triples = triples_of(sequences, scoring, request)
     texts, names = _threes(sequences.texts()), _threes(sequences.names)
+    paths = request.options.traceback is not None
     out: dict[int, TripleAlignment] = {}
-    total, tally = sum(engine.whole(t).cells for t in triples), Tally()
+    device = first_device()  # threads do not know a caller's choice
+    cells, tally = [engine.whole(triple).cells for triple in triples], Tally()
     if progress:
-        tally.listener = lambda cells: progress(cells, total)
-    for numbers in batches(triples, request.budget):
+        tally.listener = lambda count: progress(count, sum(cells))
+
+    def solved(numbers: list[int]) -> list[ScoredPath | None]:
+        """Paths of a batch; None for triples that have to run alone, below."""
         batched = [triples[n] for n in numbers]
         try:
-            with programs.explained(f"{len(batched):,} triples"):
-                paths = align_batch(batched, request.options.traceback is not None)
-        except (CertificateError, MemoryPlanError):  # those run alone, below
+            subject = f"{len(batched):,} triples"
+            with jax.default_device(device), programs.explained(subject):
+                return [*align_batch(batched, paths)]
+        except (CertificateError, MemoryPlanError):
+            if len(numbers) == 1:
+                return [None]
+            half = len(numbers) // 2
+            return solved(numbers[:half]) + solved(numbers[half:])
+
+    # Kernels fill a batch while results are made of the one before.
+    overlap = int(any(triple.kernels for triple in triples))
+    parts = batches(triples, request.budget // (1 + overlap))
+    solutions = in_advance(solved, parts, overlap) if overlap else map(solved, parts)
+    for numbers, answers in zip(parts, solutions, strict=True):
+        pairs = zip(numbers, answers, strict=True)
+        aligned = [(n, path) for n, path in pairs if path is not None]
+        if not aligned:
             continue
-        labels = [texts[n] for n in numbers], [names[n] for n in numbers]
+        each = [n for n, _ in aligned]
+        batched = [triples[n] for n in each]
+        labels = [texts[n] for n in each], [names[n] for n in each]
         plan = _plan_with(request.options.traceback and "store", batched[0], request)
-        results = alignments(*labels, scoring, plan, batched, paths)
-        out |= zip(numbers, results, strict=True)
-        tally.add(sum(engine.whole(t).cells for t in batched))
+        results = alignments(
+            *labels, scoring, plan, batched, [path for _, path in aligned]
+        )
+        out |= zip(each, results, strict=True)
+        tally.add(sum(cells[n] for n in each))
     for n in set(range(len(triples))) - set(out):
         out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, request)
     return [out[n] for n in range(len(triples))]
 
 
 def batches(triples: list[Triple], budget: int) -> list[list[int]]:
-    """Indices of triples that run together: of one shape and dtype, of the same
-    matrices, within a budget.
+    """Indices of triples that run together, of one shape and dtype, of the same
+    matrices, within a budget; those with the most cells first.
 
-    A triple whose choices alone exceed the budget is left out.
+    A batch is filled up to a power of two. A triple whose choices alone exceed the
+    budget is left out.
     """
     groups = {}
     for n, triple in enumerate(triples):
-        if triple.kernels and triple.mode == "global":
+        if triple.kernels:
             shape = "kernels", *gpu.rounded(triple.lengths)
         else:
             shape = engine.shape_of(engine.whole(triple))
@@ -262,10 +283,12 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
     for group in groups.values():
         first = triples[group[0]]
         size = budget // tracebacks.device_bytes(first, engine.whole(first))
-        size = min(size, MAX_TRIPLES)
-        starts = range(0, len(group), size) if size else ()
-        parts += [group[start : start + size] for start in starts]
-    return parts
+        if not size:
+            continue
+        size = min(2 ** (size.bit_length() - 1), MAX_TRIPLES)
+        group.sort(key=lambda n: triples[n].lengths, reverse=True)
+        parts += [group[start : start + size] for start in range(0, len(group), size)]
+    return sorted(parts, key=lambda part: triples[part[0]].lengths, reverse=True)
 
 
 def align_batch(triples: list[Triple], paths: bool) -> list[ScoredPath]:
@@ -291,6 +314,10 @@ def align_batch(triples: list[Triple], paths: bool) -> list[ScoredPath]:
 
 def _best_cells(triples: list[Triple], regions: list[Region], reverse: bool = False):
     """(score, cell) of the best local end of each region, or start going back."""
+    if triples[0].kernels:
+        for triple, region in zip(triples, regions, strict=True):
+            triple.tally.add(region.cells)
+        return gpu.best_cells(triples, regions, reverse)
     outputs = engine.best_outputs(triples[0], reverse)
     filled = _sweep(triples, regions, reverse, **outputs)
     best, best_w = np.asarray(filled.best), np.asarray(filled.best_w)

@@ -115,12 +115,25 @@ class Region:
         return to_a - a, to_b - b, to_c - c
 
 
+NO_FREE_END = -9  # an index that no cell has
 EMPTY_REGION = Region((0, 0, 0), (0, 0, 0))
 
 
 def whole(triple: Triple) -> Region:
     """All cells of a triple's table."""
     return Region((0, 0, 0), triple.lengths)
+
+
+def free_ends(triple: Triple, region: Region, reverse: bool = False):
+    """Indices of a region's axes, from its start (reversed: its end), at which a gap is
+    free, twice three; negative where there is none."""
+    if triple.mode != "semiglobal":
+        return ((NO_FREE_END,) * 3,) * 2
+    if reverse:
+        pairs = zip(region.high, triple.lengths, strict=True)
+        return region.high, tuple(high - x for high, x in pairs)
+    pairs = zip(region.low, triple.lengths, strict=True)
+    return tuple(-low for low in region.low), tuple(x - low for low, x in pairs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,7 @@ from jaxalign.triples.dp.recurrence import (
 )
 from jaxalign.triples.engine import FILLS, padded_length, sweep
 from jaxalign.triples.options import TripleRequest
-from jaxalign.triples.result import Region, Triple
+from jaxalign.triples.result import NO_FREE_END, Region, Triple
 
 # s and h of Li, Ranka and Sahni, section 6.2.
 CHUNK_SIZES = {"sloped": (31, 100), "layered": (47, 40)}
@@ -509,8 +509,8 @@ def _inputs(
     )
     seed = jnp.where(jnp.all(origin == 0), jnp.asarray(padded.seed), minus)
     inside = padded.free >= 0
-    free = jnp.where(inside, padded.free - origin[:, None], engine.NO_FREE_END)
-    box = Box(a, b, c, seed, size, jnp.maximum(free, engine.NO_FREE_END))
+    free = jnp.where(inside, padded.free - origin[:, None], NO_FREE_END)
+    box = Box(a, b, c, seed, size, jnp.maximum(free, NO_FREE_END))
 
     def face(array: jax.Array, axis: int):
         before = chunk.at[axis].add(-1)

@@ -10,10 +10,12 @@ from jax import lax
 
 from kernels_pallas.triples.fill import fill
 from kernels_pallas.triples.shapes import (
+    CELL_BITS,
     COLUMNS,
     MAX_CODES,
     MINUS_INFINITY,
     RULES,
+    WARPS,
     Arrays,
     Rule,
     Shape,
@@ -30,7 +32,7 @@ from kernels_pallas.triples.walk import longest, walk
 # small ones take longer than the kernel on 700 residues.
 
 WORD_BYTES = 4
-HEAD_WORDS = 3 + 7 + 1  # of a triple: sizes, seeds, end
+HEAD_WORDS = 3 + 7 + 1 + 6  # of a triple: sizes, seeds, end, free
 COST_WORDS = 2  # of all triples
 
 
@@ -43,6 +45,8 @@ class Triples(NamedTuple):
     costs : int32 (2,), open and extend
     seeds : int32 (triples, 7), from ``seed``
     end : int32 (triples,), number of the state in which paths end, or -1 for any
+    free : int32 (triples, 6), two indices of a, two of b, two of c at which a gap is
+        free, negative for none; read with ``Shape.free``
     """
 
     letters: tuple
@@ -51,24 +55,29 @@ class Triples(NamedTuple):
     costs: jax.Array
     seeds: jax.Array
     end: jax.Array
+    free: jax.Array
 
 
 class TripleResults(NamedTuple):
-    """``ends`` (triples, states): scores at the end cell; ``layer`` (triples, states,
+    """``ends`` (triples, states or 1): scores at the end; ``layer`` (triples, states,
     rows, columns): all scores at k = lc; ``columns`` uint8 (triples, longest) from the
-    **end to the start** and ``count``, -1 for a path that does not attain its score."""
+    **end to the start** and ``count``, -1 for a path that does not attain its score;
+    ``best`` int32 (triples, 4): the best score of a cell, 0 at least, and the cell. Of
+    several the one with the least i, then j, then k."""
 
     ends: Any  # as all fields, an array of JAX, or of NumPy once unpacked
     layer: Any = None
     columns: Any = None
     count: Any = None
+    best: Any = None
 
 
 def pack_triples(triples: Triples, s: Shape) -> np.ndarray:
     """Pack triples on the host into uint8: costs and scores, then a row for each
     triple, with letters padded to ``rooms``."""
     ends = np.asarray(triples.end)[:, None]
-    head = np.concatenate([triples.sizes, triples.seeds, ends], axis=1, dtype=np.int32)
+    heads = triples.sizes, triples.seeds, ends, triples.free
+    head = np.concatenate(heads, axis=1, dtype=np.int32)
     rows = np.concatenate([head.view(np.uint8), *triples.letters], axis=1)
     words = [np.ravel(x).astype(np.int32) for x in (triples.costs, triples.scores)]
     return np.concatenate([*(x.view(np.uint8) for x in words), rows.ravel()])
@@ -86,9 +95,9 @@ def unpack_triples(data, s: Shape, letters: int) -> Triples:
     ends = np.cumsum([HEAD_WORDS * WORD_BYTES, *rooms(s)]).tolist()
     rows = data[shared:].reshape(s.triples, -1)
     head, *codes = jnp.split(rows, ends[:-1], axis=1)
-    sizes, seeds, end = jnp.split(_words(head), (3, 10), axis=1)
+    sizes, seeds, end, free = jnp.split(_words(head), (3, 10, 11), axis=1)
     scores = scores.reshape(3, letters, letters)
-    return Triples(tuple(codes), sizes, scores, costs, seeds, end[:, 0])
+    return Triples(tuple(codes), sizes, scores, costs, seeds, end[:, 0], free)
 
 
 def _words(data):
@@ -97,7 +106,10 @@ def _words(data):
 
 
 def pack_results(results: TripleResults):
-    """Pack ends and, with paths, count and columns into uint8 (triples, bytes)."""
+    """Pack ends and, with paths, count and columns into uint8 (triples, bytes); in a
+    search for the best cell that."""
+    if results.best is not None:
+        return _bytes(results.best)
     if results.columns is None or results.count is None:
         return _bytes(results.ends)
     count = results.count[:, None]
@@ -111,27 +123,33 @@ def _bytes(words):
 def unpack_results(rows, s: Shape) -> TripleResults:
     """Undo ``pack_results`` on the host; there is no layer."""
     rows, states = np.asarray(rows), s.rule.states
-    ends = np.ascontiguousarray(rows[:, : states * WORD_BYTES]).view(np.int32)
+    if s.best:
+        return TripleResults(None, best=rows.view(np.int32))
     if not s.bytes:
-        return TripleResults(ends)
+        return TripleResults(np.ascontiguousarray(rows).view(np.int32))
+    ends = np.ascontiguousarray(rows[:, : states * WORD_BYTES]).view(np.int32)
     count = np.ascontiguousarray(
         rows[:, states * WORD_BYTES : (states + 1) * WORD_BYTES]
     )
     return TripleResults(ends, None, rows[:, -longest(s) :], count.view(np.int32)[:, 0])
 
 
+MAX_MOVE_DIFFERENCE = 1024  # between two moves into a cell, for a walk to be tried
 STATIC = "s", "letters", "interpret"
 HOST = "pinned_host"  # host memory that a device can write
 
 
-def seed(start: int | None, cost: int, backwards=False) -> list[int]:
+def seed(
+    start: int | None, cost: int, backwards=False, free: tuple = (False,) * 3
+) -> list[int]:
     """Make ``Triples.seeds`` for paths that begin in a state (None: any); ``cost`` is
-    open - extend."""
+    open - extend, and ``free`` says of which sequences a first gap is free."""
     if backwards:
         return [
             0 if start in (None, n) else MINUS_INFINITY for n in range(len(COLUMNS))
         ]
-    return [-cost * opened(COLUMNS[start or 0], column) for column in COLUMNS]
+    opens = (opened(COLUMNS[start or 0], column) for column in COLUMNS)
+    return [-cost * sum(not free[x] for x in sequences) for sequences in opens]
 
 
 def reach(largest: int, gap_open: int, gap_extend: int, letters: int) -> bool:
@@ -143,6 +161,11 @@ def reach(largest: int, gap_open: int, gap_extend: int, letters: int) -> bool:
     """
     step = 3 * (largest + 2 * gap_extend) + 2 * gap_open
     return step * (letters + 256) < -MINUS_INFINITY // 2
+
+
+def marks_fit(largest: int, letters: int) -> bool:
+    """Whether the best score of any cell fits a mark with the number of its cell."""
+    return 2 * largest * letters < 2 ** (31 - CELL_BITS)
 
 
 def spread(scores, gap_open: int, gap_extend: int) -> int:
@@ -158,15 +181,38 @@ def spread(scores, gap_open: int, gap_extend: int) -> int:
     return 6 * best - 3 * worst + 14 * cost
 
 
+def walks(scores, gap_open: int, gap_extend: int, rule: Rule, free: bool) -> bool:
+    """Whether a walk is likely to find its path: that of these costs in a fill whose
+    gaps may be ``free``.
+
+    Where they may, the states of a cell are stored 2 D + 1 apart at most, and two moves
+    into a cell then 4 D + 1; a single state's scores of letters have to fit a byte.
+    """
+    if not free:
+        return spread(scores, gap_open, gap_extend) < MAX_MOVE_DIFFERENCE
+    if rule.states > 1:
+        return 4 * (gap_open - gap_extend) + 1 < 256
+    return np.abs(np.asarray(scores, np.int64) + 2 * gap_extend).max(initial=0) < 128
+
+
 @partial(jax.jit, static_argnames=("s", "interpret"))
 def solve(triples: Triples, s: Shape, interpret=None) -> TripleResults:
-    """Fill all triples of a launch, and with ``s.bytes`` walk their paths."""
+    """Fill all triples of a launch, and with ``s.bytes`` walk their paths.
+
+    Without ``s.layer`` and ``s.bytes`` ``ends`` are the best of all states.
+    """
     arrays = _arrays(triples, s)
-    skewed, score_bytes = fill(arrays, s, interpret)
+    skewed, score_bytes, best = fill(arrays, s, interpret)
+    if s.best:
+        return TripleResults(None, best=_best_cells(best, s))
     skew = 2 * triples.costs[1]
     number = jnp.arange(s.triples, dtype=jnp.int32)
     ends = skewed[number, :, triples.sizes[:, 0], triples.sizes[:, 1]]
+    if s.bytes and s.rule.states > 1:
+        ends = _by_bytes(ends, score_bytes, triples.sizes, s)
     ends = ends - (skew * triples.sizes.sum(axis=1, dtype=jnp.int32))[:, None]
+    if not (s.layer or s.bytes):
+        return TripleResults(ends)
     if not s.bytes:
         rows, columns = (jnp.arange(n, dtype=jnp.int32) for n in s.face)
         place = rows[None, :, None] + columns[None, None, :]
@@ -175,6 +221,49 @@ def solve(triples: Triples, s: Shape, interpret=None) -> TripleResults:
     state = jnp.where(triples.end < 0, jnp.argmax(ends, axis=1), triples.end)
     columns, count = walk(arrays, score_bytes, state.astype(jnp.int32), s, interpret)
     return TripleResults(ends, None, columns.astype(jnp.uint8), count)
+
+
+def _by_bytes(top, score_bytes, sizes, s: Shape):
+    """H of the states at the end of each triple (triples, states), from the best of
+    them and their lowest bytes; below all others where a state has no such column."""
+    i, j, k = (sizes[:, n, None] for n in range(3))
+    state = jnp.arange(s.rule.states, dtype=jnp.int32)[None]
+    # The word of a cell, as the walk finds it
+    at = jnp.arange(s.triples, dtype=jnp.int32)[:, None] * s.blocks[1] + j // s.sides[1]
+    at = at * s.strips + i // s.rows
+    lane = j % s.sides[1] // s.columns
+    at = (at * s.steps + k + lane + s.front).astype(jnp.uint32)
+    group = state * (s.rows // 4) + i % s.rows // 4
+    width = s.stored * s.rows * s.columns * 8
+    word = score_bytes.reshape(-1, width)[at, group * 128 + lane * 4 + i % 4]
+    low = word >> (j % 4 * 8)
+    residues = np.array(
+        [[column >> (2 - n) & 1 for n in range(3)] for column in COLUMNS]
+    )
+    reached = (sizes[:, None] >= residues[None]).all(axis=2)
+    return jnp.where(reached, top - ((top - low) & 255), MINUS_INFINITY)
+
+
+def _best_cells(best, s: Shape):
+    """``TripleResults.best`` from the best of every thread."""
+    marks, k = jnp.moveaxis(best.reshape(s.triples, *s.blocks, WARPS, 32, 2), -1, 0)
+    cell = 2**CELL_BITS - 1 - (marks & (2**CELL_BITS - 1))
+    axes = (lax.broadcasted_iota(jnp.int32, marks.shape, n) for n in (1, 2, 3, 4))
+    block_i, block_j, warp, lane = axes
+    i = (block_i * WARPS + warp) * s.rows + cell // s.columns
+    j = (block_j * 32 + lane) * s.columns + cell % s.columns
+    place = i, j, k
+    scores, far = marks >> CELL_BITS, jnp.int32(2**31 - 1)
+
+    def over(reduce, values):
+        return reduce(values, axis=(1, 2, 3, 4), keepdims=True)
+
+    out = [over(jnp.max, scores)]
+    first = scores == out[0]
+    for axis in place:
+        out.append(over(jnp.min, jnp.where(first, axis, far)))
+        first = first & (axis == out[-1])
+    return jnp.concatenate([x.reshape(-1, 1) for x in out], axis=1)
 
 
 def _solve_packed(data, s: Shape, letters: int, interpret=None):
@@ -200,17 +289,21 @@ def solve_packed_on(device):
 
 def _arrays(triples: Triples, s: Shape) -> Arrays:
     gap_open, extend = triples.costs
-    tables = jax.vmap(lambda table: table_of(table, extend))(triples.scores)
+    # In a search letters that stand for "none" lose more than any gap that avoids them.
+    outside = -4 * gap_open - 1 if s.best else 0
+    tables = jax.vmap(lambda table: table_of(table, extend, outside))(triples.scores)
     tables = jnp.broadcast_to(tables, (s.triples, *tables.shape))
     cost = jnp.broadcast_to(gap_open - extend, (s.triples, 1))
     seeds = jnp.concatenate([triples.seeds, cost], axis=1)
-    return arrays_of(s, triples.letters, triples.sizes, tables, seeds)
+    last = jnp.broadcast_to(jnp.stack([extend, jnp.int32(0)]), (s.triples, 2))
+    borders = jnp.concatenate([triples.free, last], axis=1)
+    return arrays_of(s, triples.letters, triples.sizes, tables, seeds, borders)
 
 
 def solve_bytes(s: Shape) -> int:
     """Device bytes of ``solve``: the fill, its layer three times, the paths."""
     rows, columns = s.face
-    layer = 4 * s.triples * s.rule.states * rows * columns
+    layer = 4 * s.triples * s.planes * rows * columns
     return fill_bytes(s) + 2 * layer + 5 * s.triples * longest(s)
 
 
@@ -225,6 +318,7 @@ __all__ = [
     "solve_packed",
     "solve_packed_on",
     "unpack_results",
+    "marks_fit",
     "pack_triples",
     "reach",
     "rooms",
@@ -233,4 +327,5 @@ __all__ = [
     "solve",
     "solve_bytes",
     "spread",
+    "walks",
 ]

@@ -12,7 +12,10 @@ All in one launch, in which programs wait for those above and before them
 (``exchange``): a launch for every anti-diagonal of chunks took three times as long.
 
 Borders are data: cells outside the table hold minus infinity, letters that stand for
-"none" score 0, and cell (0, 0, 0) is an input.
+"none" score 0, and cell (0, 0, 0) is an input. Where gaps may be free, every row and
+column of a tile has its own costs, and so has every step along k. In a search for the
+best cell each thread keeps its own best, and letters that stand for "none" score so
+little that no cell outside the table is better than all inside.
 """
 
 from functools import partial
@@ -31,7 +34,7 @@ from kernels_pallas.core.exchange import (
     ticket,
     uniform,
 )
-from kernels_pallas.core.mosaic import Threads, kernel, where
+from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
 from kernels_pallas.triples.shapes import (
     MAX_CODES,
     MINUS_INFINITY,
@@ -40,7 +43,9 @@ from kernels_pallas.triples.shapes import (
     WARPS,
     Around,
     Arrays,
+    Ends,
     Shape,
+    best_size,
     bytes_size,
     cells,
     face_sizes,
@@ -56,14 +61,17 @@ class MarchState(NamedTuple):
     tile: tuple
     past: Around
     east: tuple  # planes x rows: the tile's last column
+    best: tuple  # the best mark, and its step along k
 
 
 def fill(arrays: Arrays, s: Shape, interpret=None):
-    """Fill every triple; returns (layer, score_bytes).
+    """Fill every triple; returns (layer, score_bytes, best).
 
-    ``layer`` (triples, states, rows, columns): skewed H (backwards: B) at k = lc;
+    ``layer`` (triples, states, rows, columns): skewed H (backwards: B) at k = lc, or
+    without ``Shape.layer`` (triples, 1, rows, columns) the best of them;
     ``score_bytes`` int32 (triples, J, strips, steps, states, R C / 16, 32, 4): the
-    lowest bytes of all H.
+    lowest bytes of all H; ``best`` int32 (triples, blocks, threads, 2): the best
+    ``Ends.mark`` of each thread and its k.
     """
     refs = [
         jax.new_ref(jnp.full(size, MINUS_INFINITY, jnp.int32)) for size in face_sizes(s)
@@ -71,20 +79,22 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
     refs.append(jax.new_ref(jnp.zeros(1 + s.programs, jnp.int32)))
     run = kernel(
         partial(_program, s=s),
-        [(bytes_size(s),)],
+        [(bytes_size(s),), (best_size(s),)],
         [
             plgpu.SMEM((MAX_CODES * 32 * s.columns,), jnp.int32),
             plgpu.SMEM((MAX_CODES * (s.sides[0] + PAD_WORDS),), jnp.int32),
             plgpu.SMEM((4,), jnp.int32),
+            plgpu.SMEM((2 * sum(s.sides) if s.free else 4,), jnp.int32),
         ],
         (s.programs,),
         ("program",),
         interpret,
         refs=refs,
     )
-    (score_bytes,) = run(*(x.reshape(-1) for x in arrays))
+    score_bytes, best = run(*(x.reshape(-1) for x in arrays))
     layer = refs[2][...]
-    return layer.reshape(s.triples, -1, *s.face) if s.layer else layer, score_bytes
+    layer = layer.reshape(s.triples, -1, *s.face) if s.planes else layer
+    return layer, score_bytes, best
 
 
 class TripleFillView(NamedTuple):
@@ -102,13 +112,16 @@ class TripleFillView(NamedTuple):
     profiles: tuple  # of b and of the program's rows of a, in shared memory
     seeds: tuple
     corner: jax.Array  # whether the thread's tile begins at (0, 0)
+    borders: tuple  # two indices of c with free gaps, extend
+    costs: jax.Array  # of free gaps, in shared memory: D and E of rows and of columns
+    skew: jax.Array  # of the tile's first cell in step 0
 
 
 def _program(*refs, s: Shape):
     """Fill one chunk of the (i, j) face."""
     th, inputs = Threads(s.plain), len(Arrays._fields)
     arrays, refs = Arrays(*refs[:inputs]), refs[inputs:]
-    north, west, layer, progress, score_bytes, of_b, of_a, word = refs
+    north, west, layer, progress, score_bytes, best, of_b, of_a, word, costs = refs
     thread = th.index()
     lane = thread & 31
     warp = lax.shift_right_logical(thread, th.splat(5))
@@ -122,19 +135,41 @@ def _program(*refs, s: Shape):
     size = th.load(arrays.sizes, triple * 4, 4)
     arrays = arrays._replace(scores=th.read_only(arrays.scores))
     store_profiles(th, s, arrays, (of_b, of_a), triple, (block_i, block_j))
-    seeds = (th.load(arrays.seeds, triple * SEED_WORDS + k, 4) for k in (0, 4))
+    seeds, borders = (
+        tuple(w for k in (0, 4) for w in th.load(ref, triple * SEED_WORDS + k, 4))
+        for ref in (arrays.seeds, arrays.borders)
+    )
+    if s.free:
+        _store_costs(th, s, costs, borders, seeds[7], (block_i, block_j))
+    skew = strip * s.rows + block_j * s.sides[1] + lane * (s.columns - 1) - s.front
     view = TripleFillView(
         th=th, s=s, lane=lane, triple=triple, block=(block_i, block_j), strip=strip,
         size=size[:3],
         refs=dict(c=th.read_only(arrays.c), north=north, west=west, layer=layer,
                   score_bytes=score_bytes),
         ab=pair_scores(th, s, arrays, triple, strip, block_j, lane),
-        profiles=(of_b, of_a), seeds=sum(seeds, ()),
+        profiles=(of_b, of_a), seeds=seeds,
         corner=strip + block_j + lane == 0,
+        borders=borders[4:7], costs=costs, skew=skew * (2 * borders[6]),
     )  # fmt: skip
     th.wait()
     view = view._replace(profiles=(th.read_only(of_b), th.read_only(of_a)))
-    _march(view, warp, thread, progress, number)
+    marks = _march(view, warp, thread, progress, number)
+    if s.best:
+        at = (triple * s.blocks[0] + block_i) * s.blocks[1] + block_j
+        th.store(best, thread * 2, marks, at, 2 * THREADS)
+
+
+def _store_costs(th, s, costs, borders, d, block):
+    """Store D and E of a program's rows, then of its columns, in ``costs``."""
+    for side, first, index in zip(s.sides, (0, 2 * s.sides[0]), (0, 1), strict=True):
+        low, high = borders[2 * index : 2 * index + 2]
+        for start in range(0, side, THREADS):
+            at = (th.index() & (side - 1)) + start
+            cell = block[index] * side + at
+            free = (cell == low) | (cell == high)
+            th.store(costs, at + first, (where(free, 0, d),))
+            th.store(costs, at + (first + side), (where(free, borders[6], 0),))
 
 
 def _start(view) -> MarchState:
@@ -147,11 +182,12 @@ def _start(view) -> MarchState:
         (minus,) * len(s.rule.corners),
     )
     tile = (((minus,) * planes,) * s.columns,) * s.rows
-    return MarchState(tile, past, past.west)
+    return MarchState(tile, past, past.west, (view.th.splat(-1),) * 2)
 
 
 def _march(view, warp, thread, progress, number):
-    """Run all steps in batches, each warp a batch behind the one above."""
+    """Run all steps in batches, each warp a batch behind the one above; returns the
+    thread's best mark and its k."""
     th, s = view.th, view.s
     # Batches of a program: none where it lies outside its table.
     batches = lax.div(view.size[2] + (32 + s.batch - 1), th.splat(s.batch))
@@ -183,7 +219,8 @@ def _march(view, warp, thread, progress, number):
         return seen, state
 
     start = (th.splat(0), th.splat(0)), _start(view)
-    lax.fori_loop(jnp.int32(0), last, batch, start)
+    _, state = lax.fori_loop(jnp.int32(0), last, batch, start)
+    return state.best
 
 
 def _batch(view, t, state: MarchState) -> MarchState:
@@ -249,13 +286,50 @@ def _step(view, t, carry):
     parameters = origin, view.seeds[:7], view.seeds[7], s.backwards
     if s.rule.states == 1:
         parameters = origin, view.seeds[:1]
-    scores = view.ab, *profile
-    tile, south, east, values = cells(
-        s.rule, state.tile, around, state.past, scores, parameters
+    scores, ends = (view.ab, *profile), _ends(view, t)
+    keep = partial(_packed, th, s) if s.bytes else tuple
+    tile, south, east, values, tops = cells(
+        s.rule, state.tile, around, state.past, scores, parameters, ends, keep
     )
     _store_faces(view, t, around, south, east)
-    _store_cells(view, t, values)
-    return MarchState(tile, around, east), tuple(queue), next_profile
+    _store_cells(view, t, values, tops)
+    best = _best(view, t, ends.mark(tops), state.best) if s.best else state.best
+    return MarchState(tile, around, east, best), tuple(queue), next_profile
+
+
+def _ends(view, t):
+    """How paths may begin and end in the step ``t``."""
+    th, s = view.th, view.s
+    low, high, extend = view.borders
+    gaps = free = skew = None
+    if s.free:
+        k = t - view.lane - s.front
+        at_border = (k == low) | (k == high)
+        warp = (view.strip & (WARPS - 1)) * s.rows
+        words = []
+        for first, at in ((0, warp), (2 * s.sides[0], view.lane * s.columns)):
+            size = s.rows if first == 0 else s.columns
+            side = s.sides[0] if first == 0 else s.sides[1]
+            for start in (first, first + side):
+                parts = (th.load(view.costs, at + (start + x), 4)
+                         for x in range(0, size, 4))  # fmt: skip
+                words.append(sum(parts, ()))
+        gaps = words[0], words[2], where(at_border, 0, view.seeds[7])
+        free = words[1], words[3], where(at_border, extend, 0)
+    if s.best:
+        inside = t - view.lane >= s.front
+        rise = 2 * extend
+        first = where(inside, view.skew + t * rise, MINUS_INFINITY)
+        skew = tuple(first + n * rise for n in range(s.rows + s.columns - 1))
+    clamped = s.free and s.bytes and s.rule.states > 1
+    return Ends(gaps, free, skew, s.floor, clamped)
+
+
+def _best(view, t, mark, best):
+    """The best mark of a thread so far and its k; of equal marks the first."""
+    k = t - view.lane - view.s.front
+    better = (mark > best[0]) & (k >= 0) & (k <= view.size[2])
+    return where(better, mark, best[0]), where(better, k, best[1])
 
 
 def _store_faces(view, t, around, south, east):
@@ -277,25 +351,41 @@ def _store_faces(view, t, around, south, east):
                  s.slot, last)  # fmt: skip
 
 
-def _store_cells(view, t, values):
-    """Store the layer k = lc, and the lowest bytes of all cells."""
+def _store_cells(view, t, values, tops):
+    """Store the layer k = lc, or its best, and the lowest bytes of all cells."""
     th, s = view.th, view.s
     in_layer = (t - view.lane == view.size[2] + s.front).astype(jnp.int32)
     at = view.block[1] * s.sides[1] + view.lane * s.columns
-    for q in range(s.rule.states * s.layer):
-        base = (view.triple * s.rule.states + q) * s.face[0] + view.strip * s.rows
+
+    for q in range(s.planes):
+        base = (view.triple * s.planes + q) * s.face[0] + view.strip * s.rows
         for r in range(s.rows):
             for x in range(0, s.columns, 4):
-                row = tuple(values[r][x + n][q] for n in range(4))
-                th.store(view.refs["layer"], at + x, row, base + r, s.face[1], in_layer)
+                row = (values[r][x + n][q] if s.layer else tops[r][x + n]
+                       for n in range(4))  # fmt: skip
+                th.store(view.refs["layer"], at + x, tuple(row), base + r, s.face[1],
+                         in_layer)  # fmt: skip
     base = (view.triple * s.blocks[1] + view.block[1]) * s.strips + view.strip
-    base = (base * s.steps + t) * s.rule.states
-    for q in range(s.rule.states * s.bytes):
-        words = [
-            low_bytes(th, *(values[r][x + n][q] for n in range(4)))
-            for r in range(s.rows)
-            for x in range(0, s.columns, 4)
-        ]
+    base = (base * s.steps + t) * s.stored
+    for n in range(s.stored * s.bytes):
+        words = [word for row in values for word in row[n]]
         for x in range(0, len(words), 4):
             th.store(view.refs["score_bytes"], view.lane * 4 + x * 32,
-                     tuple(words[x : x + 4]), base + q, 32 * len(words))  # fmt: skip
+                     tuple(words[x : x + 4]), base + n, 32 * len(words))  # fmt: skip
+
+
+def _packed(th, s, row):
+    """The bytes of a row of cells that are stored, in words: of each state, or of the
+    only one the lowest two."""
+    kinds = [(n, 0) if s.rule.states > 1 else (0, 8 * n) for n in range(s.stored)]
+    return [
+        [
+            low_bytes(th, *(_shifted(th, cell[q], bits) for cell in row[x : x + 4]))
+            for x in range(0, s.columns, 4)
+        ]
+        for q, bits in kinds
+    ]
+
+
+def _shifted(th, word, count):
+    return th.shift_right(word, count) if count else word

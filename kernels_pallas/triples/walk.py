@@ -4,7 +4,9 @@ A fill with ``Shape.bytes`` stores H modulo 256 of every cell and state. Of the 
 into a cell one attains its score, and two candidates that differ by less than 256
 differ modulo 256: so the bytes identify the move, and a path costs the fill one byte a
 state and hardly an instruction. With costs so large that candidates differ by more, the
-caller must compare the score of the path with the score of the fill.
+caller must compare the score of the path with the score of the fill. Where gaps are
+free the fill sees to it that the states of a cell differ by less, and of a single state
+it stores two bytes (``Shape.stored``).
 
 A warp walks a path, a lane for each of the seven columns (linear) or states that it
 may have come from, through windows of 16 x 16 x 16 cells. The time is that of the chain
@@ -13,7 +15,7 @@ vote the subtractions.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +37,15 @@ from kernels_pallas.core.mosaic import (
     kernel,
     where,
 )
-from kernels_pallas.triples.shapes import COLUMNS, MAX_CODES, Arrays, Shape, opened
+from kernels_pallas.triples.shapes import (
+    COLUMNS,
+    GAPPED,
+    MAX_CODES,
+    SEED_WORDS,
+    Arrays,
+    Shape,
+    opened,
+)
 
 # ------------------------------------------------------------------------------
 # A window of a walk: the bytes of 16 x 16 x 16 cells and the scores of their pairs of
@@ -69,11 +79,13 @@ class TripleWalkView(NamedTuple):
     scores: jax.Array
     score_bytes: jax.Array
     window: jax.Array
+    borders: tuple  # as of ``Arrays``
+    d: jax.Array  # open - extend
 
 
 def number_of(s: Shape, state: int) -> int:
-    """Number of a state's bytes: its column, or 1 for the only state."""
-    return COLUMNS[state] if s.rule.states > 1 else 1
+    """Number of a state's bytes: its column; 1 for the only state, 2 for its second."""
+    return COLUMNS[state] if s.rule.states > 1 else 1 + state
 
 
 def load_byte(view, where, offset=0):
@@ -146,15 +158,15 @@ def load_window(view, base, thread):
     places = [
         _source(th, s, view.triple, _unit(th, base, unit), q)
         for unit in units
-        for q in range(s.rule.states)
+        for q in range(s.stored)
     ]
-    source, stride = view.score_bytes, s.rule.states * s.rows * s.columns * 8
+    source, stride = view.score_bytes, s.stored * s.rows * s.columns * 8
     words = [th.load(source, index, 4, line, stride) for index, line in places]
     pairs = [thread + first for first in range(0, FACE_PAIRS, THREADS)]
     scores = [_pairs(view, base, pair) for pair in pairs]
     th.wait()  # no thread reads the previous window now
     for unit in units:
-        for q in range(s.rule.states):
+        for q in range(s.stored):
             # Four words, one of each row.
             at = _sixteenth(th, unit) * (SLAB // 4) + (unit & 3)
             at = at + (_quarter(th, unit) & 3) * ROW
@@ -230,7 +242,7 @@ def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
     """
     room = longest(s)
     # Of a window: scores, then a cube for each state.
-    window_words = (GUARD + CUBE * (s.rule.states + 1)) // 4
+    window_words = (GUARD + CUBE * (s.stored + 1)) // 4
     run = kernel(
         partial(_program, s=s),
         [(s.triples, room), (s.triples, 4)],
@@ -250,16 +262,18 @@ def longest(s: Shape) -> int:
 
 class Lane(NamedTuple):
     """The move that a lane tests: column (linear) or state COLUMNS[n] in lane n, none
-    in lanes from 7 on. ``one_gap`` and ``two_gaps`` are sets of columns, a bit each in
-    the order of COLUMNS, that open one gap or two after the lane's."""
+    in lanes from 7 on. ``opens`` are a sequence (None: any), a number of gaps, and the
+    set of columns that open so many in it after the lane's, a bit each in the order of
+    COLUMNS. ``gapped`` are the pairs in which the lane's column has a gap of a, b, c.
+    """
 
     bit: jax.Array
     none: jax.Array  # 1 where it tests none
     residues: tuple
     pairs: tuple
     number: jax.Array
-    one_gap: Any  # words
-    two_gaps: Any
+    opens: tuple  # (int or None, int, word)
+    gapped: tuple  # of words
 
 
 class Walk(NamedTuple):
@@ -274,17 +288,19 @@ class Walk(NamedTuple):
 def _program(*refs, s: Shape):
     """Walk one triple."""
     th, inputs = Threads(s.plain), len(Arrays._fields)
-    sizes, a, b, c, scores, seeds = Arrays(*refs[:inputs])
+    sizes, a, b, c, scores, seeds, borders = Arrays(*refs[:inputs])
     score_bytes, state, columns, count, window = refs[inputs:]
     a, b, c, scores, score_bytes = map(th.read_only, (a, b, c, scores, score_bytes))
     thread = th.index()
     triple = th.splat(lax.axis_index("triple"))
     place = th.load(sizes, triple * 4, 4)[:3]
     (q,) = th.load(state, triple)
-    (d,) = th.load(seeds, triple * 8 + 7)
+    (d,) = th.load(seeds, triple * SEED_WORDS + 7)
+    borders = [th.load(borders, triple * SEED_WORDS + k, 4) for k in (0, 4)]
     first = (thread == 0).astype(jnp.int32)
-    view = TripleWalkView(th, s, triple, (a, b, c), scores, score_bytes, window)
-    lane = _lane(th, thread & 31)
+    view = TripleWalkView(th, s, triple, (a, b, c), scores, score_bytes, window,
+                          sum(borders, ()), d)  # fmt: skip
+    lane = _lane(th, s, thread & 31)
 
     def store_column(length, column):
         th.store(columns, length, (column,), triple, longest(s), first)
@@ -298,7 +314,7 @@ def _program(*refs, s: Shape):
             step = partial(_linear, view, lane, zero, store_column)
             inner = _may_go
         else:
-            step = partial(_quasi, view, lane, zero, d, store_column)
+            step = partial(_quasi, view, lane, zero, store_column)
             inner = partial(_inner, zero=zero)
 
         def within(carry):
@@ -326,25 +342,36 @@ def _program(*refs, s: Shape):
     th.store(count, triple * 4, (where(lost != 0, -1, length),), where=first)
 
 
-def _lane(th, lane):
+def _lane(th, s, lane):
     """The move that a lane tests."""
     mine = (
         lax.shift_right_logical(th.splat(PACKED_COLUMNS), jnp.minimum(lane, 7) * 4) & 7
     )
     bits = tuple((mine & bit) != 0 for bit in (4, 2, 1))
     residues = tuple(where(bit, n, 0) for bit, n in zip(bits, AXIS_BYTES, strict=True))
-    pairs = tuple(where((mine & two) == two, 255, 0) for two in (6, 5, 3))
-    one_gap, two_gaps = (_openers(mine, gaps) for gaps in (1, 2))
+    pairs = tuple(where((mine & two) == two, -1, 0) for two in (6, 5, 3))
+    sequences = (0, 1, 2) if s.free else (None,)
+    opens = tuple(
+        (x, gaps, _openers(mine, x, gaps)) for x in sequences for gaps in (1, 2)
+    )
+    gapped = tuple(
+        sum(where(mine == t, pairs.count(x), 0) for t, pairs in GAPPED.items())
+        for x in range(3)
+    )
     bit = where(mine == 0, 0, lax.shift_left(th.splat(1), lane & 7))
     none = (mine == 0).astype(jnp.int32)
-    return Lane(
-        bit, none, residues, pairs, jnp.maximum(mine, 1) * CUBE, one_gap, two_gaps
-    )
+    number = jnp.maximum(mine, 1) * CUBE
+    return Lane(bit, none, residues, pairs, number, opens, gapped)
 
 
-def _openers(mine, gaps):
-    """Columns that open this many gaps after a lane's."""
-    sets = {b: _set(lambda t, b=b: opened(b, t) == gaps) for b in COLUMNS}
+def _openers(mine, sequence, gaps):
+    """Columns that open this many gaps after a lane's, in a sequence or in any."""
+
+    def count(before, column):
+        opens = opened(before, column)
+        return len(opens) if sequence is None else opens.count(sequence)
+
+    sets = {b: _set(lambda t, b=b: count(b, t) == gaps) for b in COLUMNS}
     return sum(where(mine == before, bits, 0) for before, bits in sets.items())
 
 
@@ -361,15 +388,26 @@ def _has(residues):
 def _linear(view, lane, zero, store_column, path):
     """Take one column back, in a window in which cell (0, 0, 0) is ``zero``."""
     i, j, k = place = path.place
-    wrong = load_byte(view, (i + j) + (k - sum(lane.residues)), GUARD + CUBE)
+    before, free, bits = (i + j) + (k - sum(lane.residues)), view.s.free, 255
+    wrong = load_byte(view, before, GUARD + CUBE)
     wrong = wrong - load_byte(view, i + j + k, GUARD + CUBE)
-    for score, mask in zip(_scores(view, place), lane.pairs, strict=True):
+    scores = _scores(view, place)
+    if free:
+        high = load_byte(view, before, GUARD + 2 * CUBE)
+        high = high - load_byte(view, i + j + k, GUARD + 2 * CUBE)
+        wrong, bits = wrong + high * 256, 2**16 - 1
+        scores = [(score ^ 128) - 128 for score in scores]  # with their signs
+    for score, mask in zip(scores, lane.pairs, strict=True):
         wrong = wrong + (score & mask)
+    if free:
+        _, earned = _free(view, place, zero)
+        for pairs, extend in zip(lane.gapped, earned, strict=True):
+            wrong = wrong + pairs * extend
     # What forbids a move is known before the bytes: it joins them in one instruction.
     remaining = _or(_from(_from(place, lane.residues), zero))
     remaining = remaining | _or(_from(place, AXIS_BYTES))
     go = _may_go(place)
-    valid = ((wrong & 255) | ((remaining & MOST_NEGATIVE) | lane.none)) == 0
+    valid = ((wrong & bits) | ((remaining & MOST_NEGATIVE) | lane.none)) == 0
     # The first lane wins; where none may move, at cell (0, 0, 0) too, nothing does.
     votes = ballot(view.th, valid.astype(jnp.int32))
     taken = votes & -votes
@@ -378,7 +416,17 @@ def _linear(view, lane, zero, store_column, path):
     return Walk(_less(place, taken), where(go, taken, path.state), length)
 
 
-def _quasi(view, lane, zero, d, store_column, path):
+def _free(view, place, zero):
+    """D and E of a gap in a, b and c at a place, as of ``shapes``."""
+    costs, borders, extend = [], view.borders, view.borders[6]
+    for n, (at, origin) in enumerate(zip(place, zero, strict=True)):
+        low, high = (origin + x * AXIS_BYTES[n] for x in borders[2 * n : 2 * n + 2])
+        free = (at == low) | (at == high)
+        costs.append((where(free, 0, view.d), where(free, extend, 0)))
+    return tuple(zip(*costs, strict=True))
+
+
+def _quasi(view, lane, zero, store_column, path):
     """Take one column back, given by the state, and vote on the state before it. If no
     move is possible, the path stays."""
     i, j, k = place = path.place
@@ -388,8 +436,18 @@ def _quasi(view, lane, zero, d, store_column, path):
     number = _column(path.state) * CUBE
     wrong = load_byte(view, sum(before) + lane.number, GUARD)
     wrong = wrong - load_byte(view, (i + j + k) + number, GUARD)
-    wrong = wrong - where((taken & lane.one_gap) != 0, d, 0)
-    wrong = wrong - where((taken & lane.two_gaps) != 0, 2 * d, 0)
+    gaps = earned = ()
+    if view.s.free:
+        gaps, earned = _free(view, place, zero)
+    for sequence, count, columns in lane.opens:
+        d = view.d if sequence is None else gaps[sequence]
+        wrong = wrong - where((taken & columns) != 0, count * d, 0)
+    for sequence, extend in enumerate(earned):
+        for count in (1, 2):
+            columns = _set(
+                lambda t, x=sequence, n=count: GAPPED.get(t, ()).count(x) == n
+            )
+            wrong = wrong + where((taken & columns) != 0, count * extend, 0)
     for score, two in zip(_scores(view, place), (6, 5, 3), strict=True):
         wrong = wrong + where((taken & _has(two)) != 0, score, 0)
     remaining = _from(before, zero)

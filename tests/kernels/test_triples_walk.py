@@ -44,7 +44,7 @@ def filled(texts, table, states):
             if states == 1:
                 h[(0, *cell)] = max(h[(0, *cell)], h[(0, *before)] + worth)
             else:
-                costs = [COST * opened(p, column) for p in COLUMNS]
+                costs = [COST * len(opened(p, column)) for p in COLUMNS]
                 h[(n, *cell)] = max(h[(slice(None), *before)] - costs) + worth
     return h
 
@@ -61,7 +61,7 @@ def walked(h, texts, table, state):
                 # A path has begun at cell (0, 0, 0), in state 0.
                 found = {
                     m for m, p, *_ in moves(before, texts, table)
-                    if (h[(m, *before)] - COST * opened(p, column) + worth
+                    if (h[(m, *before)] - COST * len(opened(p, column)) + worth
                         - h[(n, *cell)]) % 256 == 0
                 } if any(before) else {0}  # fmt: skip
                 if found:
@@ -112,7 +112,8 @@ def test_a_walk_by_windows(model, broken):
     ]
     scores = jnp.broadcast_to(table_of(table, 0), (len(LENGTHS), 3, 32, 32))
     seeds = jnp.tile(jnp.array([0] * 7 + [COST], jnp.int32), (len(LENGTHS), 1))
-    arrays = arrays_of(s, letters, jnp.array(LENGTHS, jnp.int32), scores, seeds)
+    borders, sizes = jnp.zeros_like(seeds), jnp.array(LENGTHS, jnp.int32)
+    arrays = arrays_of(s, letters, sizes, scores, seeds, borders)
     run = jax.jit(lambda *x: walk(*x, s, mosaic.interpreter()))
     columns, count = run(arrays, laid(s, tables), jnp.array(ends, jnp.int32))
     want = [walked(*x) for x in zip(tables, triples, [table] * 4, ends, strict=True)]

@@ -44,27 +44,38 @@ def lowered(shape):
         np.ones(2, np.int32),
         np.zeros((number, 7), np.int32),
         np.zeros(number, np.int32),
+        np.zeros((number, 6), np.int32),
     )
     traced = api.solve_packed.trace(api.pack_triples(triples, shape), shape, letters)
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
+ENDS = {"best": True, "floor": True}
+STARTS = {"best": True}
+
+
 @pytest.mark.parametrize(
-    "model, paths",
+    "model, options",
     [
-        ("linear", True),
-        ("quasi-natural", False),
-        pytest.param("linear", False, marks=slow),
-        pytest.param("quasi-natural", True, marks=slow),
+        ("linear", {"bytes": True, "free": True}),
+        ("quasi-natural", ENDS),
+        *(
+            pytest.param(model, options, marks=slow)
+            for model in MODELS
+            for options in ({}, {"bytes": True}, {"free": True}, ENDS, STARTS)
+        ),
+        pytest.param("quasi-natural", {"bytes": True, "free": True}, marks=slow),
     ],
 )
-def test_kernels_lower_for_cuda(model, paths):
-    shape = api.shape_of((40, 130, 33), api.RULES[model], triples=2, bytes=paths)
-    assert lowered(shape).count("mosaic_gpu") >= 1 + paths
+def test_kernels_lower_for_cuda(model, options):
+    shape = api.shape_of((40, 130, 33), api.RULES[model], triples=2, **options)
+    assert lowered(shape).count("mosaic_gpu") >= 1 + shape.bytes
 
 
 def test_backwards_lowers_for_cuda():
-    shape = api.shape_of((9, 9, 9), api.RULES["quasi-natural"], backwards=True)
+    shape = api.shape_of(
+        (9, 9, 9), api.RULES["quasi-natural"], backwards=True, layer=True
+    )
     assert "mosaic_gpu" in lowered(shape)
 
 
@@ -145,7 +156,26 @@ def test_many_triples_by_an_asymmetric_matrix(interpreted):
         assert one.implementation == "pallas"
 
 
-def marched(texts, scoring, model):
+@values
+@slow
+@pytest.mark.parametrize("mode", ["semiglobal", "local"])
+@pytest.mark.parametrize("model", MODELS)
+def test_free_ends_and_local_paths(model, mode, interpreted):
+    lengths = (0, 0, 1), (1, 1, 1), (0, 5, 9), (5, 6, 7), (11, 17, 36), (16, 4, 30)
+    triples = [related(n, some, "ACDE") for n, some in enumerate(lengths)]
+    scoring = Scoring(gap_open=5, gap_extend=5 if model == "linear" else 2)
+    words = {"gap_model": model, "mode": mode}
+    found = jaxalign.align_triples(triples, scoring, **words)
+    planes = jaxalign.align_triples(triples, scoring, implementation="planes", **words)
+    scores = jaxalign.align_triples(triples, scoring, traceback=None, **words)
+    for one, same, score, texts in zip(found, planes, scores, triples, strict=True):
+        check(one, oracle(texts, scoring, model, mode))
+        assert (one.rows(), one.spans) == (same.rows(), same.spans)
+        assert (one.implementation, score.implementation) == ("pallas",) * 2
+        assert score.score == one.score
+
+
+def marched(texts, scoring, model, mode="global"):
     """The score by one tile as large as the face, marching along k on the host."""
     rule = api.RULES[model]
     a, b, c = (scoring.alphabet.encode(text) for text in texts)
@@ -167,6 +197,31 @@ def marched(texts, scoring, model):
     ab = [[score(a, i, b, j) for j in columns] for i in rows]
     seeds = [jnp.int32(x) for x in api.seed(0, cost)]
     tile = (((minus,) * rule.planes,) * len(columns),) * len(rows)
+
+    def costs_at(index, text, free):
+        """D and E of a gap at an index of a text."""
+        is_free = mode == "semiglobal" and index in (0, len(text))
+        return jnp.int32(extend * is_free if free else cost * (not is_free))
+
+    def ends_at(k):
+        gaps, earned = (
+            (
+                [costs_at(i, a, free) for i in rows],
+                [costs_at(j, b, free) for j in columns],
+                costs_at(k, c, free),
+            )
+            for free in (False, True)
+        )
+        if mode == "local":
+            count = len(rows) + len(columns) - 1
+            skew = tuple(jnp.int32(2 * extend * (n + k)) for n in range(count))
+            return shapes.Ends(skew=skew, floor=True)
+        return shapes.Ends(gaps, earned) if mode == "semiglobal" else None
+
+    # At cell (0, 0, 0) all gaps are free.
+    if mode == "semiglobal":
+        seeds = [jnp.int32(0)] * 7
+    marks = []
     for k in range(len(c) + 1):
         scores = (
             ab,
@@ -174,16 +229,24 @@ def marched(texts, scoring, model):
             [score(b, j, c, k) for j in columns],
         )
         more = jnp.bool_(k == 0), seeds, jnp.int32(cost), False
-        tile, _, _, found = shapes.cells(rule, tile, past, past, scores, more)
+        ends = ends_at(k)
+        tile, _, _, found, tops = shapes.cells(
+            rule, tile, past, past, scores, more, ends
+        )
+        if mode == "local":
+            marks.append(ends.mark(tops))
+    if mode == "local":
+        return max(map(int, marks)) >> shapes.CELL_BITS
     return max(map(int, found[-1][-1])) - 2 * extend * sum(map(len, (a, b, c)))
 
 
 @pytest.mark.parametrize("lengths", [(3, 4, 5), (2, 0, 3), (0, 1, 1)])
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "local"])
 @pytest.mark.parametrize("model", MODELS)
-def test_the_rules_of_a_tile(model, lengths):
+def test_the_rules_of_a_tile(model, mode, lengths):
     texts = related(sum(lengths), lengths)
-    found = marched(texts, costs(model), model)
-    assert found == oracle(texts, costs(model), model, "global")
+    found = marched(texts, costs(model), model, mode)
+    assert found == oracle(texts, costs(model), model, mode)
 
 
 @values
@@ -244,7 +307,7 @@ def test_a_local_core_by_kernels(interpreted):
         *texts, costs("linear"), gap_model="linear", mode="local"
     )
     check(found, oracle(texts, costs("linear"), "linear", "local"))
-    assert found.implementation == "layers, pallas"
+    assert found.implementation == "pallas"
 
 
 def counted(triples, parts, paths):
@@ -300,12 +363,14 @@ def test_the_certificate_counts_as_rescoring_does(model, start):
 @pytest.mark.parametrize(
     "words, why",
     [
-        ({"mode": "semiglobal"}, "semiglobal"),
-        ({"mode": "local"}, "local"),
         ({"gap_model": "natural"}, "natural"),
         ({"traceback": "bt1"}, "traceback"),
         ({"schedule": "layered"}, "schedule"),
         ({"scoring": Scoring(match=3000, mismatch=-900, alphabet="dna")}, "large"),
+        (
+            {"scoring": Scoring(gap_open=70, gap_extend=1), "mode": "semiglobal"},
+            "large",
+        ),
     ],
 )
 def test_what_the_kernels_do_not_know_is_refused_by_name(words, why, interpreted):
@@ -321,6 +386,7 @@ def test_the_range_of_the_kernels_is_proved():
     assert not api.reach(32_767, 40_000, 40_000, 2_000)
     # One residue more or less: two substitutions and two gaps, three times.
     assert api.spread(np.array([[5, -4], [-4, 5]]), 3, 3) == 6 * 11
+    assert api.marks_fit(11, 15_000) and not api.marks_fit(1000, 40_000)
 
 
 def test_pallas_by_name_needs_a_gpu():
@@ -349,7 +415,7 @@ def test_a_plan_states_the_bytes_of_the_kernels(interpreted):
     plans = [jaxalign.plan_three(*texts, traceback=way) for way in ("store", None)]
     for plan, paths in zip(plans, (True, False), strict=True):
         shape = interpreted.shape_of(
-            (15, 31, 47), api.RULES["quasi-natural"], bytes=paths
+            (15, 31, 47), api.RULES["quasi-natural"], bytes=paths, layer=not paths
         )
         assert plan["bytes"] == api.solve_bytes(shape)
         assert (plan["implementation"], plan["schedule"]) == ("pallas", "tiles")
