@@ -23,6 +23,8 @@ from jaxalign.options import HomologyOptions
 
 FORMAT, FORMER = "jaxalign certificate, 3", "jaxalign certificate, 2"
 ADDED = {"question"}  # fields that former certificates lack
+# What a question says now, and what earlier ones say
+REWORDED = "domains that make up much of a sequence", "domains that are much of it"
 # What the audit cannot be done again without.
 KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list}
 
@@ -189,6 +191,8 @@ def differences(
     if certificate.get("format") == FORMER:
         lacking = {name: recomputed[name] for name in recomputed.keys() - ADDED}
         recomputed = lacking | {"format": FORMER}
+    if "question" in recomputed and REWORDED[1] in str(certificate.get("question")):
+        recomputed |= {"question": recomputed["question"].replace(*REWORDED)}
     names = {**certificate, **recomputed} if names is None else names
     return [
         f"{name}: the certificate has {_shown(certificate, name)}, the computation "

@@ -18,6 +18,7 @@ from jaxalign.cli.derive import Given
 from jaxalign.cli.derive import changed as given_with
 from jaxalign.cli.main import main
 from jaxalign.errors import InputError, JaxalignError, LeakError, VerificationError
+from jaxalign.homology import certificate
 from jaxalign.model.names import written
 from jaxalign.options import HomologyOptions
 
@@ -191,7 +192,7 @@ def certified(kind: str) -> tuple[int, dict]:
 
 
 # The values of ``audit --verify c.json --partial --quiet``.
-NOT_GIVEN = "min_identity split out column leaks plot report link mode identity"
+NOT_GIVEN = "verify min_identity split out column leaks plot report link mode identity"
 USUAL = Given(
     **vars(HomologyOptions()) | dict.fromkeys(NOT_GIVEN.split()) | {"progress": "none"},
     scoring=ScoringOptions(),
@@ -233,6 +234,18 @@ def test_every_field_of_a_certificate_is_verified(folder, capsys, kind, step):
             code = verify()
             passed += [] if code in (INPUT, FORGED) else [(what, code)]
     assert passed == []
+
+
+def test_a_certificate_in_earlier_words_is_verified(folder, capsys):
+    """A question that was worded otherwise is the same; another question is not."""
+    code, about = certified("leaks")
+    about["question"] = about["question"].replace(*certificate.REWORDED)
+    assert certificate.REWORDED[1] in about["question"]
+    Path("c.json").write_text(json.dumps(about))
+    assert verify() == code
+    about["question"] += " of each"
+    Path("c.json").write_text(json.dumps(about))
+    assert verify() == FORGED
 
 
 @pytest.mark.parametrize("step", [53, pytest.param(3, marks=pytest.mark.slow)])

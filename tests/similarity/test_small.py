@@ -97,6 +97,7 @@ def compare(name, form, local, seeds):
             check(found, compiled, 1e-12, note)
 
 
+@pytest.mark.slow
 def test_summaries_are_those_of_the_compiled_form():
     """Score, posterior and entropy of all ends, lengths and masks."""
     compare("soft_summary", "numbers", False, range(12))
@@ -222,6 +223,7 @@ def test_a_key_of_jax_draws_what_jax_draws():
     np.testing.assert_array_equal(of_seed, same)
 
 
+@pytest.mark.slow
 def test_size_and_kind_choose_alone(monkeypatch):
     assert small.is_small((120, 128)) and small.is_small((8, 90, 90))
     assert not small.is_small((300, 300)) and not small.is_small((1, 20000))
