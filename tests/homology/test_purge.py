@@ -142,7 +142,7 @@ def test_blocks_and_files_change_nothing(monkeypatch, tmp_path, cut):
 
 def test_odd_sets():
     clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["X", "XXX"], min_identity=0.1)
-    assert not len(clean) and clean.kept.all() and "3 stay" in str(clean)
+    assert not len(clean) and clean.kept.all() and "3 kept" in str(clean)
     clean = jaxalign.purge(["", "XX", "MKTAYIAK"], ["", "XX"], min_identity=0.1)
     assert clean.kept.tolist() == [False, False, True]
     assert not len(jaxalign.purge(["MK"], [], min_score=1))
