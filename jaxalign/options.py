@@ -187,8 +187,8 @@ class Nucleotides:
     """Options of pairs of nucleotides."""
 
     strand: Strand | None = None
-    """Strand of the queries to align, for nucleotides; both keeps the strand with the
-    higher score. [plus]"""
+    """Strand of the queries to align, for nucleotides: plus, unless given; both keeps
+    the strand with the higher score."""
 
 
 @part

@@ -96,7 +96,7 @@ def nearest(
     >>> corpus = [("a", "MKTAYIAKQR"), ("b", "GGGG"), ("c", "MKTAIAKQR")]
     >>> near = jaxalign.nearest(["MKTAYIA", "GGAG"], corpus)
     >>> near.columns()["nearest"].tolist(), near.identity.round(3).tolist()
-    (['a', 'b'], [0.7, 0.75])
+    (['a', 'b'], [1.0, 0.75])
     """
     return nearest_of(tests, corpus, scoring, NearestOptions(**options))
 

@@ -21,9 +21,9 @@ from jaxalign.model.alphabet import (
     Alphabet,
     Reading,
     Sequences,
+    hashes_of,
     in_blocks,
 )
-from jaxalign.model.names import hashes_of
 from jaxalign.model.source import STDIN, label, open_text, reads_again
 from jaxalign.model.strands import BLOCK, LEAST_LETTERS
 

@@ -26,8 +26,7 @@ import numpy as np
 
 from jaxalign.errors import InputError
 from jaxalign.io import output
-from jaxalign.model.alphabet import Alphabet, Sequences, falls
-from jaxalign.model.names import Names, names_of
+from jaxalign.model.alphabet import Alphabet, Names, Sequences, falls, names_of
 
 MAGIC, VERSION = b"JAXALNDB", 1
 PAGE, ALIGNED = 4096, 64

@@ -30,13 +30,15 @@ from jaxalign.model.alphabet import (
     NUCLEIC,
     UNKNOWN_POLICIES,
     Alphabet,
+    Names,
     Reading,
     Sequences,
     as_ascii,
+    hashes_of,
     named_alphabet,
+    names_of,
     substitute_unknown,
 )
-from jaxalign.model.names import Names, hashes_of, names_of
 from jaxalign.model.profile import FAMILY_GAP, Family
 from jaxalign.model.source import (
     in_memory,

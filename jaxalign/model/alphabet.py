@@ -278,6 +278,69 @@ def substitute_unknown(text: Any, alphabet: Alphabet, unknown: str = "error"):
     return codes, int(hit.sum())
 
 
+NAMES_STRETCH = 2**12  # names that are looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """Names end to end, decoded when they are asked for: those of a large file.
+
+    text : ndarray, uint8, UTF-8
+    places : ndarray, int64, shape (n + 1,): where each begins, and the end
+    """
+
+    text: np.ndarray
+    places: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.places) - 1
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
+            return Names(self.text, self.places[start : stop + 1])
+        index = range(len(self))[index]
+        start, stop = self.places[index : index + 2]
+        return self.text[start:stop].tobytes().decode(errors="replace")
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), NAMES_STRETCH):
+            places = self.places[first : first + NAMES_STRETCH + 1]
+            text = self.text[places[0] : places[-1]].tobytes()
+            sides = pairwise((places - places[0]).tolist())
+            yield from (text[a:b].decode(errors="replace") for a, b in sides)
+
+
+def names_of(names: Iterable[str]) -> Names:
+    """Encode names end to end; no copy of those that are."""
+    if isinstance(names, Names):
+        text, places = names.text, names.places
+        return Names(text[places[0] : places[-1]], places - places[0])
+    words = [name.encode(errors="surrogatepass") for name in names]
+    places = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(word) for word in words], out=places[1:])
+    return Names(np.frombuffer(b"".join(words), np.uint8), places)
+
+
+def hashes_of(names: Iterable[str]) -> np.ndarray:
+    """A hash of each name, int64, the same in every process: of each of its bytes a
+    random number times that of its place, summed."""
+    encoded = names_of(names)
+    widths = np.diff(encoded.places)
+    dice = np.random.default_rng(2011)
+    of_byte = dice.integers(2**63, size=256)
+    of_place = dice.integers(2**62, size=int(widths.max(initial=0))) * 2 + 1
+    hashes = np.zeros(len(widths), np.int64)
+    for first in range(0, len(widths), NAMES_STRETCH):
+        places = encoded.places[first : first + NAMES_STRETCH + 1]
+        text = encoded.text[places[0] : places[-1]]
+        starts = np.repeat(places[:-1], widths[first : first + NAMES_STRETCH])
+        products = of_byte[text] * of_place[np.arange(*places[[0, -1]]) - starts]
+        sums = np.concatenate([[0], np.cumsum(products)])  # of int64: they wrap around
+        hashes[first : first + NAMES_STRETCH] = np.diff(sums[places - places[0]])
+    return hashes
+
+
 @dataclass(frozen=True, eq=False)
 class Sequences:
     """A set of sequences: names, one flat uint8 code array, n + 1 offsets."""

@@ -37,7 +37,18 @@ DONE, FAILED, USAGE, INPUT = 0, 1, 2, 3
 HOSTILE = "x\x1b]0;y\x07\x9b\x7f"  # a title, a bell, two controls
 FILES = ["a\x1b[31m\njaxalign: done\x9b.fa", "b\udcff\u2028.fa"]
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-every_verb = pytest.mark.parametrize("verb", VERBS)
+
+
+def by_turns(verbs):
+    """Every third of some verbs is quick: they share the code that these tests are
+    about."""
+    return [
+        pytest.param(verb, marks=pytest.mark.slow if k % 3 else [])
+        for k, verb in enumerate(verbs)
+    ]
+
+
+every_verb = pytest.mark.parametrize("verb", by_turns(VERBS))
 READERS = [verb for verb in VERBS if reads(verb)]
 WRITERS = [verb for verb in READERS if has(verb, "out")]
 
@@ -118,7 +129,7 @@ def test_nor_can_words_that_are_no_options(run, verb):
         harmless(*run(verb, "a.fa", "b.fa", word)[1:])
 
 
-@pytest.mark.parametrize("verb", [verb for verb in READERS if has(verb, "verbose")])
+@pytest.mark.parametrize("verb", by_turns(x for x in READERS if has(x, "verbose")))
 def test_nor_can_a_traceback(run, verb):
     harmless(*run(*words(verb, FILES, "-v"))[1:])
 
@@ -231,7 +242,7 @@ def test_no_home_and_no_temporary_folder(run, monkeypatch, verb):
     assert code == (USAGE if verb == "warmup" else DONE)
 
 
-@pytest.mark.parametrize("verb", WRITERS)
+@pytest.mark.parametrize("verb", by_turns(WRITERS))
 def test_a_place_that_cannot_be_written_to(run, verb):
     for path in ("/dev/full", "/proc/out.tsv", "none/out.tsv", "."):
         if verb == "family" and path == ".":  # it writes a file into a folder
@@ -240,7 +251,7 @@ def test_a_place_that_cannot_be_written_to(run, verb):
         assert code in (FAILED, USAGE) and path in err and not out, path
 
 
-@pytest.mark.parametrize("verb", WRITERS)
+@pytest.mark.parametrize("verb", by_turns(WRITERS))
 def test_a_new_file_has_the_mode_of_the_mask_and_a_replaced_one_its_own(run, verb):
     out = out_file(verb)
     line = words(verb, ["a.fa", "b.fa"], "-o", out)
@@ -259,7 +270,7 @@ def test_a_new_file_has_the_mode_of_the_mask_and_a_replaced_one_its_own(run, ver
 # ---------------------------------------------------------------------------- the words
 
 
-@pytest.mark.parametrize("verb", READERS)
+@pytest.mark.parametrize("verb", by_turns(READERS))
 def test_files_after_two_hyphens_may_begin_with_one(run, verb):
     write("-in.fa", first_fasta(verb))
     name, *rest = words(verb, ["-in.fa", "b.fa"])

@@ -132,10 +132,7 @@ QUICK = {
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(x, marks=[] if x in ("nearest", "purge") else pytest.mark.slow)
-        for x in QUICK
-    ],
+    [pytest.param(x, marks=[] if x == "purge" else pytest.mark.slow) for x in QUICK],
 )
 def test_what_is_allocated_stays_within_the_budget(name, folder, run, monkeypatch):
     monkeypatch.setattr(fasta, "CHUNK", 2**17)  # of which no more than is there counts

@@ -47,7 +47,6 @@ QUICK = {
     "checked": 11,
     "repertoire": 2,
     "reference": 3,
-    "family": 4,
 }
 SLOW = [pytest.param(x, 1, marks=pytest.mark.slow) for x in VERBS]
 

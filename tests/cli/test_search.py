@@ -122,7 +122,7 @@ def test_unknown_letters_of_a_database(run, tmp_path):
         (("search", "q.fa"), USAGE, "DB"),
         (("index", "none.fa"), INPUT, "no such file"),
         (("index", "-"), USAGE, "-o OUT"),
-        (("index", "d.fa", "--verify"), INPUT, "no index"),
+        (("index", "d.fa", "--verify"), INPUT, "not an index"),
     ],
 )  # fmt: skip
 def test_refusals(run, words, code, message):

@@ -102,7 +102,7 @@ DAMAGE = {  # what is done to the bytes: what the message names
         "version 2, this program reads version 1",
     ),
     "text": (lambda data: flipped(data, 30), "damaged"),
-    "magic": (lambda data: flipped(data, 0), "no index"),
+    "magic": (lambda data: flipped(data, 0), "not an index"),
 }
 
 

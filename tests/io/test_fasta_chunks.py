@@ -10,8 +10,7 @@ import pytest
 
 from jaxalign.errors import InputError
 from jaxalign.io import fasta
-from jaxalign.model.alphabet import Reading, named_alphabet
-from jaxalign.model.names import hashes_of, names_of
+from jaxalign.model.alphabet import Reading, hashes_of, named_alphabet, names_of
 
 # What lines begin with, end with and hold; the first of each are the usual ones.
 STARTS = ["MKV", "", ">", ">a", ">b c", " >d", ";", " ", "M", "AC\tG"]

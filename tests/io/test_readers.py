@@ -195,7 +195,7 @@ def test_what_has_no_end(tmp_path, name):
     (tmp_path / "link").symlink_to("/dev/urandom")
     for path in ("/dev/zero", "/dev/full", tmp_path / "link"):
         with pytest.raises(
-            JaxalignError, match="no end|no index|unknown matrix|such file"
+            JaxalignError, match="no end|not an index|unknown matrix|such file"
         ):
             READERS[name][0](str(path))
 

@@ -93,6 +93,7 @@ def test_a_band_is_minus_infinity_outside(shape, lengths, band, mode):
     np.testing.assert_allclose(log_p, hard.score - value, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_of_equal_ends_in_a_band_the_first_row_counts():
     """Whatever diagonal is filled first."""
     s = np.full((4, 4), -9, np.float32)

@@ -191,7 +191,13 @@ def test_divergences(form, of_q):
         np.testing.assert_allclose(found, want, atol=3 * ATOL, err_msg=f"{form} {case}")
 
 
-@pytest.mark.parametrize("form, of_q", [("number", "residue"), ("cell", "number")])
+@pytest.mark.parametrize(
+    "form, of_q",
+    [
+        pytest.param("number", "residue", marks=pytest.mark.slow),
+        ("cell", "number"),
+    ],
+)
 def test_costs_of_two_forms_diverge_as_costs_of_one(form, of_q):
     """Costs of all forms that are one number."""
     numbers = np.float32([2, 0.5]), np.float32([3, 1])

@@ -122,6 +122,7 @@ def test_lengths_around_the_ends_of_words(count, way):
         assert jaxalign.edit_distance(targets, [query]).tolist() == want
 
 
+@pytest.mark.slow
 @few_ways
 def test_targets_of_several_groups_of_words(way):
     longest = match_vectors.MAX_WORDS * match_vectors.WORD_BITS
