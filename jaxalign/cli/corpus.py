@@ -141,6 +141,7 @@ def about_nearest(job: LinkJob, files: tuple[str, ...], near: Nearest) -> dict:
         "corpus": _about_corpus(files, near.info),
         "bands": dict(bands),
         "pairs": {name: near.info[name] for name in ("compared", "aligned")},
+        "rows": len(near),
         "implementation": near.info["implementation"],
         "seconds": near.info["seconds"],
     }
