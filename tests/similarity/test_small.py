@@ -42,6 +42,8 @@ def drawn(rng, form, local):
             "by cell": [(PAIRS, M, N)] * 2,
         }
         query, target = (rng.random(shape) * scale for shape in shapes[form])
+        if form == "of two":  # a number may not open for less than it extends
+            query += scale - 1
         if form == "by cell" and rng.random() < 0.5:
             return query
         if form != "numbers":
@@ -178,7 +180,7 @@ def test_kinds_and_dtypes_go_through(monkeypatch):
         "k_best": lambda s: jaxalign.k_best(2, s, **COSTS).score,
         "local_hits": lambda s: jaxalign.local_hits(2, s, **COSTS).score,
         "profile_similarity": lambda s: jaxalign.profile_similarity(
-            *[np.abs(s[..., :1]) * np.ones(24, s.dtype)] * 2
+            *[abs(s[..., :1]) * np.ones((1, 1, 24), s.dtype)] * 2
         ),
     }
     drawn = {
