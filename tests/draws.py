@@ -7,6 +7,8 @@ from itertools import combinations, product
 from operator import getitem
 from random import Random
 
+import numpy as np
+
 
 def pairwise(*factors, seed: int = 0, corners=()) -> list[tuple]:
     """
@@ -94,3 +96,14 @@ def changed(document):
             if json.dumps(again) != json.dumps(document):
                 yield (*at, key, new), again
     yield ("new",), document | {"new": 1}
+
+
+def families(random):
+    """Texts of ten families of one to five, alike in four letters of five."""
+    texts = []
+    for _ in range(10):
+        first = random.choice([*"ARNDCQEGHILK"], random.integers(20, 40))
+        for _ in range(random.integers(1, 6)):
+            changed = np.where(random.random(len(first)) < 0.2, "W", first)
+            texts.append("".join(changed))
+    return texts

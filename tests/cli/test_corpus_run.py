@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import draws
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import numpy as np
 import pytest
@@ -22,26 +23,8 @@ VERBS = {
     "identity": ("nearest", "t.fa", "c.fa", "--top", "2", "--link", "whole"),
     "score": ("nearest", "t.fa", "c.fa", "--top", "2", "--by", "score"),
     "local": ("nearest", "t.fa", "c.fa", "--min-score", "30"),
-    "gated": (
-        "purge",
-        "c.fa",
-        "--against",
-        "t.fa",
-        "--min-identity",
-        "0.4",
-        "--min-score",
-        "30",
-    ),
-    "purge": (
-        "purge",
-        "c.fa",
-        "--against",
-        "t.fa",
-        "--min-identity",
-        "0.4",
-        "--link",
-        "whole",
-    ),
+    "gated": (*"purge c.fa --against t.fa --min-identity 0.4 --min-score 30".split(),),
+    "purge": (*"purge c.fa --against t.fa --min-identity 0.4 --link whole".split(),),
 }
 every_scan = pytest.mark.parametrize("verb", VERBS)
 every_verb = pytest.mark.parametrize("verb", ("identity", "score", "purge"))
@@ -287,12 +270,7 @@ def families(tmp_path, monkeypatch):
     """Sequences in families, in parts of few rows and bands of few sequences."""
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(8)
-    texts = []
-    for _ in range(10):
-        first = random.choice([*"ARNDCQEGHILK"], random.integers(20, 40))
-        for _ in range(random.integers(1, 6)):
-            changed = np.where(random.random(len(first)) < 0.2, "W", first)
-            texts.append("".join(changed))
+    texts = draws.families(random)
     lines = (f">s{k}\n{text}\n" for k, text in enumerate(texts))
     Path("s.fa").write_text("".join(lines))
     monkeypatch.setattr(runs, "EVERY", -1.0)

@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import draws
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import numpy as np
 import pytest
@@ -58,12 +59,7 @@ def folder(tmp_path, monkeypatch):
     whole.mkdir()
     monkeypatch.chdir(whole)
     random = np.random.default_rng(8)
-    texts = []
-    for _ in range(10):
-        first = random.choice([*"ARNDCQEGHILK"], random.integers(20, 40))
-        for _ in range(random.integers(1, 6)):
-            changed = np.where(random.random(len(first)) < 0.2, "W", first)
-            texts.append("".join(changed))
+    texts = draws.families(random)
     records = [f">s{k}\n{text}\n" for k, text in enumerate(texts)]
     random.shuffle(records)
     Path("s.fa").write_text("".join(records))
