@@ -280,15 +280,13 @@ def run_audit(
         elif split is None:  # the worst pairs, each with an alignment
             shown = zip(result.lines(), result.alignments, strict=True)
             answer(["\n\n".join(f"{line}\n{pair}" for line, pair in shown)])
-        if saved is not None:
-            saved.remove()
-        yield from check(result)
 
     def code(result: Audit) -> int:
         return 0 if result.holds else LEAK
 
     compute = partial(compare, job, parts, definition, state)
-    return run(given, job.messages, heading, compute, finish, code=code)
+    ends = {"code": code, "saved": saved, "check": check}
+    return run(given, job.messages, heading, compute, finish, **ends)
 
 
 def audit_split(
@@ -361,10 +359,7 @@ def audit_pairs(given: Given) -> int:
 
     heading = [f"{len(table.pairs):,} pairs; a leak: {definition}"]
     heading += links.expected(definition, *job.read.sequences)
-    status = run(given, job.messages, heading, compute, finish, about, code)
-    if saved is not None:
-        saved.remove()
-    return status
+    return run(given, job.messages, heading, compute, finish, about, code, saved)
 
 
 def read_pairs(

@@ -125,10 +125,7 @@ def nearest(given: Given) -> int:
     proofs = given.by == "identity" and chosen.filter
     heading += report.expected(cells, "score", chosen, proofs=proofs)
     about = partial(about_nearest, job, files)
-    code = run(given, job.messages, heading, compute, finish, about)
-    if saved is not None:
-        saved.remove()
-    return code
+    return run(given, job.messages, heading, compute, finish, about, saved=saved)
 
 
 def about_nearest(job: LinkJob, files: tuple[str, ...], near: Nearest) -> dict:
@@ -205,27 +202,27 @@ def purge(given: Given) -> int:
     def finish(result: Purge) -> Iterator[str]:
         _write_kept(job, result, files, records[0])
         yield f"{given.train} against {given.against}: {result.heading()}"
-        stays = result.kept.any()
-        if given.certificate is not None and stays:
+        if given.certificate is not None and result.kept.any():
             assert cut.definition is not None
             _audit_purge(given, cut.definition)
         if given.list_out is not None:
             links.write_table(given.list_out, result.columns(), given)
-        if saved is not None:
-            saved.remove()
-        if given.certificate is not None and not stays:
+
+    def check(result: Purge) -> Iterable[str]:
+        if given.certificate is not None and not result.kept.any():
             raise InputError(
                 f"{given.out}: nothing stays, so there is nothing to certify, and "
                 f"{given.certificate} is not written"
             )
+        return ()
 
     sides = f"{given.train} against {given.against}, {len(tests):,} test sequences"
     heading = [f"{sides}; near: {cut}"]
     cells = len(tests.codes) * residues_about(*files)
     proofs = cut.definition is not None and chosen.filter
     heading += report.expected(cells, "score", chosen, proofs=proofs)
-    about = partial(about_purge, job, files)
-    return run(given, job.messages, heading, compute, finish, about)
+    about, ends = partial(about_purge, job, files), {"saved": saved, "check": check}
+    return run(given, job.messages, heading, compute, finish, about, **ends)
 
 
 def _write_kept(
@@ -268,9 +265,7 @@ def _audit_purge(given: Given, definition: Definition) -> None:
         return ()
 
     compute = partial(audit.compare, job, parts, definition, state)
-    run(audited, job.messages, (), compute, finish)
-    if saved is not None:
-        saved.remove()
+    run(audited, job.messages, (), compute, finish, saved=saved)
 
 
 def about_purge(job: LinkJob, files: tuple[str, ...], result: Purge) -> dict:

@@ -75,10 +75,7 @@ def family(options: Given) -> int:
     cells = len(queries.codes) * residues_about(database) * chosen.iterations
     heading += report.expected(cells, "score", chosen)
     about = partial(_about, read, database, chosen)
-    code = run(options, messages, heading, compute, finish, about)
-    if saved is not None:
-        saved.remove()
-    return code
+    return run(options, messages, heading, compute, finish, about, saved=saved)
 
 
 def _checkpoint(

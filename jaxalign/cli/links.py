@@ -281,10 +281,7 @@ def _clusters(
             "alone": int((result.sizes == 1).sum()),
         }
 
-    code = run(given, job.messages, heading, compute, finish, about)
-    if saved is not None:
-        saved.remove()
-    return code
+    return run(given, job.messages, heading, compute, finish, about, saved=saved)
 
 
 def _write_representatives(given: Given, out: str, result: api.Clusters) -> None:

@@ -77,10 +77,11 @@ def align(given: Given) -> int:
     )
     saved = _checkpoint(job)
     state = saved and api.SavedState(saved.load(resume, given.force) or {}, saved.save)
-    code = _run(job, plan, lambda chosen: _whole(api.run_plan(plan, chosen, state)))
-    if saved is not None:
-        saved.remove()
-    return code
+
+    def compute(chosen: api.PairOptions) -> Computed:
+        return _whole(api.run_plan(plan, chosen, state))
+
+    return _run(job, plan, compute, saved=saved)
 
 
 def all_pairs(given: Given) -> int:
@@ -222,11 +223,13 @@ def _run(
     plan: Mapping,
     compute: Callable[[api.PairOptions], Computed],
     further: Iterable[str] = (),
+    saved: SavedRun | None = None,
 ) -> int:
     """Run a planned job; its exit code.
 
     compute : takes the options with a report of progress
     further : lines that say what will be done, behind the plan
+    saved : the state of the run
     """
     request, given, drawn = job.request, job.given, job.drawn
     lines = report.plan_lines(plan) if given.verbose else []
@@ -252,7 +255,7 @@ def _run(
         device = device_of(info, job.devices)
         return report.about_run(request, job.read, info, rows, device)
 
-    return run(given, job.messages, heading, reported, finish, about)
+    return run(given, job.messages, heading, reported, finish, about, saved=saved)
 
 
 def _expected(job: TableJob, plan: Mapping) -> list[str]:

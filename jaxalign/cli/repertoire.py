@@ -79,10 +79,7 @@ def repertoire(given: Given) -> int:
         figures = {"edges": result[0], "seconds": round(result[1], 3)}
         return {"definition": definition, **described, **figures}
 
-    code = run(given, messages, heading(), compute, finish, about)
-    if saved is not None:
-        saved.remove()
-    return code
+    return run(given, messages, heading(), compute, finish, about, saved=saved)
 
 
 def _checkpoint(

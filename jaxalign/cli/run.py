@@ -102,6 +102,8 @@ def run(
     finish: Callable[[Any], Iterable[str]],
     about: Callable[[Any], dict] | None = None,
     code: Callable[[Any], int] = lambda _: 0,
+    saved: SavedRun | None = None,
+    check: Callable[[Any], Iterable[str]] = lambda _: (),
 ) -> int:
     """Run a verb whose inputs are read; its exit code.
 
@@ -112,6 +114,8 @@ def run(
     finish : writes the result, and yields messages that say what was done
     about : the run as plain values, for ``--json``; None for verbs without one
     code : the exit code of a result that is written
+    saved : the state of the run, which goes when all is written
+    check : refuses a result that is written, or yields messages about it
     """
     for line in heading:
         messages.say(line)
@@ -124,4 +128,8 @@ def run(
         versions = {"versions": report.versions()}
         warnings = {"warnings": messages.warnings}
         terminal.answer_json(versions | about(result) | warnings)
+    if saved is not None:
+        saved.remove()
+    for line in check(result):
+        messages.say(line)
     return code(result)

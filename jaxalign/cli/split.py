@@ -105,10 +105,7 @@ def split(given: Given) -> int:
         return shared | described | {"seed": given.seed, "audited": audited}
 
     heading = linked, definition.question(), *links.expected(definition, data)
-    code = run(given, job.messages, heading, compute, finish, about)
-    if saved is not None:
-        saved.remove()
-    return code
+    return run(given, job.messages, heading, compute, finish, about, saved=saved)
 
 
 def _check_pairs(given: Given) -> None:
@@ -268,7 +265,4 @@ def split_pairs(given: Given) -> int:
         }
 
     heading = [f"{counts}; near: {definition}", *links.expected(definition, data)]
-    code = run(given, job.messages, heading, compute, finish, about)
-    if saved is not None:
-        saved.remove()
-    return code
+    return run(given, job.messages, heading, compute, finish, about, saved=saved)
