@@ -1,6 +1,6 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public functions of database search: each a numbered straight line."""
+"""Public functions of database search."""
 
 from __future__ import annotations
 
@@ -47,64 +47,67 @@ def search(
     scoring: ScoringLike = None,
     **options: Unpack[SearchKeywords],
 ) -> Table:
-    """Align every query with every sequence of a database, and report the best.
+    """Align every query with every sequence of a database, and report the best hits.
 
-    Nothing is filtered or sampled: every score is computed. Only the best of each query
-    leave the device, and only those are aligned again with their paths.
+    Every score is computed, without a heuristic filter. Only the best hits of each
+    query leave the device, and only those are aligned with their paths.
 
     Parameters
     ----------
     queries : path, mapping, iterable, Sequences, flat ``(codes, offsets)`` or Profile
-        A file is read whole. Of a ``Profile`` the consensus stands in the result, and
-        of the scoring the gap costs count.
+        A file is read whole. For a ``Profile`` the result shows its consensus, and only
+        the gap costs of the scoring are used.
     database : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        A path is an index (``index_database``) or FASTA, plain or gz, bz2, xz, zst;
-        FASTA is read in blocks and never held whole.
+        A path is an index (``index_database``) or FASTA (plain, gz, bz2, xz or zst).
+        FASTA is read in blocks, and never held whole.
     scoring : Scoring, or the name or file of a matrix, optional
+        BLOSUM62 with gap costs 11 and 1 by default.
     top : int
-        Hits of a query at most.
+        Largest number of hits per query.
     mode : {"local", "global", "semiglobal"}, default "local"
-        In local mode a sequence without a positive score is no hit.
+        How sequences are aligned. In local mode, a sequence must score above 0 to be a
+        hit.
     align_top : bool
-        Whether to align the hits; without, the table has scores alone.
+        Align the hits; otherwise the table has only scores.
     strand : {"both", "plus", "minus"}, optional
-        Of nucleotides: which strands of the queries are aligned. Then the table has a
-        column ``strand``, 1 or -1, spans count along the plus strands, and the path of
-        a row of -1 is that of the reverse complement of its query. By default
-        ``blastn``'s scoring in local mode means both, and any other plus.
+        Strands of the queries to align, for nucleotides. The table then has a column
+        ``strand``, 1 or -1; spans count along the plus strands, and the path of a row
+        with -1 is that of the reverse complement of its query. By default both for
+        ``blastn``'s scoring in local mode, and plus otherwise.
     statistics : {"published", "fitted"}
-        Where lambda and K of bits and E-values come from: NCBI's table, or a fit to
-        the scores of each query with a sample of this database, in local mode. Then
-        ``table.info`` has ``statistics`` = "fitted", ``lambda`` and ``K``, one a query,
-        and ``fitted_to``: ``database``; ``shuffled``, sequences of the database with
-        their letters in random orders, where too many are related to the query; or
-        ``none`` where these say nothing, and bits and E-values are nan.
+        Source of lambda and K for bits and E-values: NCBI's tables, or a fit to the
+        scores of each query with a sample of this database, in local mode. With
+        "fitted", ``table.info`` has ``statistics``, ``lambda`` and ``K`` (one per
+        query), and ``fitted_to``: ``database``; ``shuffled`` if too many sequences are
+        related to the query, so that their letters were shuffled; or ``none`` if no fit
+        was possible, and bits and E-values are nan.
     unknown : {"error", "X", "mask"}
-        For FASTA: what to do with a letter the alphabet lacks.
-    progress : callable (cells done, cells in all or None), optional
+        For FASTA: what to do with a letter that the alphabet lacks.
+    progress : callable, optional
+        Called with (cells done, cells in all or None).
     implementation : {"rows", "sweep", "wavefront", "pallas"}, optional
-        Of the scan, which the first device computes.
+        Use this implementation for the scan, on the first device, or fail.
 
     Returns
     -------
     Table
-        Sorted by query, then score from the best; equal scores in the order of the
-        database. Columns of ``output="alignment"`` (of ``"score"`` without
-        ``align_top``), and ``bits`` and ``evalue``, nan where the scoring has no
-        published statistics. ``target`` counts in ``table.targets``: the database
-        itself, or for FASTA the hits, in the order of the file.
+        Sorted by query, then by falling score; equal scores in database order. Columns
+        are those of ``output="alignment"`` (of ``"score"`` without ``align_top``), and
+        ``bits`` and ``evalue``, which are nan if the scoring has no published
+        statistics. ``target`` indexes ``table.targets``: the database itself, or for
+        FASTA the hits in file order.
 
     Raises
     ------
     InputError
-        A letter is not in the alphabet, a file cannot be read, or an index has
+        If a letter is not in the alphabet, a file cannot be read, or an index has
         another alphabet.
     UsageError, MemoryPlanError, DeviceError
         As ``align_pairs``.
 
     Notes
     -----
-    The scan of Liu et al. (2006), in the two stages of CUDASW++ (2009).
+    The scan follows Liu et al. (2006), with the two stages of CUDASW++ (2009).
 
     Examples
     --------
@@ -170,27 +173,35 @@ def index_database(
     progress: SearchProgress = None,
     **options: Unpack[IndexKeywords],
 ) -> dict[str, int]:
-    """Encode a FASTA file once, for ``search`` and wherever sequences are taken.
+    """Encode a FASTA file once, for ``search`` and any function that takes sequences.
 
     Parameters
     ----------
-    source : path of FASTA, plain or gz, bz2, xz, zst; read in blocks
-    path : path of the index, which appears when it is complete
+    source : path
+        FASTA (plain, gz, bz2, xz or zst), read in blocks.
+    path : path
+        The index to write. It appears when it is complete.
     scoring : Scoring, optional
-        Its alphabet is that of the index.
+        Determines the alphabet of the index.
     unknown : {"error", "X", "mask"}
-        What to do with a letter the alphabet lacks.
+        What to do with a letter that the alphabet lacks.
     force : bool
         Replace an existing file.
-    progress : callable (residues done, None), optional
+    progress : callable, optional
+        Called with (residues done, None).
 
     Returns
     -------
-    dict of ``records``, ``residues``, ``longest``, ``bytes`` and ``substituted``
+    dict of str to int
+        ``records``, ``residues``, ``longest``, ``bytes`` and ``substituted`` (letters
+        read as the wildcard).
 
     Raises
     ------
-    InputError, UsageError
+    InputError
+        If the file cannot be read, or a letter is not in the alphabet.
+    UsageError
+        If ``path`` exists and ``force`` is false, or an option is unknown.
     """
     output.check_inputs(os.fspath(path), [os.fspath(source)])
     alphabet = as_scoring(scoring).alphabet
@@ -212,24 +223,25 @@ def index_database(
 
 @with_options(SearchOptions)
 def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequences:
-    """Map an index made by ``index_database``: 15 ms for 10^8 residues.
+    """Memory-map an index made by ``index_database``: 15 ms for 10^8 residues.
 
     Parameters
     ----------
     path : path
+        The index.
     verify : bool
-        Read all of it and compare checksums.
+        Read the whole file and compare its checksums.
 
     Returns
     -------
     Sequences
-        For ``search``, ``align_all`` and everything else that takes sequences. On a GPU
-        its residues stay on the device from the first search on, as long as it lives.
+        For ``search``, ``align_all`` and any function that takes sequences. On a GPU,
+        its residues stay on the device after the first search, while this object lives.
 
     Raises
     ------
     InputError
-        The file is missing, no index, of another version, cut short or damaged.
+        If the file is missing, truncated, damaged, of another version, or no index.
     """
     return encoded_database.open_database(path, verify)
 
@@ -292,11 +304,11 @@ def stream_search(
     scoring: ScoringLike = None,
     **options: Unpack[StreamSearchKeywords],
 ) -> Iterator[tuple[Part, Table]]:
-    """Search part by part, some queries at a time against the whole database.
+    """Search part by part, with some queries at a time against the whole database.
 
-    Concatenated, the tables are what ``search`` returns. An index
-    (``index_database``) is mapped once, FASTA is read anew for every part. The database
-    cannot be standard input.
+    Together, the tables are the result of ``search``. An index (``index_database``) is
+    mapped once; FASTA is read again for every part. The database cannot be standard
+    input.
 
     Parameters
     ----------
@@ -308,13 +320,14 @@ def stream_search(
     Yields
     ------
     Part
-        ``index``, ``first`` and ``last``: which queries.
+        Its queries: ``index``, ``first`` and ``last``.
     Table
-        Their hits, as of ``search``; ``query`` counts in all queries.
+        Their hits, as from ``search``; ``query`` indexes all queries.
 
     Raises
     ------
-    As ``search``.
+    InputError, UsageError, MemoryPlanError, DeviceError
+        As ``search``.
 
     Examples
     --------

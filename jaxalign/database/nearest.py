@@ -1,6 +1,6 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public function that finds what is nearest to each of some sequences."""
+"""Find the nearest sequences of a corpus to each test sequence."""
 
 from __future__ import annotations
 
@@ -35,58 +35,62 @@ def nearest(
     scoring: ScoringLike = None,
     **options: Unpack[NearestKeywords],
 ) -> Nearest:
-    """Find, for every test sequence, the sequence of a corpus that is nearest to it.
+    """Find the nearest sequence of a corpus to every test sequence.
 
-    Every pair is compared: what is not aligned is proved to be no nearer.
+    Every pair is compared: a pair is not aligned only if it is provably no nearer.
 
     Parameters
     ----------
     corpus : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        A path is FASTA, plain or gz, bz2, xz, zst, an index (``index_database``), or a
-        folder of such files; they are read in blocks and never held whole.
+        A path is FASTA (plain, gz, bz2, xz or zst), an index (``index_database``), or a
+        folder of such files. Files are read in blocks, and never held whole.
     scoring : Scoring, or the name or file of a matrix, optional
+        BLOSUM62 with gap costs 11 and 1 by default.
     by : {"identity", "score", "bits"}
-        ``identity``: the largest identity of the definition. ``score``: the best local
-        alignment (Smith-Waterman); ``bits`` is the same, where statistics are
-        published.
+        What nearest means. ``identity``: the largest identity. ``score``: the best
+        local alignment (Smith-Waterman). ``bits``: the same, for scorings with
+        published statistics.
     top : int
-        How many of the nearest; of equals the first of the corpus.
+        Number of nearest sequences to list. Among equal ones, those first in the
+        corpus.
     bands : sequence of float
-        Edges of the bands of identity.
+        Edges of the bands of identity, 0 to 1.
     identity : {"longer", "shorter", "mean"}
-        The length that identical pairs are divided by.
+        The length that the number of identical pairs is divided by.
     mode : {"global", "semiglobal", "local"}, optional
-        Of the alignment that identical pairs are counted in, the most of all optimal
-        ones.
+        How sequences are aligned. Identical pairs are counted in the optimal alignment
+        that has most of them.
     link : {"whole", "local"}, optional
-        In place of these, and ``local`` where none of them is given. ``local`` is the
-        best local alignment, over the shorter length, of the sequences whose score with
-        the test sequence is ``min_score`` or more. A pair with a sequence that is too
-        short for twice such a score is also compared as ``whole``, and the larger
-        identity counts. ``whole`` is from end to end, over the longer length.
+        Replaces mode, free ends and ``identity``; ``local`` if none of them is given.
+        ``local`` uses the best local alignment, over the shorter length, of pairs that
+        score at least ``min_score``. A pair with a sequence too short to score twice
+        that is also compared as ``whole``, and the larger identity counts. ``whole``
+        aligns from end to end, over the longer length.
     min_score : float, optional
-        By identity: the score that a pair has to reach. Of ``local`` links the default
-        is the score of E = 0.001 in a search of the test set by a sequence of its mean
-        length, whatever the corpus.
+        With ``by="identity"``: the score that a pair must reach. For ``local`` links
+        the default is the score with E = 0.001 in a search of the test set by a
+        sequence of its mean length; it does not depend on the corpus.
     min_length_ratio : float, optional
-        By identity: compare only pairs whose shorter length is at least this share of
-        the longer one.
+        With ``by="identity"``: compare only pairs whose shorter length is at least this
+        share of the longer one.
     filter : bool
-        Leave out pairs that provably are no nearer. Results are the same without.
+        Skip pairs that are provably no nearer. Results do not depend on it.
     unknown : {"error", "X", "mask"}
-        For files: what to do with a letter the alphabet lacks.
-    progress : callable (cells done, cells in all or None), optional
+        For files: what to do with a letter that the alphabet lacks.
+    progress : callable, optional
+        Called with (cells done, cells in all or None).
 
     Returns
     -------
     Nearest
-        A row for every test sequence; score, bits, E-value and coverages are those of
-        the best local alignment of the two.
+        A row per test sequence and rank. Score, bits, E-value and coverages are those
+        of the best local alignment of the two sequences.
 
     Raises
     ------
     InputError
-        A file cannot be read, a letter is not in the alphabet, or a name comes twice.
+        If a file cannot be read, a letter is not in the alphabet, or a name is
+        repeated.
     UsageError, MemoryPlanError, DeviceError
         As ``align_pairs``.
 

@@ -40,37 +40,39 @@ PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Nearest:
-    """The nearest sequences of a corpus to each of some test sequences, exactly.
+    """The nearest sequences of a corpus to each test sequence.
 
     Attributes
     ----------
     tests, corpus : Sequences
-        The test sequences, and those of the corpus that are near.
+        The test sequences, and the sequences of the corpus that are in a row.
     test, rank : int32 (rows,)
-        Test sequence and, with ``top`` above 1, the rank from 1 on. A row for each, by
-        test sequence and rank; fewer than ``top`` where fewer can be compared, and one
-        without a nearest where none can.
+        Index of the test sequence, and rank from 1 to ``top``; rows are sorted by both.
+        A test sequence has fewer rows if fewer sequences can be compared, and one row
+        without a nearest if none can.
     nearest : int32 (rows,)
-        In ``corpus``; -1 where nothing can be compared.
+        Index into ``corpus``; -1 without a nearest.
     index : int64 (rows,)
-        The same, counted in the whole corpus.
+        Index into the whole corpus.
     identity : float64 (rows,)
-        By the definition; ``nan`` without a nearest, as where no alignment reaches
-        ``min_score``, and, in results by score, where
-        the length that identities are divided by is 0.
+        Identity by ``definition``, 0 to 1. ``nan`` without a nearest, for example if no
+        alignment reaches ``min_score``; and, in results by score, if the length that
+        identities are divided by is 0.
     identities : int32 (rows,)
-        The count that it divides.
+        Number of identical pairs, the numerator of ``identity``.
     score, bits, evalue, test_coverage, nearest_coverage : float64 (rows,)
-        Of the best local alignment of the two; all are ``nan`` without a nearest. Where
-        no pair of residues scores above 0, score and coverages are 0, bits and E-value
-        ``nan``, as they are where the scoring has no published statistics. The coverage
-        of an empty sequence is ``nan``.
+        Of the best local alignment of the two sequences; ``nan`` without a nearest. If
+        no pair of residues scores above 0, score and coverages are 0, and bits and
+        E-value ``nan``. They are also ``nan`` if the scoring has no published
+        statistics, as is the coverage of an empty sequence.
     bands : tuple of float
+        Edges of the bands of identity, 0 to 1.
     top : int
-        How many of the nearest were wanted.
+        Largest number of rows per test sequence.
     definition : str
-        Of the identity, as a sentence.
+        Definition of the identity, as a sentence.
     by : str
+        ``identity``, ``score`` or ``bits``.
     info : dict
         ``sequences`` and ``residues`` of the corpus, pairs ``compared`` and
         ``aligned``, letters ``substituted``, ``min_score``, ``seconds``,
@@ -103,8 +105,7 @@ class Nearest:
 
     @property
     def band_names(self) -> tuple[str, ...]:
-        """Names of the bands, from the lowest identities to the highest, and
-        ``none``."""
+        """Name the bands, from the lowest identities to the highest, and ``none``."""
         inner = (f"{exact(a)}-{exact(b)}" for a, b in pairwise(self.bands))
         return (
             f"<{exact(self.bands[0])}",
@@ -115,20 +116,20 @@ class Nearest:
 
     @property
     def band(self) -> np.ndarray:
-        """The band of each row, int64: a place in ``band_names``. An identity at an
-        edge is in the band above it."""
+        """Return the band of each row, an int64 index into ``band_names``. An identity
+        at an edge is in the band above it."""
         place = np.searchsorted(self.bands, self.identity, side="right")
         return np.where(np.isnan(self.identity), len(self.bands) + 1, place)
 
     @property
     def band_counts(self) -> np.ndarray:
-        """Test sequences of each band, by their nearest, int64."""
+        """Count the test sequences of each band, by their nearest: int64."""
         first = self.band[self.rank == 1]
         return np.bincount(first, minlength=len(self.band_names))
 
     @property
     def notes(self) -> list[str]:
-        """Remarks on unusual rows, empty for most."""
+        """Describe unusual rows, in sentences; usually empty."""
         wildcard, empty = self.tests.alphabet.wildcard_code, self.tests.lengths == 0
         counts = np.concatenate([[0], np.cumsum(self.tests.codes != wildcard)])
         blank = counts[self.tests.offsets[1:]] == counts[self.tests.offsets[:-1]]
@@ -141,7 +142,7 @@ class Nearest:
         ]
 
     def columns(self) -> dict[str, Any]:
-        """Return the rows as columns; names, and the band as text."""
+        """Return the rows as columns, with names, and bands as text."""
         names = np.array([*self.corpus.names, ""], object)
         ranks = {"rank": self.rank} if self.top > 1 else {}
         n = np.append(self.corpus.lengths, 0)[self.nearest]
@@ -177,7 +178,7 @@ class Nearest:
         return f"{pairs:,} pairs, {aligned:,} aligned, {proof}"
 
     def band_lines(self) -> list[str]:
-        """The table of bands: identity, test sequences, share."""
+        """Format the table of bands: identity, test sequences, share."""
         total, counts = max(len(self.tests), 1), self.band_counts.tolist()
         rows = [
             (name, count)
@@ -195,7 +196,8 @@ class Nearest:
         return "\n".join([*lines, *self.band_lines()])
 
     def lines(self, count: int) -> list[str]:
-        """The ``count`` tests that have the nearest sequences, one a line."""
+        """Format the ``count`` test sequences with the nearest sequences, one per
+        line."""
         first = np.flatnonzero((self.rank == 1) & (self.nearest >= 0))
         first = first[np.argsort(-self.identity[first], kind="stable")][:count]
         shown = printed_beside(self.identity[first], 4, *self.bands, 1).tolist()

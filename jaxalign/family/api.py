@@ -1,6 +1,6 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public function of families: an iterated, exhaustive search."""
+"""Search for families: an iterated, exhaustive search."""
 
 from __future__ import annotations
 
@@ -30,47 +30,49 @@ def search_family(
     scoring: ScoringLike = None,
     **options: Unpack[FamilyKeywords],
 ) -> list[FamilyAlignment]:
-    """Find the relatives of proteins in a database, and align them to each.
+    """Find the relatives of each query protein in a database, and align them to it.
 
-    The first pass is a search by the sequence; the next ones are by a profile of the
-    hits, until a pass includes no other hits than the one before. Every score of every
-    pass is computed. E-values are those of scores of that query or profile with this
+    The first pass searches with the sequence, the next ones with a profile of the hits,
+    until a pass includes the same hits as the one before. Every score of every pass is
+    computed. E-values are fitted to the scores of that query or profile with this
     database (``statistics="fitted"`` of ``search``).
 
     Parameters
     ----------
     database : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        Proteins. FASTA is read once a pass for all queries, never held whole.
+        Proteins. FASTA is read once per pass for all queries, and never held whole.
     scoring : Scoring, or the name or file of a matrix, optional
-        Its gap costs are those of all passes.
+        BLOSUM62 with gap costs 11 and 1 by default. All passes use its gap costs.
     iterations : int
-        Passes at most.
+        Largest number of passes; 1 searches only with the sequence.
     max_evalue : float
-        Hits up to it are in the result.
+        Report hits with at most this E-value.
     include : float
-        Hits up to it are in the next profile.
+        Build the next profile from hits with at most this E-value.
     include_cov : float
-        … if they have residues at this part of the query's positions.
+        Build the next profile only from hits that cover at least this share of the
+        query, 0 to 1.
     max_sequences : int
-        Hits of a pass at most, the best.
+        Largest number of hits per pass; the best are kept.
     min_cov, min_query_identity, max_identity : float
-        Rows that the result keeps: ``-cov``, ``-qid`` and ``-id`` of hhfilter, as
-        fractions. Rows with residues at fewer of the positions, or fewer of them the
-        query's, go; of two rows that are more alike, the one with fewer residues.
+        Filters of the result, 0 to 1, as ``-cov``, ``-qid`` and ``-id`` of hhfilter. A
+        row must have residues at ``min_cov`` of the query's positions, and
+        ``min_query_identity`` of them must equal the query's. Of two rows with a larger
+        identity than ``max_identity``, the one with fewer residues is removed.
     correct_composition : bool
-        Whether a hit loses the score that its composition explains (HMMER's second null
+        Subtract the score that the composition of a hit explains (HMMER's second null
         model).
 
     Returns
     -------
     list of FamilyAlignment
-        One for each query, in their order; of a query without relatives it has one row.
+        One per query, in input order; without relatives, it has only the query's row.
 
     Raises
     ------
     InputError, UsageError, MemoryPlanError, DeviceError
-        As ``search``; other letters than those of proteins, or standard input as a
-        database of several passes.
+        As ``search``; also if sequences are not proteins, or the database of several
+        passes is standard input.
 
     Notes
     -----

@@ -500,15 +500,16 @@ class FamilyAlignment:
     Attributes
     ----------
     name, query : str
+        Name and sequence of the query.
     table : Table
-        The hits, from the smallest E-value, with paths. Beside the columns of
-        ``search``, ``bias`` is what the composition of a hit costs its score.
+        The hits with their paths, smallest E-value first. It has the columns of
+        ``search``, and ``bias``, the score subtracted for the composition of a hit.
     codes : int8 (hits + 1, m)
-        Of the residues at the query's positions, -1 where there is none; the first row
-        is the query.
+        Residues at the query's positions, -1 for none; the first row is the query.
     profile : Profile
-        Of the hits that are included, for ``search`` and ``align``.
+        Profile of the included hits, for ``search`` and ``align``.
     passes : tuple of PassSummary
+        Figures of each pass.
     converged : bool
         Whether the last pass included the same hits as the one before.
     """
@@ -529,14 +530,14 @@ class FamilyAlignment:
         return len(self.codes)
 
     def heading(self) -> str:
-        """The query, how many rows and passes there are, and the diversity."""
+        """Summarise the query, the numbers of rows and passes, and the diversity."""
         count = len(self.passes)
         passes = f"{count} pass{'es' * (count != 1)}"
         return f"{self.name!r}, {len(self)} rows, {passes}, Neff {self.neff:.1f}"
 
     def columns(self) -> dict[str, Any]:
-        """A row a row of the alignment, the query's first: its name, its span and
-        statistics, and itself as in a3m."""
+        """Return the rows as columns, the query first: name, span, statistics, and
+        the row in a3m form."""
         table, whole = self.table, len(self.query)
         return {
             "name": np.array(self.names, object),
@@ -549,23 +550,23 @@ class FamilyAlignment:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the rows, the query's first."""
+        """Names of the rows, the query first."""
         targets = self.table.targets.names
         return (self.name, *(targets[k] for k in self.table["target"].tolist()))
 
     def rows(self) -> list[str]:
-        """Rows of a3m: upper case and - at the query's positions, lower case between
-        them."""
+        """Format the rows as a3m: upper case and - at the query's positions, lower
+        case between them."""
         return [self.query, *a3m_rows(self.table, len(self.query))]
 
     @cached_property
     def neff(self) -> float:
-        """The exponential of the mean entropy of the columns, as HH-suite's Neff."""
+        """Compute the exponential of the mean column entropy, like HH-suite's Neff."""
         return by_entropy(self.codes)
 
     def neff_of_clusters(self, identity: float = CLUSTER_IDENTITY) -> float:
-        """The median over positions of the rows there, where rows of this ``identity``
-        or more count as one: the depth of AlphaFold 2."""
+        """Compute the median number of rows per position, counting rows with at least
+        this ``identity`` as one: the depth of AlphaFold 2."""
         return by_clusters(self.codes, identity)
 
     def write(
@@ -574,21 +575,21 @@ class FamilyAlignment:
         format: str | None = None,
         force: bool = False,
     ) -> None:
-        """Write it as ``a3m``, ``stockholm``, ``hmm`` or ``pssm``.
+        """Write the alignment as ``a3m``, ``stockholm``, ``hmm`` or ``pssm``.
 
         Parameters
         ----------
         path : path
             ``-`` is standard output.
         format : str, optional
-            By default that of the suffix: .a3m, .sto, .hmm or .pssm.
+            By default from the suffix: .a3m, .sto, .hmm or .pssm.
         force : bool
             Replace an existing file.
 
         Raises
         ------
         UsageError
-            No such format, or the file exists.
+            If the format is unknown, or the file exists and ``force`` is false.
         """
         path = os.fspath(path)
         writer = WRITERS[format_of(path, format)]
@@ -596,7 +597,7 @@ class FamilyAlignment:
         output.write_text(path, writer(self.as_text()))
 
     def as_text(self) -> AlignedText:
-        """Names, places and rows, for the writers."""
+        """Return names, spans and rows, for the writers."""
         names = ("target_start", "target_end", "evalue", "bits")
         columns = (self.table[name].tolist() for name in names)
         details = zip(self.names[1:], *columns, strict=True)

@@ -1,12 +1,12 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public functions of linked sequences: clusters, deduplication, splits, audits.
+"""Public functions of linked sequences: clusters, deduplication, splits, audits.
 
-Two sequences are linked where their identity is at or above the cut. It is
+Two sequences are linked if their identity is at or above the cut. Identity is
 ``max_identities`` over a length, so it depends neither on a path nor on the order of
-the two; by default of the best local alignment, over the shorter length, if chance does
-not explain its score. No heuristic decides who is
-compared: pairs are left out where a bound proves that they are below the cut.
+the two sequences. By default it is that of the best local alignment, over the shorter
+length, if chance does not explain the score. No heuristic selects the pairs: a pair is
+skipped only if a bound proves that it is below the cut.
 """
 
 from __future__ import annotations
@@ -70,36 +70,39 @@ def cluster(
     Parameters
     ----------
     sequences : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        See ``jaxalign.inputs``.
+        The set; see ``jaxalign.inputs``.
     scoring : Scoring, or the name or file of a matrix, optional
+        BLOSUM62 with gap costs 11 and 1 by default.
     min_identity : float
-        The cut, a fraction: pairs at or above it are linked.
+        The cut, 0 to 1: pairs with at least this identity are linked.
     method : {"components", "greedy", "complete", "average"}
-        ``components``: connected by links, so no link leaves a cluster. ``greedy``:
-        longest first, as CD-HIT means it; every member is linked to its representative,
-        the first that it reaches, and no two representatives are linked. ``complete``:
-        all pairs of a cluster are linked. ``average``: the mean identity of the pairs
-        between clusters that were joined is at or above the cut (UPGMA).
+        ``components``: clusters are connected by links, and no link leaves a cluster.
+        ``greedy``: as CD-HIT, longest first; every member is linked to its
+        representative, the first that it reaches, and no two representatives are
+        linked. ``complete``: all pairs of a cluster are linked. ``average``: two
+        clusters are joined while the mean identity of the pairs between them is at or
+        above the cut (UPGMA).
     identity : {"longer", "shorter", "mean"}
-        What identical pairs are divided by. ``shorter`` alone links a short sequence to
-        long ones that it has nothing to do with: set ``min_length_ratio`` with it.
-        By default that of ``link``; ``longer`` where a mode or free ends are given.
+        The length that the number of identical pairs is divided by. ``shorter`` alone
+        links short sequences to unrelated long ones: set ``min_length_ratio`` too. By
+        default that of ``link``, or ``longer`` if a mode or free ends are given.
     link : {"whole", "local"}, optional
-        In place of mode and ``identity``. ``whole``: alike from end to end, over the
+        Replaces mode and ``identity``. ``whole`` compares from end to end, over the
         longer length. ``local``, the default if none of mode, ``identity`` and free
-        ends is given: identical residues of the best local alignment over the shorter
-        length, which sees fragments and shared domains; the alignment has at least
-        ``min_score``, or chance would link most long sequences at low cuts. Short
-        sequences, which hardly reach it, are linked from end to end, too.
+        ends is given, counts the identical residues of the best local alignment over
+        the shorter length, and so finds fragments and shared domains. The alignment
+        must score at least ``min_score``; otherwise chance would link most long
+        sequences at low cuts. Short sequences, which rarely reach that score, are also
+        linked from end to end.
     min_score : float, optional
-        Link only pairs whose best alignment has this score or more; equal sequences
-        are linked whatever they score. With ``link="local"`` its default is the score
-        that one search of the set with a sequence of its mean length reaches by chance
+        Link only pairs whose best alignment has at least this score; equal sequences
+        are linked whatever their score. By default none, and with ``link="local"`` the
+        score that one search of the set by a sequence of mean length reaches by chance
         once in 1,000 (``jaxalign.model.statistics``).
     min_length_ratio : float, optional
         Link only pairs whose shorter length is at least this share of the longer one.
     filter : bool
-        Leave out pairs that provably are below the cut. Results are the same without.
+        Skip pairs that are provably below the cut. Results do not depend on it.
 
     Returns
     -------
@@ -107,9 +110,13 @@ def cluster(
 
     Raises
     ------
-    InputError, UsageError
+    InputError
+        If a file cannot be read, or a letter is not in the alphabet.
+    UsageError
+        If an option is unknown, out of range, or without effect in this call.
     MemoryPlanError
-        ``complete`` and ``average`` hold the matrix of a component.
+        If the job exceeds the budget. ``complete`` and ``average`` hold the matrix of a
+        component.
 
     Examples
     --------
@@ -131,13 +138,18 @@ def deduplicate(
     min_identity: float = 0.9,
     **options: Unpack[LinkKeywords],
 ) -> Clusters:
-    """Keep one sequence of those that are alike: ``cluster`` with the greedy method.
+    """Keep one representative of similar sequences: ``cluster`` with method greedy.
 
     Returns
     -------
     Clusters
-        ``kept()`` are the sequences that stay, ``representative_of`` says who stands
-        for whom, and ``identity`` how alike the two are.
+        ``kept()`` are the sequences kept, ``representative_of`` the representative of
+        each sequence, and ``identity`` the identity of the two.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError
+        As ``cluster``.
 
     Examples
     --------
@@ -158,14 +170,19 @@ def identity_graph(
     min_identity: float,
     **options: Unpack[LinkKeywords],
 ) -> Any:
-    """The pairs of a set at or above a cut, as a sparse matrix.
+    """Find the linked pairs of a set, as a sparse matrix.
 
-    Memory holds these pairs, not all.
+    Only linked pairs are held in memory.
 
     Returns
     -------
     scipy.sparse.csr_array, (n, n) float64
-        Identities of linked pairs, symmetric; the diagonal is empty.
+        Identities of linked pairs, 0 to 1; symmetric, with an empty diagonal.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError
+        As ``cluster``.
 
     Examples
     --------
@@ -196,51 +213,56 @@ def split(
     priority: Mapping[str, int] | Sequence[int] | None = None,
     **options: Unpack[LinkKeywords],
 ) -> Split:
-    """Split a set so that no pair across parts is at ``min_identity`` or above.
+    """Split a set so that no pair across parts reaches ``min_identity``.
 
-    Components of linked sequences stay together. They are put into parts so that
-    shares, and those of each label, are as near as can be to what is asked.
+    Components of linked sequences stay together. They are assigned to parts so that the
+    shares of all sequences, and of each label, are as close to the request as possible.
 
     Parameters
     ----------
     min_identity : float
-        The cut, a fraction: a pair across parts at exactly this identity is a leak,
-        and there is none.
+        The cut, 0 to 1: no pair across parts has this identity or more.
     parts : mapping of names to shares, which sum to 1
-        Such as ``{"train": 0.8, "valid": 0.1, "test": 0.1}``.
+        For example ``{"train": 0.8, "valid": 0.1, "test": 0.1}``.
     folds : int, optional
-        In place of ``parts``: so many of equal shares, ``fold1`` and so on.
+        Instead of ``parts``: this many parts of equal shares, named ``fold1`` and so
+        on.
     labels : sequence, or mapping of names to labels, optional
-        One label a sequence; every part gets its share of each.
+        One label per sequence; every part gets its share of each label.
     seed : int
-        Another seed may give another split of the same quality.
+        A different seed may give a different split of the same quality.
     too_large : {"error", "keep", "remove"}
-        What to do where a component fits into no part, since every part would be more
-        than a tenth over its share: refuse, let shares differ, or take out sequences,
-        as few as it can find.
+        What to do if a component fits into no part, because it would exceed the share
+        of every part by more than a tenth: raise an error, accept other shares, or
+        remove as few sequences as the search finds.
     unlabelled : {"error", "label", "remove"}
-        Sequences without a label: refuse, give them one of their own, leave them out.
+        What to do with sequences without a label: raise an error, give them a label of
+        their own, or leave them out.
     fixed : sequence, or mapping of names to parts, optional
-        An existing split, which is repaired: components move to the part that has most
-        of them, so that as few sequences move as can; with ``too_large="remove"`` the
-        fewest are moved or taken out. Sequences that it does not have are placed.
-        Shares are its own, unless ``parts`` says others.
-    priority : sequence, or mapping of names to whole numbers from 1 on, optional
-        With ``too_large="remove"``: what is taken out has as little of it together as
-        can be found. Sequences that it does not have count 1.
+        An existing split to repair. Each component moves to the part that holds most of
+        it, so few sequences move; with ``too_large="remove"``, the number moved or
+        removed is minimised. Sequences missing from it are placed. Its shares apply
+        unless ``parts`` is given.
+    priority : sequence, or mapping of names to integers from 1, optional
+        With ``too_large="remove"``: remove sequences with the smallest total priority
+        that the search finds. Sequences missing from it have priority 1.
 
     Returns
     -------
     Split
-        ``info`` has ``least_share_error`` and, where something was removed or changed,
-        bounds that no split of the same request is below.
+        ``info`` has ``least_share_error`` and, if sequences were removed or moved,
+        lower bounds for any split of the same request.
 
     Raises
     ------
     InputError
-        A sequence without a label, or a label without a sequence.
+        If a sequence has no label, or a label no sequence.
     UsageError
-        Shares that do not sum to 1, a component that is too large, an empty part.
+        If shares do not sum to 1, a component is too large, or a part would be empty.
+    MemoryPlanError
+        If the job exceeds the budget.
+
+
 
     Examples
     --------
@@ -274,22 +296,22 @@ def split_series(
     priority: Mapping[str, int] | Sequence[int] | None = None,
     **options: Unpack[LinkKeywords],
 ) -> dict[float, Split]:
-    """Split a set at several cuts by one pass of identities.
+    """Split a set at several cuts, comparing its pairs once.
 
     Parameters
     ----------
     cuts : sequence of float
-        Fractions that differ, as ``min_identity`` of ``split``. Pairs are compared
-        once, at the lowest.
+        Different values for ``min_identity`` of ``split``, 0 to 1. Pairs are compared
+        at the lowest.
 
     Returns
     -------
-    dict of Split
-        By cut, in the order given; each is that of ``split``.
+    dict of float to Split
+        The result of ``split`` at each cut, in the order given.
 
     Raises
     ------
-    InputError, UsageError
+    InputError, UsageError, MemoryPlanError
         As ``split``, at the first cut that has no split.
 
     Examples
@@ -325,24 +347,25 @@ def split_pairs(
     seed: int = 0,
     **options: Unpack[LinkKeywords],
 ) -> PairSplit:
-    """Split pairs of sequences, as interactions, by what their sequences are near to.
+    """Split pairs of sequences, such as interactions, by the similarity of their
+    members.
 
-    Near are two sequences whose identity is ``min_identity`` or more, and all that
-    chains of such connect.
+    Two sequences are near if they are linked (identity of ``min_identity`` or more), or
+    connected by a chain of links.
 
     Parameters
     ----------
     pairs : iterable of (str, str)
         Names of two sequences, or of a sequence and a group.
     cold : {"both", "one", "none"}
-        What a pair of a later part shares with those of earlier ones (Park and Marcotte
+        What a pair may share with pairs of other parts (classes of Park and Marcotte
         2012). ``both`` (C3): neither protein is near one of another part; pairs between
-        parts are removed. ``one`` (C2): of two proteins one is near none of any earlier
-        part, in the order of ``parts``; of a protein and a group it is the protein, for
-        every two parts. ``none`` (C1): pairs are dealt out, equal ones together.
+        parts are removed. ``one`` (C2): one of two proteins is near none of any earlier
+        part, in the order of ``parts``; with groups, the protein is near none of any
+        other part. ``none`` (C1): pairs are assigned to parts freely, but equal pairs
+        stay together.
     second : {"proteins", "groups"}
-        What the second column is: names of sequences too, or of groups, as ligands, of
-        which equal ones are one.
+        What the second column names: sequences, or groups such as ligands.
 
     Returns
     -------
@@ -351,9 +374,16 @@ def split_pairs(
     Raises
     ------
     InputError
-        A name is of no sequence.
+        If a name is not that of a sequence.
     UsageError
-        As ``split``; an empty part; folds of two columns of proteins with ``one``.
+        As ``split``; if a part would be empty; or for ``folds`` of two columns of
+        proteins with ``cold="one"``.
+    MemoryPlanError
+        If the job exceeds the budget.
+
+    Notes
+    -----
+    Park and Marcotte, Nature Methods 9:1134 (2012).
 
     Examples
     --------
@@ -385,13 +415,13 @@ def audit_pairs(
     second: Second = "proteins",
     **options: Unpack[LinkKeywords],
 ) -> PairAudit:
-    """Check a split of pairs, whoever made it, by every pair of sequences across.
+    """Check a split of pairs made by any tool, by every pair of sequences across parts.
 
     Parameters
     ----------
     parts : sequence of str
-        The part of every pair; ``removed`` is none. Their order, which ``one`` of two
-        columns of proteins needs, is that of their first pairs.
+        The part of each pair; ``removed`` means no part. Parts are ordered by their
+        first pairs, which matters for ``cold="one"`` with two columns of proteins.
 
     Returns
     -------
@@ -399,7 +429,8 @@ def audit_pairs(
 
     Raises
     ------
-    InputError, UsageError
+    InputError, UsageError, MemoryPlanError
+        As ``split_pairs``.
 
     Examples
     --------
@@ -425,22 +456,27 @@ def audit(
     min_identity: float,
     **options: Unpack[AuditKeywords],
 ) -> Audit:
-    """Check a split, whoever made it: compare every pair across its parts, exactly.
+    """Check a split made by any tool: compare every pair across its parts, exactly.
 
     Parameters
     ----------
     parts : Split, mapping of names to sets, or sequence of sets
-        Two or more; a set in any form of ``jaxalign.inputs``.
+        Two or more parts; see ``jaxalign.inputs`` for the forms of a set.
     min_identity : float
-        The cut, a fraction: a pair across at or above it is a leak.
+        The cut, 0 to 1: a pair across parts with at least this identity is a leak.
     worst : int
-        How many of the worst pairs are wanted, with their alignments. They are exact
-        below the cut too.
+        Number of worst pairs to report, with their alignments. They are exact below the
+        cut, too.
 
     Returns
     -------
     Audit
-        ``leaks`` counts the pairs; ``holds`` says that there is none.
+        ``leaks`` is the number of leaking pairs; ``holds`` is True if there are none.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError
+        As ``cluster``.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public function that takes what is near to a test set out of a training set."""
+"""Remove from a training set the sequences that are similar to a test set."""
 
 from __future__ import annotations
 
@@ -31,41 +31,43 @@ def purge(
     scoring: ScoringLike = None,
     **options: Unpack[PurgeKeywords],
 ) -> Purge:
-    """Find the sequences of a training set that are near to any test sequence.
+    """Find the sequences of a training set that are similar to any test sequence.
 
-    Every pair is compared, exactly: what stays has no pair at the cut or beyond.
+    Every pair is compared, exactly: no kept sequence reaches the cut with any test
+    sequence.
 
     Parameters
     ----------
     train : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        A path is FASTA, plain or gz, bz2, xz, zst, an index (``index_database``), or a
-        folder of such files; they are read in blocks and never held whole.
+        A path is FASTA (plain, gz, bz2, xz or zst), an index (``index_database``), or a
+        folder of such files. Files are read in blocks, and never held whole.
     scoring : Scoring, or the name or file of a matrix, optional
     min_identity : float
-        The cut, a fraction: a sequence goes that has this identity or more with a test
+        The cut, 0 to 1: remove sequences with at least this identity to a test
         sequence.
     min_score, max_evalue : float
-        In place of it, for local homology: the best local alignment has this score or
-        more, or this E-value or less in a search of all ``train``. A sequence that a
-        test sequence equals goes whatever its score.
-        Beside ``min_identity``, ``min_score`` is what a pair has to score as well.
+        Other cuts, instead of ``min_identity``: remove sequences whose best local
+        alignment has at least this score, or at most this E-value in a search of the
+        whole training set. A sequence equal to a test sequence is always removed. With
+        ``min_identity``, ``min_score`` is the score that a pair must reach as well.
     link : {"whole", "local"}, optional
-        As in ``nearest``, with the same default and the same score: what goes has its
-        nearest test sequence at ``min_identity`` or more.
+        As in ``nearest``, with the same default and the same score: a sequence is
+        removed if its nearest test sequence has ``min_identity`` or more.
     min_cov : float, optional
-        Only alignments count that have at least this share of both sequences, in mode
-        local or with free ends. Then identities are those of the path.
+        Count only alignments that cover at least this share of both sequences, in mode
+        local or with free ends. Identities are then those of the path.
     unknown : {"error", "X", "mask"}
-        For files: what to do with a letter the alphabet lacks.
+        For files: what to do with a letter that the alphabet lacks.
 
     Returns
     -------
     Purge
-        ``removed`` and ``kept`` say who goes and who stays.
+        ``removed`` has the indices of removed sequences, ``kept`` a mask of the others.
 
     Raises
     ------
     InputError, UsageError, MemoryPlanError, DeviceError
+        As ``nearest``; UsageError also if the cut is missing or not unique.
 
     Examples
     --------

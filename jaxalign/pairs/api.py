@@ -1,11 +1,12 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public functions: each a numbered straight line, with no arithmetic of its own.
+"""Public functions of pairs: each calls numbered steps, and computes nothing itself.
 
-Modes: ``global``, ``semiglobal`` (all four ends free, the empty overlap counts as 0),
-``local``; ``free_ends`` with mode ``global`` frees any of ``query_start``,
-``query_end``, ``target_start``, ``target_end``: residues of *that* sequence that hang
-over there cost nothing. An insertion may stand next to a deletion.
+Modes are ``global``, ``semiglobal`` (all four ends are free, and the empty overlap
+scores 0) and ``local``. ``free_ends``, with mode ``global``, frees any of
+``query_start``, ``query_end``, ``target_start`` and ``target_end``: overhanging
+residues of *that* sequence cost nothing there. An insertion may stand next to a
+deletion.
 """
 
 from __future__ import annotations
@@ -64,11 +65,12 @@ def scores_matrix(
 
     Returns
     -------
-    (n, m) int32, or float64 where the scoring is fractional
+    int32 (queries, targets), or float64 if the scoring has fractions
 
     Raises
     ------
     InputError, UsageError, MemoryPlanError, DeviceError
+        As ``align_pairs``.
 
     Examples
     --------
@@ -101,18 +103,26 @@ def distance_matrix(
     identity: SymmetricIdentity | None = None,
     **options: Unpack[MatrixKeywords],
 ) -> np.ndarray:
-    """Compute 1 - identity of all pairs, for guide trees; symmetric, zero diagonal.
+    """Compute 1 - identity of all pairs of a set, for guide trees.
 
-    Identities are ``max_identities``: no path, no dependence on argument order.
+    Identities are ``max_identities``, which depend neither on a path nor on the order
+    of the two sequences.
 
     Parameters
     ----------
     identity : {"shorter", "longer", "mean"}, optional
-        By default ``longer``; ``shorter`` in mode local and where an end is free.
+        The length that identities are divided by. By default ``longer``, or ``shorter``
+        in mode local and if an end is free.
 
     Returns
     -------
-    (n, n) float64, 1 where the denominator is 0
+    float64 (n, n)
+        Symmetric, with a zero diagonal; 1 where the denominator is 0.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError, DeviceError
+        As ``align_pairs``.
     """
     scoring = as_scoring(scoring)
     pair_options = PairOptions(**options, output="identity")
@@ -162,15 +172,25 @@ def dp_table(
     gaps: bool = False,
     **options: Unpack[EndKeywords],
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute H of one pair, and E, F on request: (m + 1, n + 1) int32, scaled.
+    """Compute the table H of one pair, and E and F on request.
 
-    E ends in a gap in the target (vertical), F in the query (horizontal); minus
-    infinity is a large negative number. Divide by ``scoring.scale`` for real scores.
+    Alignments of E end with a gap in the target (vertical), those of F with a gap in
+    the query (horizontal). Minus infinity is a large negative number.
 
     Parameters
     ----------
     gaps : bool, default False
         Return (H, E, F).
+
+    Returns
+    -------
+    int32 (m + 1, n + 1), or three of them
+        Scores times ``scoring.scale``.
+
+    Raises
+    ------
+    InputError, UsageError
+        As ``align``.
 
     Examples
     --------
@@ -193,10 +213,24 @@ def directions(
     scoring: ScoringLike = None,
     **options: Unpack[EndKeywords],
 ) -> dict[str, np.ndarray]:
-    """Compute the four boolean matrices of one pair, (m, n) each, as the 2011 paper.
+    """Compute the four backtracking matrices of one pair, as the 2011 paper defines
+    them.
 
-    Keys ``b_left, b_up, c_up, c_left``; also ``words``, uint32 (ceil(m / 8), n), the
-    packed form the walk reads (``pairs.dp.directions``).
+    Returns
+    -------
+    dict of str to array
+        ``b_left``, ``b_up``, ``c_up`` and ``c_left``, bool (m, n); and ``words``,
+        uint32 (ceil(m / 8), n), the packed form that the traceback reads
+        (``pairs.dp.directions``).
+
+    Raises
+    ------
+    InputError, UsageError
+        As ``align``.
+
+    Notes
+    -----
+    The gpu-pairalign paper of 2011; see the page of papers.
     """
     from jaxalign.pairs.compiled import directions_of
 
@@ -250,10 +284,11 @@ def align(
     Parameters
     ----------
     query, target : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
-        See ``jaxalign.inputs``; a file has one record. The query may be a ``Profile``:
-        then its consensus stands for it, and of the scoring the gap costs count.
+        See ``jaxalign.inputs``; a file must have one record. The query may be a
+        ``Profile``: the result shows its consensus, and only the gap costs of the
+        scoring are used.
     scoring : Scoring, or the name or file of a matrix, optional
-        BLOSUM62, 11/1 by default.
+        BLOSUM62 with gap costs 11 and 1 by default.
     return_directions : bool
         Return (Alignment, the result of ``directions``) instead.
 
@@ -263,7 +298,8 @@ def align(
 
     Raises
     ------
-    InputError, UsageError, MemoryPlanError
+    InputError, UsageError, MemoryPlanError, DeviceError
+        As ``align_pairs``.
 
     Examples
     --------
@@ -305,67 +341,78 @@ def align_pairs(
     scoring: ScoringLike = None,
     **options: Unpack[PairsKeywords],
 ) -> Table:
-    """Align query k with target k; one sequence on a side meets all of the other.
+    """Align query k with target k, or one sequence with all of the other side.
 
     Parameters
     ----------
     queries, targets : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
         A file (FASTA or an index), names to sequences, or sequences as ``align`` takes
-        them; see ``jaxalign.inputs``. A str is a path here.
+        them; see ``jaxalign.inputs``. A str is a path.
     scoring : Scoring, or the name or file of a matrix, optional
+        BLOSUM62 with gap costs 11 and 1 by default.
     mode : {"global", "semiglobal", "local"}
-    free_ends : iterable of str, optional
+        How sequences are aligned; semiglobal makes all four end gaps free.
+    free_ends : collection of str, optional
+        Ends whose gaps are free, in mode global: any of "query_start", "query_end",
+        "target_start", "target_end".
     strand : {"both", "plus", "minus"}, optional
-        Of nucleotides: which strand of a query is aligned, or of both the one that
-        scores more, of equals plus. Column ``strand`` and spans are as in ``search``.
+        Strand of the queries to align, for nucleotides; plus by default. ``both`` keeps
+        the strand with the higher score, plus if they are equal. The column ``strand``
+        and the spans are as in ``search``.
     output : {"stats", "score", "identity", "alignment"}
         What to compute; see ``Table`` for the columns. ``identity`` needs no path: it
         maximises (score, identical pairs), so it is the same for (a, b) and (b, a).
     implementation : {"rows", "sweep", "wavefront", "pallas"}, optional
-        A named one never falls back; rows is NumPy alone, as usual for small jobs.
+        Use this implementation or fail. ``rows`` needs only NumPy. By default ``rows``
+        for small jobs, and otherwise the fastest that can run.
     memory_budget : int or str, optional
-        Bytes, or ``"2GiB"``; half of the free memory by default.
+        Bytes, or text such as ``"2GiB"``. By default half of the free memory.
     threads : int, optional
-        Host threads, a window each; all cores by default.
+        Host threads, each with one window at a time. By default all cores.
     window : int, optional
-        Queries and targets of a window at most; results do not depend on it.
+        Largest number of queries, and of targets, in a window. Results do not depend on
+        it.
     devices : "all", int, or sequence of ints or jax devices, optional
-        Which of JAX's devices compute, windows in order of estimated cells, each taken
-        by whichever is idle. JAX's default device by default.
+        JAX devices to use. Each idle device takes the next window, the largest first.
+        By default JAX's default device.
     mesh : jax.sharding.Mesh, optional
-        One program over all its devices, a window on each (``shard_map``); by default
-        the mesh of ``jax.set_mesh``, where there is one.
+        Run one program over all devices of this mesh, a window on each (``shard_map``).
+        By default the mesh of ``jax.set_mesh``, if there is one.
     min_score, min_identity, min_cov : float, optional
-        Keep only rows with at least this score, identity (a fraction; over the
-        denominator ``identity``, of ``Table.identity``) and coverage (a fraction;
-        ``coverage`` is "both", "query" or "target"), and none that are nan;
-        ``table.info["pairs"]`` counts all. ``min_cov`` is refused where it is always 1,
-        in mode global without free ends. Usually identities are over the columns of the
-        alignment; with ``output="identity"`` over the longer sequence, or the shorter
-        one in mode local and where an end is free.
+        Keep only rows with at least this score, this identity (0 to 1, over the
+        denominator ``identity``) and this coverage (0 to 1, of the sequences that
+        ``coverage`` names). Rows where the value is nan are dropped, and
+        ``table.info["pairs"]`` counts all pairs. ``min_cov`` is refused in mode global
+        without free ends, where coverage is always 1.
     min_length_ratio : float, optional
         Keep only pairs whose shorter length is at least this share of the longer one.
-        No other pair is aligned; of both strands, all are scored.
+        Other pairs are not aligned; with ``strand="both"``, all pairs are scored.
     filter : bool
-        Do not align pairs of which it is proved that ``min_identity`` drops them. The
-        rows are the same without. ``table.info["excluded"]`` counts them by proof.
-    progress : callable (cells done, cells in all), optional
-    busy : callable (devices at work, devices in all), optional
+        Do not align pairs that provably fail ``min_identity``. Rows do not depend on
+        it. ``table.info["excluded"]`` counts these pairs by proof.
+    progress : callable, optional
+        Called with (cells done, cells in all).
+    busy : callable, optional
+        Called with (devices at work, devices in all).
 
     Returns
     -------
     Table
-        One row a pair, in input order.
+        One row per pair, in input order.
 
     Raises
     ------
     InputError
-        A letter is none of the alphabet, a file cannot be read, or the sides differ.
+        If a letter is not in the alphabet, a file cannot be read, or the two sides have
+        different numbers of sequences, both above 1.
     UsageError
-        An unknown word, strands of proteins, or a type of nucleotides and a scoring of
-        proteins; where only the letters say so, a warning.
+        If an option is unknown or has no effect in this call, strands are asked of
+        proteins, or sequences of a nucleotide type meet a protein scoring (a warning if
+        only their letters look like nucleotides).
     MemoryPlanError
-        The plan exceeds the budget.
+        If the job exceeds the budget.
+    DeviceError
+        If the named implementation or device cannot run the job.
 
     Notes
     -----
@@ -385,7 +432,7 @@ def align_pairs(
 def align_all(
     sequences: SetLike, scoring: ScoringLike = None, **options: Unpack[AllKeywords]
 ) -> Table:
-    """Align all pairs i < j of a set (i <= j with ``include_self``), row by row.
+    """Align all pairs i < j of a set (i <= j with ``include_self``).
 
     Every pair is computed once. Results do not depend on windows, threads, devices,
     machines or the order of work.
@@ -393,17 +440,19 @@ def align_all(
     Parameters
     ----------
     cluster : str, optional
-        The address of a Ray cluster, or "auto", whose machines compute parts of
-        ``part_rows`` rows. ``devices``, ``mesh`` and ``threads`` are refused with it.
+        The address of a Ray cluster, or "auto" for the cluster of this machine. Its
+        machines compute parts of ``part_rows`` rows. Excludes ``devices``, ``mesh`` and
+        ``threads``.
 
     Returns
     -------
     Table
-        n (n - 1) / 2 rows: (0, 1), (0, 2) ... (1, 2) ... Filters leave out some.
+        n (n - 1) / 2 rows, less those dropped by filters: (0, 1), (0, 2) ... (1, 2) ...
 
     Raises
     ------
     InputError, UsageError, MemoryPlanError, DeviceError
+        As ``align_pairs``.
 
     Examples
     --------
@@ -422,16 +471,22 @@ def plan(
     scoring: ScoringLike = None,
     **options: Unpack[PlanKeywords],
 ) -> Plan:
-    """Plan a run without running it: pairs, cells, windows, bytes.
+    """Plan a job without running it: pairs, cells, windows and bytes.
 
-    Without ``targets`` the run is that of ``align_all``, else of ``align_pairs``. With
-    ``parts=True`` or ``part_rows`` it is that of ``stream_all``: bytes and windows are
-    those of its heaviest part, and ``parts`` says how many there are.
+    Without ``targets``, it plans ``align_all``; with them, ``align_pairs``. With
+    ``parts=True`` or ``part_rows`` it plans ``stream_all``: bytes and windows are those
+    of its largest part, and ``parts`` is the number of parts.
+
+    Returns
+    -------
+    Plan
 
     Raises
     ------
+    InputError, UsageError, DeviceError
+        As ``align_pairs``.
     MemoryPlanError
-        It exceeds the budget.
+        If the job exceeds the budget.
     """
     return plan_of(queries, targets, scoring, PairOptions(**options))
 

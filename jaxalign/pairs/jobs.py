@@ -368,18 +368,18 @@ def share(parts: list[Part], shard: tuple[int, int] | None = None) -> list[Part]
 def stream_all(
     sequences: SetLike, scoring: ScoringLike = None, **options: Unpack[StreamKeywords]
 ) -> Iterator[tuple[Part, Table]]:
-    """Align all pairs of a set, part by part: for results that memory cannot hold.
+    """Align all pairs of a set part by part, for results that memory cannot hold.
 
-    The next parts are planned and computed while the caller uses one. Concatenated, the
-    tables are what ``align_all`` returns.
+    The next parts are computed while the caller uses one. Together, the tables are the
+    result of ``align_all``.
 
     Parameters
     ----------
     skip : collection of int
-        Numbers of parts to leave out, as those that exist already.
+        Numbers of parts to leave out, such as those already written.
     shard : (int, int), optional
-        (k, n) computes only the k-th of n shares of the parts, from 1. Each part is in
-        one share, and shares have about the same number of cells.
+        (k, n) computes only the k-th of n shares of the parts, counted from 1. Each
+        part is in one share, and shares have about the same number of cells.
     part_rows : int, optional
         Maximum rows per part; a single query may have more, and the last part half as
         many more. Default 2^22; smaller jobs use 1/32 of all rows, but at least 64
@@ -388,10 +388,15 @@ def stream_all(
     Yields
     ------
     Part
-        ``index``, and ``start`` and ``stop``: which rows of the whole result, counted
+        Which rows of the whole result: ``index``, ``start`` and ``stop``, counted
         before filters.
     Table
-        Those rows, less those that the filters drop.
+        The rows of the part that pass the filters.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError, DeviceError
+        As ``align_all``.
 
     Examples
     --------

@@ -68,18 +68,18 @@ QUERIES_STEP = 64  # a launch on a GPU takes so many queries
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive rows of a large result that are computed as one.
+    """Consecutive rows of a large result, computed together.
 
     Attributes
     ----------
     index : int
-        Which of the parts.
+        Number of the part, from 0.
     first, last : int
-        Its queries, ``last`` not included.
+        Range of its queries, ``last`` excluded.
     start, stop : int
-        Its rows of the whole result as it is before filters, ``stop`` not included.
+        Range of its rows in the whole result before filters, ``stop`` excluded.
     cells : int
-        About what it costs beside the other parts.
+        Estimated cost, to compare parts.
     """
 
     index: int

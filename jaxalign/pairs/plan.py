@@ -193,12 +193,12 @@ class Piece:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Mapping):
-    """The work and the needs of a run, before it begins.
+    """The work and the memory of a job, before it runs.
 
-    It reads like a dict of its figures: ``plan["pairs"]``, ``dict(plan)``; ``print``
-    shows them one a line. A plan by parts has ``parts`` instead of pieces; bytes and
-    windows are those of the heaviest part. A plan of both strands has ``scores`` of
-    them; its pieces are those of the rows of one strand, which any one needs.
+    It reads like a dict: ``plan["pairs"]``, ``dict(plan)``; ``print`` shows one figure
+    per line. A plan by parts has ``parts`` instead of pieces; its bytes and windows are
+    those of the largest part. A plan for both strands has ``scores``, the plan of the
+    scores of both; its pieces are those of the rows of one strand.
     """
 
     task: Task

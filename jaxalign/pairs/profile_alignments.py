@@ -1,4 +1,4 @@
-"""The public function that aligns a profile with sequences."""
+"""Align a profile with sequences."""
 
 from __future__ import annotations
 
@@ -40,28 +40,29 @@ def align_profile(
     Parameters
     ----------
     profile : Profile
-        The query. Its letters in the result are those of its consensus.
+        The query. The result shows its consensus.
     targets : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
+        See ``jaxalign.inputs``.
     gap_open, gap_extend : number, optional
-        In the unit of the scores. Without them the costs of the profile's positions,
-        or 11 and 1 where it has none.
+        In the unit of the scores. By default the costs of the profile's positions, or
+        11 and 1 if it has none.
 
     Returns
     -------
     list of Alignment
-        In the order of the targets. Ties as in ``align``.
+        In the order of the targets. Ties are resolved as in ``align``.
 
     Raises
     ------
     UsageError
-        One of the two costs without the other, or costs that ``Scoring`` refuses.
+        If only one of the two costs is given, or ``Scoring`` refuses them.
     InputError
-        A letter of a target is not in the profile's alphabet.
+        If a letter of a target is not in the profile's alphabet.
 
     Notes
     -----
-    Constant costs are those of ``align``, which takes a profile, too. Costs by position
-    are aligned by ``hard_alignment``, several times slower.
+    With constant costs the result is that of ``align``, which also takes a profile.
+    Costs by position use ``hard_alignment``, which is several times slower.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-"""The public functions of receptor repertoires: sparse graphs of CDR3 sequences.
+"""Public functions of receptor repertoires: sparse graphs of CDR3 sequences.
 
-Two receptors have an edge where their distance is at most a cutoff. No heuristic
-decides who is compared: pairs are left out where a bound proves that they are above it.
+Two receptors have an edge if their distance is at most the cutoff. No heuristic selects
+the pairs: a pair is skipped only if a bound proves that it is above the cutoff.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def repertoire_graph(
     reference: ReceptorsLike | None = None,
     **options: Unpack[RepertoireKeywords],
 ) -> RepertoireGraph:
-    """All pairs of receptors within a distance, as a sparse matrix.
+    """Find all pairs of receptors within a distance, as a sparse matrix.
 
     Equal receptors are one vertex, with a count. Every pair is compared, or proved to
     be above the cutoff.
@@ -65,65 +65,73 @@ def repertoire_graph(
     Parameters
     ----------
     receptors : list of str, mapping of names to str, table, or path
-        CDR3 sequences (``junction_aa``, from the conserved C to the F or W); a
-        ``DataFrame``, or a mapping of columns, with ``junction_aa`` and perhaps
-        ``v_call``, ``locus``, ``cell_id``, ``productive`` of AIRR, or what 10x calls
-        them; or a file: such a table or FASTA. ``NA``, ``None`` and the like are
-        missing.
+        CDR3 sequences (``junction_aa``, from the conserved C to the F or W). A table is
+        a ``DataFrame`` or a mapping of columns with ``junction_aa`` and optionally
+        ``v_call``, ``locus``, ``cell_id`` and ``productive`` (AIRR), or 10x's names of
+        these. A path is a file of such a table, or FASTA. ``NA``, ``None`` and the like
+        are missing values.
     reference : as ``receptors``, optional
-        What they are compared with: edges across the two sets alone.
+        Compare with these instead: all edges are between the two sets.
     metric : {"tcrdist", "hamming", "levenshtein", "alignment"}
+        The distance; see Notes.
     cutoff : int, optional
-        The largest distance of an edge: 20, 2, 2 and 10 of these metrics by default.
+        Largest distance of an edge. By default 20, 2, 2 and 10 for these metrics.
     scoring : Scoring, or the name or file of a matrix, optional
-        Of ``alignment`` a matrix or any ``Scoring``, by default BLOSUM62 and 4 for each
-        letter beside a gap; of ``tcrdist`` the matrix.
+        For ``alignment`` a matrix or any ``Scoring``, by default BLOSUM62 and 4 for
+        each letter opposite a gap; for ``tcrdist`` the matrix.
     weight, gap_penalty, ntrim, ctrim, fixed_gap : int, int, int, int, bool
-        Of ``tcrdist``, by default 3, 4, 3, 2, True: see Notes. ``alignment`` has
-        ``gap_penalty`` too.
+        For ``tcrdist``, by default 3, 4, 3, 2 and True; see Notes. ``alignment`` uses
+        ``gap_penalty``, too.
     offset, cap : int, int
-        Of ``tcrdist``: two letters that score S have the distance
+        For ``tcrdist``: two letters with the score S have the distance
         ``min(cap, offset - S)``; 4 and 4 by default.
     chains : {"VJ", "VDJ", "sum", "all", "any"}, optional
-        Of a table: the rows of one arm, a vertex each; or the cells, whose distance is
-        the sum of those of both arms, the larger one (both are within the cutoff), or
-        the smaller one. None is for tables of one arm.
+        For tables with both arms. ``VJ`` and ``VDJ`` compare the rows of one arm. The
+        others compare cells, by the sum of the distances of both arms, the larger one
+        (``all``: both are within the cutoff) or the smaller one (``any``). By default
+        the only arm of the table.
     v_distances : mapping of (gene, gene) to int, or square DataFrame, optional
-        Distances of V genes, which are added to those of the CDR3.
+        Distances of V genes, added to those of the CDR3.
     v_loops : mapping of gene to its loops, optional
-        Distances of V genes are TCRdist of CDR1, CDR2 and CDR2.5, say.
+        Add the TCRdist of these loops, such as CDR1, CDR2 and CDR2.5.
     bad : {"error", "keep", "drop"}
-        What to do with rows that have no distance (stop codons, lower case, letters
-        outside the twenty, nothing, an unknown V gene, a missing chain, not
-        productive): refuse them by name, keep them without edges, or leave them out.
-        ``receptors.problems`` of the result has them all. Chains of cells that are not
-        usable are left out, and ``receptors.rows.notes`` counts them.
+        What to do with rows that have no distance (empty or not productive, with a stop
+        codon, lower case, a letter outside the twenty, an unknown V gene or a missing
+        chain): raise an error that names them, keep them without edges, or leave them
+        out. ``receptors.problems`` of the result lists them. Unusable chains of cells
+        are left out, and ``receptors.rows.notes`` counts them.
     threads : int, optional
         Host threads; all cores by default.
     memory_budget : int or str, optional
-        Bytes, or ``"2GiB"``, for the edges; half of the free memory by default.
+        Memory for the edges: bytes, or text such as ``"2GiB"``. By default half of the
+        free memory.
     devices : "all", a number, several, or JAX devices, optional
-        GPUs that share the work; JAX's default device alone by default.
+        GPUs that share the work. By default JAX's default device.
 
     Returns
     -------
     RepertoireGraph
         ``matrix``, ``counts``, ``labels`` (clonotype clusters), ``of_rows()``,
-        ``to_scirpy()``, ``columns()``.
+        ``to_scirpy()`` and ``columns()``.
 
     Raises
     ------
-    InputError, UsageError
+    InputError
+        If a file or table cannot be read, or rows have no distance and ``bad`` is
+        "error".
+    UsageError
+        If an option is unknown, or does not belong to the metric.
     MemoryPlanError
-        The edges exceed the budget; ``stream_repertoire`` yields them block by block.
+        If the edges exceed the budget; ``stream_repertoire`` yields them block by
+        block.
 
     Notes
     -----
     TCRdist (Dash et al. 2017) leaves out ``ntrim`` letters at the start and ``ctrim``
-    at the end, adds up ``weight`` times the distances of letters that stand beside each
-    other, and ``gap_penalty`` for each letter more, where the gap is at one place
+    at the end. It is ``weight`` times the sum of the distances of aligned letters, plus
+    ``gap_penalty`` for each letter opposite the gap, which is at one place
     (``fixed_gap``) or at the best one. Defaults and results are those of scirpy.
-    ``alignment`` is min(S(a, a), S(b, b)) - S(a, b), with S the best global score.
+    ``alignment`` is min(S(a, a), S(b, b)) - S(a, b), where S is the best global score.
 
     Examples
     --------
@@ -155,13 +163,18 @@ def stream_repertoire(
     Parameters
     ----------
     part_rows : int
-        Receptors whose edges are found together. Edges do not depend on it.
+        Number of receptors per block. Edges do not depend on it.
 
     Yields
     ------
     EdgeBlock
-        ``rows``, a range of receptors, and ``edges``: i, j and distance by i and j; of
-        one set each pair once, i < j.
+        ``rows``, a range of receptors, and ``edges``, their i, j and distance, sorted
+        by i and j. In one set each pair occurs once, with i < j.
+
+    Raises
+    ------
+    InputError, UsageError, MemoryPlanError
+        As ``repertoire_graph``.
 
     Examples
     --------

@@ -324,7 +324,7 @@ def join(
 
 
 class EdgeBlock(NamedTuple):
-    """Edges of consecutive receptors, by i and j."""
+    """Edges of a range of consecutive receptors (``rows``), sorted by i and j."""
 
     rows: range
     edges: Edges

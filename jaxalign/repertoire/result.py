@@ -29,18 +29,21 @@ MANY_THREADS = 5  # to sort takes so many threads the time that SciPy takes one
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RepertoireGraph:
-    """Receptors within a distance of each other, or of those of a reference.
+    """Graph of receptors within a distance of each other, or of a reference.
 
     Attributes
     ----------
     matrix : scipy.sparse.csr_array, (receptors, receptors or reference) int32
-        Distances; zeros are stored. Of one set it is symmetric and the diagonal is
-        empty.
+        Distances, with zeros stored. For one set it is symmetric, with an empty
+        diagonal.
     receptors, reference : Receptors, Receptors or None
-        Unique receptors: ``counts`` says how many rows each has, ``vertex`` which
-        receptor a row is, ``problems`` which rows have no distance and why.
+        Unique receptors: ``counts`` is the number of rows of each, ``vertex`` the
+        receptor of each row, and ``problems`` the rows without a distance, with
+        reasons.
     plan : RepertoirePlan
+        The checked options.
     seconds : float
+        Elapsed time.
     """
 
     matrix: csr_array
@@ -57,12 +60,12 @@ class RepertoireGraph:
 
     @property
     def counts(self) -> np.ndarray:
-        """ReceptorRows of each receptor, int64 (receptors,)."""
+        """Number of rows of each receptor, int64 (receptors,)."""
         return self.receptors.counts
 
     @property
     def edges(self) -> Edges:
-        """Each pair once: i < j of one set, int32 each."""
+        """Return each edge once, as int32 i, j and distance; i < j in one set."""
         matrix = self.matrix.tocoo()
         i, j = matrix.coords
         once = i < j if self.reference is None else np.ones(len(i), bool)
@@ -71,13 +74,13 @@ class RepertoireGraph:
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """The clonotype cluster of each receptor: connected components, numbered in the
-        order of their first members, int32 (receptors,).
+        """Clonotype cluster of each receptor, int32 (receptors,): connected components,
+        numbered in the order of their first members.
 
         Raises
         ------
         UsageError
-            The graph is one of two sets.
+            If the graph compares two sets.
         """
         self._refuse_two_sets("clusters")
         # Stored zeros are edges: ``csgraph`` reads the pattern of another matrix.
@@ -88,9 +91,9 @@ class RepertoireGraph:
         return renumbered(connected_components(pattern, directed=False)[1])
 
     def of_rows(self) -> csr_array:
-        """Expand the matrix to all rows, (rows, rows or rows of the reference).
+        """Expand the matrix to all input rows, (rows, rows or rows of the reference).
 
-        Equal rows have a distance of 0 that is stored, dropped rows no edge.
+        Equal rows have a stored distance of 0; dropped rows have no edges.
         """
         one_set = self.reference is None
         columns_side = self.receptors if self.reference is None else self.reference
@@ -117,8 +120,8 @@ class RepertoireGraph:
         return csr_array(coo_array((distance, (rows, columns)), shape=shape))
 
     def to_scirpy(self) -> csr_matrix:
-        """The matrix in scirpy's form: distances plus 1, so that no zero is stored, and
-        a 1 for each receptor with itself; float64."""
+        """Return the matrix in scirpy's form, float64: distances plus 1, so that no
+        zero is stored, and a diagonal of 1."""
         matrix = self.matrix.tocoo()
         i, j = matrix.coords
         data = matrix.data + 1.0
@@ -133,7 +136,7 @@ class RepertoireGraph:
         return matrix
 
     def columns(self) -> dict[str, Any]:
-        """A row for each row of the caller: its name, receptor, count and cluster."""
+        """Return the input rows as columns: name, receptor, count and cluster."""
         vertex = self.receptors.vertex
         present = vertex >= 0
         count = np.where(present, self.counts[vertex] if len(self) else 0, 0)
@@ -165,7 +168,7 @@ class RepertoireGraph:
         return f"{receptors}{against}, {show.counted(pairs, 'edge')}"
 
     def problems(self) -> list[str]:
-        """Rows without a distance, a line each reason."""
+        """Count the rows without a distance, one line per reason."""
         reasons = self.receptors.problems.items()
         return [f"{show.counted(len(rows), 'row')}: {why}" for why, rows in reasons]
 

@@ -49,28 +49,29 @@ class AlignmentSupport(NamedTuple):
 
 @jax.tree_util.register_pytree_node_class
 class AlignmentDistribution:
-    """The distribution over alignments, p proportional to exp(score / temperature).
+    """A distribution over alignments, with p proportional to exp(score / temperature).
 
-    A pytree: it goes through ``jit``, ``vmap`` (where all that it was made of has the
-    batch axis) and ``grad``. Its leaves are the numbers, and its structure says what is
-    an alignment.
+    It is a pytree that passes through ``jit``, ``grad`` and ``vmap`` (if all arguments
+    have the batch axis). Its leaves are the numbers; its structure says which sets of
+    pairs are alignments.
 
     Parameters
     ----------
-    similarity : as of ``soft_score``
-        Any leading batch axes: then this is a batch of distributions.
-    lengths, gap_open, gap_extend, temperature, mode, free_ends : as of ``soft_score``
-    adjacent_gaps, band, implementation : as of ``soft_score``
+    similarity : as in ``soft_score``
+        Leading batch axes make it a batch of distributions.
+    lengths, gap_open, gap_extend, temperature, mode, free_ends : as in ``soft_score``
+    adjacent_gaps, band, implementation : as in ``soft_score``
 
     Attributes
     ----------
     support : AlignmentSupport
-        What is an alignment: ``mode``, ``free_ends``, ``adjacent_gaps``, ``band``.
+        Which sets of pairs are alignments: ``mode``, ``free_ends``, ``adjacent_gaps``
+        and ``band``.
 
     Raises
     ------
     UsageError
-        Of a mode or ends that do not exist; of numbers, when something is asked.
+        If the mode or an end is unknown. Numbers and shapes are checked by the methods.
 
     Examples
     --------
@@ -127,13 +128,13 @@ class AlignmentDistribution:
         self.implementation = implementation
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Leaves and structure, for JAX."""
+        """Return the leaves and the structure, for JAX."""
         numbers = tuple(getattr(self, name) for name in NUMBERS)
         return numbers, (self.support, self.implementation)
 
     @classmethod
     def tree_unflatten(cls, structure: Any, numbers: Any) -> AlignmentDistribution:
-        """The inverse; nothing is checked, since leaves may be anything."""
+        """Rebuild from structure and leaves, unchecked: JAX may pass any leaves."""
         self = object.__new__(cls)
         for name, number in zip(NUMBERS, numbers, strict=True):
             setattr(self, name, number)
@@ -149,59 +150,61 @@ class AlignmentDistribution:
         return self.functions[name](*first, *arrays, **options)
 
     def score(self) -> Array:
-        """The soft score, temperature times ``log_partition``."""
+        """Compute the soft score, temperature times ``log_partition``."""
         return self._call("soft_score", **self.soft_options())
 
     def log_partition(self) -> Array:
-        """The log of the sum of exp(score / temperature) over all alignments."""
+        """Compute the log of the sum of exp(score / temperature) over all
+        alignments."""
         return self.score() / self.temperature
 
     def log_prob(self, alignment: Alignment | ArrayLike) -> Array:
-        """Log probability of ``alignment``: an ``Alignment``, or partners (..., m)."""
+        """Compute the log probability of ``alignment``: an ``Alignment``, or partners
+        (..., m)."""
         return self._call("alignment_log_prob", alignment, **self.soft_options())
 
     def marginals(self) -> Array:
-        """The posterior (..., m, n): the probability of every pair."""
+        """Compute the posterior (..., m, n): the probability of every pair."""
         return self._call("soft_posterior", **self.soft_options())
 
     def expected_gaps(self) -> tuple[Any, Any]:
-        """Expected numbers of residues that open a gap, and that extend one, in the
-        form of the costs."""
+        """Compute the expected numbers of residues that open a gap and that extend
+        one, in the form of the costs."""
         return self._call("expected_gaps", **self.soft_options())
 
     def entropy(self) -> Array:
-        """In nats."""
+        """Compute the entropy, in nats."""
         return self._call("alignment_entropy", **self.soft_options())
 
     def sample(self, key: jax.Array | int, count: int) -> Array:
-        """Draw ``count`` alignments by a JAX random ``key``, or a seed: partners int32
-        (count, ..., m)."""
+        """Draw ``count`` alignments with a JAX random ``key`` or a seed, as partners
+        int32 (count, ..., m)."""
         return self._call("sample_alignments", key, count, **self.soft_options())
 
     def mode(self) -> HardAlignments:
-        """The most probable alignment."""
+        """Find the most probable alignment."""
         return self._call("hard_alignment", **self.hard_options())
 
     def top_k(self, k: int) -> HardAlignments:
-        """The ``k`` most probable alignments, the first one first."""
+        """Find the ``k`` most probable alignments, most probable first."""
         return self._call("k_best", k, **self.hard_options())
 
     def mea(self, threshold: float = 0.0) -> Any:
-        """The alignment of maximum expected accuracy of pairs of a probability above
-        ``threshold``: ``mea_alignment``."""
+        """Find the alignment of maximum expected accuracy (``mea_alignment``) among
+        pairs of a probability above ``threshold``."""
         options = self.hard_options()
         ends = {name: options[name] for name in ("mode", "free_ends")}
         settings = {"threshold": threshold, "lengths": self.lengths}
         return self.functions["mea_alignment"](self.marginals(), **settings, **ends)
 
     def kl(self, other: AlignmentDistribution) -> Array:
-        """The Kullback-Leibler divergence from this to an ``other`` distribution, in
-        nats.
+        """Compute the Kullback-Leibler divergence from this distribution to the
+        ``other``, in nats.
 
         Raises
         ------
         UsageError
-            Their supports or shapes differ.
+            If the supports or shapes differ.
         """
         if self.support != other.support:
             raise UsageError(
@@ -221,14 +224,15 @@ class AlignmentDistribution:
     def cross_entropy(
         self, reference: AlignmentDistribution | Alignment | ArrayLike
     ) -> Array:
-        """The mean of -``log_prob`` over a ``reference``: a distribution, or an
-        alignment that is certain; what a model is trained to lower."""
+        """Compute the mean of -``log_prob`` over a ``reference``, a training loss.
+
+        The reference is a distribution, or one alignment taken as certain."""
         if isinstance(reference, AlignmentDistribution):
             return reference.entropy() + reference.kl(self)
         return -self.log_prob(reference)
 
     def hard_options(self) -> dict[str, Any]:
-        """The options with which ``hard_alignment`` sees this distribution."""
+        """Return the options of this distribution for ``hard_alignment``."""
         support = self.support
         band = support.band
         band = tuple(map(np.asarray, band)) if is_corridor(band) else band
@@ -242,6 +246,6 @@ class AlignmentDistribution:
         }
 
     def soft_options(self) -> dict[str, Any]:
-        """The options with which ``soft_score`` sees it."""
+        """Return the options of this distribution for ``soft_score``."""
         soft = {name: getattr(self, name) for name in ("temperature", "implementation")}
         return self.hard_options() | soft

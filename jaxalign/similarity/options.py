@@ -3,50 +3,57 @@
 Parameters
 ----------
 similarity : (..., m, n) array, or (query codes, target codes, matrix), or embeddings
-    Embeddings are (query (..., m, k), target (..., n, k)), whose dot products are the
-    similarity. Any leading batch axes; narrower floats are computed in float32.
+    Similarity of each query residue to each target residue. Embeddings are
+    (query (..., m, k), target (..., n, k)), and their dot products are the similarity.
+    Leading axes are batch axes. Floats narrower than float32 are computed in float32.
     Entries at or below -1e29 (and -inf) forbid the pair.
 lengths : (query lengths, target lengths), each of the batch shape; or (..., 2)
-    What lies beyond them never counts, and its gradient is exactly 0.
+    Lengths of padded sequences; by default m and n. Entries beyond them never count,
+    and their gradients are exactly 0.
 gap_open, gap_extend : number, an array of the batch shape, (..., m, n), or a pair
-    0 or more; numbers, extending at most opening (checked outside of ``jit`` alone).
-    A pair gives (costs of the query's residues, costs of the target's): a number, a
-    vector (..., m) or (..., n) over the sequence, or (..., m, n). A number in a pair
-    goes for every position. Of (..., m, n) a gap of the query's residue i after the
-    target's residue j reads entry [i, j], before the first residue of the target
-    [i, 0]; gaps of the target's residues likewise. Beside residues that hang over
-    freely, a gap at the start is after them, and one at the end before them.
-temperature : number or array of the batch shape, from 1e-20 to 1e20
+    Costs in the unit of the similarity, 0 or more: a gap of k residues costs
+    gap_open + (k - 1) * gap_extend. If both are numbers, gap_extend must not exceed
+    gap_open (checked only outside ``jit``). A pair gives (costs of query residues,
+    costs of target residues): each a number for all positions, a vector (..., m) or
+    (..., n) over the sequence, or (..., m, n). With (..., m, n), a gap of query residue
+    i after target residue j reads entry [i, j], or [i, 0] before the first target
+    residue; gaps of target residues likewise. Next to free overhanging residues, a gap
+    at the start comes after them and a gap at the end before them.
+temperature : number or array of the batch shape, from 1e-20 to 1e20, default 1.0
+    In the unit of the similarity. Higher values spread the probability over more
+    alignments.
 mode : {"global", "semiglobal", "local"}
-    semiglobal frees all four end gaps.
+    How sequences are aligned; semiglobal makes all four end gaps free.
 free_ends : collection of str, optional
-    With mode global, ends that may hang over free of cost: any of "query_start",
-    "query_end", "target_start", "target_end".
+    Ends whose gaps are free, in mode global: any of "query_start", "query_end",
+    "target_start", "target_end".
 adjacent_gaps : bool, default True
-    False forbids an insertion next to a deletion, biotite's rule for affine costs,
-    whatever the costs are. In mode local that is between two pairs. Otherwise
-    residues of one sequence alone, hanging over freely or not, stand before the first
-    pair, and behind the last; and there is a pair, unless a sequence is empty.
+    False forbids an insertion next to a deletion, whatever the costs are (biotite's
+    rule for affine costs). In mode local the rule applies between two pairs. In the
+    other modes, it also allows residues of only one sequence before the first pair and
+    after the last one, overhanging freely or not, and requires at least one pair unless
+    a sequence is empty.
 band : int, or (first, last), optional
-    ``first`` and ``last``, NumPy integers (..., m) that do not fall: residue i of the
-    query may meet those of the target from first[i] to last[i] (from 0), as between
-    anchors. Or a half width around the scaled diagonal, in
-    ``jaxalign.similarity.band``: for equal lengths ``|i - j| <= band``. As if the
-    similarity beyond it were -inf and gap costs infinite; that work is saved. Gap costs
-    are numbers or by residue then.
+    ``first`` and ``last`` are non-decreasing NumPy integers (..., m): query residue i
+    may pair with target residues first[i] to last[i], inclusive and counted from 0, as
+    between anchors. An int is a half width around the scaled diagonal, defined in
+    ``jaxalign.similarity.band``: for equal lengths ``|i - j| <= band``. The result is
+    as if the similarity outside the band were -inf and gap costs infinite, and cells
+    outside are not computed. Gap costs must be numbers or vectors over residues.
 implementation : {"log", "blocked", "scaled", "rows", "pallas", "numpy"}, optional
-    ``numpy`` needs no compiler, and is the default for small NumPy arrays without a
-    band: of m + n <= 512 and, for the pairs of a batch together, m (m + n) <= 2^17.
-    ``log`` keeps all diagonals for the gradient, ``blocked`` some of them and computes
-    the others anew; by default the second where the first needs more than 128 MiB. In
-    its scores, gradients and log probabilities the product of embeddings is not stored.
-    ``rows`` is the fastest on a CPU, for float32, gap costs that are numbers and
-    adjacent gaps: it works without logarithms, and computes pairs as ``log`` does where
-    it cannot prove that less than 1e-7 of the probability is lost. It is the default on
-    a CPU from 2^22 cells of a similarity on, and from 2^19 for gradients of local
-    alignments by the similarity alone; below, compiling it takes longer. ``scaled`` is
-    an older name of ``rows``, and ``log`` for what rows do not take. ``pallas``, for a
-    GPU, is the default for what it takes. Entropies, dF/dT are always those of ``log``.
+    ``numpy`` needs no compiler. It is the default for small NumPy arrays without a
+    band: m + n <= 512 and, summed over a batch, m (m + n) <= 2^17.
+    ``log`` keeps all diagonals for the gradient. ``blocked`` keeps some and recomputes
+    the rest; it is the default where ``log`` would need more than 128 MiB. Its scores,
+    gradients and log probabilities do not store the product of embeddings.
+    ``rows`` is the fastest on a CPU, for float32, gap costs that are numbers, and
+    adjacent gaps. It works without logarithms, and computes a pair as ``log`` does
+    unless it can prove that less than 1e-7 of the probability is lost. It is the
+    default on a CPU from 2^22 cells of a similarity, or from 2^19 for gradients of
+    local alignments by the similarity alone; for smaller ones, compiling it takes
+    longer. ``scaled`` is an older name of ``rows``, and uses ``log`` for what ``rows``
+    does not support. ``pallas`` is the default on a GPU for what it supports. Entropies
+    and dF/dT always use ``log``.
 """
 
 from collections.abc import Collection

@@ -25,13 +25,17 @@ class HardAlignments:
     ----------
     score : (...) array of the batch shape
     partners : int32 (..., m)
-        For each residue of the query that of the target it is paired with, or -1.
+        For each query residue, the target residue paired with it, or -1.
     spans : int32 (..., 4)
-        query_start, query_end, target_start, target_end of the core, half-open.
+        query_start, query_end, target_start and target_end of the core, half-open and
+        counted from 0.
     lengths : int32 (..., 2)
+        Lengths of the query and the target.
     query_first : bool
-        Whether the query's residues come first between two pairs, or the target's.
-    mode, free_ends : of the call
+        Whether unpaired residues of the query precede those of the target between two
+        pairs.
+    mode, free_ends
+        As in the call.
     """
 
     score: Array
@@ -54,19 +58,23 @@ class HardAlignments:
         target: str | None = None,
         scoring: ScoringLike = None,
     ) -> Alignment:
-        """The alignment of one pair, on the host.
+        """Return the alignment of one pair, on the host.
 
         Parameters
         ----------
         query, target : str, optional
-            The sequences; wildcards of the alphabet where they are left out.
+            The sequences; wildcards of the alphabet by default.
         scoring : Scoring, or the name or file of a matrix, optional
             For letters and identities; its scores are not those of the similarity.
+
+        Returns
+        -------
+        Alignment
 
         Raises
         ------
         UsageError
-            A batch, or sequences of other lengths.
+            If this is a batch, or a sequence has another length.
         """
         if self.score.ndim:
             raise UsageError("a batch of alignments: call alignments()")
@@ -78,19 +86,24 @@ class HardAlignments:
         targets: Iterable[str] | None = None,
         scoring: ScoringLike = None,
     ) -> list[Alignment]:
-        """The alignments of a batch, on the host, in the order of its flattened axes.
+        """Return the alignments of a batch, on the host, in order of its flattened
+        axes.
 
         Parameters
         ----------
         queries, targets : iterable of str, optional
-            The sequences; wildcards of the alphabet where they are left out.
+            The sequences; wildcards of the alphabet by default.
         scoring : Scoring, or the name or file of a matrix, optional
             For letters and identities; its scores are not those of the similarity.
+
+        Returns
+        -------
+        list of Alignment
 
         Raises
         ------
         UsageError
-            Another number of sequences, or sequences of other lengths.
+            If the number of sequences, or the length of one, differs from the batch.
         """
         scoring = as_scoring(scoring)
         flat = [_on_host(getattr(self, name)) for name in FIELDS]

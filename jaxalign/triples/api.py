@@ -34,47 +34,48 @@ def align_three(
     scoring: ScoringLike = None,
     **options: Unpack[AlignThreeKeywords],
 ) -> TripleAlignment:
-    """Align three sequences exactly: the sum of the scores of the three induced pairs.
+    """Align three sequences with the maximum sum of the three induced pair scores.
 
     Parameters
     ----------
     a, b, c : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
-        See ``jaxalign.inputs``; a file has one record.
+        See ``jaxalign.inputs``; a file must have one record.
     scoring : Scoring, or the name or file of a matrix, optional
-        BLOSUM62, 11/1 by default.
+        BLOSUM62 with gap costs 11 and 1 by default.
     gap_model : {"quasi-natural", "natural", "linear"}
         How gaps are counted in the induced pairs. ``quasi-natural`` (Altschul 1989):
-        affine, a run of residue/gap columns cut by a gap/gap column opens twice.
-        ``natural``: affine, gap/gap columns dropped first. ``linear``: the paper's
-        recurrence; needs ``gap_open == gap_extend``.
+        affine; a gap interrupted by a gap/gap column opens twice. ``natural``: affine,
+        after dropping gap/gap columns. ``linear``: the paper's recurrence, which needs
+        ``gap_open == gap_extend``.
     mode : {"global", "semiglobal", "local"}
-        ``semiglobal``: residue/gap pairs before the first or after the last residue of
-        the sequence with the gap are free, pairs of residues still count.
+        How sequences are aligned. ``semiglobal``: residue/gap pairs before the first or
+        after the last residue of the sequence with the gap are free; pairs of residues
+        still count.
     schedule : {"auto", "sloped", "layered"}
-        The order of the cells (Li, Ranka and Sahni, section 4); the result does not
-        depend on it. ``auto`` is ``layered`` on a CPU, else ``sloped``, or the GPU
-        kernels' own.
+        Order of the cells (Li, Ranka and Sahni, section 4); the result does not depend
+        on it. ``auto`` is ``layered`` on a CPU, and on a GPU the order of the kernels
+        or ``sloped``.
     traceback : {"auto", "store", "split", "bt1", "bt2", "bt3"} or None
-        None computes the score only. ``store`` keeps the choices of all cells;
-        ``split`` divides the longest sequence and conquers; ``auto`` stores what fits
-        the budget and splits until it does; ``bt1`` to ``bt3`` are the paper's
-        (section 5). Their scores are equal, co-optimal rows may differ.
+        How the path is found; None computes only the score. ``store`` keeps the choices
+        of all cells. ``split`` divides the longest sequence and conquers. ``auto``
+        splits until the choices fit the budget, and stores them. ``bt1`` to ``bt3`` are
+        the paper's (section 5). All have the same score; co-optimal rows may differ.
     memory_budget : int or str, optional
-        Bytes, or ``"2GiB"``; by default half of the free memory, on a GPU most of it.
+        Bytes, or text such as ``"2GiB"``. By default half of the free memory, and on a
+        GPU most of it.
     chunk, height : int, optional
-        s and h of the paper, for ``bt1`` to ``bt3``; by default 31 and 100 sloped, 47
-        and 40 layered, as there.
+        s and h of the paper, for ``bt1`` to ``bt3``. By default, as in the paper, 31
+        and 100 sloped, 47 and 40 layered.
     depth : int, optional
-        Cells of a chunk along the longest sequence, a multiple of ``height``: cubes of
-        s x s x depth, of which a GPU fills more at once. By default all, as in the
-        paper; on a GPU, where memory holds their faces and no ``height`` is asked for,
-        s x s x s, sub-chunks as high.
+        Cells of a chunk along the longest sequence, a multiple of ``height``. Chunks of
+        s x s x depth let a GPU fill more of them at once. By default the longest
+        sequence, as in the paper; on a GPU, if memory holds their faces and no
+        ``height`` is given, chunks are s x s x s, and sub-chunks as high.
     implementation : {"planes", "layers", "pallas"}, optional
-        By default the GPU kernels where they run and know what is asked for (``linear``
-        and ``quasi-natural`` in all modes), else planes or layers. What is named is not
-        exchanged for another.
-    progress : callable (cells done, cells in all), optional
-        Called after each fill, and within a large one.
+        Use this implementation or fail. By default the GPU kernels if they can run
+        (``linear`` and ``quasi-natural``, all modes), otherwise planes or layers.
+    progress : callable, optional
+        Called with (cells done, cells in all), after each fill and within large ones.
 
     Returns
     -------
@@ -83,14 +84,19 @@ def align_three(
     Raises
     ------
     InputError
-        A letter is not in the alphabet.
+        If a letter is not in the alphabet.
     UsageError
-        An unknown word, ``linear`` with ``gap_open != gap_extend``, or ``pallas`` for
-        what its kernels do not know.
+        If an option is unknown, ``gap_open != gap_extend`` with ``linear``, or
+        ``pallas`` does not support the request.
     DeviceError
-        ``pallas`` where there is no GPU for it.
+        If ``pallas`` is named, and no GPU can run it.
     MemoryPlanError
-        The plan exceeds the budget; the message names one that would do.
+        If the job exceeds the budget; the message names a sufficient one.
+
+    Notes
+    -----
+    Li, Ranka and Sahni; see the page of papers. Altschul, J. Theor. Biol. 138:297
+    (1989).
 
     Examples
     --------
@@ -117,11 +123,16 @@ def plan_three(
     scoring: ScoringLike = None,
     **options: Unpack[PlanThreeKeywords],
 ) -> plan.TriplePlan:
-    """Plan ``align_three``: who computes, and in how many bytes.
+    """Plan ``align_three`` without running it: the implementation, traceback and bytes.
+
+    Returns
+    -------
+    TriplePlan
 
     Raises
     ------
-    InputError, UsageError, MemoryPlanError
+    InputError, UsageError, DeviceError, MemoryPlanError
+        As ``align_three``.
 
     Examples
     --------
@@ -144,25 +155,25 @@ def align_triples(
     traceback: Literal["auto"] | None = "auto",
     **options: Unpack[AlignTriplesKeywords],
 ) -> list[TripleAlignment]:
-    """Align many triples; those of similar lengths share one compiled program.
+    """Align many triples; triples of similar lengths share one compiled program.
 
     Parameters
     ----------
     triples : iterable of (a, b, c)
-        Each sequence as in ``align_three``; a triple may also be a mapping of three
+        Sequences are as in ``align_three``. A triple may also be a mapping of three
         names to sequences, or the ``Path`` of a file with three records.
     traceback : "auto" or None
-        None computes scores only.
+        How the path is found; None computes only scores.
 
     Returns
     -------
     list of TripleAlignment
-        In input order. A triple too large for a batch is aligned as by
-        ``align_three``.
+        In input order. A triple too large for a batch is aligned as by ``align_three``.
 
     Raises
     ------
-    InputError, UsageError, MemoryPlanError
+    InputError, UsageError, DeviceError, MemoryPlanError
+        As ``align_three``.
 
     Examples
     --------

@@ -138,10 +138,10 @@ def free_ends(triple: Triple, region: Region, reverse: bool = False):
 
 @dataclass(frozen=True, eq=False)
 class TriplePlan(Mapping[str, Any]):
-    """One triple, or a batch of one shape: who fills its boxes, how its path is traced
-    back (None: not at all), and the bytes that this takes of the budget.
+    """Plan of one triple, or of a batch of one shape: the implementation that fills its
+    boxes, how its path is traced back (None: not at all), and the bytes needed.
 
-    It reads like a dict, ``plan["cells"]``; ``print`` shows its figures one a line.
+    It reads like a dict, ``plan["cells"]``; ``print`` shows one figure per line.
     """
 
     cells: int

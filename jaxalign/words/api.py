@@ -1,10 +1,10 @@
 # pyright: strict, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
-"""The public functions of edit distances (Levenshtein): integers, paths, near pairs.
+"""Public functions of edit (Levenshtein) distances: integers, paths, near pairs.
 
-A substitution, an inserted and a deleted letter cost 1 each. Letters are the characters
-of a text, whichever, and differ where they are written differently: ``a`` is not ``A``.
+Substituting, inserting or deleting a letter costs 1. Any character is a letter, and
+case matters: ``a`` is not ``A``.
 """
 
 from __future__ import annotations
@@ -69,22 +69,22 @@ def edit_distance(
     return_cigars: bool = False,
     **options: Unpack[EditKeywords],
 ) -> np.ndarray | tuple[np.ndarray, list[str]]:
-    """Edit distance of query k to target k; one sequence on a side meets all others.
+    """Compute the edit distance of query k to target k, or of one sequence to many.
 
     Parameters
     ----------
     queries, targets : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        See ``jaxalign.inputs``. Letters are taken as they stand there, so any str is a
-        sequence. Numbers of an array are letters too.
+        See ``jaxalign.inputs``. Letters are compared as written, so any str is a
+        sequence; so is an array of integers.
     return_cigars : bool
-        Return (distances, CIGARs) instead, with ``=`` and ``X``, ``I`` for a letter of
-        the query alone and ``D`` for one of the target alone; ``*`` where both are
-        empty. Of several alignments the usual rule of ties chooses one.
+        Return (distances, CIGARs) instead. CIGARs have ``=`` and ``X``, ``I`` for a
+        letter of the query and ``D`` for a letter of the target; ``*`` if both
+        sequences are empty. Ties are resolved as in ``align``.
     threads : int, optional
         Host threads; all cores by default.
     memory_budget : int or str, optional
-        Bytes, or ``"2GiB"``; half of the free memory by default. CIGARs need a quarter
-        of a byte for each cell of the largest pair.
+        Bytes, or text such as ``"2GiB"``. By default half of the free memory. CIGARs
+        need a quarter of a byte per cell of the largest pair.
 
     Returns
     -------
@@ -93,17 +93,18 @@ def edit_distance(
     Raises
     ------
     InputError
-        The sides differ in length, a file cannot be read, or one side is text and the
-        other one numbers.
+        If the two sides have different numbers of sequences, both above 1; a file
+        cannot be read; or one side is text and the other numbers.
+    UsageError
+        If an option is unknown or out of range.
     MemoryPlanError
-        The rows of a path exceed the budget.
+        If the table of a path exceeds the budget.
 
     Notes
     -----
-    Bit-parallel words of Myers (1999) in the form of Hyyrö (2003). Distances of
-    at least 4,096 pairs that would take the host threads more than a second run on
-    JAX's default device where it is a GPU with kernels, but for sequences above 131,072
-    letters.
+    Bit-parallel, after Myers (1999) in the form of Hyyrö (2003). Jobs of at least 4,096
+    pairs that would take the host threads more than a second run on JAX's default
+    device if it is a GPU with kernels and no sequence has more than 131,072 letters.
 
     Examples
     --------
@@ -146,30 +147,33 @@ def _checked(options: EditOptions) -> tuple[int, int]:
 def edit_distance_graph(
     sequences: SetLike, *, max_distance: int, **options: Unpack[EditKeywords]
 ) -> Any:
-    """The pairs of a set within an edit distance, as a sparse matrix.
+    """Find all pairs of a set within an edit distance, as a sparse matrix.
 
-    Every pair is compared, or proved to be farther apart. What is held in memory are
-    the pairs of the result, not all.
+    Every pair is compared, or proved to be farther apart. Only pairs of the result are
+    held in memory.
 
     Parameters
     ----------
     sequences : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        See ``jaxalign.inputs``. Letters are taken as they stand there.
+        See ``jaxalign.inputs``. Letters are compared as written.
     max_distance : int
-        The largest distance of a pair of the result.
+        Largest distance of a pair of the result.
 
     Returns
     -------
     scipy.sparse.csr_array, (n, n) int32
-        Distances, symmetric; the diagonal is empty. Two equal sequences have a 0 that
-        is stored, which ``scipy.sparse.csgraph`` and scikit-learn read as an edge;
-        ``nnz`` counts it, and ``toarray()`` does not show it.
+        Distances; symmetric, with an empty diagonal. Two equal sequences have a stored
+        0, which ``scipy.sparse.csgraph`` and scikit-learn read as an edge. ``nnz``
+        counts it, but ``toarray()`` does not show it.
 
     Raises
     ------
-    InputError, UsageError
+    InputError
+        If a file cannot be read.
+    UsageError
+        If an option is unknown or out of range.
     MemoryPlanError
-        The pairs of the result exceed the budget.
+        If the pairs of the result exceed the budget.
 
     Examples
     --------

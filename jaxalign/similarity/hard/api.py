@@ -1,6 +1,5 @@
-"""The public functions that find the best alignments of a similarity, from a network,
-say.
-"""
+"""Public functions that find the best alignments of a similarity, such as a
+network's."""
 
 from __future__ import annotations
 
@@ -35,35 +34,34 @@ def hard_alignment(
 ) -> HardAlignments:
     """Find the best alignment of any similarity: the limit of ``soft_score`` as T -> 0.
 
-    A JAX function of arrays, for use inside ``jit`` and ``vmap`` too. It takes what
-    ``soft_score`` takes, so that what was trained with it is decoded with this.
+    Works inside ``jit`` and ``vmap``. Takes the arguments of ``soft_score``, so a model
+    trained with ``soft_score`` can be decoded with it.
 
     Returns
     -------
     HardAlignments
-        A pytree: ``score`` (...), ``partners`` int32 (..., m), for each residue of the
-        query that of the target it is paired with, or -1, and ``spans`` int32 (..., 4).
-        ``score`` is a float, exact for integers as long as sums stay below 2^24 (2^53
-        in float64). It is nan for what means nothing (nan or inf within the lengths),
-        -inf where no alignment is legal; partners are -1 then.
+        A pytree: ``score`` (...); ``partners`` int32 (..., m), for each query residue
+        the target residue paired with it, or -1; and ``spans`` int32 (..., 4).
+        ``score`` is a float, exact for integers while sums stay below 2^24 (2^53 in
+        float64). It is nan where the input within the lengths has nan or inf, and -inf
+        where no alignment is legal; partners are then -1.
 
     Raises
     ------
     UsageError
-        Shapes or the mode break a rule.
+        If shapes do not fit, the mode is unknown, or a gap cost is invalid.
 
     Notes
     -----
-    Of equal alignments the one that ``align`` would return: the end cell with the
-    smallest query index, then the smallest target index; from there back the diagonal,
-    then up, then left; in local mode stop first; inside a gap extend first. With costs
-    of shape (..., m, n), with ``adjacent_gaps=False`` and with a band an alignment ends
-    with a pair, which is its end cell, and between two pairs the query's residues come
-    first.
+    Among equal alignments, it returns the one that ``align`` returns: the end cell with
+    the smallest query index, then the smallest target index; from there backwards the
+    diagonal, then up, then left; in local mode stop first; inside a gap extend first.
+    With costs of shape (..., m, n), with ``adjacent_gaps=False`` and with a band, the
+    end cell is the last pair, and between two pairs the query's residues come first.
 
-    On a Hopper GPU or newer, kernels in float32 compute what has gap costs that are
-    numbers (of the batch shape, too), adjacent gaps and no band. XLA's scan does the
-    rest.
+    On a Hopper GPU or newer, float32 kernels compute alignments without a band whose
+    gap costs are numbers (one per pair of a batch, too) and whose gaps may be adjacent.
+    A scan in XLA computes all others.
 
     Examples
     --------
@@ -86,26 +84,32 @@ def local_hits(
     lengths: Lengths = None,
     **options: Unpack[HitKeywords],
 ) -> HardAlignments:
-    """Find the best local alignment, the best that shares no pair with it, and so on.
+    """Find the k best local alignments that share no pair of residues.
 
-    The hits are repeats and shared domains. Takes arrays, or letters as (query, target,
-    ``Scoring``).
+    They show repeats and shared domains. Each is the best that shares no pair with
+    those before it. The similarity may also be (query, target, ``Scoring``), with both
+    sequences as letters.
 
     Parameters
     ----------
     k : int
-        1 to 64. Takes the time of k alignments.
+        Number of alignments, 1 to 64. The time is that of k alignments.
 
     Returns
     -------
     HardAlignments
-        As of ``k_best``: ``score`` (k, ...), which does not rise. 0, without pairs,
-        where there are no more hits.
+        As from ``k_best``: ``score`` (k, ...), in non-increasing order. Where there are
+        no more hits, the score is 0 and there are no pairs.
+
+    Raises
+    ------
+    UsageError
+        As ``hard_alignment``, or if k is out of range.
 
     Notes
     -----
-    Waterman and Eggert, J. Mol. Biol. 197:723 (1987). ``k_best`` has all alignments,
-    of which the second often differs from the best by a pair.
+    Waterman and Eggert, J. Mol. Biol. 197:723 (1987). ``k_best`` considers all
+    alignments, and its second often differs from the best by one pair.
 
     Examples
     --------
@@ -127,27 +131,26 @@ def k_best(
     lengths: Lengths = None,
     **options: Unpack[HardKeywords],
 ) -> HardAlignments:
-    """Find the k best alignments, which all differ.
+    """Find the k best alignments that differ in at least one pair.
 
-    Two alignments are different where their pairs are. It takes the time of one
-    alignment and of k walks, and 16 bytes a cell, for any k.
+    It takes the time of one fill and k tracebacks, and 16 bytes per cell for any k.
 
     Parameters
     ----------
     k : int
-        1 to 64.
+        Number of alignments, 1 to 64.
 
     Returns
     -------
     HardAlignments
-        ``score`` (k, ...), from the best down, and ``partners``, ``spans``, ``lengths``
+        ``score`` (k, ...), best first, and ``partners``, ``spans`` and ``lengths``
         with k as their first axis. Where fewer alignments exist, the score is -inf.
-        Of equals any may come first.
+        The order of equal alignments is unspecified.
 
     Raises
     ------
     UsageError
-        As ``hard_alignment``, or k is out of range.
+        As ``hard_alignment``, or if k is out of range.
 
     Examples
     --------
@@ -245,37 +248,40 @@ def profile_similarity(
     method: ProfileMethod = "log_average",
     unit: float = UNIT,
 ) -> Array:
-    """The similarity of the positions of two profiles, for ``hard_alignment``,
-    ``soft_score`` and all that take one.
+    """Compute the similarity of the positions of two profiles.
+
+    ``hard_alignment``, ``soft_score`` and all other functions of a similarity take it.
 
     Parameters
     ----------
-    query : (..., m, letters) frequencies
-        Of each letter of the scoring's alphabet at each position; they add up to 1, or
-        are all 0 in padding.
-    target : (..., n, letters) frequencies
+    query : (..., m, letters) array
+        Frequency of each letter of the scoring's alphabet at each position. The
+        frequencies of a position sum to 1, or are all 0 in padding.
+    target : (..., n, letters) array
+        Likewise.
     scoring : Scoring, or the name or file of a matrix, optional
         BLOSUM62 by default.
     method : {"log_average", "average"}
-        ``average``: the mean score of two letters, one from either position.
-        ``log_average``: the log of the mean odds (von Ohsen and Zimmer), which tells
-        related columns better from others.
+        ``average`` is the mean score of a letter from either position. ``log_average``
+        is the log of the mean odds (von Ohsen and Zimmer), which separates related from
+        unrelated columns better.
     unit : float
-        Nats in a unit of the matrix: exp(unit * score) are odds.
+        Nats per unit of the matrix: exp(unit * score) is an odds ratio.
 
     Returns
     -------
     float (..., m, n)
-        In the unit of the matrix; the matrix itself for single letters. Differentiable.
+        In the unit of the matrix; for single letters, their scores in the matrix.
+        Differentiable.
 
     Raises
     ------
     UsageError
-        Frequencies of another number of letters, or another method.
+        If the number of letters is not that of the alphabet, or the method is unknown.
 
     Notes
     -----
-    von Ohsen and Zimmer, WABI 2001. Edgar and Sjolander, Bioinformatics 20:1301 (2004)
+    Von Ohsen and Zimmer, WABI 2001. Edgar and Sjölander, Bioinformatics 20:1301 (2004)
     compare such scores.
 
     Examples

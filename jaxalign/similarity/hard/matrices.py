@@ -30,8 +30,13 @@ RECENT_GROUPS = 16  # of each set, whose embeddings stay on the device
 
 
 class ScoreBlock(NamedTuple):
-    """``scores`` (len(queries), len(targets)) of the queries and targets with these
-    numbers, int64."""
+    """A block of a score matrix.
+
+    Attributes
+    ----------
+    queries, targets : int64 (count,)
+        Indices of the block's queries and targets.
+    scores : float32 (queries, targets)"""
 
     queries: np.ndarray
     targets: np.ndarray
@@ -50,27 +55,30 @@ def hard_matrix(
     memory: int | str = "1GiB",
     **options: Unpack[EndKeywords],
 ) -> np.ndarray:
-    """Score the best alignments of all queries with all targets, or of a set with
-    itself, where the similarity of two residues is the product of their embeddings.
+    """Score the best alignments of all queries with all targets, by embeddings.
+
+    The similarity of two residues is the dot product of their embeddings. Without
+    targets, a set is scored against itself.
 
     Parameters
     ----------
     queries, targets : sequence of (length, k) arrays, or an array (count, length, k)
-        16-bit floats are multiplied as they are, with sums in float32.
+        Embeddings. 16-bit floats are multiplied as they are, and summed in float32.
     gap_open, gap_extend : number, or a pair (query's, target's)
+        Costs in the unit of the similarity.
     memory : int, or text such as "4GiB"
-        About how much the tables of a block take; larger ones keep a GPU busier.
+        Approximate size of a block's tables, in bytes. Larger ones use a GPU better.
 
     Returns
     -------
     float32 (queries, targets)
-        ``hard_alignment(...).score`` of each pair. Of a set with itself one half is
-        computed where costs and free ends are the same for both sequences.
+        ``hard_alignment(...).score`` of each pair. For a set against itself, only one
+        half is computed if costs and free ends are the same for both sequences.
 
     Raises
     ------
     UsageError
-        Embeddings of several widths; costs or sizes that are none.
+        If embeddings differ in width, or a cost or the memory is invalid.
 
     Examples
     --------
@@ -100,7 +108,15 @@ def stream_hard_matrix(
 ) -> Iterator[ScoreBlock]:
     """Compute ``hard_matrix`` block by block, for a matrix too large to keep.
 
-    Every pair is in one block.
+    Yields
+    ------
+    ScoreBlock
+        Every pair is in exactly one block.
+
+    Raises
+    ------
+    UsageError
+        As ``hard_matrix``, before the first block.
 
     Examples
     --------

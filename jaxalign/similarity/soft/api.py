@@ -1,16 +1,15 @@
 """The public functions of soft (differentiable) alignment.
 
-They take what the hard functions take, a mode, free ends and gap costs (a gap of k
-residues costs ``gap_open + (k - 1) * gap_extend``), and are JAX functions: ``jit``,
-``vmap``, ``grad``, ``jacfwd``, ``jvp`` and ``hessian`` of them work. An alignment is a
-set of pairs of residues, and every set counts once.
+They take the same modes, free ends and gap costs as the hard functions (a gap of k
+residues costs ``gap_open + (k - 1) * gap_extend``). They are JAX functions, and work
+under ``jit``, ``vmap``, ``grad``, ``jacfwd``, ``jvp`` and ``hessian``. An alignment is
+a set of pairs of residues, and every set counts once.
 
-What comes out is of the kind of what goes in: JAX arrays if any array is JAX's, else
-NumPy arrays, of float64 where the similarity is, and of float32 otherwise. Small NumPy
-arrays (``similarity.small``) need no compiler, and JAX is not imported.
+Results are JAX arrays if any argument is one, else NumPy arrays. They are float64 if
+the similarity is, else float32. Small NumPy arrays (``similarity.small``) need no
+compiler, and do not import JAX.
 
-Under ``jax.export`` a batch may have a symbolic size; with ``log``
-lengths may, too.
+Under ``jax.export`` the size of a batch may be symbolic; with ``log``, so may lengths.
 """
 
 from __future__ import annotations
@@ -48,20 +47,23 @@ REQUIRED = ("similarity", "gap_open", "gap_extend")
 def soft_score(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> Array:
-    """Compute T log of the sum of exp(score / T) over all alignments.
+    """Compute the soft score: T log of the sum of exp(score / T) over all alignments.
+
+    T is the temperature.
 
     Returns
     -------
-    (...) array of the batch shape, in the units of the similarity
-        At least the score of the best alignment, to which it tends as T -> 0. -inf,
+    (...) array of the batch shape, in the unit of the similarity
+        At least the score of the best alignment, which is its limit as T -> 0. -inf,
         with gradients 0, only where no alignment is legal (global without adjacent
-        gaps). The gradient by similarity is ``soft_posterior``, by a gap cost minus
-        ``expected_gaps``, by the temperature ``alignment_entropy``.
+        gaps). Its gradient is ``soft_posterior`` by the similarity, minus
+        ``expected_gaps`` by a gap cost, and ``alignment_entropy`` by the temperature.
 
     Raises
     ------
     UsageError
-        Shapes, mode or implementation break a rule; a temperature that is out of range.
+        If shapes do not fit, the mode or implementation is unknown or does not support
+        the arguments, or the temperature is out of range.
 
     Notes
     -----
@@ -87,13 +89,19 @@ def soft_score(
 def soft_posterior(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> Array:
-    """Compute the probability of every pair: the expected alignment.
+    """Compute the probability of every pair of residues: the expected alignment.
 
     Returns
     -------
-    (..., m, n)
-        Rows and columns sum to at most 1; exactly 0 beyond the lengths. A derivative,
-        in forward or in reverse mode, is one forward-mode pass.
+    (..., m, n) array
+        Probabilities; rows and columns sum to at most 1, and entries beyond the lengths
+        are exactly 0. Its derivative, in forward or reverse mode, takes one
+        forward-mode pass.
+
+    Raises
+    ------
+    UsageError
+        As ``soft_score``.
 
     Examples
     --------
@@ -113,13 +121,18 @@ def soft_posterior(
 def expected_gaps(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> tuple[Any, Any]:
-    """Expected number of residues that open a gap, and of those that extend one.
+    """Compute the expected numbers of residues that open a gap and that extend one.
 
     Returns
     -------
-    opens, extensions
-        Of the batch shape. Where the cost was given as a pair, or by position, the
-        expectation has its form and shape: who pays how often.
+    opens, extensions : array of the batch shape each
+        Where a cost is a pair, or is given by position, its expectation has the same
+        form and shape: how often each entry is paid.
+
+    Raises
+    ------
+    UsageError
+        As ``soft_score``.
 
     Examples
     --------
@@ -142,10 +155,19 @@ def expected_gaps(
 def alignment_entropy(
     similarity: Similarity, lengths: Lengths = None, **options: Unpack[SoftKeywords]
 ) -> Array:
-    """Entropy of the distribution over alignments, in nats; of the batch shape.
+    """Compute the entropy of the distribution over alignments, in nats.
 
-    Summed from entropies of single choices, none
-    negative: accurate at any temperature.
+    It is the sum of the entropies of single choices, none of them negative, so it is
+    accurate at any temperature.
+
+    Returns
+    -------
+    (...) array of the batch shape, at least 0
+
+    Raises
+    ------
+    UsageError
+        As ``soft_score``.
 
     Examples
     --------
@@ -186,20 +208,26 @@ def sample_alignments(
     lengths: Lengths = None,
     **options: Unpack[SoftKeywords],
 ) -> Array:
-    """Alignments drawn from the distribution, by stochastic traceback.
+    """Draw alignments from the distribution, by stochastic traceback.
 
     Parameters
     ----------
     key : JAX random key, or int
-        A whole number is a seed: small NumPy arrays are drawn with it by
-        ``numpy.random.default_rng``, others as by ``jax.random.key(seed)``.
+        An int is a seed, for ``numpy.random.default_rng`` with small NumPy arrays and
+        for ``jax.random.key`` otherwise.
     count : int
+        Number of alignments to draw.
 
     Returns
     -------
     int32 (count, ..., m)
-        Partners: for each residue of the query that of the target it is paired with,
+        Partners: for each query residue, the target residue paired with it, counted
         from 0, or -1.
+
+    Raises
+    ------
+    UsageError
+        As ``soft_score``, or if ``key`` or ``count`` is invalid.
 
     Examples
     --------
@@ -237,17 +265,25 @@ def alignment_log_prob(
     lengths: Lengths = None,
     **options: Unpack[SoftKeywords],
 ) -> Array:
-    """Log probability of a given alignment, (score - soft score) / T; a CRF's loss.
+    """Compute the log probability of an alignment: (score - soft score) / T.
+
+    Its negative is the loss of a conditional random field (CRF).
 
     Parameters
     ----------
     alignment : Alignment, or int32 (..., m) partners as from ``sample_alignments``
-        -inf where partners do not rise, lie beyond the lengths (where those of a
-        padded query are -1), or are no alignment of the mode.
+        Partners of padding must be -1.
 
     Returns
     -------
-    (...) array of the batch shape, at most 0; differentiable
+    (...) array of the batch shape, at most 0
+        Differentiable. -inf where partners do not increase, lie beyond the lengths, or
+        form no alignment of the mode.
+
+    Raises
+    ------
+    UsageError
+        As ``soft_score``, or if partners are not integers of the shape (..., m).
 
     Examples
     --------
@@ -297,24 +333,25 @@ def kl_divergence(
     lengths: Lengths = None,
     **options: Unpack[SharedKeywords],
 ) -> Array:
-    """Kullback-Leibler divergence of two distributions over alignments, in nats.
+    """Compute the Kullback-Leibler divergence KL(p || q) over alignments, in nats.
 
     Parameters
     ----------
     p, q : dict of ``similarity``, ``gap_open``, ``gap_extend``, ``temperature``
-        The two models; shapes as in ``soft_score``, of one batch shape.
+        The two models. Shapes are as in ``soft_score``, and the batch shapes are equal.
 
     Returns
     -------
-    (...) array of the batch shape, at least 0; inf where q forbids what p does
+    (...) array of the batch shape, at least 0
+        inf where q forbids an alignment that p allows.
 
     Notes
     -----
-    (F_q / T_q - F_p / T_p) + E_p[score_p / T_p - score_q / T_q], where expected scores
-    are directional derivatives of F_p: scores are linear in similarity and costs. Where
-    both starts or both ends are free, the smaller of two overhangs counts, which is
-    linear cell by cell alone: four arrays have the size of the table, and neither
-    kernels nor a band save work.
+    (F_q / T_q - F_p / T_p) + E_p[score_p / T_p - score_q / T_q], where F is the soft
+    score. Expected scores are directional derivatives of F_p, because scores are linear
+    in similarity and costs. Where both starts or both ends are free, only the smaller
+    of two overhangs counts, which is linear only cell by cell: then four arrays of the
+    size of the table are needed, and neither kernels nor a band save work.
 
     Examples
     --------
@@ -441,26 +478,34 @@ def mea_alignment(
     lengths: Lengths = None,
     **options: Unpack[EndKeywords],
 ) -> Alignment | HardAlignments:
-    """The alignment of maximum expected accuracy under a posterior.
+    """Find the alignment of maximum expected accuracy under a posterior.
 
     Parameters
     ----------
-    posterior : (..., m, n) probabilities
+    posterior : (..., m, n) array
+        Probability of each pair, as from ``soft_posterior``.
     query, target : str, optional
-        The sequences of one pair; wildcards of the alphabet where they are left out.
+        The sequences of one pair; wildcards of the alphabet by default.
     scoring : Scoring, optional
         For ``rescore`` and identities of the result; ``Scoring()`` by default.
     threshold : float
-        Subtracted from every pair: higher values leave doubtful pairs out.
+        Probability subtracted from every pair; higher values leave out doubtful pairs.
     lengths : (query lengths, target lengths), or (..., 2), optional
-        Of a padded batch.
-    mode, free_ends : how overhanging residues are written
+        Lengths of the sequences of a padded batch.
+    mode, free_ends
+        Determine which residues outside the first and last pair are written as
+        overhang.
 
     Returns
     -------
-    Alignment, or HardAlignments of a batch, of lengths and inside ``jit``
+    Alignment, or HardAlignments for a batch, with ``lengths``, and inside ``jit``
         ``score`` is the expected number of correct pairs: the sum of the posterior
         over the pairs of the alignment.
+
+    Raises
+    ------
+    UsageError
+        If shapes do not fit, or sequences or a scoring come with a batch.
 
     Notes
     -----

@@ -12,7 +12,7 @@ from jaxalign.similarity.options import SimilarityOptions
 
 
 class LengthBucket(NamedTuple):
-    """Pairs that are padded to one ``shape`` (m, n); ``indices`` int64, rising."""
+    """Pairs padded to one ``shape`` (m, n); ``indices`` are int64, in rising order."""
 
     shape: tuple[int, int]
     indices: np.ndarray
@@ -28,34 +28,34 @@ def bucket_lengths(
     shapes: int = 8,
     multiple: int = 8,
 ) -> list[LengthBucket]:
-    """Divide pairs among few shapes with little padding.
+    """Divide pairs among few padded shapes, with little padding.
 
-    A loop over batches compiles a program for each shape of a batch. Batches of one
-    bucket, of one size, share one.
+    JAX compiles one program per shape of a batch. Batches of the same size from one
+    bucket share a program.
 
     Parameters
     ----------
     query_lengths, target_lengths : int (count,)
-        Lengths of pair k; at least 0.
+        Lengths of pair k, at least 0.
     shapes : int
         Maximum number of buckets.
     multiple : int
-        Shapes are multiples of it.
+        Lengths of shapes are multiples of this.
 
     Returns
     -------
     list of LengthBucket
-        By rising cells. Every pair is in one of them, and fits its shape.
+        In order of rising size. Every pair is in one bucket, and fits its shape.
 
     Raises
     ------
     UsageError
-        Lengths that are not two vectors of one size, or a number below 1.
+        If the lengths are not two vectors of one size, or an option is below 1.
 
     Notes
     -----
-    Greedy: the cut of one bucket, by query or by target length, that saves most padding
-    is repeated. Related pairs have similar lengths; unrelated pairs need more padding.
+    Greedy: repeatedly split the bucket, by query or target length, whose split saves
+    most padding. Related pairs have similar lengths; unrelated pairs need more padding.
 
     Examples
     --------
