@@ -20,7 +20,7 @@ from jaxalign.database.pieces import sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model import frames, show, statistics
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.identity import of_lengths, ratio
+from jaxalign.model.identity import ratio
 from jaxalign.model.names import written
 from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.scoring import Scoring
@@ -345,16 +345,10 @@ def _aligned(
     lower = np.minimum(*reached)
     gate = (lower >= SHORT_REACH) | (score >= (options.min_score or 0))
     of_pairs = (options, gate), (end_to_end(options), lower < SHORT_REACH)
-    best, count = np.full(len(rows), -np.inf), np.zeros(len(rows), np.int64)
-    for choice, mask in of_pairs:
-        if not mask.any():
-            continue
-        members = np.flatnonzero(mask)
-        sides = queries.take(members), targets.take(members)
-        table = jobs.run("zip", *sides, scoring, identity_options(choice))
-        counts = table["max_identities"]
-        shares = of_lengths(choice.identity or "longer", counts, *table.lengths())
-        larger = ~(shares <= best[members])
-        best[members[larger]], count[members[larger]] = shares[larger], counts[larger]
-    columns["identity"][rows], columns["identities"][rows] = best, count
+    measures: list[jobs.PairMeasure] = [
+        (identity_options(choice), choice.identity or "longer", np.flatnonzero(mask))
+        for choice, mask in of_pairs
+    ]
+    identity, count, _ = jobs.by_measures(queries, targets, scoring, measures)
+    columns["identity"][rows], columns["identities"][rows] = identity, count
     return columns

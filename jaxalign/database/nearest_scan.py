@@ -209,12 +209,17 @@ def _fold(
     report_progress: Any,
 ) -> None:
     """Join the pairs of a piece of a block with the nearest so far."""
+    cells = 0
     for region in piece.work:
+        report_region = pieces.tell_after(report_progress, cells)
         if region.places is None:
-            _fold_region(options, state, region, report_progress)
+            _fold_region(options, state, region, report_region)
         else:
             with some_of(state, *region.places) as part:
-                _fold_region(options, part, region, None)
+                _fold_region(options, part, region, report_region)
+        cells += len(region.task.queries.codes) * len(region.task.targets.codes)
+        if report_progress is not None:
+            report_progress(cells)
 
 
 def _fold_region(
@@ -233,13 +238,15 @@ def _fold_region(
         info = {"pairs": 0, "implementation": state.implementation}
         join_pairs(task, i, j, task.queries.lengths[i], info, state)
     if task.filters.min_score is not None:
-        pairs = PairOptions(progress=report_progress)
-        step = len(task.targets)
+        step, letters = len(task.targets), len(task.queries.codes)
         if by_rows.seems_small(task):  # whose windows are planned at once
             pairs_at_once = at_once(by_rows.MAX_PAIRS, by_rows.PAIR_BYTES, task.budget)
             step = max(pairs_at_once // task.shape[0], 1)
         for first in range(0, len(task.targets), step):
             part = replace(task, targets=task.targets.between(first, first + step))
+            cells = letters * int(task.targets.offsets[first])
+            report_part = pieces.tell_after(report_progress, cells)
+            pairs = PairOptions(progress=report_part)
             for table in tables_of(part, pairs, partial(part_stream.cut_cross, part)):
                 i, j, count = (table[x] for x in ("query", "target", "max_identities"))
                 aligned = table.info.get("aligned_pairs", table.info["pairs"])

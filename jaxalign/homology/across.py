@@ -25,7 +25,7 @@ from jaxalign.homology.options import (
     LOCAL,
     Definition,
     everything,
-    identities,
+    judges_of,
     measured,
     measured_pairs,
     pair_options,
@@ -38,6 +38,7 @@ from jaxalign.model.alphabet import (
     from_parts,
     join_best,
 )
+from jaxalign.model.identity import of_lengths
 from jaxalign.model.names import written
 from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.statistics import parameters
@@ -174,6 +175,7 @@ class NearestAcross:
         )
 
 
+MOST_REACHING = 2000  # pairs that reach the score of a link, to measure otherwise
 SEEDS = 8  # likely pairs that are aligned first, a worst pair
 COLUMNS = ("a", "b", "i", "j")
 WORST, NEAREST = (*COLUMNS, "identity"), ("part", "place", "identity")
@@ -207,16 +209,26 @@ class WorstPairs:
         """Select pairs."""
         return WorstPairs(*(getattr(self, x)[which] for x in WORST))
 
+    def joined(self, pairs: "WorstPairs") -> "WorstPairs":
+        """Join two lists of pairs, one after the other."""
+        sides = ((getattr(self, x), getattr(pairs, x)) for x in WORST)
+        return WorstPairs(*map(np.concatenate, sides))
+
     def and_more(self, pairs: "WorstPairs", count: int) -> "WorstPairs":
         """Merge two lists of pairs, and keep the worst ``count``."""
-        joined = {
-            x: np.concatenate([getattr(self, x), getattr(pairs, x)]) for x in WORST
-        }
+        joined = self.joined(pairs)
         # A likely pair comes again among all pairs.
-        pair = tuple(joined[x] for x in COLUMNS)
-        group = np.zeros(len(joined["a"]), np.int8)
-        order, _ = best_rows(group, (-joined["identity"], *pair), count, distinct=True)
-        return WorstPairs(*(joined[x][order] for x in WORST))
+        pair = joined.a, joined.b, joined.i, joined.j
+        group = np.zeros(len(joined), np.int8)
+        order, _ = best_rows(group, (-joined.identity, *pair), count, distinct=True)
+        return joined.some(order)
+
+    def without(self, pairs: "WorstPairs") -> "WorstPairs":
+        """Leave out pairs that are in another list."""
+        rows, drop = (np.stack([getattr(x, y) for y in COLUMNS]) for x in (self, pairs))
+        seen = set(map(tuple, drop.T.tolist()))
+        unseen = [tuple(row) not in seen for row in rows.T.tolist()]
+        return self.some(np.array(unseen, bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,12 +244,16 @@ class Across:
         Which sequences have a linked one in another set.
     nearest : tuple of NearestAcross, one a set
         Exact for sequences with a linked one, and where all pairs are aligned.
+    reaching : WorstPairs
+        Where a link needs a score, those that reach it, linked or not, with the most
+        identical pairs over the longer length, as their ``identity``.
     """
 
     worst: WorstPairs
     leaks: int
     leaking: tuple[np.ndarray, ...]
     nearest: tuple[NearestAcross, ...]
+    reaching: WorstPairs
 
 
 def compare(
@@ -251,8 +267,7 @@ def compare(
 
     saved : the state of a run that was interrupted, or may be, after each part
     """
-    empty = np.zeros(0, np.int64)
-    worst = WorstPairs(empty, empty, empty, empty, np.zeros(0))
+    worst = reaching = no_pairs()
     leaking = tuple(np.zeros(len(sequences), bool) for sequences in sets)
     sizes = [len(sequences) for sequences in sets]
     nearest = tuple(
@@ -273,7 +288,10 @@ def compare(
     falling, leaks, first_job = [longest_first(x) for x in sets], 0, 0
     if before:
         counts.restore(before)
-        worst = WorstPairs(*(before[f"worst_{x}"] for x in WORST))
+        worst, reaching = (
+            WorstPairs(*(before[f"{kind}_{x}"] for x in WORST))
+            for kind in ("worst", "reaching")
+        )
         ends = np.cumsum(sizes)[:-1]
         leaking = tuple(np.split(before["leaking"], ends))
         sides = (np.split(before[f"nearest_{x}"], ends) for x in NEAREST)
@@ -299,6 +317,7 @@ def compare(
     def state(job: int, batch: Round | None = None) -> Arrays:
         """Return the pairs found, and which parts they are of, as arrays."""
         arrays = {f"worst_{x}": getattr(worst, x) for x in WORST}
+        arrays |= {f"reaching_{x}": getattr(reaching, x) for x in WORST}
         for name in NEAREST:
             arrays[f"nearest_{name}"] = np.concatenate(
                 [getattr(x, name) for x in nearest]
@@ -321,9 +340,17 @@ def compare(
             lowest, finished, stop = before["batch"].tolist()
             parts = [Part(*x) for x in before["parts"].tolist()]
             first_round = Round(parts, lowest, int(finished), int(stop))
-        for tables, batch in _tables(
+        for tables, scored, batch in _tables(
             queries, targets, judges, least, of_job, first_round
         ):
+            if scored is not None:
+                sides = of_a[scored["query"]], of_b[scored["target"]]
+                of_longer = of_lengths(
+                    "longer", scored["max_identities"], *scored.lengths()
+                )
+                of_sets = np.full(len(scored), a), np.full(len(scored), b)
+                pairs_that_reach = WorstPairs(*of_sets, *sides, of_longer)
+                reaching = reaching.and_more(pairs_that_reach, MOST_REACHING)
             query, target, shares = joined_rows(tables, judges, counts)
             i, j = of_a[query], of_b[target]
             of_sets = np.full(len(i), a), np.full(len(i), b)
@@ -338,7 +365,13 @@ def compare(
                 saved.put_if_due(partial(state, job, batch))
     if saved is not None:
         saved.put(state(job + 1), without=before)
-    return Across(worst, leaks, leaking, nearest)
+    return Across(worst, leaks, leaking, nearest, reaching)
+
+
+def no_pairs() -> WorstPairs:
+    """An empty list."""
+    empty = np.zeros(0, np.int64)
+    return WorstPairs(empty, empty, empty, empty, np.zeros(0))
 
 
 def zipped_pairs(
@@ -349,16 +382,12 @@ def zipped_pairs(
 
     cells : of the job that they belong to
     """
-    shares, which = np.full(len(queries), np.nan), np.zeros(len(queries), np.int64)
-    for judges, rows, _ in measured_pairs(definition, queries, targets):
-        sides = queries.take(rows), targets.take(rows)
-        for judge in judges:
-            options = jobs.beside(pair_options(judge, 0.0), cells)
-            table = jobs.run("zip", *sides, definition.scoring, options)
-            places, identity = rows[table["query"]], identities(table, judge)
-            larger = ~np.isnan(identity) & ~(identity <= shares[places])
-            shares[places[larger]] = identity[larger]
-            which[places[larger]] = judge is not definition
+    of_judges = measured_pairs(definition, queries, targets)
+    measures: list[jobs.PairMeasure] = [
+        (jobs.beside(pair_options(judge, 0.0), cells), judge.length, rows)
+        for judge, rows in zip(judges_of(definition), of_judges, strict=True)
+    ]
+    shares, _, which = jobs.by_measures(queries, targets, definition.scoring, measures)
     return shares, which
 
 
@@ -379,11 +408,12 @@ def _tables(
     least: Callable[[], float],
     of_job: tuple[int, int],
     first_round: Round | None = None,
-) -> Iterator[tuple[tuple[Table, ...], Round | None]]:
-    """Yield all pairs of two sets at or above an identity, a table of each definition,
-    and the round whose last finished part they are; None for a job without parts. The
-    identity rises with the worst pairs up to the cut, and until then it is asked again
-    before every round; rounds grow.
+) -> Iterator[tuple[tuple[Table, ...], Table | None, Round | None]]:
+    """Yield all pairs of two sets at or above an identity, a table of each definition;
+    those of the first one that are aligned since they reach its score, None where it
+    has none; and the round whose last finished part they are, None for a job without
+    parts. The identity rises with the worst pairs up to the cut, and until then it is
+    asked again before every round; rounds grow.
 
     of_job : cells of the whole job that are done, and all
     first_round : that of a run that was interrupted
@@ -407,7 +437,7 @@ def _tables(
             lowest = 0.0 if full else least()
             rises = not full and lowest < cut
             stop = min(ROUNDS_RATIO * at + 1, len(parts)) if rises else len(parts)
-        batch, streams = parts[at:stop], []
+        batch, streams, filters = parts[at:stop], [], []
         for judge in shown:
             batch_options = pair_options(judge, lowest)
             if report_progress is not None:
@@ -422,13 +452,24 @@ def _tables(
             task = replace(task, whole_codes=letters)
             if lowest < cut:
                 task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
+            filters.append(task.filters if task.filters.min_score else None)
+            if task.filters.min_score is not None:
+                # What is aligned is not lost: it may be linked by other measures.
+                score_alone = replace(task.filters, min_identity=None)
+                task = replace(task, filters=score_alone, later_filters=task.filters)
             if short:
                 streams.append(tables_of(task, batch_options, list))
             else:
                 stream = jobs.stream_parts(task, batch, batch_options)
                 streams.append(table for _, table in stream)
         for finished, tables in enumerate(zip(*streams, strict=True), at + 1):
-            yield tables, None if short else Round(parts, lowest, finished, stop)
+            linked = tuple(
+                x if y is None else x.filter(y.mask(x.columns, *x.lengths()))
+                for x, y in zip(tables, filters, strict=True)
+            )
+            scored = None if filters[0] is None else tables[0]
+            batch_round = None if short else Round(parts, lowest, finished, stop)
+            yield linked, scored, batch_round
         if short:
             return
         at = stop
@@ -444,8 +485,8 @@ def _cells(a: Sequences, b: Sequences) -> int:
 #
 # A split by one measure says nothing of another: end to end over the longer length, a
 # fragment is unlike the protein that it is of. Pairs across that share the most words
-# for the shorter length are compared by other measures. These are some pairs and no
-# proof; the audit by that measure is one.
+# for the shorter length are compared by other measures, and so are pairs that reach the
+# score of a link. These are some pairs and no proof; the audit by that measure is one.
 
 LIKELY = 200  # pairs that are looked at, of every two parts
 OTHERWISE = ("link", "min_length_ratio", "min_score", "progress", "busy")
@@ -489,23 +530,37 @@ class OtherMeasure:
         )
         return f"{text}, worst {largest:.4f} ({a}, {b})" if self.largest else text
 
+    def and_of(self, further: "OtherMeasure") -> "OtherMeasure":
+        """Join what the same measure says of different pairs."""
+        worse = max(self, further, key=lambda x: x.largest)
+        pairs, linked = self.pairs + further.pairs, self.linked + further.linked
+        return replace(worse, pairs=pairs, linked=linked)
 
-def other_measures(sets: list[Sequences], definition: Definition) -> list[OtherMeasure]:
-    """Compare likely pairs across by the measures that differ from the definition's."""
-    options = definition.options
-    threads = options.threads or pipeline.default_threads()
-    # pairs across that share many words, of every two sets
-    sides: tuple[list, list] = [], []
-    for a in range(len(sets)):
-        for b in range(a):
-            if not len(sets[a]) or not len(sets[b]):
-                continue
-            i, j = likely_pairs(sets[a], sets[b], LIKELY, threads, of_shorter=True)
-            sides[0].extend((sets[a].names[k], sets[a][k]) for k in i.tolist())
-            sides[1].extend((sets[b].names[k], sets[b][k]) for k in j.tolist())
-    alphabet = sets[0].alphabet
-    joined = (from_parts([x for x, _ in y], [x for _, x in y], alphabet) for y in sides)
-    queries, targets = joined
+
+def likely_across(sets: list[Sequences], definition: Definition) -> WorstPairs:
+    """Find pairs across that share many words, of every two sets."""
+    threads = definition.options.threads or pipeline.default_threads()
+    likely = no_pairs()
+    for a, second in enumerate(sets):
+        for b, first in enumerate(sets[:a]):
+            if len(first) and len(second):
+                j, i = likely_pairs(second, first, LIKELY, threads, of_shorter=True)
+                of_sets = np.full(len(i), b), np.full(len(i), a)
+                likely = likely.joined(WorstPairs(*of_sets, i, j, np.zeros(len(i))))
+    return likely
+
+
+def other_measures(
+    sets: list[Sequences], definition: Definition, pairs: WorstPairs
+) -> list[OtherMeasure]:
+    """Compare some pairs across by the measures that differ from the definition's."""
+    options, alphabet = definition.options, sets[0].alphabet
+    sides = []
+    for of_sets, places in ((pairs.b, pairs.j), (pairs.a, pairs.i)):
+        of_pairs = list(zip(of_sets.tolist(), places.tolist(), strict=True))
+        names = [sets[a].names[k] for a, k in of_pairs]
+        sides.append(from_parts(names, [sets[a][k] for a, k in of_pairs], alphabet))
+    queries, targets = sides
     cells = sum(_cells(x, y) for x, y in combinations(sets, 2))
     results = []
     for mode, identity in MEASURES if len(queries) else ():

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from typing import Any
@@ -13,7 +13,10 @@ from jaxalign.homology import certificate
 from jaxalign.homology.across import (
     NearestAcross,
     OtherMeasure,
+    WorstPairs,
     compare,
+    likely_across,
+    no_pairs,
     other_measures,
     zipped_pairs,
 )
@@ -297,6 +300,8 @@ class Audit:
     nearest : tuple of NearestAcross, one a part
         Of every sequence the nearest one of another part: exact for those in a leak,
         and with ``full_histogram`` for all.
+    reaching : WorstPairs
+        Pairs across that reach the score of a link, which other measures may link.
     """
 
     names: tuple[str, ...]
@@ -309,6 +314,7 @@ class Audit:
     info: dict
     left_out: dict
     nearest: tuple[NearestAcross, ...]
+    reaching: WorstPairs = field(default_factory=no_pairs)
     future_others: Future | None = None  # where a thread computes ``others``
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
@@ -371,10 +377,13 @@ class Audit:
         }
 
     def others(self) -> list[OtherMeasure]:
-        """Compare likely pairs across by other measures: no proof."""
+        """Compare likely pairs across, and those that reach the score of a link, by
+        other measures: no proof."""
         if self.future_others is not None:
             return self.future_others.result()
-        return other_measures(list(self.parts), self.definition)
+        sets = list(self.parts)
+        likely = _of_likely_pairs(sets, self.definition)
+        return _with_reaching(sets, self.definition, likely, self.reaching)
 
     def report(
         self,
@@ -441,6 +450,28 @@ class Audit:
         ]
 
 
+def _of_likely_pairs(
+    sets: list[Sequences], definition: Definition
+) -> tuple[WorstPairs, list[OtherMeasure]]:
+    """Find likely pairs across, and compare them by other measures."""
+    likely = likely_across(sets, definition)
+    return likely, other_measures(sets, definition, likely)
+
+
+def _with_reaching(
+    sets: list[Sequences],
+    definition: Definition,
+    likely: tuple[WorstPairs, list[OtherMeasure]],
+    reaching: WorstPairs,
+) -> list[OtherMeasure]:
+    """Compare pairs that reach the score of a link, too."""
+    pairs, measures = likely
+    further = other_measures(sets, definition, reaching.without(pairs))
+    if not (measures and further):
+        return measures or further
+    return [x.and_of(y) for x, y in zip(measures, further, strict=True)]
+
+
 def audit_of(
     parts: dict[str, Sequences],
     definition: Definition,
@@ -458,9 +489,10 @@ def audit_of(
     counts, names, sets = PairCounts(), tuple(parts), list(parts.values())
     definition, options = definition.of_sets(sets), definition.options
     check_whole("worst", options.worst)
-    future_others = None
+    future_likely = future_others = None
     if with_others:
-        (future_others,) = in_background(partial(other_measures, sets), [definition], 1)
+        likely = partial(_of_likely_pairs, sets)
+        (future_likely,) = in_background(likely, [definition], 1)
     plain = dict.fromkeys(FILTERS)
     # The worst pairs have paths: is there room for that of the longest?
     by_longest = sorted(sets, key=lambda x: int(x.lengths.max(initial=0)))[-2:]
@@ -471,6 +503,10 @@ def audit_of(
         proof.with_room(replace(task, top=options.worst))
     across_state = None if saved is None else saved.part("across")
     result = compare(sets, definition, options.worst, counts, across_state)
+    if future_likely is not None:
+        compute = partial(_with_reaching, sets, definition, reaching=result.reaching)
+        futures = in_background(lambda x: compute(x.result()), [future_likely], 1)
+        (future_others,) = futures
     worst, sides = result.worst, []
     for which, index in ((worst.a, worst.i), (worst.b, worst.j)):
         pairs = list(zip(which.tolist(), index.tolist(), strict=True))
@@ -509,5 +545,6 @@ def audit_of(
         info=counts.about() | {"implementation": counts.implementation},
         left_out={"removed": removed, "unlisted": unlisted},
         nearest=result.nearest,
+        reaching=result.reaching,
         future_others=future_others,
     )

@@ -280,13 +280,13 @@ def measured(
 
 def measured_pairs(
     definition: Definition, queries: Sequences, targets: Sequences
-) -> list[Measured]:
-    """Divide the pairs (k, k) of two lists as ``measured``: the rows of each part."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which pairs (k, k) of two lists each of ``judges_of`` judges, as by
+    ``measured``."""
     lower = np.minimum(definition.reach(queries), definition.reach(targets))
     none, few, enough = by_reach(lower)
-    every = judges_of(definition)
-    parts = Measured(every[:1], enough), Measured(every, few), Measured(every[1:], none)
-    return [x for x in parts if len(x.rows)] or [parts[0]]
+    gate, whole = np.concatenate([few, enough]), np.concatenate([none, few])
+    return np.sort(gate), np.sort(whole)
 
 
 def identities(table: Table, definition: Definition) -> np.ndarray:

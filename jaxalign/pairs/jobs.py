@@ -18,11 +18,11 @@ from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.keywords import StreamKeywords
 from jaxalign.model.alphabet import Sequences, views
-from jaxalign.model.identity import Filters
+from jaxalign.model.identity import Filters, of_lengths
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import MINUS, PLUS, reverse_complement, strands_of
 from jaxalign.model.table import Table, along_plus, by_strands, join
-from jaxalign.options import PairOptions
+from jaxalign.options import LengthIdentity, PairOptions
 from jaxalign.pairs import by_rows, engine, part_stream
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
@@ -168,6 +168,37 @@ def run(
     task = proof.with_room(make_task(kind, queries, targets, scoring, options))
     plan = proof.plan_survivors(replace(task, whole=whole))
     return engine.run(plan, options.progress, options.busy, start_time)
+
+
+# Options of output ``identity``, the length that identities are divided by, and which
+# pairs are measured so, int64.
+PairMeasure = tuple[PairOptions, LengthIdentity, np.ndarray]
+
+
+def by_measures(
+    queries: Sequences,
+    targets: Sequences,
+    scoring: Scoring,
+    measures: Sequence[PairMeasure],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the largest identity of pairs (k, k) by some measures, float64 (n,), nan
+    where there is none; its identical pairs, int64 (n,); and whose it is, the first of
+    equals, int64 (n,).
+    """
+    shares = np.full(len(queries), np.nan)
+    counts, which = np.zeros((2, len(queries)), np.int64)
+    for number, (options, length, rows) in enumerate(measures):
+        if not len(rows):
+            continue
+        sides = queries.take(rows), targets.take(rows)
+        table = run("zip", *sides, scoring, options)
+        places, identical = rows[table["query"]], table["max_identities"]
+        identity = of_lengths(length, identical, *table.lengths())
+        larger = ~np.isnan(identity) & ~(identity <= shares[places])
+        at = places[larger]
+        shares[at], counts[at] = identity[larger], identical[larger]
+        which[at] = number
+    return shares, counts, which
 
 
 def beside(options: PairOptions, cells: int) -> PairOptions:

@@ -178,6 +178,7 @@ CERTIFICATES = {
     "clean": ("train.fa", "test.fa", "--min-identity", "0.95"),
     "leaks": ("train.fa", "test.fa", *CUT, "--worst", "3", "--min-length-ratio", "0.5"),
     "partial": ("s.fa", "--split", "s.tsv", *CUT, "--partial", "--unknown", "X"),
+    "whole": ("train.fa", "test.fa", *CUT, "--link", "whole"),
     "dna": ("train.fa", "test.fa", *CUT, "--match", "3", "--mismatch", "-1.5",
             "--alphabet", "dna", "--unknown", "mask", "--mode", "semiglobal"),
 }  # fmt: skip

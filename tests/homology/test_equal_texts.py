@@ -31,7 +31,7 @@ FACTORS = (
     SHARES,
     SIZES,
     ["longer", "shorter", "mean"],
-    ["global", "semiglobal", "local"],
+    ["global", "semiglobal", "local", None],  # None: the default link
     [None, 1],
     [0.3, 1],
     ROUTES,
@@ -39,13 +39,14 @@ FACTORS = (
 CASES = pairwise(*FACTORS)
 
 
-def scoring_of(kind: str) -> jaxalign.Scoring:
+def scoring_of(kind: str, mode: str | None) -> jaxalign.Scoring:
     if kind == "matrix":  # of letters that score most with others, or nothing
         scores = np.eye(4, dtype=int)[::-1] * 3 - np.eye(4, dtype=int)
         return jaxalign.Scoring(("ABCX", scores))
     if kind == "protein":
         return jaxalign.Scoring()
-    return jaxalign.Scoring(match=2, mismatch=-3, gap_open=5, alphabet=kind)
+    gaps = {} if mode is None else {"gap_open": 5}  # of these no statistics are known
+    return jaxalign.Scoring(match=2, mismatch=-3, **gaps, alphabet=kind)
 
 
 def drawn(kind: str, share: float, size: int, seed: int = 0) -> list[str]:
@@ -89,9 +90,13 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
     text, *others = drawn(kind, share, size, seed)
     texts = [text, *others, text]
     names = ["a", "b", "c", "d"]
-    records, scoring = [*zip(names, texts, strict=True)], scoring_of(kind)
-    asked = {"identity": identity, "mode": mode, "min_length_ratio": ratio}
-    asked |= set_route(monkeypatch, route)
+    records, scoring = [*zip(names, texts, strict=True)], scoring_of(kind, mode)
+    asked = {"identity": identity, "mode": mode}
+    if mode is None:
+        asked = {"link": "whole"} if kind == "matrix" else {}
+        mode, identity = (None, "longer") if asked else ("local", "shorter")
+    asked |= set_route(monkeypatch, route) | {"min_length_ratio": ratio}
+    of_longer = asked | {"identity": "longer"} if "identity" in asked else asked
     if kind == "rna":
         records[3] = ("d", text.lower())
     least, most = asked | {"min_identity": cut}, asked | {"min_identity": cut}
@@ -117,7 +122,7 @@ def check_alike(monkeypatch, case: tuple, seed: int = 0) -> None:
     ):
         assert divided.part[0] == divided.part[3]
         counted(divided.info, 1)
-    repair = asked | {"identity": "longer", "min_identity": 1}
+    repair = of_longer | {"min_identity": 1}
     repair |= {"parts": PARTS, "too_large": "remove", "fixed": [*"xxyy"]}
     divided = jaxalign.split(records, scoring, **repair)
     assert divided.part[0] == divided.part[3] or -1 in divided.part[[0, 3]]

@@ -172,6 +172,43 @@ def test_an_audit_tells_of_other_measures():
     )
 
 
+def planted_pair(random, anchor: str) -> tuple[str, str]:
+    """Two proteins with a similar core, and identical residues beside it that are too
+    far apart for a local alignment, and for words in common."""
+    alike = random.choice(["IV", "KR", "DE", "FY", "LM"], random.integers(50, 70))
+    cores = ("".join(pair[k] for pair in alike) for k in range(2))
+    sides = []
+    for letters, core in zip(("WC", "KDE"), cores, strict=True):
+        between = ("".join(random.choice([*letters], 2)) for _ in range(50))
+        flanks = "".join(anchor + x for x in between)
+        sides.append(flanks[:75] + core + flanks[75:])
+    a, b = sides
+    return a, b
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 9))]
+)
+def test_pairs_that_reach_the_score_are_measured_otherwise(seed):
+    """Short sequences share the words of planted ones, whose likely pairs they are."""
+    random, cut = np.random.default_rng(seed), 0.2
+    anchors = "AGS"[: random.integers(1, 4)]
+    train, test = [], []
+    for k, anchor in enumerate(anchors):
+        a, b = planted_pair(random, anchor)
+        start = int(random.integers(20))
+        train += [(f"like{k}", b[start : start + 30]), (f"a{k}", a)]
+        test.append((f"b{k}", b))
+    sides = {"train": train, "test": test}
+    found = jaxalign.audit(sides, min_identity=cut, min_length_ratio=0.5)
+    assert found.holds
+    (whole,) = (x for x in found.others() if x.identity == "longer")
+    leaks = jaxalign.audit(sides, min_identity=cut, link="whole").leaks
+    assert whole.linked == leaks == len(anchors)
+    assert whole.pairs == 2 * len(anchors)  # those that share words, and planted ones
+    assert found.report().count("global, over the longer") == 1
+
+
 def test_a_report_may_leave_out_pairs_within_parts():
     words = ["ACGTACGT", "ACGTACGA", "GGGGGGGG", "TTTTTTTT"]
     found = jaxalign.audit(
