@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxalign.cli import report
-from jaxalign.cli.derive import Given, refuse
+from jaxalign.cli.derive import Given
 from jaxalign.cli.run import FREE, check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.errors import UsageError
@@ -22,13 +22,13 @@ from jaxalign.repertoire import api
 
 FORMATS = (".tsv", ".csv", ".parquet", ".npz")
 INPUTS = ("receptors", "against", "v_distances", "v_loops")
+PLACES = ("list_out",)  # outputs beside which a state may be
 SIDES, EDGE_BYTES = ("i", "j", "distance"), 72  # of a state, in half a memory
 
 
 def repertoire(given: Given) -> int:
     """``jaxalign repertoire CELLS``."""
     began, messages = time.perf_counter(), Messages(given.quiet)
-    out, listed = given.out, given.list_out
     distances, loops = given.v_distances, given.v_loops
     _check_outputs(given)
     if distances and loops:
@@ -39,15 +39,15 @@ def repertoire(given: Given) -> int:
     chosen = RepertoireOptions(**shared(given, RepertoireOptions, **own))
     if given.part_rows < 1:
         raise UsageError(f"--part-rows {given.part_rows}: 1 or more")
-    whole = listed or (out and out.endswith(".npz"))  # which need all edges at once
-    if whole:
-        refuse(given, ("resume",), "about edges that are written by blocks, as .tsv")
     files = {x: getattr(given, x) for x in INPUTS if getattr(given, x) is not None}
-    check_resume(given, files.values())
-    part_rows = None if whole else given.part_rows
+    check_resume(given, files.values(), PLACES)
     machine = api.machine_of(chosen)
+    # A graph is written when it is whole; in one block, variants are made once.
+    whole = given.list_out or (given.out and given.out.endswith(".npz"))
+    in_one = whole and chosen.metric == "levenshtein"
+    part_rows = None if in_one else given.part_rows
     plan = api.plan_of(given.receptors, given.against, chosen, part_rows)
-    saved = None if whole else _checkpoint(given, files, chosen)
+    saved = _checkpoint(given, files, chosen)
     before = saved and saved.load(given.resume, given.force)
 
     def heading() -> Iterator[str]:
@@ -89,7 +89,7 @@ def _checkpoint(
 
     files : inputs by their options
     """
-    place, scoring = place_of(given), str(given.scoring)
+    place, scoring = place_of(given, PLACES), str(given.scoring)
     if place is None or not all(map(os.path.isfile, files.values())):
         return None
 
@@ -190,8 +190,9 @@ def _write(
     columns = rows if plan.reference is None else _first_names(plan.reference)
     matrix = bool(out and out.endswith(".npz"))
     if options.list_out or matrix:  # which need all edges at once
-        block = next(edges)
-        whole, edges = api.result_of(plan, api.Edges(*block), 0.0), iter([block])
+        sides = map(np.concatenate, zip(*edges, strict=True))
+        joined = api.Edges(*sides)
+        whole, edges = api.result_of(plan, joined, 0.0), iter([joined.sides])
         if options.list_out:
             delimited.write_list(options.list_out, whole.columns(), _field)
         if matrix:

@@ -81,7 +81,8 @@ def check_resume(given: Given, files: Iterable[str], outs: Sequence[str] = ()) -
     """
     place, streams = place_of(given, outs), any(map(is_stream, files))
     if given.resume and (place is None or streams):
-        names = " or ".join(["-o FILE", *(f"--{name} FILE" for name in outs)])
+        flags = [f"--{name.removesuffix('_out')} FILE" for name in outs]
+        names = " or ".join(["-o FILE", *flags])
         raise UsageError(f"--resume needs {names}, and inputs that can be read again")
     if place is not None:
         SavedRun(place, {}).is_begun(given.resume, given.force)

@@ -586,6 +586,7 @@ def repertoire(
     "jaxalign.cli.three:three",
     options.TripleOptions,
     FileOptions,
+    ResumeOptions,
     *COMMON,
     traceback=Spelling(type=Literal[options.Traceback, "none"]),
 )
@@ -626,7 +627,8 @@ def soft(
     """Compute the probability of every pair of residues, over all alignments.
 
     Prints the soft score, the expected identities and the alignment of maximum expected
-    accuracy for the first record of A and the first record of B.
+    accuracy for the first record of A and the first record of B. One program computes
+    the pair, so an interrupted run starts over.
 
     Parameters
     ----------

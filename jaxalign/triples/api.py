@@ -109,10 +109,19 @@ def align_three(
     MKTA-IAKQR
     MRTAYLA--R
     """
+    return align_saved((a, b, c), as_scoring(scoring), TripleOptions(**options))
+
+
+def align_saved(
+    triple: Any, scoring: Scoring, options: TripleOptions, saved: Any = None
+) -> TripleAlignment:
+    """``align_three``, its options in a record.
+
+    saved : the state of a run that was interrupted, or may be
+    """
     # 1 check and encode, 2 plan and run
-    scoring, settings = as_scoring(scoring), TripleOptions(**options)
-    sequences, request = _request([(a, b, c)], scoring, settings)
-    return plan.run(sequences, scoring, request, settings.progress)
+    sequences, request = _request([triple], scoring, options)
+    return plan.run(sequences, scoring, request, options.progress, saved)
 
 
 @with_options(TripleOptions, like=(align_three,))
@@ -205,6 +214,7 @@ def _request(
 
 __all__ = [
     "TripleOptions",
+    "align_saved",
     "align_three",
     "align_triples",
     "check",

@@ -6,6 +6,7 @@ the two shortest, and ties depend on that order, not on the caller's.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -127,20 +128,37 @@ def sweep(triple: Triple, region: Region, reverse: bool = False, **outputs: Any)
     problem = FillForm(triple.schedule, model, static), box, triple.scoring
     tally, cells = triple.tally, region.cells
     pieces = min(MAX_PIECES, cells // MIN_PIECE_CELLS)
-    if not tally.listener or pieces < 2:
+    if not (tally.listener or tally.saved) or pieces < 2:
         tally.add(cells)
         return fill(*problem)
     # A fill in pieces tells how far it is, and can be interrupted, after each of them.
     fills = FILLS[triple.schedule]
     steps = fills.FIRST_STEP - 1, fills.last_step(box.size)
     ends = np.linspace(*steps, pieces + 1).astype(np.int32)
-    state, before = begin(*problem), 0
-    for n in range(pieces):
+    state, first, saved = begin(*problem), 0, None
+    tree = jax.tree.structure(state)
+    if tally.saved is not None:
+        corners = triple.order, region.low, region.high, region.start, region.end
+        saved = tally.saved.part("-".join(map(str, (*corners, reverse, *outputs))))
+        if before := saved.all():
+            first = int(before["pieces"])
+            leaves = (before[f"leaf{k}"] for k in range(tree.num_leaves))
+            state = jax.tree.unflatten(tree, leaves)
+            tally.add(cells * first // pieces)
+
+    def arrays(pieces_done: int) -> dict[str, np.ndarray]:
+        """The fill so far, for a state."""
+        leaves = {f"leaf{k}": np.array(x) for k, x in enumerate(jax.tree.leaves(state))}
+        return leaves | {"pieces": np.array(pieces_done)}
+
+    for n in range(first, pieces):
         state = advance(*problem, state, ends[n] + 1, ends[n + 1])
         jax.block_until_ready(state)
-        cells_done = cells * (n + 1) // pieces
-        tally.add(cells_done - before)
-        before = cells_done
+        tally.add(cells * (n + 1) // pieces - cells * n // pieces)
+        if saved is not None:
+            saved.put_if_due(partial(arrays, n + 1))
+    if saved is not None and not outputs.get("choices"):  # which are walked at once
+        saved.put(arrays(pieces))
     return finish(*problem, state)
 
 

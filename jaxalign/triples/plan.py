@@ -158,13 +158,19 @@ def run(
     scoring: Scoring,
     request: TripleRequest,
     progress: Progress = None,
+    saved: Any = None,
 ) -> TripleAlignment:
-    """Plan and align the three sequences of a set."""
+    """Plan and align the three sequences of a set.
+
+    saved : the state of a run that was interrupted, or may be; of GPU kernels none
+    """
     (triple,) = triples_of(sequences, scoring, request)
     plan = make_plan(triple, request)
     if progress:
         total = plan.cells * (2 if plan.traceback == "split" else 1)
         triple.tally.listener = lambda cells: progress(min(cells, total), total)
+    if not triple.kernels:
+        triple.tally.saved = saved
     start = time.perf_counter()
     letters = "three sequences of {:,} x {:,} x {:,} letters".format(*triple.lengths)
     try:
@@ -173,7 +179,7 @@ def run(
     except CertificateError:
         if request.named:
             raise
-        return run(sequences, scoring, replace(request, kernels=None), progress)
+        return run(sequences, scoring, replace(request, kernels=None), progress, saved)
     triple.tally.seconds["total"] = time.perf_counter() - start
     texts, names = _threes(sequences.texts()), _threes(sequences.names)
     return alignments(texts, names, scoring, plan, [triple], [path])[0]

@@ -29,13 +29,16 @@ Three = tuple[str, str, str]
 class Tally:
     """Cells and seconds of a triple while it is computed, of all orders of its axes.
 
-    ``face_bytes`` are those of the chunks, ``listener`` hears the cells so far.
+    ``face_bytes`` are those of the chunks, ``listener`` hears the cells so far, and
+    ``saved`` is the state of a run that was interrupted, or may be
+    (``pairs.plan.SavedState``).
     """
 
     cells: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     face_bytes: dict[str, int] = field(default_factory=dict)
     listener: Callable[[int], object] | None = None
+    saved: Any = None
 
     def add(self, cells: int) -> None:
         """Count the cells of a fill, and tell the listener."""
