@@ -183,7 +183,8 @@ def about_run(
     request: "Request", inputs: "Inputs", info: Mapping, rows: dict, device: Any
 ) -> dict:
     """Facts of a run for ``--json``; ``rows``: how many are kept, the best score."""
-    elsewhere = ("implementation", "reason", "seconds", "cells", "pairs")
+    # Who has computed depends on calls before, and so is in no file.
+    elsewhere = ("implementation", "ran", "reason", "seconds", "cells", "pairs")
     elsewhere += ("aligned_pairs", "aligned_cells", "excluded", "bound", "strands")
     return {
         "device": device,

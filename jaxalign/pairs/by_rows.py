@@ -1,7 +1,8 @@
 """Jobs by rows, in NumPy, sooner than a compiler has begun with them.
 
 Whether a job is small depends on its lengths, mode and output, and on nothing that ran
-before. ``JAXALIGN_ROWS=off`` in the environment leaves every job to the compiled
+before; jobs that come again may be compiled (``pairs.amortized``).
+``JAXALIGN_ROWS=off`` in the environment leaves every job to the compiled
 implementations, unless ``rows`` is named.
 
 One pair goes from two sequences to its alignment with nothing in between. In a window
@@ -303,8 +304,7 @@ def plan_by_rows(task: Task) -> Plan | None:
         needed = task.result_bytes + pair * task.threads
         refuse_over(needed, task.budget, f"{task.job.pairs:,} pairs")
         return None
-    cells = sum(window.filled_cells for window in windows)
-    row_count = sum(len(window.m) and int(window.m[0]) for window in windows)
+    cells, row_count = _sizes_of(windows)
     share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
     if not named and not is_short(cells * share, row_count * share, task.paths):
         return None
@@ -352,6 +352,17 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
         pair for pair, is_small in zip(pairs, small, strict=True) if not is_small
     ]
     return pieces_of(task, windows), large_pairs
+
+
+def seconds_of(windows: list[RowsWindow], paths: bool) -> float:
+    """Estimate the seconds of some windows."""
+    return _seconds(*_sizes_of(windows), paths)
+
+
+def _sizes_of(windows: list[RowsWindow]) -> tuple[int, int]:
+    """Count the cells and rows of some windows."""
+    cells = sum(window.filled_cells for window in windows)
+    return cells, sum(len(window.m) and int(window.m[0]) for window in windows)
 
 
 def _seconds(cells: float, rows: float, paths: bool) -> float:

@@ -31,6 +31,9 @@ from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import start_device
 from jaxalign.runtime.pipeline import teller, watcher
 
+# Cells of a job by rows, hundredths of a second, from which on programs may pay
+WORTH_CELLS = 2**22
+
 
 def plan(task: Task) -> Plan:
     """The plan of a task; it says which implementation will run, and why."""
@@ -65,7 +68,12 @@ def plan_rows(task: Task, computed: list[Task]) -> Plan:
 
 
 def start(plan: Plan, saved: SavedState | None = None) -> Run:
-    """The run of a plan; nothing is computed yet."""
+    """The run of a plan; nothing is computed yet. Here alone it is decided whether a
+    job by rows goes compiled, since it has come again."""
+    if plan.by_rows and sum(plan.figures["device_cells"]) >= WORTH_CELLS:
+        from jaxalign.pairs.amortized import cheaper
+
+        plan = cheaper(plan)
     kernels = None if plan.by_rows else _compiled().kernels_pallas
     return Run(plan, Output(plan.task), kernels, saved)
 
@@ -104,7 +112,7 @@ def summary(run: Run) -> dict:
     if run.other_implementations:
         names = figures["implementation"], *sorted(run.other_implementations)
         figures |= {"implementation": ", ".join(names)}
-    return figures
+    return {"ran": figures["implementation"]} | figures
 
 
 def compute(

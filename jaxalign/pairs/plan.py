@@ -211,7 +211,8 @@ class Plan(Mapping):
     @cached_property
     def by_rows(self) -> bool:
         """Whether nothing of it is compiled."""
-        return self.figures.get("implementation") == "rows"
+        ran = self.figures.get("ran", self.figures.get("implementation"))
+        return ran == "rows"
 
     def __getitem__(self, name: str) -> Any:
         return self.figures[name]
@@ -291,8 +292,10 @@ def merge(plans: list[dict]) -> dict:
         loads = zip(merged["device_cells"], plan["device_cells"], strict=True)
         merged["device_cells"] = [sum(pair) for pair in loads]
         merged["dtypes"] = sorted({*merged["dtypes"], *plan["dtypes"]})
-        names = (merged["implementation"] + ", " + plan["implementation"]).split(", ")
-        merged["implementation"] = ", ".join(dict.fromkeys(names))
+        for kind in ("implementation", "ran"):
+            if kind in merged and kind in plan:
+                names = f"{merged[kind]}, {plan[kind]}".split(", ")
+                merged[kind] = ", ".join(dict.fromkeys(names))
         if len(plan["reason"]) > len(merged["reason"]):  # it also names what is beyond
             merged["reason"] = plan["reason"]
         if "excluded" in plan:

@@ -1,6 +1,8 @@
 """Small jobs by rows: the results of the compiled fills, and which jobs they are."""
 
+import threading
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +14,10 @@ from cases import END_SETS, GAPS, check_rows, same_tables, some_texts, text_of
 import jaxalign
 from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
 from jaxalign.options import PairOptions
-from jaxalign.pairs import by_rows, compiled, engine, jobs
+from jaxalign.pairs import amortized, by_rows, compiled, engine, jobs
+from jaxalign.pairs.amortized import Account, JobCosts
 from jaxalign.pairs.options import make_task
+from jaxalign.runtime import forks
 
 PROTEINS = Path(__file__).parents[1] / "data" / "proteins.fasta"
 MODES = [("local", None), ("semiglobal", None), *(("global", e) for e in END_SETS)]
@@ -246,3 +250,178 @@ def test_a_small_job_is_beside_the_larger_one_it_belongs_to(monkeypatch):
     assert jobs.beside(usual, large) is usual
     gpu.platform = "cpu"
     assert jobs.beside(usual, large) is usual
+
+
+# Jobs that come again ---------------------------------------------------------------
+
+
+def best_seconds(jobs, start):
+    """The least time that calls can take, who knows all of them: each kind by rows, or
+    compiled from its first call on."""
+    kinds: dict = {}
+    for job in jobs:
+        rows, compiled = kinds.get(job.shapes, (0.0, job.price))
+        kinds[job.shapes] = rows + job.rows, compiled + job.compiled
+    some = start + sum(min(ways) for ways in kinds.values())
+    return min(some, sum(rows for rows, _ in kinds.values()))
+
+
+def calls_in_turn(jobs, start):
+    """Seconds of each call in turn where no core is idle."""
+    account, seconds = Account(), []
+    for job in jobs:
+        account, share = account.charged(job, start)
+        bought = share >= 1
+        price = job.price * len(job.shapes - account.bought)
+        seconds.append(job.compiled + price + start if bought else job.rows)
+        if bought:
+            account, start = account.having(job.shapes), 0.0
+    return seconds
+
+
+def test_any_sequence_of_calls_takes_at_most_twice_the_best():
+    """1, 3 and 30 calls of one kind and of ten, whose programs are stored or not; kinds
+    of equal costs, which is the worst for what they share, and drawn ones."""
+    dice, ratios = np.random.default_rng(3), []
+    for count, kinds, stored, alike in product(
+        (1, 3, 30, 300), (1, 10), (False, True), (False, True)
+    ):
+        price = amortized.LOAD if stored else amortized.COMPILE["alignment"]
+        for draw in range(20):
+            rows, ratio, prices = np.full((3, kinds), [[3.0], [0.1], [price]])
+            if not alike:
+                rows = dice.exponential(1.0, kinds) + 0.05
+                ratio = dice.uniform(0.02, 1.5, kinds)
+                prices = price * dice.uniform(0.3, 1.0, kinds)
+            costs = [
+                JobCosts(frozenset([k]), rows[k], rows[k] * ratio[k], prices[k])
+                for k in range(kinds)
+            ]
+            order = np.arange(count) if draw % 2 else dice.integers(0, kinds, count)
+            sequence = [costs[k % kinds] for k in order]
+            start = amortized.START * (draw % 4 > 0)
+            taken = sum(calls_in_turn(sequence, start))
+            ratios.append(taken / best_seconds(sequence, start))
+    assert 1.5 < max(ratios) <= 2
+    assert min(ratios) == pytest.approx(1)
+
+
+def test_kinds_pay_for_the_start_together():
+    """What each pays beyond its own price starts JAX, which is paid once."""
+    jobs = [JobCosts(frozenset([k]), 1.0, 0.0, 1.0) for k in range(4)]
+    account = Account()
+    for job in jobs:
+        account, share = account.charged(job, start=2.0)
+        assert share < 1
+    shares = []
+    for job in jobs[:2]:
+        account, share = account.charged(job, start=2.0)
+        shares.append(share)
+    assert shares == [2 / 3, 1.0]
+    bought = account.having(jobs[1].shapes)
+    assert bought.charged(jobs[1], 0.0) == (bought, 1.0)
+    assert bought.charged(jobs[3], 0.0)[1] == 1.0  # has paid its price
+    slow = JobCosts(frozenset("s"), rows=1.0, compiled=1.0, price=0.1)
+    assert account.charged(slow, 0.0) == (account, 0.0)
+
+
+@pytest.fixture
+def process(monkeypatch, tmp_path):
+    """A new process by its account, in which ten calls of a small job pay for its
+    programs; the function makes another one with the same folder."""
+    monkeypatch.setenv("JAXALIGN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(by_rows, "NVIDIA", "/no/such/file")
+    monkeypatch.setattr(engine, "WORTH_CELLS", 0)
+    monkeypatch.setattr(amortized, "CALL", 0.0)
+    monkeypatch.setattr(amortized, "costs_of", costs_of_three_calls)
+    monkeypatch.setattr(amortized, "_has_idle_core", lambda: False)
+
+    def begin():
+        monkeypatch.setattr(amortized, "_process", amortized._Process())
+
+    begin()
+    return begin
+
+
+COSTS_OF = amortized.costs_of
+
+
+def costs_of_three_calls(tasks, rows):
+    """The costs of a job whose programs cost as much as three calls."""
+    job = COSTS_OF(tasks, 1e9)
+    return job and replace(job, rows=1.0, compiled=0.1, price=2.6)
+
+
+def ran(texts, count, **options):
+    """Who computed each of some calls, whose tables are those of rows."""
+    want = jaxalign.align_all(texts, implementation="rows", **options)
+    names = []
+    for _ in range(count):
+        table = jaxalign.align_all(texts, **options)
+        same_tables(table, want)
+        about = ("ran", "seconds", "reason", "threads", "budget_bytes")
+        assert {k: v for k, v in table.info.items() if k not in about} == {
+            k: v for k, v in want.info.items() if k not in about
+        }
+        assert table.implementation == table.info["implementation"] == "rows"
+        names.append(table.info["ran"])
+    return names
+
+
+def test_a_job_that_comes_again_is_compiled(process, tmp_path):
+    """From the third call on; at once in a process that finds its programs, and what
+    is said of the job but for ``ran`` stays the same."""
+    texts = some_texts(4, 12, 60)
+    assert ran(texts, 4) == ["rows", "rows", "sweep", "sweep"]
+    assert ran(texts, 2, output="score") == ["rows", "rows"]  # a kind of its own
+    process()
+    assert ran(texts, 2) == ["sweep", "sweep"]
+    for entry in (tmp_path / "jaxalign").glob("kind-*"):
+        entry.unlink()
+    process()
+    assert ran(texts, 1) == ["rows"]
+    for named in ({"implementation": "rows"}, {"implementation": "sweep"}):
+        table = jaxalign.align_all(texts, **named)
+        assert table.info["ran"] == named["implementation"]
+
+
+def test_an_idle_core_compiles_beside_the_rows(process, monkeypatch):
+    """No call waits for it."""
+    monkeypatch.setattr(amortized, "_has_idle_core", lambda: True)
+    go, buy = threading.Event(), amortized._buy
+
+    def buy_later(*args):
+        go.wait()
+        return buy(*args)
+
+    monkeypatch.setattr(amortized, "_buy", buy_later)
+    threads = {*threading.enumerate()}
+    texts = some_texts(4, 12, 60)
+    assert ran(texts, 5) == ["rows"] * 5
+    go.set()
+    (thread,) = {*threading.enumerate()} - threads
+    thread.join()
+    assert ran(texts, 1) == ["sweep"]
+
+
+def test_what_fails_to_compile_stays_by_rows(process, monkeypatch):
+    def fail(_task):
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(amortized, "_compiled_plan", fail)
+    assert ran(some_texts(4, 12, 60), 5) == ["rows"] * 5
+
+
+def test_forked_children_and_machines_with_a_gpu_stay_by_rows(process, monkeypatch):
+    texts = some_texts(4, 12, 60)
+    with monkeypatch.context() as patched:
+        patched.setattr(by_rows, "NVIDIA", __file__)
+        assert ran(texts, 4) == ["rows"] * 4
+    monkeypatch.setattr(forks, "threads_lost", False)
+    before = amortized._process
+    amortized._forget()
+    assert not forks.threads_lost and amortized._process is not before
+    amortized._process.compiling.add(frozenset())  # as a thread that starts JAX
+    amortized._forget()
+    assert forks.threads_lost
+    assert ran(texts, 4) == ["rows"] * 4
