@@ -27,7 +27,7 @@ EXIT_CODES = {
 
 
 class JaxalignError(Exception):
-    """Anything jaxalign refuses or fails at; exit code 1."""
+    """Base of all errors that jaxalign raises; exit code 1."""
 
     exit_code = 1
 
@@ -63,13 +63,13 @@ def nearest_word(word: object, words: Iterable[str]) -> str | None:
 
 
 class UsageError(JaxalignError, ValueError):
-    """An argument breaks a rule; exit code 2."""
+    """An argument or option is invalid; exit code 2."""
 
     exit_code = 2
 
 
 class InputError(JaxalignError, ValueError):
-    """Data breaks a rule; exit code 3."""
+    """Input data are invalid or cannot be read; exit code 3."""
 
     exit_code = 3
 
@@ -77,7 +77,7 @@ class InputError(JaxalignError, ValueError):
 class MemoryPlanError(JaxalignError, MemoryError):
     """The plan of a job exceeds the memory budget; exit code 4.
 
-    ``needed`` are the bytes that would do, where they are known.
+    ``needed`` is the number of bytes that would suffice, if known.
     """
 
     exit_code = 4
@@ -85,7 +85,7 @@ class MemoryPlanError(JaxalignError, MemoryError):
 
 
 class DeviceError(JaxalignError, RuntimeError):
-    """The device or the implementation asked for cannot run the job; exit code 5."""
+    """The requested device or implementation cannot run the job; exit code 5."""
 
     exit_code = 5
 
@@ -103,7 +103,7 @@ class VerificationError(JaxalignError):
 
 
 class DeviceFailure(DeviceError):
-    """The device failed while it ran the job; exit code 1."""
+    """The device failed while running the job; exit code 1."""
 
     exit_code = 1
 

@@ -274,34 +274,37 @@ def computation(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """Every pair across the parts of a split, compared exactly.
+    """An exact comparison of every pair across the parts of a split.
 
     Attributes
     ----------
     names : tuple of str
-        Of the parts.
+        Names of the parts.
     parts : tuple of Sequences
+        The parts.
     leaks : int
-        Pairs across at or above the cut.
-    leaking : tuple of bool arrays, one a part
-        Which sequences are in one.
+        Number of pairs across parts at or above the cut.
+    leaking : tuple of bool arrays, one per part
+        Which sequences are in a leaking pair.
     worst : dict of arrays
-        The worst pairs, the worst first: ``query``, ``target`` (names), ``query_part``,
-        ``target_part``, ``identity`` and ``identities``, the count that it divides.
+        The worst pairs, worst first: ``query`` and ``target`` (names), ``query_part``,
+        ``target_part``, ``identity``, and ``identities``, its numerator.
     alignments : tuple of Alignment
-        One of each of them, an optimal one; its path may have fewer identical pairs
-        than the best of all optimal paths.
+        An optimal alignment of each worst pair. It may have fewer identical pairs than
+        the optimal alignment with most of them, which ``identities`` counts.
     definition : Definition
+        When a pair is a leak; ``str`` is the sentence.
     info : dict
-        Pairs, and how many of them were aligned, or excluded by which bound.
+        Numbers of pairs, in total, aligned, and excluded by each bound.
     left_out : dict
-        How many sequences are in no part: those ``removed`` by who made the split, and
-        those that its list has ``unlisted``.
-    nearest : tuple of NearestAcross, one a part
-        Of every sequence the nearest one of another part: exact for those in a leak,
-        and with ``full_histogram`` for all.
+        Numbers of sequences in no part: ``removed`` by the author of the split, and
+        ``unlisted`` in its file.
+    nearest : tuple of NearestAcross, one per part
+        The nearest sequence in another part, for every sequence: exact for those in a
+        leak, and for all with ``full_histogram``.
     reaching : WorstPairs
-        Pairs across that reach the score of a link, which other measures may link.
+        Pairs across parts that reach the score of a link, which other measures may
+        link.
     """
 
     names: tuple[str, ...]
@@ -327,15 +330,15 @@ class Audit:
     def certificate(
         self, inputs: list[dict] | None = None, split: dict | None = None
     ) -> dict[str, Any]:
-        """The claim of this audit and all that it rests on, as plain values for JSON.
+        """Return the claim of this audit and its evidence, as plain values for JSON.
 
         Parameters
         ----------
         inputs : list of dict, optional
-            Files that were read: their ``path``, ``sha256``, ``records``, and what
-            became of ``unknown`` letters.
+            Files that were read: ``path``, ``sha256``, ``records``, and what was done
+            with ``unknown`` letters.
         split : dict, optional
-            The file that says which sequence is in which part: ``path``, ``sha256``.
+            The file that assigns sequences to parts: ``path``, ``sha256``.
 
         Returns
         -------
@@ -377,8 +380,8 @@ class Audit:
         }
 
     def others(self) -> list[OtherMeasure]:
-        """Compare likely pairs across, and those that reach the score of a link, by
-        other measures: no proof."""
+        """Compare likely pairs across parts, and those that reach the score of a link,
+        by other measures, without a proof."""
         if self.future_others is not None:
             return self.future_others.result()
         sets = list(self.parts)
@@ -396,11 +399,12 @@ class Audit:
         Parameters
         ----------
         split : Split, optional
+            The split that was audited.
         within : bool
-            Whether pairs within parts are compared too, for their identities and the
-            sizes of components.
+            Also compare pairs within parts, for their identities and the sizes of
+            components.
         saved : SavedState, optional
-            Of a run that was interrupted, or may be.
+            State of a run that was interrupted or may be.
         """
         inside = None
         if within:
@@ -418,7 +422,7 @@ class Audit:
         return page(self.heading(), sections)
 
     def columns(self) -> dict[str, Any]:
-        """The worst pairs, the worst first."""
+        """Return the worst pairs, worst first."""
         return self.worst
 
     def __str__(self) -> str:
@@ -440,7 +444,7 @@ class Audit:
         )
 
     def lines(self) -> list[str]:
-        """The worst pairs, one a line."""
+        """Format the worst pairs, one per line."""
         *names, identities, _ = self.worst.values()
         shown = printed_beside(identities, 4, self.definition.cut, 1).tolist()
         rows = zip(*(map(written, column) for column in names), shown, strict=True)

@@ -333,27 +333,32 @@ class PairChoices:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairSplit:
-    """Parts of pairs of sequences.
+    """A split of pairs of sequences into parts.
 
     Attributes
     ----------
     sequences : Sequences
+        The sequences that pairs name.
     first, second : int64 (pairs,)
-        The sequences of every pair; where the second column is of groups, numbers into
-        ``groups``.
+        Indices of the two sequences of every pair; ``second`` indexes ``groups`` if the
+        second column has groups.
     groups : tuple of str or None
+        Names of the groups.
     names : tuple of str
-        Of the parts.
+        Names of the parts.
     part : int32 (pairs,)
-        -1 of a pair that is in none.
+        The part of every pair; -1 for none.
     units : int32 (n,)
         The component of every sequence.
     shares : float64 (parts,)
-        What was asked for.
+        Requested shares, which sum to 1.
     cold : {"both", "one", "none"}
+        What pairs of different parts may share; see ``split_pairs``.
     definition : Definition
+        When two sequences are linked; ``str`` is the sentence.
     info : dict
-        ``most_kept``: no split with these shares keeps more pairs.
+        ``most_kept`` is an upper bound on the pairs that a split with these shares
+        keeps.
     """
 
     sequences: Sequences
@@ -376,7 +381,7 @@ class PairSplit:
     share_error = largest_share_error
 
     def columns(self) -> dict[str, Any]:
-        """A row a pair: its names and its part; "removed" is no part."""
+        """Return one row per pair: its names and its part; "removed" means none."""
         names = np.array(self.sequences.names, object)
         second_names = names if self.groups is None else np.array(self.groups, object)
         parts = np.array([*self.names, REMOVED], object)
@@ -387,7 +392,7 @@ class PairSplit:
         }
 
     def heading(self) -> str:
-        """Sizes of the parts, and what was removed, with its bound."""
+        """Summarise the sizes of the parts, and what was removed, with its bound."""
         parts = zip(self.names, self.sizes.tolist(), strict=True)
         text = show.listed([f"{name} {size:,}" for name, size in parts])
         text += f"; shares differ by {self.share_error:.2%} at most"
@@ -535,23 +540,25 @@ def pair_keys(pairs: NamedPairs, data: Sequences) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairAudit:
-    """A split of pairs, compared exactly.
+    """An exact check of a split of pairs.
 
     Attributes
     ----------
     names : tuple of str
-        Of the parts, in their order.
+        Names of the parts, in their order.
     part : int32 (pairs,)
-        -1 of a pair that is in none.
+        The part of every pair; -1 for none.
     leaking : bool (pairs,)
-        Pairs that break the rule: with a near one in another part, or for ``one`` with
-        both sides near a pair of an earlier part.
+        Pairs that break the rule: a member is near one in another part, or, for
+        ``one``, both members are near a pair of an earlier part.
     cold : {"both", "one", "none"}
+        The rule; see ``split_pairs``.
     grouped : bool
-        Whether the second column is of groups.
+        Whether the second column has groups.
     definition : Definition
+        When two sequences are linked; ``str`` is the sentence.
     info : dict
-        Pairs of proteins across, and how many were aligned or excluded.
+        Numbers of pairs of proteins across parts, in total, aligned and excluded.
     """
 
     names: tuple[str, ...]
@@ -566,7 +573,7 @@ class PairAudit:
 
     @property
     def leaks(self) -> int:
-        """Pairs that break the rule."""
+        """Number of pairs that break the rule."""
         return int(self.leaking.sum())
 
     @property
@@ -575,13 +582,14 @@ class PairAudit:
         return self.leaks == 0
 
     def columns(self) -> dict[str, Any]:
-        """A row a pair: its number from 0, its part, and whether it breaks the rule."""
+        """Return one row per pair: its index, its part, and whether it breaks the
+        rule."""
         parts = np.array([*self.names, REMOVED], object)
         number = np.arange(len(self.part))
         return {"pair": number, "part": parts[self.part], "leaks": self.leaking}
 
     def heading(self) -> str:
-        """How many pairs there are, and how many of them break the rule."""
+        """Count the pairs, and those that break the rule."""
         count = f"{self.leaks:,} of {len(self.leaking):,} pairs leak"
         count = count if self.leaks else f"no leak in {len(self.leaking):,} pairs"
         says = (SAYS_OF_GROUPS if self.grouped else SAYS)[self.cold]

@@ -27,24 +27,26 @@ from jaxalign.pairs.result import equal_texts
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Purge:
-    """A training set without the sequences near to a test set.
+    """The sequences of a training set that are too similar to a test set.
 
     Attributes
     ----------
     tests : Sequences
+        The test sequences.
     removed : int64 (removed,)
-        Which sequences of the training set, in its order.
+        Indices of the removed sequences in the training set, rising.
     names : tuple of str
-        Theirs.
+        Their names.
     test : int64 (removed,)
-        The test sequence that each is nearest to, of equals the first.
+        Index of the nearest test sequence of each; the first of equally near ones.
     value : float64 (removed,)
-        Identity, score or E-value of the two.
+        Identity (0 to 1), score or E-value of the two.
     size : int
-        Sequences of the training set.
+        Number of sequences in the training set.
     cut : PurgeCut
-        When a sequence is too near; ``str`` is the sentence.
+        When a sequence is removed; ``str`` is the sentence.
     info : dict
+        Numbers of sequences, residues, and pairs compared and aligned; seconds.
     """
 
     tests: Sequences
@@ -63,13 +65,14 @@ class Purge:
 
     @property
     def kept(self) -> np.ndarray:
-        """Which sequences stay, bool (size,)."""
+        """Mask of the kept sequences, bool (size,)."""
         stays = np.ones(self.size, bool)
         stays[self.removed] = False
         return stays
 
     def columns(self) -> dict[str, Any]:
-        """A row a removed sequence: its name, the test sequence, the value."""
+        """Return one row per removed sequence: its name, the test sequence, the
+        value."""
         return {
             "name": np.array(self.names, object),
             "test": np.array([*self.tests.names, ""], object)[self.test],

@@ -23,20 +23,23 @@ class Clusters:
     Attributes
     ----------
     sequences : Sequences
+        The clustered set.
     labels : int32 (n,)
-        The cluster of every sequence, numbered in the order of first members. This is
-        what scikit-learn calls ``groups``.
+        The cluster of every sequence, numbered in the order of first members:
+        scikit-learn's ``groups``.
     representatives : int64 (clusters,)
-        Of every cluster the sequence that stands for it: where the method is greedy
-        the one that all members are linked to, else the longest member.
+        The representative of every cluster: with method greedy the sequence that all
+        members are linked to, otherwise the longest member.
     identity : float64 (n,) or None
-        Where the method is greedy, the identity of every sequence with its
-        representative, 1 of a representative.
+        With method greedy, the identity of every sequence with its representative, 0 to
+        1; 1 for a representative.
     method : str
+        ``components``, ``greedy``, ``complete`` or ``average``.
     definition : Definition
+        When two sequences are linked; ``str`` is the sentence.
     info : dict
-        Pairs, and how many of them were aligned or excluded by which bound. Of other
-        pairs one has a representative already, or links connect the two.
+        Numbers of pairs, in total, aligned, and excluded by each bound. Other pairs
+        were not needed: one has a representative already, or links connect the two.
     """
 
     sequences: Sequences
@@ -55,20 +58,20 @@ class Clusters:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Sequences of every cluster, int64 (clusters,)."""
+        """Count the sequences of every cluster, int64 (clusters,)."""
         return np.bincount(self.labels, minlength=len(self))
 
     @property
     def representative_of(self) -> np.ndarray:
-        """The representative of every sequence, int64 (n,)."""
+        """Return the index of every sequence's representative, int64 (n,)."""
         return self.representatives[self.labels]
 
     def kept(self) -> Sequences:
-        """The representatives, in input order."""
+        """Return the representatives, in input order."""
         return self.sequences.take(np.sort(self.representatives))
 
     def columns(self) -> dict[str, Any]:
-        """A row a sequence: its name, cluster and representative."""
+        """Return one row per sequence: its name, cluster and representative."""
         names = np.array(self.sequences.names, object)
         columns = {
             "name": names,
@@ -111,41 +114,45 @@ def part_count(self: InParts) -> int:
 
 @property
 def part_sizes(self: InParts) -> np.ndarray:
-    """Members of every part, int64 (parts,)."""
+    """Number of members of every part, int64 (parts,)."""
     return np.bincount(self.part[self.part >= 0], minlength=len(self.names))
 
 
 @property
 def not_in_parts(self: InParts) -> np.ndarray:
-    """Members in no part, int64."""
+    """Indices of the members in no part, int64."""
     return np.flatnonzero(self.part < 0)
 
 
 @property
 def largest_share_error(self: InParts) -> float:
-    """The largest difference of a part's share of the kept members from its target."""
+    """Largest difference between a part's share of the kept members and its target."""
     placed = np.bincount(self.part[self.part >= 0], minlength=len(self.names))
     return float(np.abs(placed / max(placed.sum(), 1) - self.shares).max())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """Parts of a set without a link across them.
+    """Parts of a set with no linked pair across them.
 
     Attributes
     ----------
     sequences : Sequences
+        The whole set.
     names : tuple of str
-        Of the parts.
+        Names of the parts.
     part : int32 (n,)
-        The part of every sequence, -1 of one that was removed.
+        The part of every sequence; -1 if it was removed.
     groups : int32 (n,)
-        The component of every sequence; scikit-learn's ``groups``.
+        The component of every sequence: scikit-learn's ``groups``.
     shares : float64 (parts,)
-        What was asked for.
+        Requested shares, which sum to 1.
     labels : Labels or None
+        The label of every sequence.
     definition : Definition
+        When two sequences are linked; ``str`` is the sentence.
     info : dict
+        Numbers of pairs, and ``least_share_error`` and other bounds.
     """
 
     sequences: Sequences
@@ -166,7 +173,7 @@ class Split:
 
     @property
     def label_counts(self) -> np.ndarray | None:
-        """Sequences of every part and label, int64 (parts, labels)."""
+        """Count the sequences of every part and label, int64 (parts, labels)."""
         if self.labels is None:
             return None
         placed, kinds = self.part >= 0, len(self.labels.names)
@@ -175,7 +182,8 @@ class Split:
 
     @property
     def label_error(self) -> float | None:
-        """The largest difference of a label's share of a part from its share of all."""
+        """Return the largest difference between a label's share of a part and of
+        all."""
         counts = self.label_counts
         if counts is None:
             return None
@@ -184,29 +192,35 @@ class Split:
         return float(np.abs(filled / filled.sum(axis=1)[:, None] - shares).max())
 
     def indices(self, name: str) -> np.ndarray:
-        """Number the sequences of the part ``name``, int64, in input order.
+        """Return the indices of the sequences of the part ``name``, int64.
+
+        They are in input order.
 
         Raises
         ------
         UsageError
-            There is no such part.
+            If there is no such part.
         """
         if name not in self.names:
             raise UsageError(f"part {name!r}: one of {', '.join(self.names)} is needed")
         return np.flatnonzero(self.part == self.names.index(name))
 
     def take(self, name: str) -> Sequences:
-        """The sequences of the part ``name``."""
+        """Return the sequences of the part ``name``."""
         return self.sequences.take(self.indices(name))
 
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(all other parts, this part) for every part: scikit-learn's ``cv``."""
+        """Return (indices of all other parts, of this part) for every part.
+
+        This is scikit-learn's ``cv``."""
         for number in range(len(self)):
             training = (self.part >= 0) & (self.part != number)
             yield np.flatnonzero(training), np.flatnonzero(self.part == number)
 
     def columns(self) -> dict[str, Any]:
-        """A row a sequence: its name, part and component; "removed" is no part."""
+        """Return one row per sequence: its name, part and component.
+
+        The part "removed" means none."""
         parts = np.array([*self.names, REMOVED], object)
         return {
             "name": np.array(self.sequences.names, object),
@@ -219,14 +233,14 @@ class Split:
         return "\n".join((*lines, f"apart: {self.definition}"))
 
     def heading(self) -> str:
-        """Sizes of the parts, and what was removed."""
+        """Summarise the sizes of the parts, and what was removed."""
         parts = zip(self.names, self.sizes.tolist(), strict=True)
         text = show.listed([f"{name} {size:,}" for name, size in parts])
         removed = len(self.removed)
         return f"{text}; {removed:,} removed" if removed else text
 
     def nearness(self) -> str:
-        """How near shares and labels are to what was asked for."""
+        """Summarise how close shares and labels are to the request."""
         text = f"shares differ by {self.share_error:.2%} at most"
         least = self.info.get("least_share_error", 0.0)
         if least > 0:
@@ -236,8 +250,8 @@ class Split:
         return text
 
     def notes(self) -> list[str]:
-        """Sentences about what was removed, changed or left out, with their bounds, and
-        the shares of labels in every part."""
+        """Describe what was removed, changed or left out, with bounds, and the shares
+        of labels in every part."""
         lines, info = [], self.info
         if "fewest_removed" in info:
             least = info["fewest_removed"]

@@ -29,15 +29,16 @@ MEANINGS = {  # of the signs between two rows: style and legend
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """An alignment and its score, an ``AlignmentResult`` (``model.frames``).
+    """An alignment of two sequences, and its score.
 
     ``operations`` (uint32 runs, ``length << 4 | operation``; M is 0, I 1 and D 2)
-    cover the core, from start cell to end cell; residues that
-    overhang at free ends (or lie outside a local alignment) are outside the spans,
-    which are half-open and zero-based. ``print`` shows the core, numbered from 1.
-    ``strand`` is 1 or -1 where strands were a question, else None. Of the minus strand,
-    -1, ``query`` is the reverse complement, and operations and spans are along it; only
-    the columns of ``to_pandas``, as those of a table, count along the plus strand.
+    describe the core, from start cell to end cell. Residues that overhang at free ends,
+    or lie outside a local alignment, are outside the spans, which are half-open and
+    zero-based. ``print`` shows the core, numbered from 1. ``strand`` is 1 or -1 if
+    strands were considered, otherwise None. On the minus strand (-1), ``query`` is the
+    reverse complement, and operations and spans run along it; only the columns of
+    ``to_pandas`` count along the plus strand, as those of a table do. It is an
+    ``AlignmentResult`` (``model.frames``).
     """
 
     query: str
@@ -57,9 +58,9 @@ class Alignment:
     strand: int | None = None
 
     def cigar(self, eqx: bool = False) -> str:
-        """CIGAR of the core: M, I (consumes query), D (consumes target).
+        """Return the CIGAR of the core: M, I (consumes query), D (consumes target).
 
-        With ``eqx``, ``=`` and ``X`` instead of M.
+        ``eqx`` writes ``=`` and ``X`` instead of M.
         """
         if not eqx:
             return operations.cigar(self.operations)
@@ -71,33 +72,35 @@ class Alignment:
 
     @property
     def columns(self) -> int:
-        """Aligned columns, gaps included, overhang excluded."""
+        """Number of aligned columns, with gaps and without overhang."""
         return int((self.operations >> 4).sum())
 
     @property
     def gaps(self) -> int:
-        """Columns with a gap."""
+        """Number of columns with a gap."""
         kinds, lengths = self.operations & 15, self.operations >> 4
         return int(lengths[kinds != operations.M].sum())
 
     @property
     def gap_openings(self) -> int:
+        """Number of gaps, runs of columns with a gap in the same row."""
         return int(((self.operations & 15) != operations.M).sum())
 
     @property
     def identities(self) -> int:
-        """Columns with the same letter on both sides; X/X is none."""
+        """Number of columns with the same letter on both sides; X/X does not count."""
         a, b = self._paired()
         return int(self.scoring.identical[a, b].sum())
 
     def identity(self, kind: str = "alignment") -> float:
-        """Identities over the denominator ``kind`` (``model.identity``)."""
+        """Divide identities by the denominator ``kind`` (``model.identity``): 0 to
+        1."""
         counts = {name: getattr(self, name) for name in ("columns", "gaps", *SPANS)}
         below = denominator(kind, counts, len(self.query), len(self.target))
         return float(ratio(self.identities, below))
 
     def rows(self) -> tuple[str, str]:
-        """The two gapped rows of the core, ``-`` for a gap."""
+        """Return the two gapped rows of the core, with ``-`` for a gap."""
         steps = operations.expand(self.operations)
         query = self.query[self.query_start : self.query_end]
         target = self.target[self.target_start : self.target_end]
@@ -174,10 +177,10 @@ class Alignment:
         ]
 
     def to_biotite(self):
-        """``biotite.sequence.align.Alignment`` of the core, -1 for a gap.
+        """Return a ``biotite.sequence.align.Alignment`` of the core, -1 for a gap.
 
-        Sequences are ``ProteinSequence`` or ``NucleotideSequence`` where the alphabet
-        is one, else ``GeneralSequence``.
+        Sequences are ``ProteinSequence`` or ``NucleotideSequence`` if the alphabet
+        allows, otherwise ``GeneralSequence``. Needs biotite.
         """
         from biotite.sequence.align import Alignment as BiotiteAlignment
 
@@ -189,10 +192,10 @@ class Alignment:
         return BiotiteAlignment(pair, trace, self.score)
 
     def to_biopython(self):
-        """``Bio.Align.Alignment`` of the core (needs Biopython).
+        """Return a ``Bio.Align.Alignment`` of the core (needs Biopython).
 
-        Its first sequence is the target, as Biopython has it; both are ``SeqRecord``
-        with their names, and residues outside the spans are theirs too.
+        Its first sequence is the target, as in Biopython. Both are ``SeqRecord`` with
+        names, and include the residues outside the spans.
         """
         from Bio.Align import Alignment as BiopythonAlignment
         from Bio.Seq import Seq
@@ -213,7 +216,7 @@ class Alignment:
         Raises
         ------
         InputError
-            Not two sequences, or a column of two gaps.
+            If there are not two sequences, or a column has two gaps.
         """
         trace = np.asarray(alignment.trace)
         if trace.shape[1] != 2 or (trace == -1).all(axis=1).any():

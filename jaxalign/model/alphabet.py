@@ -162,11 +162,10 @@ def reading_of(options: Any) -> Reading:
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Letters in code order; ``wildcard`` is the letter that means *unknown*.
+    """Letters in the order of their codes; ``wildcard`` is the letter for *unknown*.
 
-    Letters are read without regard to case, unless both cases are letters or all
-    letters are lower case (structural alphabets), which lower only their own case. RNA
-    reads T as U.
+    Reading ignores case, unless the alphabet has letters in both cases, or only lower
+    case letters (structural alphabets). RNA reads T as U.
     """
 
     letters: str
@@ -200,7 +199,7 @@ class Alphabet:
         return BAD if self.wildcard is None else self.letters.index(self.wildcard)
 
     def encode(self, text: Any) -> np.ndarray:
-        """Convert ``text``, str, bytes or uint8 ASCII, to uint8 codes of its length."""
+        """Convert ``text`` (str, bytes or uint8 ASCII) to uint8 codes of its length."""
         return self.table[as_ascii(text)]
 
     def decode(self, codes: Any) -> str:
@@ -343,7 +342,7 @@ def hashes_of(names: Iterable[str]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """A set of sequences: names, one flat uint8 code array, n + 1 offsets."""
+    """A set of sequences: names, one flat uint8 code array, and n + 1 int64 offsets."""
 
     names: tuple[str, ...]
     codes: np.ndarray
@@ -374,7 +373,7 @@ class Sequences:
         return self.offsets[:-1]
 
     def text(self, index: int) -> str:
-        """The letters of sequence ``index``."""
+        """Return the letters of sequence ``index``."""
         return self.alphabet.decode(self[index])
 
     def texts(self) -> list[str]:
@@ -390,8 +389,8 @@ class Sequences:
         return Sequences(names, codes, np.asarray(offsets - offsets[0]), self.alphabet)
 
     def take(self, indices: Any) -> "Sequences":
-        """The sequences at ``indices``, in that order; the set itself where that is
-        all."""
+        """Return the sequences at ``indices``, in that order; the set itself if that
+        is all of it."""
         index = np.asarray(indices, np.intp)
         if len(index) == len(self) and np.array_equal(index, np.arange(len(self))):
             return self

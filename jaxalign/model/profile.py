@@ -498,17 +498,20 @@ class Profile:
     ----------
     name : str
     scores : int32 (m, letters)
-        In the order of the letters of ``alphabet``; 1 is ``unit`` nats of log-odds.
+        One column per letter of ``alphabet``, in its order; 1 is ``unit`` nats of
+        log-odds.
     alphabet : Alphabet
     unit : float
-    gap_open, gap_extend : (costs of the profile's positions, costs of residues that
-        stand behind a position), float (m,) each, in the same unit; None without
+        Nats per unit of score.
+    gap_open, gap_extend : (float (m,), float (m,)) or None
+        Costs of the profile's positions, and of residues inserted after each position,
+        in the unit of the scores.
 
     Raises
     ------
     UsageError
-        Scores that are not whole, finite, or one for every position and letter; costs
-        that are not one for every position, 0 or more.
+        If scores are not finite integers, one per position and letter, or costs are not
+        0 or more, one per position.
     """
 
     name: str
@@ -573,7 +576,7 @@ class Profile:
 
     @classmethod
     def from_sequence(cls, sequence: str, scoring: ScoringLike = None) -> "Profile":
-        """Take the rows of the matrix of a ``scoring`` for the letters of a
+        """Make a profile of the ``scoring``'s matrix rows for the letters of a
         ``sequence``.
 
         Examples
@@ -602,32 +605,37 @@ class Profile:
         max_gaps: float = 0.5,
         alphabet: str | None = None,
     ) -> "Profile":
-        """Log-odds of the columns of a protein alignment, as PSI-BLAST has them.
+        """Compute the log-odds of the columns of a protein alignment, as PSI-BLAST
+        does.
 
         Parameters
         ----------
         source : path of aligned FASTA, a3m or Stockholm, or a list of aligned rows
-            The text says which of the first three, plain or gz, bz2, xz, zst; ``-`` is
-            standard input. Of a3m the upper case columns are positions; of the others
-            those with few gaps. Rows of secondary structure, as HH-suite has them
-            (``ss_pred``, ``ss_conf``, ``ss_dssp`` …), are left out.
+            The format of a file is found from its text; it may be plain, gz, bz2, xz or
+            zst, and ``-`` is standard input. Positions are the upper case columns of
+            a3m, and otherwise the columns with few gaps. Rows of secondary structure
+            from HH-suite (``ss_pred``, ``ss_conf``, ``ss_dssp`` …) are left out.
         pseudocounts : float, 1e-9 to 1e9
-            The weight (beta) of what BLOSUM62 expects beside the letters seen; that of
-            the letters is their mean number of kinds in a column, less one.
+            Weight (beta) of the frequencies that BLOSUM62 expects. The weight of the
+            observed letters is the mean number of different letters per column, less 1.
         weights : "henikoff", "equal", or a number for each row
-            Position-based weights make rows that are alike count less.
+            Weights of rows. Henikoff's position-based weights count similar rows less.
         max_gaps : float
-            A column with a larger weighted part of gaps is no position.
+            Largest weighted share of gaps in a column that is a position, 0 to 1.
         alphabet : "protein", optional
-            Says that the letters are residues, though all look like nucleotides.
+            States that the letters are residues, even if all look like nucleotides.
+
+        Returns
+        -------
+        Profile
 
         Raises
         ------
         InputError
-            The file cannot be read or has several alignments, rows differ in length,
-            or all letters are nucleotides'.
+            If the file cannot be read or has several alignments, rows differ in length,
+            or all letters look like nucleotides.
         UsageError
-            An option is out of its range, or no column is a position.
+            If an option is out of range, or no column is a position.
 
         Notes
         -----
@@ -680,24 +688,29 @@ class Profile:
 
     @classmethod
     def from_hmm(cls, source: str | os.PathLike[str]) -> "Profile":
-        """The match emissions of a protein HMM as log-odds, and its transitions as
-        costs of gaps by position.
+        """Make a profile of a protein HMM: match emissions as log-odds, transitions as
+        gap costs by position.
 
         Parameters
         ----------
-        source : path of a HMMER3 text file of one model, plain or gz, bz2, xz, zst;
-            ``-`` is standard input
+        source : path
+            A HMMER3 text file of one model (plain, gz, bz2, xz or zst); ``-`` is
+            standard input.
 
-        Notes
-        -----
-        A gap behind position k costs what its transitions do beyond those of pairs:
-        M to I and back to M, less M to M; or M to D and back. Costs below 0 become 0.
-        Eddy, PLoS Computational Biology 7:e1002195 (2011).
+        Returns
+        -------
+        Profile
 
         Raises
         ------
         InputError
-            The file cannot be read, is no such model, or has several.
+            If the file cannot be read, is not a HMMER3 model, or has several models.
+
+        Notes
+        -----
+        A gap after position k costs its transitions (M to I and back to M, or M to D
+        and back) minus M to M. Costs below 0 become 0. Eddy, PLoS Computational Biology
+        7:e1002195 (2011).
         """
         name, emissions, transitions = read_hmm(source)
         # -ln p by position in HMMER's order of letters -> ln(p / P) in ours

@@ -256,33 +256,35 @@ def _usual_gaps(match: float | None, letters: str | None) -> tuple[int, int]:
 class Scoring:
     """A substitution matrix and the cost of gaps.
 
-    A gap of k residues costs ``gap_open + (k - 1) * gap_extend`` (EMBOSS, parasail,
-    biotite, the 2011 gpu-pairalign paper); ``Scoring.blast`` takes BLAST's numbers.
-    Fractions such as EMBOSS's 10/0.5 are exact: everything is scaled to integers.
+    A gap of k residues costs ``gap_open + (k - 1) * gap_extend``, as in EMBOSS,
+    parasail, biotite and the 2011 gpu-pairalign paper; ``Scoring.blast`` takes BLAST's
+    numbers. Fractions such as EMBOSS's 10/0.5 are exact: scores are scaled to integers.
 
-    A scoring is a value: two that score alike are equal and have one hash, and
-    ``dataclasses.replace(scoring, gap_open=5)`` is another. An array is copied.
+    A scoring is a value: two that score alike are equal and have the same hash, and
+    ``dataclasses.replace(scoring, gap_open=5)`` makes another. An array is copied.
 
     Parameters
     ----------
     matrix : str or (letters, array)
-        A bundled name (``jaxalign matrices``), an NCBI-format file, or letters and a
-        square array; rows are the query's letters. Results of a profile have the
-        ``Profile`` there, whose rows are the query's positions.
+        A bundled name (``jaxalign matrices``), a file in NCBI's format, or letters and
+        a square array whose rows are the query's letters. In results of a profile it is
+        the ``Profile``, whose rows are the query's positions.
     gap_open, gap_extend : int or float, optional
-        Non-negative, ``gap_extend <= gap_open``. 11 and 1 are usual, and 7 and 2
-        (BLAST's 5 + 2k) where ``match`` and ``mismatch`` score nucleotides.
+        Costs of the first and of each further residue of a gap, with ``0 <= gap_extend
+        <= gap_open``. By default 11 and 1, or 7 and 2 (BLAST's 5 + 2k) for nucleotides
+        scored by ``match`` and ``mismatch``.
     match, mismatch : int or float, optional
-        Instead of a matrix; the wildcard scores ``mismatch`` against everything.
+        Scores instead of a matrix. The wildcard scores ``mismatch`` against everything.
     alphabet : str, optional
-        ``protein``, ``dna``, ``rna`` or the letters; with match/mismatch ``dna`` is
-        the default. ``rna`` reads a DNA matrix with U for T, and T as U.
+        ``protein``, ``dna``, ``rna`` or the letters; ``dna`` by default with match and
+        mismatch. ``rna`` reads a DNA matrix with U for T, and T as U.
 
     Raises
     ------
     UsageError
-        Unknown matrix, negative gap, gap_extend > gap_open, a fraction finer than
-        1/1000, or ``alphabet`` and a matrix of other letters.
+        If the matrix is unknown, a gap cost is negative, gap_extend > gap_open, a
+        number has a fraction finer than 1/1000, or ``alphabet`` does not fit the
+        matrix.
 
     Examples
     --------
@@ -331,11 +333,11 @@ class Scoring:
         matrix: Any = "BLOSUM62",
         **options: Any,
     ):
-        """Convert BLAST's ``gap_open`` and ``gap_extend``: a gap of k costs
-        gap_open + k * gap_extend.
+        """Make a scoring from BLAST's ``gap_open`` and ``gap_extend``, where a gap of k
+        costs gap_open + k * gap_extend.
 
-        11 and 1 are usual, and 5 and 2 where ``match`` and ``mismatch`` score
-        nucleotides. ``matrix`` and other ``options`` are those of ``Scoring``.
+        By default they are 11 and 1, or 5 and 2 for nucleotides scored by ``match`` and
+        ``mismatch``. ``matrix`` and other ``options`` are those of ``Scoring``.
         """
         usual = cls(matrix, **options)
         extend = usual.gap_extend if gap_extend is None else gap_extend
@@ -346,7 +348,7 @@ class Scoring:
 
     @classmethod
     def preset(cls, name: str) -> "Scoring":
-        """The scoring of the preset ``name`` (``PRESET_NAMES``)."""
+        """Return the scoring of the preset ``name`` (``PRESET_NAMES``)."""
         return preset(name).scoring
 
     @cached_property

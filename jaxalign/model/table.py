@@ -46,19 +46,19 @@ STEPS = 2**22  # of paths whose letters are compared at a time
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Results of many pairs, in input order, a ``Result`` (``jaxalign.model.frames``).
+    """Results of many pairs, in input order.
 
-    ``columns`` maps names to arrays of one length: always ``query`` and ``target``
+    ``columns`` maps names to arrays (rows,). It always has ``query`` and ``target``
     (int32, indices into ``queries`` and ``targets``) and ``score``; with
     ``output="identity"`` also ``max_identities``; with ``"stats"`` the spans,
-    ``columns``, ``identities``, ``gap_openings`` and ``gaps`` (all int32) of the path;
-    where strands are a question, ``strand``, 1 or -1 (int8), and query spans along the
-    plus strand; with ``"alignment"`` also ``operations`` (uint32 runs, flat) and their
-    offsets.
+    ``columns``, ``identities``, ``gap_openings`` and ``gaps`` of the path (all int32).
+    With ``"alignment"`` the table also has ``operations`` (uint32 runs, flat) and their
+    offsets. If strands were considered, it has ``strand``, 1 or -1 (int8), and query
+    spans count along the plus strand.
 
-    ``len(table)`` counts the rows, a ``for`` loop gives each as ``row`` does.
-    ``table["score"]`` is a column, ``table[3]`` a row, ``table[10:20]`` and
-    ``table[mask]`` are tables.
+    ``len(table)`` counts the rows, and a ``for`` loop yields each like ``row``.
+    ``table["score"]`` is a column, ``table[3]`` a row; ``table[10:20]`` and
+    ``table[mask]`` are tables. It is a ``Result`` (``jaxalign.model.frames``).
     """
 
     columns: dict
@@ -102,12 +102,12 @@ class Table:
                 yield dict(zip(lists, values, strict=True))
 
     def row(self, index: int) -> dict:
-        """Row ``index`` as a dict, with names in place of indices.
+        """Return row ``index`` as a dict, with names in place of indices.
 
         Raises
         ------
         IndexError
-            There is no such row.
+            If there is no such row.
         """
         row = {name: column[index].item() for name, column in self.columns.items()}
         row["query"] = self.queries.names[row["query"]]
@@ -115,15 +115,16 @@ class Table:
         return row
 
     def lengths(self):
-        """(query lengths, target lengths) of every row, int64."""
+        """Return (query lengths, target lengths) of every row, int64 (rows,) each."""
         m = self.queries.lengths[self.columns["query"]]
         return m, self.targets.lengths[self.columns["target"]]
 
     def identity(self, kind: str = "alignment") -> np.ndarray:
-        """Identity of every row over the denominator ``kind``, float64.
+        """Compute the identity of every row, float64 (rows,), 0 to 1.
 
-        ``nan`` where the denominator is 0. Counts are the path's ``identities``, or
-        ``max_identities`` where no path was computed.
+        ``kind`` is the denominator; where it is 0, the identity is ``nan``. The
+        numerator is ``identities`` of the path, or ``max_identities`` if no path was
+        computed.
         """
         counts = self.columns.get("identities", self.columns.get("max_identities"))
         if counts is None:
@@ -131,13 +132,13 @@ class Table:
         return ratio(counts, denominator(kind, self.columns, *self.lengths()))
 
     def filter(self, which: "ArrayLike") -> "Table":
-        """Some of the rows, with their paths.
+        """Select rows, with their paths.
 
         Parameters
         ----------
         which : bool (rows,), or integers
-            A mask with one truth value a row; or the numbers of the rows wanted, in
-            that order, a negative one counted from the end.
+            A mask with one value per row; or the indices of rows, in the order wanted,
+            negative ones counted from the end.
 
         Returns
         -------
@@ -146,8 +147,8 @@ class Table:
         Raises
         ------
         UsageError
-            A mask of another length, a row that is not there, or neither truth values
-            nor integers.
+            If a mask has another length, a row does not exist, or ``which`` is neither
+            bool nor integer.
 
         Examples
         --------
@@ -168,15 +169,15 @@ class Table:
         )
 
     def runs(self, index: int) -> np.ndarray:
-        """Run-length operations of row ``index``."""
+        """Return the run-length operations of row ``index``, uint32."""
         runs, offsets = self._paths()
         index = range(len(self))[index]
         start, end = offsets[index : index + 2]
         return runs[start:end]
 
     def alignment(self, index: int) -> Alignment:
-        """Row ``index`` as an ``Alignment``; where ``strand`` is -1, of the reverse
-        complement of the query."""
+        """Return row ``index`` as an ``Alignment``; if ``strand`` is -1, that of the
+        reverse complement of the query."""
         runs, row = self.runs(index), self.row(index)
         query = self.queries.text(self.columns["query"][index])
         target = self.targets.text(self.columns["target"][index])
@@ -200,7 +201,7 @@ class Table:
         )
 
     def alignments(self) -> Iterator[Alignment]:
-        """The rows, each as an ``Alignment``."""
+        """Yield every row as an ``Alignment``."""
         return map(self.alignment, range(len(self)))
 
     @overload
@@ -208,8 +209,9 @@ class Table:
     @overload
     def cigar(self, index: int, eqx: bool = False) -> str: ...
     def cigar(self, index: int | None = None, eqx: bool = False):
-        """CIGAR of one row, or without an ``index`` of all, as a list; with ``eqx``,
-        ``=`` and ``X`` instead of M."""
+        """Return the CIGAR of one row, or without an ``index`` a list of all.
+
+        ``eqx`` writes ``=`` and ``X`` instead of M."""
         if index is None:
             table = self.with_matches() if eqx else self
             table._paths()
@@ -219,8 +221,8 @@ class Table:
         return self.alignment(index).cigar(eqx=True)
 
     def with_matches(self) -> "Table":
-        """This table with ``=`` and ``X``, equal and other letters, in place of M in
-        its paths, as SAM and PAF may have them."""
+        """Return the table with ``=`` (equal letters) and ``X`` in place of M in its
+        paths, as SAM and PAF allow."""
         paths, starts = self._paths()
         sizes = np.cumsum(paths >> 4, dtype=np.int64)
         ends = np.concatenate([[0], sizes])[starts]
@@ -258,12 +260,13 @@ class Table:
         return np.where(minus, complement_codes(data.alphabet)[codes], codes)
 
     def rows(self) -> list[tuple[str, str]]:
-        """The two gapped rows of every alignment; ``output="alignment"`` only."""
+        """Return the two gapped rows of every alignment; needs
+        ``output="alignment"``."""
         self._paths()
         return [alignment.rows() for alignment in self.alignments()]
 
     def rescore(self) -> np.ndarray:
-        """The score of every path, counted anew; ``output="alignment"`` only."""
+        """Recompute the score of every path; needs ``output="alignment"``."""
         self._paths()
         scores = [alignment.rescore() for alignment in self.alignments()]
         return np.array(scores, self.columns["score"].dtype)
@@ -286,38 +289,37 @@ class Table:
         identity: str | None = None,
         force: bool = False,
     ) -> None:
-        """Write the rows to a file, in the format that its suffix names.
+        """Write the rows to a file.
 
-        The file appears under its name when it is complete; after a failure nothing
-        is left behind.
+        The file appears under its name when it is complete; a failure leaves nothing
+        behind.
 
         Parameters
         ----------
         path : path or "-"
-            The output file; "-" is standard output, where the default format is tsv.
+            The output file. "-" is standard output, with tsv as its default format.
         format : str, optional
             "tsv", "csv", "m8", "sam", "paf", "maf", "fasta", "pair" or "parquet"; by
-            the suffix of `path` when not given; also "graphpart", "hestia" and
-            "datasail", which have no suffix of their own. A control character in a name
-            is an escape in the formats of text; SAM and those of the splitters refuse
-            it, Parquet holds names as they are.
+            default from the suffix of `path`. "graphpart", "hestia" and "datasail" have
+            no suffix. Text formats escape control characters in names; SAM and the
+            formats of splitters refuse them, and Parquet keeps names as they are.
         columns : sequence of str, optional
-            For tsv, csv and parquet: names of columns of the table (0-based, half-open
-            spans), or those of BLAST and MMseqs2 (spans from 1, inclusive). `evalue`
-            and `bits` are nan where unknown.
+            For tsv, csv and parquet: columns of the table (0-based, half-open spans),
+            or those of BLAST and MMseqs2 (spans from 1, inclusive). `evalue` and `bits`
+            are nan if unknown.
         identity : str, optional
-            The identity definition of the default columns and of `fident`; `pident`
-            is always identities over alignment columns, as in BLAST. By default
-            "alignment"; after ``output="identity"``, which knows no columns, "longer"
-            from end to end and "shorter" otherwise.
+            The identity definition of the default columns and of `fident`; `pident` is
+            always identities over alignment columns, as in BLAST. By default
+            "alignment"; after ``output="identity"``, which has no alignment columns,
+            "longer" for end-to-end alignments and "shorter" otherwise.
         force : bool, default False
             Replace an existing file.
 
         Raises
         ------
         UsageError
-            Unknown format, suffix or column; a column or format the table has no data
-            for; the file exists and `force` is false; the folder is missing.
+            If a format, suffix or column is unknown, the table lacks the data for it,
+            the file exists and `force` is false, or the folder is missing.
 
         Examples
         --------
@@ -340,7 +342,7 @@ class Table:
         columns : sequence of str, optional
             Names of columns, as in ``write``. By default the columns of the table and
             the CIGARs of its paths; after ``output="identity"`` also the identity and
-            both lengths.
+            both lengths, in residues.
         identity : str, optional
             The identity definition of the default columns and of `fident`, as in
             ``write``.

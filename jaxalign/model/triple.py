@@ -26,13 +26,14 @@ MEANINGS = {  # of the signs below three rows: style and legend
 
 @dataclass(frozen=True, eq=False)
 class TripleAlignment:
-    """An alignment of a, b and c, an ``AlignmentResult`` (``model.frames``).
+    """An alignment of three sequences, a, b and c.
 
-    ``gapped`` are the three gapped rows that ``rows`` gives, None where no traceback
-    was asked for; ``spans`` half-open and zero-based. In local mode rows and spans
-    cover the match, else all of the sequences. ``seconds`` and ``bytes`` tell the
-    phases of the work. ``print`` shows the rows, numbered from 1, with a sign a column:
-    ``*`` three equal letters, ``:`` all pairs score above 0, ``.`` two equal letters.
+    ``gapped`` holds the three gapped rows that ``rows`` returns, or None without a
+    traceback. ``spans`` are half-open and zero-based. In local mode, rows and spans
+    cover the match, otherwise the whole sequences. ``seconds`` and ``bytes`` are given
+    by phase of the work. ``print`` shows the rows, numbered from 1, with a sign for
+    each column: ``*`` three equal letters, ``:`` all pairs score above 0, ``.`` two
+    equal letters. It is an ``AlignmentResult`` (``model.frames``).
     """
 
     sequences: tuple[str, str, str]
@@ -51,48 +52,50 @@ class TripleAlignment:
     bytes: dict = field(default_factory=dict)
 
     def rows(self) -> tuple[str, str, str]:
-        """The three gapped rows, ``-`` for a gap.
+        """Return the three gapped rows, with ``-`` for a gap.
 
         Raises
         ------
         UsageError
-            Only the score was asked for.
+            If only the score was computed.
         """
         if self.gapped is None:
             raise UsageError("no rows: only the score was asked for (traceback=None)")
         return self.gapped
 
     def pairs(self) -> tuple[Alignment, Alignment, Alignment]:
-        """The induced alignments of (a, b), (a, c) and (b, c), whose scores are
-        ``pair_scores``: columns with a gap in both rows are dropped."""
+        """Return the induced alignments of (a, b), (a, c) and (b, c).
+
+        Columns with a gap in both rows are dropped. Their scores are
+        ``pair_scores``."""
         ab, ac, bc = (induced(self, x, y) for x, y in PAIRS)
         return ab, ac, bc
 
     def cigar(self, eqx: bool = False) -> tuple[str, str, str]:
-        """CIGARs of ``pairs``; with ``eqx``, ``=`` and ``X`` instead of M."""
+        """Return the CIGARs of ``pairs``; ``eqx`` writes ``=`` and ``X`` for M."""
         ab, ac, bc = (pair.cigar(eqx) for pair in self.pairs())
         return ab, ac, bc
 
     def identity(self, kind: str = "alignment") -> tuple[float, float, float]:
-        """Identities of ``pairs`` over the denominator ``kind``."""
+        """Return the identities of ``pairs`` over the denominator ``kind``, 0 to 1."""
         ab, ac, bc = (pair.identity(kind) for pair in self.pairs())
         return ab, ac, bc
 
     @property
     def columns(self) -> int:
-        """Columns of the rows."""
+        """Number of columns of the rows."""
         return len(self.rows()[0])
 
     @property
     def pair_scores(self) -> tuple[float, float, float]:
-        """Affine scores of the induced pairs (a, b), (a, c), (b, c): columns with a
-        gap in both rows are dropped first."""
+        """Affine scores of the induced pairs (a, b), (a, c) and (b, c), after dropping
+        columns with a gap in both rows."""
         ab, ac, bc = (self._unscaled(self._pair(x, y, True)) for x, y in PAIRS)
         return ab, ac, bc
 
     @property
     def score_natural(self) -> float:
-        """The sum of ``pair_scores``: what this alignment scores with natural gaps."""
+        """Sum of ``pair_scores``: the score of this alignment with natural gaps."""
         return self._unscaled(sum(self._pair(x, y, True) for x, y in PAIRS))
 
     def rescore(self) -> float:
@@ -101,8 +104,8 @@ class TripleAlignment:
         return self._unscaled(sum(self._pair(x, y, drop) for x, y in PAIRS))
 
     def agreement(self) -> list[str]:
-        """For each column ``three`` letters are equal, ``two``, all residues are
-        ``similar`` (every pair scores above 0), or ``none``; X agrees with nothing."""
+        """Classify each column: ``three`` or ``two`` equal letters, ``similar`` (every
+        pair scores above 0), or ``none``. X equals nothing."""
         codes = np.array([coded(row, self.scoring) for row in self.rows()])
         residue = codes >= 0
         pairs = [(codes[x], codes[y], residue[x] & residue[y]) for x, y in PAIRS]
@@ -114,8 +117,8 @@ class TripleAlignment:
         return kinds.tolist()
 
     def consensus(self) -> str:
-        """A letter a column: that of all three; of two, in lower case; ``+`` where
-        all three are similar; else a blank."""
+        """Return one character per column: the letter of all three; that of two, in
+        lower case; ``+`` if all three are similar; otherwise a blank."""
         columns = zip(zip(*self.rows(), strict=True), self.agreement(), strict=True)
         return "".join(_agreed(letters, kind) for letters, kind in columns)
 
