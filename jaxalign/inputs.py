@@ -178,7 +178,7 @@ def _three(triple: Any, scoring: Scoring) -> list:
         triple = [(name, codes[k]) for k, name in enumerate(triple.names)]
     items = items_of(triple)
     if len(items) != 3:
-        raise InputError(f"{len(items)} sequences in a triple: three are needed")
+        raise InputError(f"a triple has {len(items)} sequences; three are needed")
     return items
 
 
@@ -187,7 +187,9 @@ def _set(data: Any, scoring: Scoring, reading: Reading) -> tuple[Sequences, bool
     if type(data) is list:
         return _encoded(data, scoring)
     if isinstance(data, Profile):
-        raise UsageError("a profile is a query of align, align_profile and search")
+        raise UsageError(
+            "a profile can only be a query, of align, align_profile or search"
+        )
     if isinstance(data, PATH):
         return _read(data, scoring, reading)
     if isinstance(data, Sequences) or is_flat(data):
@@ -210,7 +212,7 @@ def _named(item: Any, name: str, scoring: Scoring):
         return name, item
     if isinstance(item, (Sequences, Mapping)):
         if len(item) != 1:
-            raise InputError(f"{name}: {len(item)} sequences where one is needed")
+            raise InputError(f"{name}: has {len(item)} sequences; one is needed")
         if isinstance(item, Mapping):
             ((called, sequence),) = item.items()
         else:
@@ -227,7 +229,7 @@ def _loaded(item: Any, scoring: Scoring):
         return item
     read, _ = _read(path, scoring)
     if len(read) != 1:
-        raise InputError(f"{path}: {len(read)} records where one is needed")
+        raise InputError(f"{path}: has {len(read)} records; one is needed")
     return (read.names[0] if item is path else item[0]), read.text(0)
 
 

@@ -105,7 +105,7 @@ def read_parts(
             "--partial audits the others, and the certificate says so"
         )
     if len(sets) < 2:
-        raise InputError(f"{split}: has one part only, {', '.join(map(written, sets))}")
+        raise InputError(f"{split}: has only one part: {', '.join(map(written, sets))}")
     return AuditedParts(sets, left_out)
 
 
@@ -118,9 +118,9 @@ def check_files(paths: Sequence[str]) -> None:
             if a == b or (there and os.path.samefile(a, b)):
                 same = path if path == other else f"{other} and {path}"
                 raise UsageError(
-                    f"{same}: one file is given as two parts, and every sequence of it "
-                    "would be a leak; give each part its own file, or one file with "
-                    "--split SPLIT.tsv"
+                    f"{same}: is given as two parts, so each of its sequences would be "
+                    "a leak; give each part its own file, or one file with --split "
+                    "SPLIT.tsv"
                 )
 
 
@@ -203,11 +203,14 @@ def check_shown(given: Given) -> None:
 def _check(request: Given) -> None:
     if request.split is None and len(request.parts) < 2:
         raise UsageError(
-            f"an audit needs two files or more, not {len(request.parts)}, or one "
-            "with --split SPLIT.tsv"
+            f"an audit needs two or more files, not {len(request.parts)}, or one file "
+            "and --split SPLIT.tsv"
         )
     if request.split is not None and len(request.parts) != 1:
-        raise UsageError("--split says which sequence of one file is in which part")
+        raise UsageError(
+            "--split assigns the sequences of one file to parts: give one file, or "
+            "leave out --split"
+        )
     if request.split is None:
         refuse(request, ("partial", "column"), "about the table of --split")
     if request.min_identity is None:
@@ -444,19 +447,25 @@ def _certificate_files(path: str, known: dict, request: Given) -> CertificateFil
         ]
         readings = {reading_of(Reading(**x)) for x in policies}
     except (AttributeError, KeyError, TypeError, UsageError) as error:
-        raise InputError(f"{path}: inputs lack {error}") from error
+        raise InputError(
+            f"{path}: the inputs of the certificate lack {error}"
+        ) from error
     unknown = {reading.unknown for reading in readings}
     if len(readings) != 1 or not unknown <= {*UNKNOWN_POLICIES} or not parts:
-        raise InputError(f"{path}: names no files; give PARTS")
+        raise InputError(
+            f"{path}: the certificate names no files; give the files of the parts"
+        )
     if not request.parts:
         try:
             check_files(parts)
         except UsageError as error:
             raise InputError(f"{path}: {error}") from error
     if split is not None and len(parts) != 1:
-        raise InputError(f"{path}: a list is of one file, and there are {len(parts)}")
+        raise InputError(
+            f"{path}: a list belongs to one file of sequences, not {len(parts)}"
+        )
     if split is None and len(parts) < 2:
-        raise InputError(f"{path}: {len(parts)} parts, where two or more are needed")
+        raise InputError(f"{path}: has {len(parts)} parts; two or more are needed")
     split = None if split is None else str(split)
     column = None if split is None or column is None else str(column)
     return CertificateFiles(parts, split, column, readings.pop())

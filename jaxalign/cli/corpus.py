@@ -78,7 +78,9 @@ def nearest(given: Given) -> int:
     files = files_of(corpus)
     check_resume(given, files)
     if path == corpus == "-":
-        raise UsageError("'-' twice: standard input can be read once")
+        raise UsageError(
+            "'-' is given twice, and standard input can be read only once: name a file"
+        )
     outs = (given.out, given.report)
     job = links.prepare(
         (path,),
@@ -160,16 +162,16 @@ def purge(given: Given) -> int:
     if given.certificate is not None:  # whose audit has a state of its own
         SavedRun(given.certificate, {}).is_begun(given.resume, given.force)
     if given.shard is not None and given.certificate is not None:
-        raise UsageError("--certificate is of all that stays: leave out --shard")
+        raise UsageError("--certificate covers the whole result: leave out --shard")
     if given.certificate is not None:
         if given.out is None:
-            raise UsageError("--certificate is about the file that -o names")
-        if given.min_identity is None or given.min_cov is not None:
             raise UsageError(
-                "--certificate is of --min-identity alone, without --min-cov"
+                "--certificate certifies the file that -o writes: add -o FILE"
             )
+        if given.min_identity is None or given.min_cov is not None:
+            raise UsageError("--certificate needs --min-identity, and no --min-cov")
         if given.against == STDIN:
-            raise UsageError("--certificate names the file of --against")
+            raise UsageError("--certificate needs --against FILE, not standard input")
     if given.min_identity is None:
         refuse(given, ("link", "identity"), "about a cut by --min-identity")
     outs = (given.out, given.list_out, given.certificate)
@@ -211,8 +213,8 @@ def purge(given: Given) -> int:
     def check(result: Purge) -> Iterable[str]:
         if given.certificate is not None and not result.kept.any():
             raise InputError(
-                f"{given.out}: nothing stays, so there is nothing to certify, and "
-                f"{given.certificate} is not written"
+                f"{given.out}: no sequence is kept, so there is nothing to certify, "
+                f"and {given.certificate} is not written"
             )
         return ()
 

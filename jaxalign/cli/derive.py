@@ -342,7 +342,9 @@ def _ends(text: str | None) -> tuple[FreeEnd, ...] | None:
     long.update((end, end) for end in ENDS.values())
     for name in names:
         if name not in long:
-            raise UsageError(f"--free-ends {name}: any of {', '.join(ENDS)} is needed")
+            raise UsageError(
+                f"--free-ends {name}: unknown end; choose from {', '.join(ENDS)}"
+            )
     return tuple(long[name] for name in names)
 
 
@@ -351,7 +353,9 @@ def fractions(flag: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(word) for word in text.split(","))
     except ValueError as error:
-        raise UsageError(f"{flag} {text}: fractions are needed, as 0.3,0.5") from error
+        raise UsageError(
+            f"{flag} {text}: fractions are needed, such as 0.3,0.5"
+        ) from error
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

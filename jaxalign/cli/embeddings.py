@@ -43,7 +43,10 @@ def align(options: Given) -> int:
     check_outputs(options, path, (), files)
     suffix = os.path.splitext(path)[1]
     if sequences is None and formats.SUFFIXES.get(suffix, "tsv") not in TABLES:
-        raise UsageError(f"{path}: has letters: give --sequences, or another suffix")
+        raise UsageError(
+            f"{path}: this format shows letters: add --sequences, or choose another "
+            "suffix"
+        )
     queries, targets = embeddings.read(a), embeddings.read(b)
     letters = None if sequences is None else _letters(sequences, queries, targets)
     pairs = _zipped(a, b, queries, targets)
@@ -101,7 +104,7 @@ def _check(options: Given, letters: bool) -> None:
         raise UsageError("--embeddings needs --gap-open and --gap-extend")
     for number in (scoring.gap_open, scoring.gap_extend):
         if not isfinite(number):
-            raise UsageError(f"{number}: a gap cost is a finite number")
+            raise UsageError(f"{number}: a gap cost must be a finite number")
 
 
 def _zipped(
@@ -140,9 +143,10 @@ def _check_totals(
         largest = embeddings.largest_score(a, b)
         if not (len(a) + len(b)) * max(largest, gap_open) <= MAX_TOTAL:
             raise InputError(
-                f"{written(x)} and {written(y)}: a pair of their vectors may score "
-                f"{largest:.3g}, a gap costs {gap_open:g}, and {len(a)} + {len(b)} of "
-                f"them may exceed {MAX_TOTAL:g}\nhint: divide both by a number"
+                f"{written(x)} and {written(y)}: two vectors may score {largest:.3g}, "
+                f"a gap costs {gap_open:g}, and the sum over {len(a)} + {len(b)} of "
+                f"them may exceed {MAX_TOTAL:g}\nhint: divide vectors and gap costs by "
+                "a constant"
             )
 
 

@@ -36,7 +36,9 @@ def family(options: Given) -> int:
     api.check(chosen)
     check_resume(options, (query, database))
     if query == database == "-":
-        raise UsageError("'-' twice: standard input can be read once")
+        raise UsageError(
+            "'-' is given twice, and standard input can be read only once: name a file"
+        )
     if options.json and options.out is None:
         refuse(options, ("format",), "about a file: give -o FILE")
     if not (options.out and _is_folder(options.out)):
@@ -123,7 +125,10 @@ def _paths(options: Given, names: Sequence[str], force: bool) -> Sequence[str | 
     paths = [output.file_in(out, file, suffix) for file in files]
     for path, name in zip(paths, names, strict=True):
         if paths.count(path) > 1:
-            raise UsageError(f"{path}: the file of {name} and of another query")
+            raise UsageError(
+                f"{path}: would be the file of {name} and of another query; rename one "
+                "of them"
+            )
         output.check(path, force)
     return paths
 

@@ -69,7 +69,9 @@ def read(
         See ``io.fasta``.
     """
     if paths.count("-") > 1:
-        raise UsageError("'-' twice: standard input can be read once")
+        raise UsageError(
+            "'-' is given twice, and standard input can be read only once: name a file"
+        )
     queries = []
     if profile:
         query, scoring = _profile(paths[0], scoring, options)
@@ -107,9 +109,12 @@ def read(
 def _profile(path: str, scoring: Scoring, options: ScoringOptions):
     """(the consensus of a profile, how it is scored)."""
     if (options.matrix, options.match, options.mismatch) != (None, None, None):
-        raise UsageError("--profile has scores: leave out --matrix and --match")
+        raise UsageError("a profile has its own scores: leave out --matrix and --match")
     if options.alphabet not in ("auto", "protein"):
-        raise UsageError(f"--alphabet {options.alphabet}: a profile is of proteins")
+        raise UsageError(
+            f"--alphabet {options.alphabet}: profiles are of proteins only; leave it "
+            "out"
+        )
     text = read_text(path)
     if first_line(text.lines).startswith("HMMER3"):
         return as_query(Profile.from_hmm(text), scoring)
@@ -126,8 +131,8 @@ def warn_of_headings(path: str, warn: Callable[[str], object]) -> None:
         )
     if described:
         warn(
-            f"{path}: headings have descriptions, which GraphPart takes for a part of "
-            f"the id; give it a file without: sed '/^>/s/ .*//' {path}"
+            f"{path}: headings have descriptions, which GraphPart would read as part "
+            f"of the id; remove them first: sed '/^>/s/ .*//' {path}"
         )
 
 

@@ -119,7 +119,7 @@ def ends_of_links(links: Given) -> dict[str, Any]:
     """
     if links.link and (links.mode or links.identity or links.free_ends):
         raise UsageError(
-            f"--link {links.link} says the mode and the length: leave out --mode, "
+            f"--link {links.link} sets the mode and the length: leave out --mode, "
             "--identity and --free-ends"
         )
     scoring, said = links.scoring, (links.mode, links.free_ends, links.identity)

@@ -116,14 +116,16 @@ def warmup(given: Given) -> int:
 
     say = (lambda _: None) if given.quiet else terminal.say
     if (target is None) != (out is None):
-        raise UsageError("--target and --out belong together")
+        raise UsageError("--target and --out go together: give both or neither")
     if target is not None and out is not None:
         refuse(given, ("device",), "about this machine, and --target about others")
         pack = warmup.make_pack(target, out, say)
         say(f"{out}: {pack['programs']} programs, {pack['bytes'] / 1e6:.1f} MB")
         return 0
     if warmup.program_files()["folder"] == "none":
-        raise UsageError("there is no folder for programs: see JAXALIGN_CACHE_DIR")
+        raise UsageError(
+            "there is no folder for programs: set JAXALIGN_CACHE_DIR to one"
+        )
     warmup.warm_up(device, say)
     return 0
 

@@ -61,9 +61,9 @@ Computed = tuple[Mapping, dict, Table | None]
 def align(given: Given) -> int:
     """``jaxalign align A B``."""
     if given.profile and given.embeddings:
-        raise UsageError("--profile and --embeddings: A is either")
+        raise UsageError("--profile and --embeddings exclude each other")
     if given.sequences is not None and not given.embeddings:
-        raise UsageError("--sequences goes with --embeddings")
+        raise UsageError("--sequences needs --embeddings")
     if given.embeddings:
         from jaxalign.cli import embeddings
 

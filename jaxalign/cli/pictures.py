@@ -35,24 +35,26 @@ def prepare(drawn: Pictures, request: Request) -> Request:
     if drawn.dot_plot:
         return replace(request, options=replace(request.options, output="alignment"))
     if request.options.output == "score":
-        raise UsageError("a picture of identities: --output score computes none")
+        raise UsageError(
+            "the picture shows identities, which --output score does not compute"
+        )
     if (drawn.dendrogram or drawn.heat_map) and request.filters:
         word = "--dendrogram" if drawn.dendrogram else "--heat-map"
-        raise UsageError(f"{word} is of all pairs: leave out the filters")
+        raise UsageError(f"{word} shows all pairs: leave out the filters")
     return request
 
 
 def check_counts(drawn: Pictures, count: int) -> None:
     """Refuse pictures of too few sequences, or of more than one could read."""
     if drawn.dot_plot and count != 1:
-        raise UsageError(f"{drawn.dot_plot}: a dot plot has one pair, not {count:,}")
+        raise UsageError(f"{drawn.dot_plot}: a dot plot shows one pair, not {count:,}")
     for path, kind, most in (
         (drawn.dendrogram, "dendrogram", picture.MOST_LEAVES),
         (drawn.heat_map, "heat map", picture.MOST_ROWS),
     ):
         if path and not 2 <= count <= most:
             raise UsageError(
-                f"{path}: a {kind} has 2 to {most:,} sequences, not {count:,}"
+                f"{path}: a {kind} shows 2 to {most:,} sequences, not {count:,}"
             )
 
 

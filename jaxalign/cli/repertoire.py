@@ -32,13 +32,13 @@ def repertoire(given: Given) -> int:
     distances, loops = given.v_distances, given.v_loops
     _check_outputs(given)
     if distances and loops:
-        raise UsageError("--v-distances and --v-loops: one of the two")
+        raise UsageError("--v-distances and --v-loops exclude each other")
     own: dict[str, Any] = dict.fromkeys(("offset", "cap", "devices"))
     own["v_distances"] = delimited.gene_distances(distances) if distances else None
     own["v_loops"] = delimited.read_genes(loops)[1] if loops else None
     chosen = RepertoireOptions(**shared(given, RepertoireOptions, **own))
     if given.part_rows < 1:
-        raise UsageError(f"--part-rows {given.part_rows}: 1 or more")
+        raise UsageError(f"--part-rows {given.part_rows}: must be 1 or more")
     files = {x: getattr(given, x) for x in INPUTS if getattr(given, x) is not None}
     check_resume(given, files.values(), PLACES)
     machine = api.machine_of(chosen)
@@ -154,9 +154,11 @@ def _edges(
 def _check_outputs(options: Given) -> None:
     out, listed = options.out, options.list_out
     if listed and options.against:
-        raise UsageError("--list has clusters, which two sets (--against) have not")
+        raise UsageError(
+            "--list writes clusters, which a comparison with --against does not have"
+        )
     if out and out != output.STDOUT and not out.endswith(FORMATS):
-        raise UsageError(f"{out}: the suffix is one of {', '.join(FORMATS)}")
+        raise UsageError(f"{out}: unknown suffix; use one of {', '.join(FORMATS)}")
     genes = options.v_distances, options.v_loops
     inputs = (options.receptors, options.against, *genes, options.scoring)
     delimited.check_list_format(listed)

@@ -81,9 +81,9 @@ def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Requ
     _check_filters(options, mode, free_ends)
     out, format = options.out, options.format
     if folder and (out in (None, "-") or _is_file(out)):
-        raise UsageError("parts of a result need a folder: -o FOLDER/")
+        raise UsageError("a result in parts needs a folder: -o FOLDER/")
     if folder and format not in (None, "parquet"):
-        raise UsageError(f"parts of a result are parquet, not {format}")
+        raise UsageError(f"parts are written as parquet, not {format}")
     if folder:
         out, format = out.rstrip("/") or out, "parquet"
     else:
@@ -291,5 +291,7 @@ def _check_filters(
     if options.min_score is not None and not isfinite(options.min_score):
         raise UsageError(f"--min-score {options.min_score}: a finite number is needed")
     if options.coverage != "both" and options.min_cov is None:
-        raise UsageError(f"--coverage {options.coverage}: there is no --min-cov")
+        raise UsageError(
+            f"--coverage {options.coverage} has no effect without --min-cov"
+        )
     check_coverage(options.min_cov, mode, resolve_ends(mode, free_ends))

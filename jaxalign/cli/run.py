@@ -49,7 +49,9 @@ def check_outputs(
         output.check_inputs(path, inputs)
     page = getattr(given, "report", None)
     if page is not None and not page.endswith(PAGES):
-        raise UsageError(f"{page}: --report is a page of HTML: OUT.html")
+        raise UsageError(
+            f"{page}: --report writes HTML; give a name that ends with .html"
+        )
     for path in drawn:
         from jaxalign.io import picture
 
@@ -69,8 +71,8 @@ def check_outputs(
         # An interrupted run may have written the file whose state is there.
         output.check(path, force or (resume and os.path.isfile(path + SUFFIX)))
         if path.endswith(output.COMPRESSED):
-            plain, suffix = os.path.splitext(path)
-            raise UsageError(f"{path}: is not written as {suffix}; give {plain}")
+            plain, _ = os.path.splitext(path)
+            raise UsageError(f"{path}: outputs are not compressed; give {plain}")
 
 
 def check_resume(given: Given, files: Iterable[str], outs: Sequence[str] = ()) -> None:

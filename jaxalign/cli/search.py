@@ -44,7 +44,10 @@ def search(given: Given) -> int:
     if folder and not os.path.isfile(database):
         if not is_stream(database):
             inputs.check(database)
-        raise UsageError(f"{database}: parts need a file, which can be read again")
+        raise UsageError(
+            f"{database}: a result in parts reads the database several times; give a "
+            "file"
+        )
     messages, hashed = Messages(given.quiet), given.json or folder
     request, read = read_inputs(request, given, hashed, messages)
     devices, (queries,) = pairs.select_device(given), read.sequences
@@ -177,13 +180,15 @@ def check(request: Request, search: Given) -> None:
     """Refuse what can be, before anything is read."""
     bound = search.max_evalue
     if search.query == search.database == "-":
-        raise UsageError("'-' twice: standard input can be read once")
+        raise UsageError(
+            "'-' is given twice, and standard input can be read only once: name a file"
+        )
     if search.top < 1:
         raise UsageError(f"--top {search.top}: 1 or more hits are needed")
     if request.options.output == "identity":
         raise UsageError("--output identity: search has score, stats and alignment")
     if not request.options.filter:
-        raise UsageError("--no-filter: a search computes every score")
+        raise UsageError("--no-filter has no effect: a search computes every score")
     if bound is not None and not bound >= 0:
         raise UsageError(f"--max-evalue {bound:g}: 0 or more is needed")
     if bound is not None and request.options.mode != "local":
@@ -246,9 +251,9 @@ def _warn_of_fits(info: dict, messages: Messages) -> None:
     total = sum(counts.values())
     if many := counts.get("shuffled"):
         messages.warn(
-            f"E-values of {many:,} of {total:,} queries are fitted to sequences of the "
-            "database with their letters in random orders: too many of the database "
-            "are related to these queries"
+            f"E-values of {many:,} of {total:,} queries are fitted to shuffled "
+            "sequences of the database, because too many of its sequences are related "
+            "to these queries"
         )
     if many := counts.get("none"):
         messages.warn(

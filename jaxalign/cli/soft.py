@@ -45,7 +45,9 @@ def soft(given: Given) -> int:
     """``jaxalign soft A B``."""
     a, b, out, plot = given.a, given.b, given.out, given.plot
     if out and out.endswith(tuple(f".{x}" for x in picture.FORMATS)):
-        raise UsageError(f"{out}: -o is an npz file; --plot {out} draws the posterior")
+        raise UsageError(
+            f"{out}: -o writes an npz file; --plot {out} draws the posterior"
+        )
     scoring, (mode, ends) = scoring_of(given.scoring), mode_of(given)
     # The alignment is on standard output.
     check_outputs(given, None, [out], (a, b, given.scoring.matrix), [plot])
@@ -53,7 +55,7 @@ def soft(given: Given) -> int:
     read = inputs.read((a, b), scoring, given.scoring, False, messages)
     scoring = read.scoring
     if not all(map(len, read.sequences)):
-        raise InputError(f"{a}, {b}: a record is needed in each")
+        raise InputError(f"{a}, {b}: each file must have a record")
     m, n = (len(x[0]) for x in read.sequences)
     heading = f"{scoring}; {mode}; {scoring.alphabet.kind} alphabet; "
     heading += f"temperature {given.temperature:g}"
@@ -100,7 +102,8 @@ def _model(
     score, posterior, entropy = map(np.asarray, values)
     if np.isnan(score) or np.isnan(posterior).any():
         raise UsageError(
-            f"--temperature {given.temperature:g}: scores are too large for it"
+            f"--temperature {given.temperature:g}: scores are too large for this "
+            "temperature; raise it"
         )
     texts, threshold = (query.text(0), target.text(0)), given.threshold
     return SoftReport(

@@ -30,7 +30,9 @@ def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
     if cut is not None and cuts is None:
         return (cut,)
     if cut is not None:
-        raise UsageError("--min-identity and --cuts: one of the two, and not both")
+        raise UsageError(
+            "--min-identity and --cuts exclude each other: give one of them"
+        )
     if cuts is None:
         raise UsageError("split: --min-identity is missing: the cut, or --cuts")
     values = fractions("--cuts", cuts)
@@ -49,10 +51,11 @@ def shares_of(text: str | None) -> dict[str, float] | None:
             value = float(share)
         except ValueError:
             raise UsageError(
-                f"--parts {text}: names and shares are needed, as train=0.8,test=0.2"
+                f"--parts {text}: names and shares are needed, such as "
+                "train=0.8,test=0.2"
             ) from None
         if name.strip() in shares:
-            raise UsageError(f"--parts {text}: {name.strip()} comes twice")
+            raise UsageError(f"--parts {text}: {name.strip()} is given twice")
         shares[name.strip()] = value
     return shares
 
@@ -127,12 +130,12 @@ def _check(given: Given, audited: bool) -> None:
     if given.labels is None:
         refuse(given, ("unlabelled",), "about the table of --labels")
     if given.certificate and given.out is None:
-        raise UsageError("--certificate is of a list in a file: -o SPLIT.tsv is needed")
+        raise UsageError("--certificate describes a split in a file: add -o SPLIT.tsv")
     if given.cuts is not None and (audited or given.fasta or given.fixed):
         raise UsageError(
-            "--fasta, --fixed, --certificate, --report and --plot are of one split, "
-            "with --min-identity; jaxalign audit --split LIST --column part_0.3 audits "
-            "one of --cuts"
+            "--fasta, --fixed, --certificate, --report and --plot need one split, with "
+            "--min-identity; jaxalign audit --split LIST --column part_0.3 audits one "
+            "of --cuts"
         )
     delimited.check_list_format(given.out)
 
@@ -218,7 +221,7 @@ def _files(
     if os.path.realpath(folder) in map(os.path.realpath, filter(None, outs)):
         raise UsageError(f"two outputs go to the same place: {folder}")
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"--fasta {folder}: is no folder")
+        raise UsageError(f"--fasta {folder}: is not a folder; name another one")
     files = [output.file_in(folder, name, ".fasta") for name in names]
     with output.naming(folder):
         os.makedirs(folder, exist_ok=True)

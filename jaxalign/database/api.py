@@ -411,7 +411,10 @@ def parts_search(
     if sequences is not None:
         residues = int(sequences.lengths.sum())
     elif not os.path.isfile(database):
-        raise UsageError(f"{database}: parts need a file, which can be read again")
+        raise UsageError(
+            f"{database}: a result in parts reads the database several times; give a "
+            "file"
+        )
     else:
         residues = residues_about(os.fspath(database))
     rows = part_stream.checked(part_rows) or part_stream.PART_ROWS

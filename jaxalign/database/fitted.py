@@ -200,9 +200,7 @@ def sample_of(options: SearchOptions) -> Sample | None:
     if options.statistics == "published":
         return None
     if options.mode != "local":
-        raise UsageError(
-            f"statistics = 'fitted': only local scores have them, not {options.mode}"
-        )
+        raise UsageError(f"statistics = 'fitted': needs mode local, not {options.mode}")
     return Sample()
 
 

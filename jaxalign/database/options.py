@@ -67,12 +67,12 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
     if least is not None:
         check_fraction("min_length_ratio", least)
     if least is not None and options.by != "identity":
-        raise UsageError("min_length_ratio is for by = 'identity'")
+        raise UsageError("min_length_ratio needs by = 'identity'")
     score = options.min_score
     if score is not None and not (is_number(score) and isfinite(score)):
         raise UsageError(f"min_score = {score!r}: a finite number is needed")
     if score is not None and options.by != "identity":
-        raise UsageError("min_score is for by = 'identity'")
+        raise UsageError("min_score needs by = 'identity'")
     if options.by == "bits" and parameters(scoring, LOCAL) is None:
         raise UsageError(
             f"by = 'bits': no statistics are published for {scoring}; by = 'score' "

@@ -109,7 +109,9 @@ def families_of(
     check(options)
     scoring = as_scoring(scoring)
     if scoring.alphabet.kind != "protein" or scoring.scale != 1:
-        raise UsageError(f"{scoring}: a family is of proteins, its scores are whole")
+        raise UsageError(
+            f"{scoring}: a family needs a scoring of proteins with whole scores"
+        )
     encoded, file_texts = inputs.with_texts(scoring, queries, reading_of(options))
     # The source of the database, which every pass reads.
     sequences = in_memory(database, scoring)
@@ -117,7 +119,8 @@ def families_of(
         path: Any = database
         if is_stream(path) and not reads_again(path):
             raise UsageError(
-                f"{label(str(path))}: a database of several passes is a file"
+                f"{label(str(path))}: several passes read the database again; give a "
+                "file, or iterations=1"
             )
 
     substituted = [0]

@@ -92,9 +92,11 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
     check_choice("too_large", choices.too_large, TOO_LARGE)
     check_choice("unlabelled", choices.unlabelled, get_args(Unlabelled))
     if choices.unlabelled != "error" and choices.labels is None:
-        raise UsageError(f"unlabelled = {choices.unlabelled!r}: there are no labels")
+        raise UsageError(
+            f"unlabelled = {choices.unlabelled!r} has no effect without labels"
+        )
     if choices.priority is not None and choices.too_large != "remove":
-        raise UsageError("priority says what is removed: too_large='remove' is needed")
+        raise UsageError("priority says what to remove: it needs too_large='remove'")
     seed = choices.seed
     check_whole("seed", seed, "0 or more is needed", least=0)
     members = np.arange(len(data))
@@ -149,7 +151,7 @@ def _shares(
     shares = shares_of(choices.parts, choices.folds)
     lacking = [name for name in fixed_parts.names if name not in shares]
     if lacking:
-        raise UsageError(f"fixed has the part {lacking[0]!r}, and parts do not")
+        raise UsageError(f"fixed has the part {lacking[0]!r}, which parts lacks")
     numbers = np.array([[*shares].index(name) for name in fixed_parts.names] + [-1])
     return shares, KnownParts(tuple(shares), numbers[fixed_parts.part].astype(np.int32))
 
@@ -176,14 +178,16 @@ def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
     for name, share in shares.items():
         odd = CONTROL.search(name) or "/" in name or name != name.strip()
         if not name or name == REMOVED or odd:
-            raise UsageError(f"part {name!r}: this is no name for a part")
+            raise UsageError(f"part {name!r}: not a valid name of a part")
         if not (is_number(share) and 0 < share <= 1):
-            raise UsageError(f"part {name}: {share!r} is no share above 0, up to 1")
+            raise UsageError(
+                f"part {name}: the share {share!r} is not above 0 and up to 1"
+            )
     total = sum(shares.values())
     if len(shares) < 2 or not isclose(total, 1, abs_tol=1e-6):
         raise UsageError(
-            f"{len(shares)} parts with shares that sum to {total:g}: two or more are "
-            "needed, and a sum of 1"
+            f"{len(shares)} parts with shares that sum to {total:g}: two or more parts "
+            "are needed, and a sum of 1"
         )
     return shares
 
@@ -214,7 +218,7 @@ def parts_of(fixed: Any, names: tuple[str, ...]) -> KnownParts | None:
     values = [None if x is None or str(x) == REMOVED else str(x) for x in values]
     order = tuple(dict.fromkeys(x for x in values if x is not None))
     if len(order) < 2:
-        raise InputError(f"{len(order)} parts are fixed, where two or more are needed")
+        raise InputError(f"fixed has {len(order)} parts; two or more are needed")
     number = {name: k for k, name in enumerate(order)} | {None: -1}
     return KnownParts(order, np.array([number[x] for x in values], np.int32))
 
@@ -236,12 +240,14 @@ def weights_of(priority: Any, names: tuple[str, ...]) -> np.ndarray | None:
             number = 0
         if not (1 <= number <= HIGHEST and int(number) == number):
             raise InputError(
-                f"{written(name)}: priority {value!r} is no whole number from 1 to "
+                f"{written(name)}: priority {value!r} is not a whole number from 1 to "
                 f"{HIGHEST:,}"
             )
         weights.append(int(number))
     if sum(weights) >= 2**30:
-        raise UsageError(f"priorities add up to {sum(weights):,}: less than 2^30 fits")
+        raise UsageError(
+            f"priorities add up to {sum(weights):,}: their sum must be below 2^30"
+        )
     return np.array(weights, np.int64)
 
 

@@ -119,7 +119,7 @@ def read(path: str) -> dict[str, Any]:
     Raises InputError: it cannot be read, a field comes twice, or it is none
     """
     if is_endless(path):
-        raise InputError(f"{path}: is a device that has no end")
+        raise InputError(f"{path}: is a device that has no end; name a file")
     try:
         with open(path, encoding="utf-8") as handle:
             about = json.load(handle, object_pairs_hook=_without_doubles)
@@ -127,7 +127,7 @@ def read(path: str) -> dict[str, Any]:
         raise InputError(f"{path}: is not a certificate: it is not JSON") from error
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: no certificate can be read ({why})") from error
+        raise InputError(f"{path}: cannot be read as a certificate ({why})") from error
     if not isinstance(about, dict) or about.get("format") not in (FORMAT, FORMER):
         raise InputError(f"{path}: is not a certificate; its format is not {FORMAT!r}")
     lacking = [key for key, kind in KINDS.items() if type(about.get(key)) is not kind]
@@ -157,7 +157,10 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
     try:
         named = {"matrix": about["matrix"]} if about["match"] is None else {}
         if named == {"matrix": None}:
-            raise InputError("the certificate is of a matrix without a name or file")
+            raise InputError(
+                "the matrix of the certificate has neither a name nor a file, so it "
+                "cannot be read again"
+            )
         names = ("gap_open", "gap_extend", "match", "mismatch", "alphabet")
         scoring = Scoring(**named, **{name: about[name] for name in names})
         settings = {x.name: getattr(options, x.name) for x in fields(options)}
@@ -174,7 +177,7 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         raise InputError(f"the definition of the certificate: {why}") from error
     if digest != about.get("scores_sha256"):
         raise InputError(
-            f"the matrix {about['matrix']} is another one than that of the certificate"
+            f"the matrix {about['matrix']} is not the one of the certificate"
         )
     return definition
 

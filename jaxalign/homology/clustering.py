@@ -420,8 +420,8 @@ def linkage_clusters(
     if needed > budget:
         raise MemoryPlanError(
             f"the matrix of a component of {largest:,} sequences needs {needed:,} "
-            f"bytes, the memory budget is {budget:,}: methods components and greedy "
-            "need no matrix, and a higher cut has smaller components"
+            f"bytes, the memory budget is {budget:,}: use method components or greedy, "
+            "which need no matrix, or a higher cut, which has smaller components"
         )
     order = np.argsort(component, kind="stable")
     members = np.split(order, np.cumsum(sizes)[:-1])

@@ -338,7 +338,7 @@ def all_links(
             raise MemoryPlanError(
                 f"{link_count:,} pairs, and more to come, are at or above the cut of "
                 f"{exact(definition.cut)}: they exceed the memory budget of {budget:,} "
-                "bytes; a higher cut has fewer"
+                "bytes; raise the budget or the cut"
             )
     links = joined_links(parts)
     return links.some(np.lexsort((links.j, links.i)))

@@ -188,8 +188,8 @@ def define(
     if (options.identity or "longer") not in LENGTHS:
         names = ", ".join(LENGTHS)
         raise UsageError(
-            f"identity {options.identity!r}: one of {names} is needed, which do not "
-            "depend on a path or on the order of two sequences"
+            f"identity {options.identity!r}: choose one of {names}, which depend "
+            "neither on a path nor on the order of two sequences"
         )
     if options.min_length_ratio is not None:
         check_fraction("min_length_ratio", options.min_length_ratio)
@@ -209,7 +209,7 @@ def check_cuts(name: str, cuts: Any) -> None:
     if not values or not all(is_number(x) and 0 < x <= 1 for x in values):
         raise UsageError(f"{name} = {cuts!r}: fractions above 0, up to 1, are needed")
     if len(set(values)) < len(values):
-        raise UsageError(f"{name} = {cuts!r}: a cut comes twice")
+        raise UsageError(f"{name} = {cuts!r}: a cut is given twice")
 
 
 def pair_options(definition: Definition, least: float | None = None) -> PairOptions:
@@ -410,15 +410,20 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         decided = {x: getattr(links, x) for x in ("link", "identity", *ends)}
         return PurgeCut(scoring, replace(options, **decided), definition)
     if options.link is not None:
-        raise UsageError(f"link {options.link} is about a cut by min_identity")
+        raise UsageError(f"link {options.link} needs a cut by min_identity")
     if options.mode not in (None, LOCAL) or options.free_ends is not None:
-        raise UsageError("min_score and max_evalue are those of local alignments")
+        raise UsageError(
+            "min_score and max_evalue use local alignments: leave out mode and "
+            "free_ends"
+        )
     if options.min_length_ratio is not None:
-        raise UsageError("min_length_ratio is for min_identity")
+        raise UsageError("min_length_ratio needs min_identity")
     for name in ("min_score", "max_evalue"):
         value = getattr(options, name)
         if value is not None and not (is_number(value) and 0 < value < inf):
             raise UsageError(f"{name} = {value!r}: a number above 0 is needed")
     if options.max_evalue is not None and parameters(scoring, LOCAL) is None:
-        raise UsageError(f"max_evalue: no statistics are published for {scoring}")
+        raise UsageError(
+            f"max_evalue: no statistics are published for {scoring}; use min_score"
+        )
     return PurgeCut(scoring, options, None)

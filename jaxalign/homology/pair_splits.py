@@ -433,17 +433,20 @@ def named_pairs(
     first, second_numbers = [], []
     for number, (a, b) in enumerate(pairs):
         if a not in number_of:
-            raise InputError(f"{where(number)}: {written(str(a))} is no sequence")
+            raise InputError(
+                f"{where(number)}: {written(str(a))} is not the name of a sequence"
+            )
         if second == "proteins" and b not in number_of:
             raise InputError(
-                f"{where(number)}: {written(str(b))} is no sequence\nhint: "
-                "second='groups' takes the second column for groups, as ligands"
+                f"{where(number)}: {written(str(b))} is not the name of a sequence\n"
+                "hint: second='groups' reads the second column as groups, such as "
+                "ligands"
             )
         first.append(number_of[a])
         column = number_of if second == "proteins" else groups
         second_numbers.append(column.setdefault(b, len(column)))
     if not first:
-        raise InputError("there is no pair")
+        raise InputError("there are no pairs")
     numbers = np.array(first, np.int64), np.array(second_numbers, np.int64)
     return NamedPairs(*numbers, tuple(groups) if second == "groups" else None)
 

@@ -311,10 +311,10 @@ def place(
         raise UsageError(
             f"{int(large.sum()):,} of {len(sizes):,} components fit into no part; the "
             f"largest of them has {int(sizes[worst]):,} of {int(sizes.sum()):,} "
-            f"sequences, where part {name} should have {share:.1%} and larger "
-            "components come first\nhint: too_large='keep' lets parts differ from "
-            "their shares, too_large='remove' takes sequences out; a higher cut has "
-            "smaller components"
+            f"sequences, and part {name} should have {share:.1%}; larger components "
+            "are placed first\nhint: too_large='keep' lets parts differ from their "
+            "shares, too_large='remove' removes sequences; a higher cut has smaller "
+            "components"
         )
     part = part_of[component]
     if too_large == "remove" and len(np.unique(part_of)) < len(shares) and len(part_of):

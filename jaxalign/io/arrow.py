@@ -180,13 +180,13 @@ def read_rows(path: str) -> list[list[str]]:
     empty."""
     pa, pq = pyarrow()
     if not os.path.isfile(path):  # of a folder all files would be read
-        raise InputError(f"{path}: no Parquet can be read (no such file)")
+        raise InputError(f"{path}: cannot be read as Parquet (no such file)")
     try:
         table = pq.read_table(path)
         columns = table.to_pydict()  # in which nan alone is unlike itself
     except (OSError, ValueError, pa.ArrowException) as error:
         why = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"{path}: no Parquet can be read ({why})") from error
+        raise InputError(f"{path}: cannot be read as Parquet ({why})") from error
     rows = zip(*columns.values(), strict=True)
     texts = (["" if x is None or x != x else str(x) for x in row] for row in rows)
     return [list(columns), *texts]

@@ -68,7 +68,7 @@ def files_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
         index = min(twice)
         raise InputError(
             f"{label(path)}: has {index} and {index.removesuffix(SUFFIX)}, so its "
-            "records would count twice: name one of the two"
+            "records would count twice: give one of the two"
         )
     return tuple(os.path.join(path, name) for name in names)
 
@@ -101,9 +101,9 @@ def blocks(
             names = sequences.names
             if len(files) > 1 and len(repeats := hashes.add(hashes_of(names))):
                 raise InputError(
-                    f"{label(path)}: the name {names[int(repeats[0])]!r} comes again, "
-                    "in this file or in one before it; names, the first word of each "
-                    "header, must differ"
+                    f"{label(path)}: the name {names[int(repeats[0])]!r} is repeated, "
+                    "in this file or an earlier one; names (the first word of each "
+                    "header) must differ"
                 )
             yield CorpusBlock(sequences, first, substituted)
             first += len(sequences)

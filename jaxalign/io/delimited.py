@@ -151,7 +151,7 @@ def read_names(
         _, heading = rows.pop(0)
         if column is not None and column not in heading[1:]:
             raise InputError(
-                f"{label(path)}: no column is called {column!r}; there are "
+                f"{label(path)}: there is no column {column!r}; the columns are "
                 f"{', '.join(map(written, heading[1:]))}"
             )
         lower, candidates = [name.lower() for name in heading], columns
@@ -159,7 +159,10 @@ def read_names(
             lower, candidates = heading, (column,)
         place = next((lower.index(x, 1) for x in candidates if x in lower[1:]), 1)
     elif column is not None:
-        raise InputError(f"{label(path)}: there is no heading with a column {column!r}")
+        raise InputError(
+            f"{label(path)}: the file has no heading, which must name the column "
+            f"{column!r}"
+        )
     table: dict[str, str] = {}
     for number, fields in rows:
         if len(fields) <= place or not fields[0] or not fields[place]:
@@ -170,7 +173,7 @@ def read_names(
             raise _wrong(path, number, f"{name!r} comes twice")
         table[name] = read_back(fields[place])
     if not table:
-        raise InputError(f"{label(path)}: the file names no sequence")
+        raise InputError(f"{label(path)}: the file lists no sequence")
     return table
 
 
@@ -246,7 +249,7 @@ def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> Pa
         pairs.append((sequence_names.resolve(a), sequence_names.resolve(b)))
         of_pair.append(read_back(fields[place]) if parts else "")
     if not pairs:
-        raise InputError(f"{label(path)}: the file has no pair")
+        raise InputError(f"{label(path)}: the file lists no pair")
     return PairList(path, lines, pairs, of_pair if parts else None)
 
 
@@ -319,7 +322,7 @@ def gene_distances(path: str) -> dict[tuple[str, str], float]:
                 genes[gene, column] = float(field)
             except ValueError:
                 raise InputError(
-                    f"{label(path)}: {gene}, {column}: {field!r} is no number"
+                    f"{label(path)}: {gene}, {column}: {field!r} is not a number"
                 ) from None
     return genes
 
@@ -333,8 +336,8 @@ def check_list_format(path: str | None) -> None:
         arrow.pyarrow()
     elif suffix not in SEPARATORS:
         raise UsageError(
-            f"{path}: the suffix {suffix!r} names no format of lists; they are .tsv, "
-            ".csv and .parquet"
+            f"{path}: the suffix {suffix!r} is not a format of lists; use .tsv, .csv "
+            "or .parquet"
         )
 
 

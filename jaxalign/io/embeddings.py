@@ -31,13 +31,13 @@ def read(path: str) -> dict[str, np.ndarray]:
     for name, x in matrices.items():
         kind = f"{path}: array {name!r} of {x.dtype}, shape {x.shape}"
         if x.ndim != 2 or x.dtype.kind not in "fiu":
-            raise InputError(f"{kind}: numbers (residues, k) are needed")
+            raise InputError(f"{kind}: an array of numbers (residues, k) is needed")
         if len(widths) > 1:
             raise InputError(f"{kind}: all arrays need the same k, not {widths}")
         with np.errstate(over="ignore"):
             arrays[name] = x.astype(np.float32)
         if not np.isfinite(arrays[name]).all():
-            raise InputError(f"{kind}: it has entries that are nan or infinite")
+            raise InputError(f"{kind}: has entries that are nan or infinite")
     return arrays
 
 

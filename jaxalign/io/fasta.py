@@ -242,7 +242,9 @@ def encode_counted(
     """
     if unknown not in UNKNOWN_POLICIES:
         choices = ", ".join(UNKNOWN_POLICIES)
-        raise UsageError(f"unknown={unknown!r} is no policy; choose from {choices}")
+        raise UsageError(
+            f"unknown = {unknown!r} is not a policy; choose from {choices}"
+        )
     with in_memory(raw.source):
         encoded = [substitute_unknown(x, alphabet, unknown) for x in raw.parts]
         codes = encoded[0][0]

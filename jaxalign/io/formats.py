@@ -92,10 +92,10 @@ def resolve_format(path: str, format: str | None = None) -> str:
             raise UsageError(f"{path}: is a folder; name a file in it")
         if format is None and suffix in output.COMPRESSED:
             plain, _ = os.path.splitext(path)
-            raise UsageError(f"{path}: is not written as {suffix}; give {plain}")
+            raise UsageError(f"{path}: outputs are not compressed; give {plain}")
         if format is None:
             raise UsageError(
-                f"{path}: the suffix {suffix!r} names no format; use one of "
+                f"{path}: the suffix {suffix!r} is not a format; use one of "
                 f"{', '.join(SUFFIXES)} or give the format ({', '.join(FORMATS)})"
             )
     if format not in FORMATS:

@@ -27,7 +27,7 @@ def check(path: str, force: bool) -> None:
     if path == STDOUT:
         return
     if not is_name(path):
-        raise UsageError(f"{path!r}: no file can have this name")
+        raise UsageError(f"{path!r}: not a valid file name")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise UsageError(f"{path}: the folder {os.path.dirname(path)} does not exist")

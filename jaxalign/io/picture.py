@@ -31,7 +31,7 @@ STYLE: dict[Any, Any] = {
 def check(path: str) -> None:
     """Refuse a picture before any work is done for it."""
     if _suffix(path) not in FORMATS:
-        raise UsageError(f"{path}: no picture format; .png, .svg and .pdf are")
+        raise UsageError(f"{path}: not a picture format; use .png, .svg or .pdf")
     _matplotlib()
 
 

@@ -83,7 +83,10 @@ class SavedRun:
         if not os.path.lexists(path):
             return False
         if not os.path.isfile(path):
-            raise UsageError(f"{path}: is no file, and the state of a run; remove it")
+            raise UsageError(
+                f"{path}: is not a file, but the state of the run belongs there; "
+                "remove it"
+            )
         if not (resume or force):
             raise UsageError(
                 f"{path}: belongs to an interrupted run; use --resume to complete it, "
@@ -301,7 +304,7 @@ def is_dataset(path: str) -> bool:
 def _names(path: str) -> list[str]:
     """List the files of the folder; create it if it is missing."""
     if os.path.lexists(path) and not os.path.isdir(path):
-        raise UsageError(f"{path}: is no folder; parts need a new one")
+        raise UsageError(f"{path}: is not a folder; parts need a new folder")
     if not os.path.isdir(path):
         output.check(path, True)
         os.makedirs(path, exist_ok=True)
@@ -314,7 +317,7 @@ def _check_names(path: str, names: list[str], count: int) -> None:
     for name in sorted(set(names) - parts):
         if name.startswith("part-") or name.endswith(".parquet"):
             file = os.path.join(path, name)
-            raise UsageError(f"{file}: is no part of this run; remove it")
+            raise UsageError(f"{file}: is not a part of this run; remove it")
 
 
 def read_manifest(path: str) -> dict:
@@ -336,7 +339,9 @@ def complete(path: str) -> tuple[int, int]:
     names = filter(None, map(PART.fullmatch, os.listdir(path)))
     numbers = [int(name[1]) for name in names]
     if max(numbers, default=-1) >= count:
-        raise InputError(f"{path}: there is a part {max(numbers)}, of {count}")
+        raise InputError(
+            f"{path}: part {max(numbers)} exists, but the run has {count} parts"
+        )
     return len(numbers), count
 
 

@@ -349,7 +349,9 @@ def datasail(table: Table, identity: str) -> Iterator[str]:
     """Yield the square of identities, 1 on the diagonal; pairs without a row are 0."""
     require(table, "identity", "format 'datasail'")
     if table.queries is not table.targets:
-        raise UsageError("format 'datasail' is a square: of one set against itself")
+        raise UsageError(
+            "format 'datasail' is a square matrix: it needs one set against itself"
+        )
     names = _ids(table.queries.names, "\t", "datasail")
     square = np.zeros((len(names), len(names)), np.float32)
     values = _identities(table, identity)
@@ -413,7 +415,9 @@ def write_triple(
         names = ", ".join(TRIPLE_FORMATS)
         raise UsageError(f"unknown format {format!r}: one of {names}")
     if triple.gapped is None and format in ("fasta", "clustal"):
-        raise UsageError(f"format {format!r} needs rows: ask for a traceback")
+        raise UsageError(
+            f"format {format!r} needs rows, which only a traceback computes"
+        )
     output.check(path, force)
     if format != "json":  # which has escapes of its own
         triple = replace(triple, names=tuple(map(written, triple.names)))

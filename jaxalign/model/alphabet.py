@@ -65,14 +65,14 @@ def item_of(value: Any, number: int) -> Item:
         return item
     kind = type(value).__name__
     if not hasattr(value, "__array__"):
-        raise InputError(f"record {number + 1}: a {kind} is no sequence; {FORMS} is")
+        raise InputError(f"record {number + 1}: a {kind} is not a sequence; {FORMS} is")
     try:  # an array of numpy, of JAX, or of whoever offers one as numpy's
         return Item(None, np.asarray(value))
     except Exception as error:  # whatever the owner of an array may raise
         why = next(iter(str(error).splitlines()), "")
         raise InputError(
-            f"a {kind} has no values that can be read ({why}). Inside jax.jit there "
-            "are none yet: call this function outside of it"
+            f"a {kind} has no values that can be read ({why}). Inside jax.jit, arrays "
+            "have none yet: call this function outside"
         ) from error
 
 
@@ -94,8 +94,8 @@ def items_of(data: Any) -> list:
         return list(data)
     except TypeError:
         raise InputError(
-            f"a {type(data).__name__} is no set of sequences: a list of them, a "
-            "mapping of names to them, or the path of a file is needed"
+            f"a {type(data).__name__} is not a set of sequences: give a list, a "
+            "mapping of names to sequences, or the path of a file"
         ) from None
 
 
@@ -156,7 +156,7 @@ def reading_of(options: Any) -> Reading:
     if reading.names not in get_args(RepeatedNames):
         raise UsageError(f"names = {reading.names!r}: error or number is needed")
     if not isinstance(reading.strip_stop, bool):
-        raise UsageError(f"strip_stop = {reading.strip_stop!r}: True or False")
+        raise UsageError(f"strip_stop = {reading.strip_stop!r}: must be True or False")
     return reading
 
 
@@ -175,7 +175,9 @@ class Alphabet:
     def __post_init__(self):
         check_letters(self.letters)
         if self.wildcard is not None and self.wildcard not in self.letters:
-            raise UsageError(f"the wildcard {self.wildcard!r} is no letter")
+            raise UsageError(
+                f"the wildcard {self.wildcard!r} is not a letter of the alphabet"
+            )
 
     @cached_property
     def size(self) -> int:
@@ -215,7 +217,7 @@ class Alphabet:
 def check_letters(letters: str) -> None:
     """Check the letters of an alphabet."""
     if not isinstance(letters, str) or not letters:
-        raise UsageError(f"the letters of an alphabet are a str, not {letters!r}")
+        raise UsageError(f"the letters of an alphabet must be a str, not {letters!r}")
     for index, letter in enumerate(letters):
         if not "!" <= letter <= "~" or letter in NO_LETTERS:
             raise UsageError(
@@ -223,7 +225,7 @@ def check_letters(letters: str) -> None:
                 f"ASCII characters other than {' '.join(NO_LETTERS)}"
             )
         if letter in letters[:index]:
-            raise UsageError(f"letters must differ, and {letter!r} comes twice")
+            raise UsageError(f"letters must differ, and {letter!r} is there twice")
 
 
 def named_alphabet(kind: str) -> Alphabet:
@@ -463,7 +465,7 @@ def checked_offsets(offsets: np.ndarray, length: int) -> np.ndarray:
     """Offsets of sequences in flat codes of a length, as int64."""
     if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
         raise InputError(
-            f"offsets are integers in one dimension, not {offsets.dtype} of shape "
+            f"offsets must be integers in one dimension, not {offsets.dtype} of shape "
             f"{offsets.shape}"
         )
     within = len(offsets) and offsets[0] == 0 and offsets[-1] == length
@@ -482,8 +484,8 @@ def check_codes(codes: Any, alphabet: Alphabet, what: str) -> None:
     codes = np.asarray(codes)
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise InputError(
-            f"{what}: codes are integers in one dimension, not {codes.dtype} of shape "
-            f"{codes.shape}"
+            f"{what}: codes must be integers in one dimension, not {codes.dtype} of "
+            f"shape {codes.shape}"
         )
     if codes.size and not 0 <= int(codes.min()) <= int(codes.max()) < alphabet.size:
         raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
@@ -509,8 +511,8 @@ def _name_and_codes(value: Any, index: int, alphabet: Alphabet):
         rna = alphabet.kind == "dna" and letter in "Uu"
         hint = "; a Scoring with alphabet='rna' reads U" if rna else ""
         raise InputError(
-            f"{place}, column {bad[0] + 1}: {letter!r} is no letter; {alphabet.rule()}"
-            f"{hint}"
+            f"{place}, column {bad[0] + 1}: {letter!r} is not a letter; "
+            f"{alphabet.rule()}{hint}"
         )
     return name, codes
 
@@ -519,17 +521,15 @@ def row_numbers(which: ArrayLike, count: int) -> np.ndarray:
     """A mask of ``count`` truth values, or numbers of rows -> numbers from 0."""
     which = np.asarray(which)
     if which.ndim != 1:
-        raise UsageError(f"rows of shape {which.shape}: one mask or list is needed")
+        raise UsageError(f"rows of shape {which.shape}: a mask or a list is needed")
     if which.dtype == bool:
         if len(which) != count:
-            raise UsageError(f"a mask of {len(which):,} for {count:,} rows")
+            raise UsageError(f"a mask of {len(which):,} values for {count:,} rows")
         return np.flatnonzero(which)
     if not len(which):
         return np.zeros(0, np.intp)
     if which.dtype.kind not in "iu":
-        raise UsageError(
-            f"rows by {which.dtype}: a mask of bool, or integers, are needed"
-        )
+        raise UsageError(f"rows by {which.dtype}: bool or integers are needed")
     outside = (which < -count) | (which >= count)
     if outside.any():
         raise UsageError(f"row {which[outside][0]}: the table has {count:,} rows")
@@ -764,7 +764,7 @@ def encode_letters(*sets: Any) -> tuple[LetterCodes, list[int]]:
     filled = [part for part in parts if part.lengths.any()]
     if len({part.text for part in filled}) > 1:
         raise InputError(
-            "some sequences are text and others numbers: what is the same?"
+            "some sequences are text and others numbers, which cannot be compared"
         )
     flat = _joined([array for part in filled for array in part.flat])
     if filled and all(part.distinct for part in filled):
@@ -876,7 +876,7 @@ def _any_numbers(item: Any) -> np.ndarray:
     array = np.asarray(item)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(
-            "the letters of a sequence are those of a text or whole numbers in one "
-            f"dimension, not {array.dtype} of shape {array.shape}"
+            "a sequence must be text or whole numbers in one dimension, not "
+            f"{array.dtype} of shape {array.shape}"
         )
     return array

@@ -318,7 +318,9 @@ def read_alignment(source: Any) -> tuple[str, list[str], bool]:
     if not isinstance(source, (str, os.PathLike)):
         texts = list(source) if isinstance(source, Iterable) else [source]
         if not all(isinstance(text, str) for text in texts):
-            raise InputError("an alignment is a path or a list of aligned rows of text")
+            raise InputError(
+                "an alignment must be a path or a list of aligned rows of text"
+            )
         rows = [AlignedRow(k, text) for k, text in enumerate(texts, 1)]
         _check(rows, lambda line, why: InputError(f"row {line} of an alignment: {why}"))
         return "alignment", [row.letters for row in rows], False
@@ -435,7 +437,9 @@ def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
     count = len(letters)
     if isinstance(weights, str):
         if weights not in ("henikoff", "equal"):
-            raise UsageError(f"weights={weights!r}: henikoff, equal, or numbers")
+            raise UsageError(
+                f"weights = {weights!r}: must be henikoff, equal, or numbers"
+            )
         total = np.zeros(count) if weights == "henikoff" else np.ones(count)
         for column in letters.T if weights == "henikoff" else ():
             counts = np.bincount(column[column >= 0], minlength=20)
@@ -446,11 +450,13 @@ def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
         try:
             total = np.asarray(weights, float)
         except (TypeError, ValueError):
-            raise UsageError("weights of rows are numbers") from None
+            raise UsageError("weights of rows must be numbers") from None
         if total.shape != (count,) or not (total >= 0).all():
-            raise UsageError(f"{count} weights of rows, none below 0, are needed")
+            raise UsageError(
+                f"weights: {count} numbers, one per row and none below 0, are needed"
+            )
     if not 0 < total.sum() < np.inf:
-        raise UsageError("the weights of the rows have no positive sum")
+        raise UsageError("the weights of the rows add up to 0; one must be above 0")
     return total / total.sum()
 
 
@@ -530,19 +536,21 @@ class Profile:
             )
         if scores.shape[1] != self.alphabet.size or not len(scores):
             raise UsageError(
-                f"scores of shape {scores.shape}: a position or more, and the "
-                f"{self.alphabet.size} letters {self.alphabet.letters} are needed"
+                f"scores of shape {scores.shape}: at least one position, and the "
+                f"{self.alphabet.size} letters {self.alphabet.letters}, are needed"
             )
         if not (np.abs(scores.astype(float)) <= MAX_SCORE).all():
-            raise UsageError(f"scores are finite, from {-MAX_SCORE} to {MAX_SCORE}")
+            raise UsageError(f"scores must be finite, from {-MAX_SCORE} to {MAX_SCORE}")
         if (scores != np.rint(scores)).any():
-            raise UsageError("a profile has whole scores, and these are not")
+            raise UsageError("the scores of a profile must be whole numbers")
         scores = scores.astype(np.int32)
         object.__setattr__(self, "scores", scores)
         if not (is_number(self.unit) and 0 < self.unit < np.inf):
-            raise UsageError(f"unit = {self.unit!r}: nats, a number above 0")
+            raise UsageError(f"unit = {self.unit!r}: must be a number above 0, in nats")
         if (self.gap_open is None) != (self.gap_extend is None):
-            raise UsageError("gap_open and gap_extend go together")
+            raise UsageError(
+                "gap_open and gap_extend go together: give both or neither"
+            )
         for name in ("gap_open", "gap_extend"):
             if (costs := getattr(self, name)) is None:
                 continue
@@ -553,8 +561,8 @@ class Profile:
             whole = array.shape == (2, len(scores)) and np.isfinite(array).all()
             if not (whole and (array >= 0).all()):
                 raise UsageError(
-                    f"{name}: costs of the {len(scores)} positions, and of residues "
-                    "behind each of them, are numbers, 0 or more"
+                    f"{name}: a pair of arrays is needed, with a number of 0 or more "
+                    f"for each of the {len(scores)} positions"
                 )
 
     def __len__(self) -> int:
@@ -591,7 +599,10 @@ class Profile:
         if (codes == BAD).any():
             raise InputError(f"{sequence!r}: {scoring.alphabet.rule()}")
         if scoring.scale != 1:
-            raise UsageError("a profile has whole scores, and this matrix has not")
+            raise UsageError(
+                "the scores of a profile must be whole numbers; this matrix has "
+                "fractions"
+            )
         scores = scoring.scores[codes.astype(np.intp)]
         return cls("sequence", scores, scoring.alphabet)
 
@@ -652,12 +663,13 @@ class Profile:
         low, high = MIN_PSEUDOCOUNTS, MAX_PSEUDOCOUNTS
         if not (is_number(pseudocounts) and low <= pseudocounts <= high):
             raise UsageError(
-                f"pseudocounts={pseudocounts!r}: a number from {low:g} to {high:g}"
+                f"pseudocounts = {pseudocounts!r}: must be a number from {low:g} to "
+                f"{high:g}"
             )
         if not (is_number(max_gaps) and 0 <= max_gaps <= 1):
-            raise UsageError(f"max_gaps={max_gaps!r}: a fraction from 0 to 1")
+            raise UsageError(f"max_gaps = {max_gaps!r}: must be a fraction from 0 to 1")
         if alphabet not in (None, "protein"):
-            raise UsageError(f"alphabet={alphabet!r}: a profile is of proteins")
+            raise UsageError(f"alphabet = {alphabet!r}: a profile is of proteins only")
         is_file = isinstance(source, (str, os.PathLike))
         source = read_text(source) if is_file else source
         name, rows, by_case = read_alignment(source)
@@ -666,7 +678,7 @@ class Profile:
         if alphabet is None and look_nucleic(texts):
             raise InputError(
                 f"{source if is_file else 'rows'}: all letters are nucleotides, and a "
-                "profile is of proteins\nhint: alphabet='protein' takes them for "
+                "profile is of proteins\nhint: alphabet='protein' reads them as "
                 "residues"
             )
         letters = codes_of(rows)
@@ -676,7 +688,10 @@ class Profile:
             if not by_case:
                 keep &= share @ (letters == GAP_CODE) <= max_gaps
             if not keep.any():
-                raise UsageError("no column of the alignment is a position")
+                raise UsageError(
+                    "no column of the alignment is a position: all have more gaps than "
+                    "max_gaps"
+                )
             letters = letters[:, keep]
             share = row_weights(letters, weights)
         except UsageError as error:

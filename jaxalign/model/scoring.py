@@ -137,7 +137,7 @@ def parse_matrix(text: str, name: str):
     try:
         for letter in header:
             if len(letter) != 1:
-                raise UsageError(f"{letter[:20]!r} is no single letter")
+                raise UsageError(f"{letter[:20]!r} is not a single letter")
         check_letters("".join(header))
     except UsageError as error:
         raise UsageError(f"{name}, line {top}: {error}") from None
@@ -145,9 +145,9 @@ def parse_matrix(text: str, name: str):
     for line, (letter, *values) in rows:
         where = f"{name}, line {line}: row {letter!r}"
         if letter not in header:
-            raise UsageError(f"{where} is no letter of the header, line {top}")
+            raise UsageError(f"{where} is not a letter of the header, line {top}")
         if letter in lines_of:
-            raise UsageError(f"{where} stands in line {lines_of[letter]} already")
+            raise UsageError(f"{where} is in line {lines_of[letter]} already")
         if len(values) != len(header):
             raise UsageError(f"{where} has {len(values)} scores of {len(header)}")
         lines_of[letter] = line
@@ -156,7 +156,7 @@ def parse_matrix(text: str, name: str):
             if not NUMBER.fullmatch(value) or not isfinite(float(value)):
                 kind = "finite number" if NUMBER.fullmatch(value) else "number"
                 place = f"{where}, column {column!r}"
-                raise UsageError(f"{place}: {value[:20]!r} is no {kind}")
+                raise UsageError(f"{place}: {value[:20]!r} is not a {kind}")
             scores[letter, column] = float(value)
     missing = [letter for letter in header if letter not in lines_of]
     if missing:
@@ -199,7 +199,8 @@ def check_scoring(scoring: Any) -> None:
         value = getattr(scoring, name)
         if not (is_number(value) and 0 <= value < COST_LIMIT):
             raise UsageError(
-                f"{name} = {value!r}: a cost is a number from 0 to below {COST_LIMIT}"
+                f"{name} = {value!r}: a cost must be a number from 0 to below "
+                f"{COST_LIMIT}"
             )
     if scoring.gap_extend > scoring.gap_open:
         raise UsageError(

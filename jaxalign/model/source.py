@@ -106,7 +106,7 @@ def keep(source: str) -> bytes | None:
 def refuse_endless(source: str, file: str) -> None:
     """Refuse a device that has no end."""
     if is_endless(file):
-        raise InputError(f"{label(source)}: is a device that has no end")
+        raise InputError(f"{label(source)}: is a device that has no end; name a file")
 
 
 def _whole(source: str) -> bytes:
@@ -119,7 +119,8 @@ def _whole(source: str) -> bytes:
             if len(data) > MOST_BYTES:
                 raise MemoryPlanError(
                     f"{label(source)}: has more than {MOST_BYTES:,} bytes, half of "
-                    "this machine's memory, and no end so far; give the name of a file"
+                    "this machine's memory, and no end so far; save it in a file, and "
+                    "name that"
                 )
     return bytes(data)
 
@@ -133,8 +134,8 @@ def in_memory(source: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise MemoryPlanError(
-            f"{label(source)}: what it holds does not fit into memory; compressed data "
-            "grow while they are read"
+            f"{label(source)}: its content does not fit into memory; compressed data "
+            "grow when they are read"
         ) from error
 
 
@@ -202,7 +203,7 @@ def _version(source: str, file: BinaryIO, version: tuple | None = None) -> tuple
         version = _kept.setdefault(("version", os.path.realpath(source)), current)
     if version not in (None, current):
         raise InputError(
-            f"{label(source)}: changed while it was read\nhint: begin anew when it is "
+            f"{label(source)}: changed while it was read\nhint: start again when it is "
             "complete"
         )
     return current

@@ -37,7 +37,7 @@ def strands_of(
         nucleic = scoring.alphabet.kind in ("dna", "rna")
         return SIGNS["both"] if same and nucleic and mode == usual.mode else None
     if scoring.by_position and strand in ("both", "minus"):
-        raise UsageError(f"strand = {strand!r}: a profile has one strand")
+        raise UsageError(f"strand = {strand!r}: a profile has only one strand")
     if not isinstance(strand, str) or strand not in SIGNS:
         raise UsageError(f"unknown strand {strand!r}: one of {', '.join(SIGNS)}")
     try:

@@ -130,7 +130,10 @@ def distance_matrix(
         free = resolve_ends(pair_options.mode, pair_options.free_ends)
         identity = usual_identity(pair_options.mode, free)
     if identity not in get_args(SymmetricIdentity):
-        raise UsageError(f"identity {identity!r} is not symmetric, or needs a path")
+        raise UsageError(
+            f"identity {identity!r} is not symmetric, or needs a path: choose shorter, "
+            "longer or mean"
+        )
     if not symmetric(scoring, pair_options):
         raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
     table = all_table(sequences, scoring, pair_options)

@@ -145,9 +145,7 @@ def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) ->
     task = make_task("all", sequences, sequences, scoring, options)
     if options.cluster is None and not task.filtered:
         if options.part_rows is not None:
-            raise UsageError(
-                "part_rows: there are parts with a cluster or a filter only"
-            )
+            raise UsageError("part_rows has no effect without a cluster or a filter")
         return run_plan(proof.planned(task, engine.plan), options)
     return _joined(task, part_stream.cut_within(task, options.part_rows), options)
 
@@ -304,7 +302,7 @@ def plan_sets(
     """``plan_of``, its sets encoded."""
     if targets is None:
         if options.strand is not None:
-            raise UsageError(f"strand = {options.strand!r} is for queries and targets")
+            raise UsageError(f"strand = {options.strand!r} needs queries and targets")
         task = make_task("all", queries, queries, scoring, options)
         if options.parts or options.part_rows is not None or task.filtered:
             of_task = part_stream.cut_of if options.parts else part_stream.cut_within
@@ -312,7 +310,9 @@ def plan_sets(
         return proof.planned(task, engine.plan)
     for name in ("include_self", "parts", "part_rows"):
         if getattr(options, name):
-            raise UsageError(f"{name} is for all pairs of one set, without targets")
+            raise UsageError(
+                f"{name} is for all pairs of one set: leave out {name}, or the targets"
+            )
     if options.mesh is None and options.devices is None:
         options = replace(options, mesh=ambient_mesh())
     signs = None

@@ -57,7 +57,10 @@ def make_task(
     """The task of some options."""
     free, positions = check(options), len(scoring.scores)
     if scoring.by_position and (kind == "all" or set(queries.lengths) - {positions}):
-        raise UsageError(f"{scoring.matrix_name} is aligned as a query, of {positions}")
+        raise UsageError(
+            f"{scoring.matrix_name} is a profile of {positions} positions, and can "
+            "only be a query"
+        )
     devices = resolve_devices(options.devices)
     budget = budget_of(options.memory_budget)
     return Task(
@@ -124,12 +127,16 @@ def check(options: PairOptions) -> frozenset[str]:
         check_filters(filters_of(options, free), options.output)
         check_coverage(options.min_cov, options.mode, free)
     if options.identity is not None and options.min_identity is None:
-        raise UsageError(f"identity = {options.identity!r} is that of min_identity")
+        raise UsageError(
+            f"identity = {options.identity!r} has no effect without min_identity"
+        )
     if options.coverage != "both" and options.min_cov is None:
-        raise UsageError(f"coverage = {options.coverage!r} is that of min_cov")
+        raise UsageError(
+            f"coverage = {options.coverage!r} has no effect without min_cov"
+        )
     if options.mesh is not None:
         if options.devices is not None:
-            raise UsageError("devices and mesh: either says which devices compute")
+            raise UsageError("devices and mesh exclude each other")
         name = options.implementation
         if name not in (None, "sweep"):
             raise UsageError(f"a mesh runs implementation 'sweep', not {name!r}")
@@ -140,9 +147,7 @@ def check(options: PairOptions) -> frozenset[str]:
     if options.cluster is not None:
         for name in ("devices", "mesh", "threads"):
             if getattr(options, name) is not None:
-                raise UsageError(
-                    f"a cluster chooses devices by itself: leave out {name}"
-                )
+                raise UsageError(f"a cluster chooses its devices: leave out {name}")
     return free
 
 
@@ -174,7 +179,7 @@ def with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) -> 
     usual, measure = type(options)(), MEASURES[link]
     if not is_open and ends not in ({x: getattr(usual, x) for x in measure}, measure):
         raise UsageError(
-            f"link {link} says the mode and the length: leave out mode, identity and "
+            f"link {link} sets the mode and the length: leave out mode, identity and "
             "free_ends"
         )
     if link == "whole":
@@ -184,9 +189,9 @@ def with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) -> 
         return options
     if (karlin := parameters(scoring, LOCAL)) is None:
         raise UsageError(
-            f"link local: no statistics are published for {scoring}, so nothing says "
-            "which local scores are of chance\nhint: min_score says it, or link whole "
-            "compares from end to end"
+            f"link local: no statistics are published for {scoring}, so the scores "
+            "that chance reaches are unknown\nhint: give min_score, or compare from "
+            "end to end with link whole"
         )
     count, residues = sum(map(len, sets)), sum(len(x.codes) for x in sets)
     mean = round(residues / max(count, 1))

@@ -212,7 +212,7 @@ def shard(parts: list[Part], k: int, n: int) -> list[Part]:
     Raises UsageError: there is no such share.
     """
     if not 1 <= k <= n:
-        raise UsageError(f"shard {k} of {n}: from 1 to the number of shards")
+        raise UsageError(f"shard {k} of {n}: must be from 1 to {n}")
     if k > len(parts):
         return []
     machines = min(n, len(parts))
@@ -541,7 +541,7 @@ def stream_on_cluster(
     jaxalign.
     """
     if task.devices:
-        raise UsageError("a cluster chooses devices by itself: leave out devices")
+        raise UsageError("a cluster chooses its devices: leave out devices")
     ray = connect(address)
     share = share_of(ray.nodes())
     work = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_retries=MAX_RETRIES)
@@ -571,7 +571,10 @@ def stream_on_cluster(
 def _compute(task: Task, part: Part, share: Share, version: str):
     """One part, on a worker."""
     if version != installed_version():
-        raise DeviceError(f"jaxalign {installed_version()} on a worker, {version} here")
+        raise DeviceError(
+            f"a worker has jaxalign {installed_version()}, and this machine {version}: "
+            "install the same"
+        )
     # Ray limits OpenMP to the CPUs of a task; XLA's loops are threads of our own.
     threads = launches.THREADS_OF_A_DEVICE if share.gpus else share.cpus
     budget = min(task.budget, budget_of() // share.on_a_node)

@@ -73,7 +73,7 @@ def align_profile(
     (19, '4M')
     """
     if (gap_open is None) != (gap_extend is None):
-        raise UsageError("gap_open and gap_extend go together")
+        raise UsageError("gap_open and gap_extend go together: give both or neither")
     if gap_open is None and profile.gap_open is None:
         gap_open, gap_extend = 11.0, 1.0
     scoring = Scoring()
@@ -97,7 +97,9 @@ def align_profile(
         batches += [(index[k : k + size], wide) for k in range(0, len(index), size)]
     for index, wide in batches:
         if profile.gap_open is None or profile.gap_extend is None:
-            raise UsageError("a profile has both gap costs, or none")
+            raise UsageError(
+                "the profile has only one of gap_open and gap_extend: give both"
+            )
         opening, extending = (
             (skipped, np.broadcast_to(inserted[:, None], (m, wide)))
             for skipped, inserted in (profile.gap_open, profile.gap_extend)

@@ -229,7 +229,7 @@ def machine_of(options: RepertoireOptions) -> Machine:
 
 def _gene_distances(options: RepertoireOptions) -> receptors.GeneDistances | None:
     if options.v_distances is not None and options.v_loops is not None:
-        raise UsageError("v_distances and v_loops: one of the two")
+        raise UsageError("v_distances and v_loops exclude each other")
     if options.v_distances is not None:
         return receptors.genes_from_table(options.v_distances)
     if options.v_loops is None:
@@ -271,7 +271,9 @@ def read_rows(
             raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
         raw = fasta.read_raw(path, buffer)
         if look_nucleic([raw.text]):
-            raise InputError(f"{path}: has nucleotides: CDR3 of amino acids are needed")
+            raise InputError(
+                f"{path}: has nucleotides; CDR3 sequences of amino acids are needed"
+            )
         text, ends = raw.text.tobytes().decode("latin-1"), raw.offsets.tolist()
         texts = [text[start:stop] for start, stop in pairwise(ends)]
         return _rows([*raw.names], texts, path)

@@ -111,10 +111,12 @@ def tcrdist_table(scoring: Scoring, offset: int, cap: int, weight: int) -> np.nd
 def letter_scores(scoring: Scoring) -> np.ndarray:
     """Scores of the twenty letters with each other, in the order of ``LETTERS``."""
     if scoring.scale != 1:
-        raise UsageError(f"{scoring}: distances need whole numbers")
+        raise UsageError(f"{scoring}: distances need whole scores")
     letters = scoring.alphabet.letters
     if missing := [letter for letter in LETTERS if letter not in letters]:
-        raise UsageError(f"{scoring.matrix_name} has no scores of {', '.join(missing)}")
+        raise UsageError(
+            f"{scoring.matrix_name} has no scores for {', '.join(missing)}"
+        )
     places = [letters.index(letter) for letter in LETTERS]
     return np.asarray(scoring.scores)[np.ix_(places, places)].astype(np.int64)
 

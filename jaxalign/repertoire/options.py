@@ -85,7 +85,7 @@ def define(options: RepertoireOptions) -> GraphDefinition:
     }.get(options.metric, set[str]())
     for name in (*TCRDIST, "scoring"):
         if getattr(options, name) is not None and name not in uses:
-            raise UsageError(f"{name} means nothing for metric {options.metric!r}")
+            raise UsageError(f"{name} has no effect with metric {options.metric!r}")
     if options.metric == "tcrdist":
         return _tcrdist(options, int(cutoff))
     if options.metric == "alignment":
@@ -98,7 +98,7 @@ def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
     known = {name: getattr(options, name) for name in TCRDIST}
     numbers = {n: TCRDIST[n] if x is None else x for n, x in known.items()}
     if type(numbers["fixed_gap"]) is not bool:
-        raise UsageError(f"fixed_gap = {numbers['fixed_gap']!r}: True or False")
+        raise UsageError(f"fixed_gap = {numbers['fixed_gap']!r}: must be True or False")
     for name in numbers.keys() - {"fixed_gap"}:
         least = -MAX_NUMBER if name == "offset" else 0
         check_between(name, numbers[name], least, MAX_NUMBER)
@@ -117,7 +117,9 @@ def _tcrdist(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
 def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
     gap, scoring = options.gap_penalty, options.scoring
     if isinstance(scoring, Scoring) and gap is not None:
-        raise UsageError("gap_penalty and a Scoring: the Scoring has gap costs")
+        raise UsageError(
+            "gap_penalty and a Scoring exclude each other: the Scoring has gap costs"
+        )
     if not isinstance(scoring, Scoring):
         gap = GAP_OF_ALIGNMENT if gap is None else gap
         check_between("gap_penalty", gap, 0, MAX_NUMBER)
@@ -128,8 +130,8 @@ def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
     best = np.diag(scores)
     if (scores > np.minimum(best[:, None], best[None, :])).any() or best.min() < 0:
         raise UsageError(
-            f"{scoring.matrix_name}: a letter scores more with another one than with "
-            "itself, so scores are no distances"
+            f"{scoring.matrix_name}: a letter scores more with another than with "
+            "itself, so scores give no distances"
         )
     if (scores != scores.T).any():
         raise UsageError(f"{scoring.matrix_name}: distances need a symmetric matrix")

@@ -384,7 +384,8 @@ def genes_from_table(table: Any) -> GeneDistances:
         return _checked(names, np.asarray(table))
     if not isinstance(table, Mapping):
         raise UsageError(
-            "v_distances is a mapping of pairs of genes, or a square pandas.DataFrame"
+            "v_distances must be a mapping of pairs of genes, or a square "
+            "pandas.DataFrame"
         )
     names = list(dict.fromkeys(str(gene) for pair in table for gene in pair))
     places = {name: k for k, name in enumerate(names)}
@@ -435,10 +436,13 @@ def genes_from_loops(
         sequences.append([x.replace(".", "").replace("-", "") for x in texts])
         if len(sequences[-1]) != len(sequences[0]):
             raise InputError(
-                f"V gene {gene}: {len(texts)} loops, not {len(sequences[0])}"
+                f"V gene {gene}: has {len(texts)} loops, others have "
+                f"{len(sequences[0])}"
             )
         if bad := [x for x in sequences[-1] if x.strip(LETTERS)]:
-            raise InputError(f"V gene {gene}: loop {bad[0]!r} has other letters")
+            raise InputError(
+                f"V gene {gene}: loop {bad[0]!r} has letters other than amino acids"
+            )
     metric = PositionMetric(table, LOOP_GAP)
     matrix = np.zeros((len(names),) * 2, np.int64)
     for column in zip(*sequences, strict=True):
@@ -504,8 +508,8 @@ def rows_of_table(
         problems.append(problem)
     if chains is not None and count and not any(arms):
         raise InputError(
-            f"{where}: neither locus nor v_call says which arm a row is, which "
-            f"chains={chains!r} needs"
+            f"{where}: chains={chains!r} needs locus or v_call, to tell the arm of a "
+            "row"
         )
     if chains in ("sum", "all", "any"):
         return _cells(table, arms, problems, notes, where, origin)
@@ -622,7 +626,7 @@ def _cells(
             abundance[row] = np.nan
         if not np.isfinite(abundance[row]):
             raise InputError(
-                f"{where}, row {row + 1}: count {counts[row]!r} is no number"
+                f"{where}, row {row + 1}: count {counts[row]!r} is not a number"
             )
     cells: dict[str, dict[str, int]] = {}
     first: list[int] = []

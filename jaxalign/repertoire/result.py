@@ -174,7 +174,7 @@ class RepertoireGraph:
 
     def _refuse_two_sets(self, subject: str) -> None:
         if self.reference is not None:
-            raise UsageError(f"{subject} of a set against a reference: there are none")
+            raise UsageError(f"{subject}: a graph against a reference has none")
 
 
 def matrix_of(

@@ -96,7 +96,7 @@ def resolve_devices(devices: Any = None) -> tuple[Device, ...]:
     names: list[Any] = [*devices] if hasattr(devices, "__iter__") else [devices]
     selection = tuple(_device(name, local) for name in names)
     if not selection or len(set(selection)) < len(selection):
-        raise UsageError(f"devices = {names}: one or more, each once")
+        raise UsageError(f"devices = {names}: name one or more devices, each once")
     return selection
 
 
@@ -174,7 +174,9 @@ def _device(name: Any, local: Sequence[Device]) -> Device:
         raise UsageError(f"device {name!r}: a number or 'all' is needed") from None
     if not 0 <= number < len(local):
         last, kind = len(local) - 1, local[0].platform
-        raise DeviceError(f"device {number}: those of {kind} are numbered 0 to {last}")
+        raise DeviceError(
+            f"device {number}: devices of {kind} are numbered 0 to {last}"
+        )
     return local[number]
 
 
@@ -183,7 +185,7 @@ def refuse_without_threads() -> None:
     if forks.threads_lost:
         raise DeviceError(
             "this process was forked after JAX had started, and JAX's threads do not "
-            "live on in a forked child: this call would wait for ever. Start workers "
+            "survive in a forked child: this call would never return. Start workers "
             'with multiprocessing.get_context("spawn") or "forkserver", or fork before '
             "the first call that uses JAX"
         )

@@ -234,7 +234,7 @@ def _codes_of(query: Any, target: Any, matrix: Any, lengths: Any, xp: Any):
                 raise UsageError(f"{where}: not in the alphabet")
         matrix = (scoring.scores / scoring.scale).astype(default_float())
     if any(isinstance(x, (str, bytes)) for x in sides):
-        raise UsageError("strings need a Scoring, or its name, in place of a matrix")
+        raise UsageError("strings need a Scoring, or its name, instead of a matrix")
     matrix = floating(real_numbers("a matrix", matrix, xp))
     if matrix.ndim != 2:
         raise UsageError(f"a matrix of shape {matrix.shape}: (A, A) is needed")
@@ -371,7 +371,7 @@ def check_costs(
                     inside = (i < m)[..., :, None] & (j < n)[..., None, :]
             low = np.where(inside, cost, np.inf).min(initial=np.inf)
             if low < 0:
-                raise UsageError(f"{name} = {low:g}: a cost is a number, 0 or more")
+                raise UsageError(f"{name} = {low:g}: a cost must be 0 or more")
     for first, second in zip(*sides, strict=True):
         if first is None or second is None:
             continue
@@ -420,11 +420,12 @@ def checked_band(
     if band is None:
         return None
     if max(cost_ranks) == 2:
-        raise UsageError("a band takes gap costs by number or residue, not by cell")
+        raise UsageError("a band needs gap costs by number or residue, not by cell")
     if isinstance(band, (tuple, list)) and is_corridor(band):
         if any(map(is_traced, band)):
             raise UsageError(
-                "a band by rows is of NumPy, also inside jit: it has a width"
+                "a band by rows must be NumPy arrays, also inside jit, which needs its "
+                "width"
             )
         first, last = (np.asarray(x) for x in band)
         rows = shape[-2]
@@ -434,7 +435,7 @@ def checked_band(
                 raise UsageError(f"a band by rows has integers (..., {rows}), {kind}")
             if (np.diff(x) < 0).any() or x.min(initial=0) < 0:
                 raise UsageError(
-                    "a band by rows does not fall, and begins at 0 or later"
+                    "a band by rows must not fall, and must begin at 0 or later"
                 )
         first, last = (x.reshape(-1, rows) for x in np.broadcast_arrays(first, last))
         i, c, widest = np.arange(rows), np.arange(sum(shape[-2:])), 1
@@ -450,14 +451,16 @@ def checked_band(
         raise UsageError(f"band={band!r}: a whole number is needed") from None
     if width < 1:
         raise UsageError(
-            f"band={width}: at least 1, since cells on the diagonal alone are no path "
+            f"band={width}: must be at least 1, since the diagonal alone is no path "
             "where lengths differ"
         )
     longest = max(shape[-2:])
     if width >= longest:
         return None
     if 2 * sum(shape[-2:]) * longest >= 2**31:
-        raise UsageError(f"a band in a table of {shape[-2:]}: 23,170 is the limit")
+        raise UsageError(
+            f"a band in a table of {shape[-2:]}: lengths may not exceed 23,170"
+        )
     return width
 
 
@@ -556,7 +559,9 @@ def _fitted(
     pairs = zip(leading[::-1], batch[::-1], strict=False)
     fits = len(leading) <= len(batch) and all(size in (1, y) for size, y in pairs)
     if x.ndim < rank or not fits:
-        raise UsageError(f"an array of shape {x.shape} beside a batch of shape {batch}")
+        raise UsageError(
+            f"an array of shape {x.shape} does not fit a batch of shape {batch}"
+        )
     x = xp.broadcast_to(x, batch + pair_shape)
     return x.reshape(prod(batch), *x.shape[len(batch) :]), 0
 
@@ -569,8 +574,8 @@ def _lengths(
     rows = isinstance(lengths, list) and [isinstance(x, (list, tuple)) for x in lengths]
     if rows == [True, True] and batch == (2,):
         raise UsageError(
-            f"lengths {lengths} can be read two ways: a pair (query lengths, target "
-            "lengths), which is a tuple, or a row for each pair, which is an array"
+            f"lengths {lengths} can be read in two ways: give a tuple for (query "
+            "lengths, target lengths), or an array with a row for each pair"
         )
     if not isinstance(lengths, (tuple, list)):
         lengths = xp.asarray(lengths)
@@ -578,11 +583,15 @@ def _lengths(
             raise UsageError(f"lengths of shape {lengths.shape}: (..., 2) is needed")
         lengths = lengths[..., 0], lengths[..., 1]
     if len(lengths) != 2:
-        raise UsageError(f"{len(lengths)} arrays of lengths: (query's, target's)")
+        raise UsageError(
+            f"{len(lengths)} arrays of lengths: a pair (query's, target's) is needed"
+        )
     for length, size in zip(lengths, shape, strict=True):
         if is_traced(length):
             continue
         length = np.asarray(length)
         if length.size and (length.max() > size or length.min() < 0):
-            raise UsageError(f"lengths {length.min()} to {length.max()}: 0 to {size}")
+            raise UsageError(
+                f"lengths {length.min()} to {length.max()}: must be from 0 to {size}"
+            )
     return [fit(x, dtype=np.int32, rank=0) for x in lengths]

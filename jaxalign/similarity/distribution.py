@@ -208,7 +208,7 @@ class AlignmentDistribution:
         """
         if self.support != other.support:
             raise UsageError(
-                f"distributions over other alignments: {self.support} and "
+                f"distributions over different alignments: {self.support} and "
                 f"{other.support}"
             )
         costs = ("gap_open", "gap_extend", "temperature")

@@ -111,7 +111,9 @@ class HardAlignments:
         rows = zip(*(x.reshape(count, *x.shape[rank:]) for x in flat), strict=True)
         texts = list(queries or [None] * count), list(targets or [None] * count)
         if {len(side) for side in texts} != {count}:
-            raise UsageError(f"{count} alignments need as many sequences a side")
+            raise UsageError(
+                f"{count} alignments need {count} queries and {count} targets"
+            )
         return [
             replace(self, **dict(zip(FIELDS, row, strict=True)))._written(a, b, scoring)
             for row, a, b in zip(rows, *texts, strict=True)
@@ -124,7 +126,10 @@ class HardAlignments:
         letter = scoring.alphabet.wildcard or scoring.alphabet.letters[0]
         a, b = query or letter * m, target or letter * n
         if (len(a), len(b)) != (m, n):
-            raise UsageError(f"sequences of {len(a)}, {len(b)} for {m} x {n}")
+            raise UsageError(
+                f"sequences of {len(a)} and {len(b)} letters, where the alignment is "
+                f"of {m} x {n}"
+            )
         spans = _on_host(self.spans).tolist()
         partners = _on_host(self.partners)[:m]
         operations = between(partners, spans, self.query_first)

@@ -209,7 +209,7 @@ def mea_alignment(
         texts = query, target, scoring
         return jaxalign.mea_alignment(array, *texts, threshold=threshold, **options)
     if query or target or scoring:
-        raise UsageError("sequences and a scoring are for one pair without lengths")
+        raise UsageError("sequences and a scoring need one pair, without lengths")
     options |= {"threshold": threshold, "lengths": lengths}
     with torch.no_grad():
         return call_public(jaxalign.mea_alignment, (posterior,), options)

@@ -194,9 +194,9 @@ def align_triples(
     scoring = as_scoring(scoring)
     settings = TripleOptions(**options, traceback=traceback)
     if settings.traceback not in ("auto", None):
-        raise UsageError(f"traceback {traceback!r}: auto or None for many triples")
+        raise UsageError(f"traceback {traceback!r}: many triples take auto or None")
     if settings.implementation == "layers":
-        raise UsageError("implementation layers: many triples run by planes or pallas")
+        raise UsageError("implementation layers: many triples take planes or pallas")
     sequences, request = _request(triples, scoring, settings)
     # A batch is filled by planes, whatever one triple would be filled by.
     request = replace(request, options=replace(request.options, schedule="sloped"))

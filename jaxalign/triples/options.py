@@ -83,9 +83,8 @@ def make_request(options: TripleOptions) -> TripleRequest:
     elif own_order:
         if implementation == "pallas":
             raise UsageError(
-                "implementation pallas has an order of its own: schedule auto, and "
-                "traceback auto, store, split or None, not "
-                f"{schedule} and {options.traceback}"
+                "implementation pallas needs schedule auto, and traceback auto, store, "
+                f"split or None, not {schedule} and {options.traceback}"
             )
         schedule = usual if schedule == "auto" else schedule
     else:

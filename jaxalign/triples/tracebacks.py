@@ -242,7 +242,7 @@ def grid_of(
     side, high = CHUNK_SIZES[triple.schedule]
     side, height = chunk or side, height or depth or high
     if depth and depth % height:
-        raise UsageError(f"height = {height} does not divide depth = {depth}")
+        raise UsageError(f"depth = {depth} must be a multiple of height = {height}")
     if depth is None or depth > region.extent[2]:
         deep = padded_length(region.extent[2] + 2)
         depth = deep - 1

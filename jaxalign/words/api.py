@@ -132,7 +132,8 @@ def _pairs(queries: int, targets: int) -> int:
     if queries == 1:
         return targets
     raise InputError(
-        f"{queries} queries and {targets} targets: as many are needed, or one of a side"
+        f"{queries} queries and {targets} targets: the numbers must be equal, or one "
+        "of them 1"
     )
 
 

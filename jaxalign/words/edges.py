@@ -172,5 +172,5 @@ class EdgeList:
                 raise MemoryPlanError(
                     f"{self.count:,} pairs, and more to come, are within the "
                     f"{self.limit}: they exceed the memory budget of {self.budget:,} "
-                    f"bytes; a lower {self.limit} has fewer{self.advice}"
+                    f"bytes; raise the budget, or lower the {self.limit}{self.advice}"
                 )

@@ -581,7 +581,10 @@ def test_bad_file(run, folder, kind):
         ("--match 1", "match and mismatch are needed together"),
         ("--alphabet dna --matrix PAM30", "PAM30 are protein"),
         ("--mode local --free-ends q5", "--free-ends goes with mode 'global'"),
-        ("--free-ends q5,x3", "--free-ends x3: any of q5, q3, t5, t3"),
+        (
+            "--free-ends q5,x3",
+            "--free-ends x3: unknown end; choose from q5, q3, t5, t3",
+        ),
         ("--mode glocal", "Choose from"),
         ("--min-identity 30", "a fraction from 0 to 1"),
         ("--columns query,score,what", "column 'what' is unknown"),
@@ -589,7 +592,7 @@ def test_bad_file(run, folder, kind):
         ("--output identity --identity alignment", "computes no path"),
         ("-o none/out.tsv", "folder none does not exist"),
         ("-o b.fa", "b.fa: exists; use --force"),
-        ("-o out.xyz", "names no format"),
+        ("-o out.xyz", "is not a format"),
         ("--format parquet", "give a file name"),
         ("--format sam --columns query", "fixed columns"),
         ("--json -o -", "-o FILE"),
@@ -614,7 +617,7 @@ def test_bad_usage(run, folder, words, part):
         ("align --bad a.fa b.fa", USAGE, ""),
         ("nothing", USAGE, ""),
         ("matrices BLOSUM63", USAGE, "BLOSUM63"),
-        ("all a.fa --coverage query", USAGE, "no --min-cov"),
+        ("all a.fa --coverage query", USAGE, "without --min-cov"),
         *(
             (f"all a.fa --preset {name} --alphabet dna", USAGE, "are protein")
             for name in ("blastp", "ssearch", "mmseqs", "parasail")

@@ -295,7 +295,7 @@ def test_functions_read_a_pipe_once(folder, monkeypatch, name):
             try:
                 assert call(Path(word), tests) == want
             except UsageError as error:
-                assert "is a file" in str(error) and name == "family"
+                assert "give a file" in str(error) and name == "family"
         with as_kind(kind, tests, monkeypatch) as word:
             assert call(corpus, Path(word)) == want
     with as_kind("pipe", corpus, monkeypatch) as word:

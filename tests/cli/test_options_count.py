@@ -504,7 +504,7 @@ def test_a_default_that_help_shows_is_the_one_that_is_taken(way):
     all_at_once = " ".join(x for x in words if x not in links)
     for more in words if "--metric" in line else [all_at_once, *links]:
         outcome = place(0).run(f"{line} {more}")
-        refused = "means nothing for metric" in outcome[3]
+        refused = "has no effect with metric" in outcome[3]
         assert refused or seen(outcome) == before, (more, outcome[3])
 
 

@@ -220,7 +220,7 @@ def test_clusters_and_parts(run, folder, image):
 
 
 REFUSED = {
-    "align none.fa b.fa --plot p.doc": "no picture format",
+    "align none.fa b.fa --plot p.doc": "not a picture format",
     "align all.fa all.fa --plot p.png": "one pair, not 4",
     "align a.npz b.npz --embeddings --plot p.png": "embeddings",
     "all all.fa --plot p.png --output score": "--output score",
@@ -229,7 +229,7 @@ REFUSED = {
     "all all.fa --dendrogram p.png --min-score 3": "filters",
     "all a.fa --dendrogram p.png": "2 to 1,000",
     "all a.fa --heat-map p.png": "2 to 2,000",
-    "all all.fa --heat-map p.png --min-score 3": "--heat-map is of all pairs",
+    "all all.fa --heat-map p.png --min-score 3": "--heat-map shows all pairs",
     "all all.fa --heat-map p.png --output score": "--output score",
     "all all.fa --plot all.png": "is the input",
     "cluster all.fa --min-identity 0.5 --plot there.png": "--force",

@@ -67,7 +67,7 @@ def test_a_certificate_where_nothing_stays(run, folder):
     Path("train.fa").write_text(f">a\n{P}\n>b\n{P.lower()}\n")
     words = ("purge", "train.fa", "--against", "t.fa", *CUT, "-o", "clean.fa")
     code, out, err = run(*words, "--list", "r.tsv", "--certificate", "c.json")
-    assert (code, out) == (INPUT, "") and "clean.fa: nothing stays" in err
+    assert (code, out) == (INPUT, "") and "clean.fa: no sequence is kept" in err
     assert Path("clean.fa").read_text() == "" and not Path("c.json").exists()
     assert len(Path("r.tsv").read_text().splitlines()) == 3
     assert run(*words, "--force", "-q") == (DONE, "", "")
@@ -117,8 +117,12 @@ def test_local_cuts(run, folder, cut):
         ),
         ((*CUT, "-o", "t.fa", "--force"), USAGE, "is the input"),
         ((*CUT, "-o", "train.fa.gz", "--force"), USAGE, "is the input"),
-        ((*CUT, "--certificate", "c.json"), USAGE, "the file that -o names"),
-        (("--min-score", "3", "-o", "a.fa", "--certificate", "c"), USAGE, "alone"),
+        ((*CUT, "--certificate", "c.json"), USAGE, "the file that -o writes"),
+        (
+            ("--min-score", "3", "-o", "a.fa", "--certificate", "c"),
+            USAGE,
+            "needs --min-id",
+        ),
         (("--min-score", "3", "--mode", "global"), USAGE, "local alignments"),
     ],
 )

@@ -110,7 +110,7 @@ def test_unknown_letters_of_a_database(run, tmp_path):
     [
         (("search", "q.fa", "none.fa"), INPUT, "no such file"),
         (("search", "none.fa", "d.fa"), INPUT, "no such file"),
-        (("search", "-", "-"), USAGE, "standard input can be read once"),
+        (("search", "-", "-"), USAGE, "standard input can be read only once"),
         (("search", "q.fa", "d.fa", "--top", "0"), USAGE, "--top 0"),
         (("search", "q.fa", "d.fa", "--output", "identity"), USAGE, "Choose from"),
         (("search", "q.fa", "d.fa", "--mode", "global", "--max-evalue", "1"), USAGE,
@@ -217,10 +217,10 @@ def test_a_database_of_relatives_is_said(run, monkeypatch):
     Path("one.fa").write_text(f">q\n{one}\n")
     words = ("search", "one.fa", "f.fa", "--preset", "ssearch", "--max-evalue", "1e-3")
     code, out, err = run(*words)
-    assert code == 0 and len(table(out)) == 60 and "in random orders" in err
+    assert code == 0 and len(table(out)) == 60 and "fitted to shuffled sequences" in err
     code, out, _ = run(*words, "--json", "-o", "f.tsv")
     assert json.loads(out)["fitted_to"] == {"shuffled": 1}
-    assert "in random orders" in json.loads(out)["warnings"][0]
+    assert "fitted to shuffled sequences" in json.loads(out)["warnings"][0]
     assert run(*words, "-o", "folder/")[0] == 0
 
 
@@ -251,8 +251,8 @@ def test_a_profile_is_a_query(run, monkeypatch):
     assert code == INPUT and "--alphabet protein takes them" in err
     assert run(*of_bases, "--alphabet", "protein")[0] == DONE
     code, _, err = run("search", *options, "--matrix", "PAM30")
-    assert code == USAGE and "--profile has scores" in err
+    assert code == USAGE and "a profile has its own scores" in err
     code, _, err = run("search", "--profile", "nowhere.hmm", "d.fa")
     assert code == INPUT and "nowhere.hmm" in err
     code, _, err = run("align", "--embeddings", *options)
-    assert code == USAGE and "A is either" in err
+    assert code == USAGE and "--profile and --embeddings exclude" in err

@@ -324,7 +324,7 @@ def test_files_that_are_not_meant_are_refused(run, folder):
     for line, why in {
         "all s.fa --preset blastn": "these are letters of proteins, the scoring is of",
         "all .": ".: is a folder, and a file is needed",
-        "repertoire d.fa": "d.fa: has nucleotides: CDR3 of amino acids are needed",
+        "repertoire d.fa": "d.fa: has nucleotides; CDR3 sequences of amino acids",
         "audit --verify s.fa": "s.fa: is not a certificate: it is not JSON",
         "search s.fa d.fa.jaxdb -q": "made for the dna letters ACGTRYSWKMBDHVN, and "
         "the scoring has the protein letters",
@@ -357,17 +357,20 @@ def test_files_that_are_not_meant_are_refused(run, folder):
         ("all s.fa --threads 1.5", "--threads 1.5: a whole number is needed"),
         ("split s.fa --folds 2.5", "--folds 2.5: a whole number is needed"),
         ("search s.fa t.fa --top x", "--top x: a whole number is needed"),
-        ("all s.fa -o x.tsv.gz", "x.tsv.gz: is not written as .gz; give x.tsv"),
-        ("all s.fa -o x.tsv --resume", "need a folder: -o FOLDER/"),
-        ("all s.fa -o x.parquet --part-rows 3", "need a folder: -o FOLDER/"),
-        ("nearest s.fa t.fa --report r.pdf", "r.pdf: --report is a page of HTML: OUT"),
-        ("soft s.fa s.fa -o x.png", "x.png: -o is an npz file; --plot x.png draws the"),
+        ("all s.fa -o x.tsv.gz", "x.tsv.gz: outputs are not compressed; give x.tsv"),
+        ("all s.fa -o x.tsv --resume", "needs a folder: -o FOLDER/"),
+        ("all s.fa -o x.parquet --part-rows 3", "needs a folder: -o FOLDER/"),
+        (
+            "nearest s.fa t.fa --report r.pdf",
+            "r.pdf: --report writes HTML; give a name",
+        ),
+        ("soft s.fa s.fa -o x.png", "x.png: -o writes an npz file; --plot x.png draws"),
         ("all s.fa -o .", ".: is a folder; name a file in it"),
         ("align s.fa s.fa t.fa", "align: too many files: t.fa\nhint: see jaxalign al"),
         ("align s.fa two.fa", "hint: `jaxalign search` aligns each record of one file"),
         (
             "audit s.fa --min-identity 0.5",
-            "needs two files or more, not 1, or one wi",
+            "needs two or more files, not 1, or one fi",
         ),
         pytest.param(
             *("soft s.fa s.fa --temperature 0", "error: the temperature must be above"),

@@ -93,7 +93,7 @@ def test_both_strands_and_empty_sequences():
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="only local scores"):
+    with pytest.raises(UsageError, match="needs mode local"):
         jaxalign.search(["MKV"], ["MKV"], statistics="fitted", mode="global")
     with pytest.raises(UsageError, match="unknown statistics 'guessed'"):
         jaxalign.search(["MKV"], ["MKV"], statistics="guessed")

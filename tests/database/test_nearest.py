@@ -264,7 +264,7 @@ def test_refusals(options, text):
     "files, text",
     [
         ({}, "the folder has no file"),
-        ({"a.fa": ">a\nACGT\n", "b.fa": ">b\nAC\n>a\nAC\n"}, "'a' comes again"),
+        ({"a.fa": ">a\nACGT\n", "b.fa": ">b\nAC\n>a\nAC\n"}, "'a' is repeated"),
         ({"a.fa": ">a\nACGT\n>a\nAC\n"}, "record 2 has the name 'a' of record 1"),
         ({"a.fa": ">a\nACGT\n", "b.fa": ">b\nAC1\n"}, "line 2, column 3"),
         ({"a.fa": ""}, "is empty"),

@@ -113,7 +113,7 @@ def test_another_database_is_refused(files, tmp_path, capsys):
 
 def test_what_cannot_be_a_folder(files, tmp_path, capsys):
     assert folder_of([files[0], "-"], tmp_path / "out") == USAGE
-    assert "read again" in capsys.readouterr().err
+    assert "several times" in capsys.readouterr().err
     assert folder_of([files[0], "none.fa"], tmp_path / "out") == INPUT
     assert main(["search", *files, "--resume"]) == USAGE
     assert not (tmp_path / "out").exists()

@@ -128,7 +128,7 @@ def test_other_options_that_say_what_a_link_is():
     refused: list[dict] = [{"mode": "local"}, {"identity": "mean"}]
     refused.append({"free_ends": ("query_end",)})
     for asked in refused:
-        with pytest.raises(jaxalign.UsageError, match="says the mode and the length"):
+        with pytest.raises(jaxalign.UsageError, match="sets the mode and the length"):
             jaxalign.cluster(["MK"], min_identity=0.5, link="local", **asked)
     with pytest.raises(jaxalign.UsageError, match="one of whole, local is needed"):
         jaxalign.cluster(["MK"], min_identity=0.5, link=unknown)

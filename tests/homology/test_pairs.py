@@ -167,9 +167,17 @@ def test_shares_of_many_pairs():
         ({"second": "x"}, "UsageError", "second = 'x'"),
         ({"seed": -1}, "UsageError", "seed"),
         ({"cold": "one", "folds": 2, "parts": None}, "UsageError", "would belong to"),
-        ({"pairs": [("a", "z")]}, "InputError", "pair 0: z is no sequence"),
-        ({"pairs": [("z", "a")], "second": "groups"}, "InputError", "z is no seq"),
-        ({"pairs": []}, "InputError", "there is no pair"),
+        (
+            {"pairs": [("a", "z")]},
+            "InputError",
+            "pair 0: z is not the name of a sequence",
+        ),
+        (
+            {"pairs": [("z", "a")], "second": "groups"},
+            "InputError",
+            "z is not the name",
+        ),
+        ({"pairs": []}, "InputError", "there are no pairs"),
         ({"pairs": [("a", "b")]}, "UsageError", "would be empty"),
     ],
 )

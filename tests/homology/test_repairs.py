@@ -230,7 +230,7 @@ def test_a_bridge_is_removed():
     for values, message in (([0] * 9, "priority 0"), ({"x": 1}, "belongs to no")):
         with pytest.raises(jaxalign.InputError, match=message):
             jaxalign.split(words, SCORING, priority=values, **asked, link="whole")
-    with pytest.raises(jaxalign.UsageError, match="too_large='remove' is needed"):
+    with pytest.raises(jaxalign.UsageError, match="it needs too_large='remove'"):
         jaxalign.split(
             words, SCORING, min_identity=cut, folds=2, priority=[1] * 9, link="whole"
         )
@@ -291,7 +291,7 @@ def test_sequences_without_a_label():
     assert again.part.tolist() == gone.part.tolist()
     with pytest.raises(jaxalign.InputError, match="no label"):
         jaxalign.split(words, SCORING, **asked | {"labels": listed}, link="whole")
-    with pytest.raises(jaxalign.UsageError, match="there are no labels"):
+    with pytest.raises(jaxalign.UsageError, match="no effect without labels"):
         jaxalign.split(
             words, SCORING, min_identity=0.9, folds=2, unlabelled="remove", link="whole"
         )

@@ -513,9 +513,9 @@ def test_many_groups():
     [
         ({"parts": {"a": 0.5, "b": 0.4}}, "UsageError", "sum to 0.9"),
         ({"parts": {"a": 1.0}}, "UsageError", "two or more"),
-        ({"parts": {"a": 1.5, "b": -0.5}}, "UsageError", "part a: 1.5"),
-        ({"parts": {"a/b": 0.5, "c": 0.5}}, "UsageError", "no name"),
-        ({"parts": {"": 0.5, "c": 0.5}}, "UsageError", "no name"),
+        ({"parts": {"a": 1.5, "b": -0.5}}, "UsageError", "part a: the share 1.5"),
+        ({"parts": {"a/b": 0.5, "c": 0.5}}, "UsageError", "not a valid name"),
+        ({"parts": {"": 0.5, "c": 0.5}}, "UsageError", "not a valid name"),
         ({"parts": HALVES, "folds": 2}, "UsageError", "exclude each other"),
         ({"parts": None}, "UsageError", "parts or folds are needed"),
         ({"parts": [0.5, 0.5]}, "UsageError", "parts or folds are needed"),

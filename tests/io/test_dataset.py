@@ -128,7 +128,7 @@ def test_a_part_of_another_run_is_refused(folder, table, tmp_path):
 @pytest.mark.parametrize("name", ["part-99999.parquet", "part-1.parquet", "x.parquet"])
 def test_an_unknown_part_is_refused(folder, name):
     shutil.copy(files(folder, 0)[0], os.path.join(folder, name))
-    with pytest.raises(UsageError, match=f"{name}: is no part of this run"):
+    with pytest.raises(UsageError, match=f"{name}: is not a part of this run"):
         runs.SavedRun(folder, RUN).begin(True, False, False)
 
 
@@ -215,6 +215,6 @@ def test_a_file_is_no_folder(tmp_path):
     path = tmp_path / "there.parquet"
     path.write_text("mine")
     for force in (False, True):
-        with pytest.raises(UsageError, match="is no folder"):
+        with pytest.raises(UsageError, match="is not a folder"):
             runs.SavedRun(str(path), RUN).begin(True, force, False)
     assert path.read_text() == "mine"

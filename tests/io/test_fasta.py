@@ -245,7 +245,7 @@ def test_what_does_not_fit_into_memory_is_named(tmp_path, monkeypatch, capsys, p
     path.write_bytes(gzip.compress(b">a\nMKV\n>b\nMKV\n"))
     assert main(["all", str(path)]) == MemoryPlanError.exit_code
     said = capsys.readouterr().err
-    assert "bomb.fa.gz: what it holds does not fit" in said
+    assert "bomb.fa.gz: its content does not fit" in said
     assert "memory-budget" not in said
 
 

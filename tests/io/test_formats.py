@@ -487,7 +487,7 @@ def test_unknown_suffix(tmp_path, name):
 
 def test_results_are_not_compressed(tmp_path):
     message = refused(table_of(), tmp_path / "r.tsv.gz")
-    says(message, "r.tsv.gz: is not written as .gz; give ", "r.tsv")
+    says(message, "r.tsv.gz: outputs are not compressed; give ", "r.tsv")
     assert os.listdir(tmp_path) == []
 
 

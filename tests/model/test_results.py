@@ -268,11 +268,11 @@ def test_filter_by_a_mask():
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ([True, False], "a mask of 2 for 66 rows"),
+        ([True, False], "a mask of 2 values for 66 rows"),
         ([0, 66], "row 66: the table has 66 rows"),
         ([-67], "row -67"),
-        ([0.0, 2.0], "rows by float64: a mask of bool, or integers"),
-        (["seq1"], "a mask of bool"),
+        ([0.0, 2.0], "rows by float64: bool or integers are needed"),
+        (["seq1"], "bool or integers"),
         ([[0, 1]], r"rows of shape \(1, 2\)"),
         (3, r"rows of shape \(\)"),
     ],

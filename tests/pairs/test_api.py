@@ -224,7 +224,7 @@ def test_codes_of_another_alphabet_are_read_as_letters():
 @pytest.mark.parametrize(
     "queries, message",
     [
-        (["MKV", "MK-V"], r"record 2 \(seq2\), column 3: '-' is no letter"),
+        (["MKV", "MK-V"], r"record 2 \(seq2\), column 3: '-' is not a letter"),
         ([("a", "MKV"), ("b", "MKVU")], r"record 2 \(b\), column 4: 'U'"),
         ([b"1MK", "W"], r"record 1 \(seq1\), column 1: '1'"),
         (["M\u00e4", "W"], "column 2"),

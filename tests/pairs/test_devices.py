@@ -91,7 +91,7 @@ def test_each_thread_stays_on_its_device(monkeypatch):
 @pytest.mark.parametrize(
     "devices, error, text",
     [
-        (4, DeviceError, "device 4: those of cpu are numbered 0 to 3"),
+        (4, DeviceError, "device 4: devices of cpu are numbered 0 to 3"),
         ("0,x", UsageError, "'x'"),
         ([1, 1], UsageError, "each once"),
         ([], UsageError, "one or more"),

@@ -114,20 +114,20 @@ def str_record(name):
 @every_set
 def test_no_set(call, folder):
     for given, message in (
-        (5, "a int is no set of sequences: a list of them"),
-        (None, "a NoneType is no set"),
-        (Scoring(), "a Scoring is no set"),
+        (5, "a int is not a set of sequences: give a list"),
+        (None, "a NoneType is not a set"),
+        (Scoring(), "a Scoring is not a set"),
         (b"MKV", "a list of sequences is needed, not one string"),
         (Seq("MKV"), r"a Seq may stand in a list, \[sequence\]"),
         (seq.ProteinSequence("MKV"), "a ProteinSequence may stand in a list"),
         (np.array([1, 2, 3], np.uint8), "a ndarray may stand in a list"),
         ("MKTAYIA", "MKTAYIA: no such file. Where a set of sequences is wanted"),
         (Path("nowhere.fa"), "nowhere.fa: no such file"),
-        ([folder / "all.fa"], "3 records where one is needed"),
-        ([3], "record 1: a int is no sequence"),
-        (["MK", ("b", None)], "record 2: a NoneType is no sequence"),
-        ([("a", "MK", "V")], "a tuple is no sequence"),
-        ([np.array([1.5])], "codes are integers in one dimension"),
+        ([folder / "all.fa"], "has 3 records; one is needed"),
+        ([3], "record 1: a int is not a sequence"),
+        (["MK", ("b", None)], "record 2: a NoneType is not a sequence"),
+        ([("a", "MK", "V")], "a tuple is not a sequence"),
+        ([np.array([1.5])], "codes must be integers in one dimension"),
         ([Seq(None, 5)], "record|undefined"),
         ([("a\nb", "MK1")], r"record 1 \(a\\nb\), column 3"),
     ):
@@ -139,7 +139,7 @@ def test_no_set(call, folder):
 def test_a_frame_is_no_set():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"name": list(NAMED), "sequence": TEXTS})
-    with pytest.raises(InputError, match="a DataFrame is no set"):
+    with pytest.raises(InputError, match="a DataFrame is not a set"):
         jaxalign.align_all(frame)
     same(jaxalign.align_all(frame["sequence"]), jaxalign.align_all(TEXTS))
 
@@ -175,11 +175,11 @@ def test_a_single_sequence_in_any_form(call, folder):
 
 @every_pair
 def test_no_single_sequence(call, folder):
-    with pytest.raises(InputError, match=r"all.fa: 3 records where one is needed"):
+    with pytest.raises(InputError, match=r"all.fa: has 3 records; one is needed"):
         call(folder / "all.fa", "MK")
-    with pytest.raises(InputError, match="target: 3 sequences where one is needed"):
+    with pytest.raises(InputError, match="target: has 3 sequences; one is needed"):
         call("MK", NAMED)
-    with pytest.raises(InputError, match="record 1: a list is no sequence"):
+    with pytest.raises(InputError, match="record 1: a list is not a sequence"):
         call(["MK"], "MK")
 
 
@@ -206,7 +206,7 @@ def test_triples_in_any_form(folder):
     (bare,) = jaxalign.align_triples([TEXTS])
     assert bare.names == ("a", "b", "c")
     for wrong in (["MK", "MR"], {"a": "MK"}):
-        with pytest.raises(InputError, match="sequences in a triple: three are needed"):
+        with pytest.raises(InputError, match="a triple has 2 sequences; three are"):
             jaxalign.align_triples([wrong])
 
 
@@ -345,7 +345,7 @@ def test_nucleotides_are_told_once_a_place():
     assert len(caught) == 1
 
 
-# ----------------------------------------------------------------- what is no sequence
+# ------------------------------------------------------------------ what is no sequence
 
 CODES, OFFSETS = np.zeros(4, np.uint8), np.array([0, 2, 4])
 
@@ -353,11 +353,15 @@ CODES, OFFSETS = np.zeros(4, np.uint8), np.array([0, 2, 4])
 @pytest.mark.parametrize(
     "codes, offsets, message",
     [
-        (CODES.astype(float), OFFSETS, "codes are integers in one dimension"),
-        (CODES.reshape(2, 2), np.array([0, 1, 2]), "codes are integers in one"),
-        (CODES, OFFSETS + 0.5, "offsets are integers in one dimension, not float64"),
-        (CODES, OFFSETS.astype(float), "offsets are integers"),
-        (CODES, OFFSETS[:, None], "offsets are integers"),
+        (CODES.astype(float), OFFSETS, "codes must be integers in one dimension"),
+        (CODES.reshape(2, 2), np.array([0, 1, 2]), "codes must be integers in one"),
+        (
+            CODES,
+            OFFSETS + 0.5,
+            "offsets must be integers in one dimension, not float64",
+        ),
+        (CODES, OFFSETS.astype(float), "offsets must be integers"),
+        (CODES, OFFSETS[:, None], "offsets must be integers"),
         (CODES, np.array([0, 3, 2, 4]), "offsets must rise"),
         (CODES, np.array([0, 3, 2, 4], np.uint8), "offsets must rise"),
         (CODES, np.array([0, 3]), "offsets must rise"),
@@ -373,7 +377,7 @@ def test_flat_arrays_that_are_no_set(codes, offsets, message):
 
 @pytest.mark.parametrize("codes", [[[0.5, 1]], [np.zeros((2, 2), int)], [CODES == 0]])
 def test_codes_that_are_no_sequence(codes):
-    with pytest.raises(InputError, match="codes are integers|is no sequence"):
+    with pytest.raises(InputError, match="codes must be integers|is not a sequence"):
         jaxalign.align_all(codes, output="score")
 
 
@@ -383,5 +387,5 @@ def test_values_that_are_not_known_yet():
     def score(codes):
         return jaxalign.align(codes, "MKV").score
 
-    with pytest.raises(InputError, match="Inside jax.jit there are none yet"):
+    with pytest.raises(InputError, match="Inside jax.jit, arrays have none yet"):
         jax.jit(score)(jnp.zeros(3, jnp.uint8))

@@ -261,10 +261,10 @@ def test_nucleotides_are_no_cdr3():
     [
         ({"productive": ["maybe"]}, InputError, "neither T nor F"),
         ({"locus": ["TRX"]}, InputError, "locus 'TRX' is unknown"),
-        ({"locus": [None]}, InputError, "neither locus nor v_call"),
-        ({"umi_count": ["inf"]}, InputError, "'inf' is no number"),
+        ({"locus": [None]}, InputError, "needs locus or v_call"),
+        ({"umi_count": ["inf"]}, InputError, "'inf' is not a number"),
         ({"cell_id": [None]}, InputError, "no cell_id"),
-        ({"locus": ["Multi"]}, InputError, "neither locus nor v_call"),
+        ({"locus": ["Multi"]}, InputError, "needs locus or v_call"),
         ({}, UsageError, "chains of both arms"),
     ],
     ids=str,

@@ -143,7 +143,7 @@ def test_arms_are_not_mixed():
         ({"locus": ["TRX"] * 8}, InputError, "locus 'TRX' is unknown"),
         ({"cell_id": [None] * 8}, InputError, r"row 1 \(row1\): no cell_id"),
         ({"junction_aa": ["CAF"]}, InputError, "differ in length"),
-        ({"duplicate_count": ["many"] * 8}, InputError, "'many' is no number"),
+        ({"duplicate_count": ["many"] * 8}, InputError, "'many' is not a number"),
     ],
 )
 def test_refused_tables(columns, error, words):

@@ -359,7 +359,7 @@ FUNCTIONS = [
 @pytest.mark.parametrize(
     "gap_open, gap_extend, text",
     [
-        (-1, 0.5, "gap_open = -1: a cost is a number, 0 or more"),
+        (-1, 0.5, "gap_open = -1: a cost must be 0 or more"),
         ((2.0, 3.0), (1.0, -0.5), "gap_extend = -0.5"),
         ((np.array([1, 1, -2, 1], np.float32), 3.0), 1.0, "gap_open = -2"),
         (1.0, 2.0, "gap_extend = 2 exceeds gap_open = 1: extending may not cost more"),

@@ -85,7 +85,7 @@ def test_distributions_over_other_alignments_are_not_compared():
     p, q = (
         AlignmentDistribution(S, **COSTS, mode=mode) for mode in ("global", "local")
     )
-    with pytest.raises(UsageError, match="over other alignments"):
+    with pytest.raises(UsageError, match="over different alignments"):
         p.kl(q)
     with pytest.raises(UsageError, match="mode"):
         AlignmentDistribution(S, **COSTS, mode="nowhere")

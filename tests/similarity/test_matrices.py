@@ -111,7 +111,7 @@ def test_few_lengths_and_blocks():
         ((ragged([3]), ragged([3], 4)), COSTS, "widths"),
         (([np.zeros(3)],), COSTS, "shape"),
         ((ragged([3]),), COSTS | {"memory": 0}, "memory"),
-        ((ragged([3]),), COSTS | {"gap_open": -1}, "a cost is a number"),
+        ((ragged([3]),), COSTS | {"gap_open": -1}, "a cost must be 0 or more"),
         ((ragged([3]),), COSTS | {"gap_open": np.ones((3, 3))}, "numbers"),
     ],
 )

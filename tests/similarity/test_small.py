@@ -236,7 +236,7 @@ def test_size_and_kind_choose_alone(monkeypatch):
         with pytest.raises(ZeroDivisionError):
             jaxalign.soft_score(s, **COSTS, **form)
     assert isinstance(jaxalign.soft_score(s, **COSTS, implementation="log"), np.ndarray)
-    with pytest.raises(UsageError, match="'numpy' takes NumPy arrays alone"):
+    with pytest.raises(UsageError, match="'numpy' takes only NumPy arrays"):
         jaxalign.soft_score(jnp.asarray(s), **COSTS, implementation="numpy")
 
 

@@ -237,7 +237,7 @@ def test_letters_and_a_matrix():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"gap_open": -1.0, "gap_extend": 0.5}, "a cost is a number"),
+        ({"gap_open": -1.0, "gap_extend": 0.5}, "a cost must be 0 or more"),
         ({"gap_open": 1.0, "gap_extend": 2.0}, "exceeds gap_open"),
         ({"gap_open": 1, "gap_extend": 1, "temperature": 0.0}, "above 0"),
         ({"gap_open": 1, "gap_extend": 1, "mode": "glocal"}, "glocal"),
@@ -279,5 +279,5 @@ def test_a_distribution():
     np.testing.assert_allclose(total, p.score().detach(), rtol=1e-6)
     assert [len(x) for x in p.expected_gaps()] == [2, 2]
     other = tensors.AlignmentDistribution(similarity, **names)
-    with pytest.raises(UsageError, match="other alignments"):
+    with pytest.raises(UsageError, match="different alignments"):
         p.kl(other)

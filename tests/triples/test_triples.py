@@ -348,7 +348,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_one_that_would(schedule, way):
         ({"traceback": "bt4"}, "bt1, bt2, bt3"),
         ({"traceback": "bt1", "chunk": 0}, "1 or more"),
         ({"traceback": "split", "chunk": 9}, "bt1, bt2 and bt3"),
-        ({"traceback": "bt3", "height": 2, "depth": 3}, "does not divide"),
+        ({"traceback": "bt3", "height": 2, "depth": 3}, "must be a multiple of"),
     ],
 )
 def test_words_are_refused(options, words):

@@ -168,7 +168,7 @@ def k_best(
 def _check_count(k: int) -> None:
     check_whole("k", k, f"1 to {MAX_K}", optional=False)
     if k > MAX_K:
-        raise UsageError(f"k = {k}: 1 to {MAX_K}")
+        raise UsageError(f"k = {k}: must be from 1 to {MAX_K}")
 
 
 def _computed(
@@ -295,7 +295,7 @@ def profile_similarity(
     scoring = as_scoring(scoring)
     if method not in get_args(ProfileMethod):
         methods = " or ".join(get_args(ProfileMethod))
-        raise UsageError(f"method {method!r}: {methods}")
+        raise UsageError(f"method {method!r}: must be {methods}")
 
     def run(xp: Any) -> Any:
         arrays = [arguments.floating(xp.asarray(x)) for x in sides]

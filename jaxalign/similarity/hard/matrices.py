@@ -141,7 +141,7 @@ def _blocks(
     check_costs(*costs, None, ())
     numbers = [np.asarray(x, np.float32) for x in costs]
     if any(x.shape not in ((), (2,)) for x in numbers):
-        raise UsageError("gap costs of a matrix are numbers, or a pair of numbers")
+        raise UsageError("gap costs of a matrix must be numbers, or a pair of numbers")
     sets = [queries] if targets is None else [queries, targets]
     widths: set[int] = set()
     for embeddings in sets:
@@ -153,7 +153,9 @@ def _blocks(
                 raise UsageError(f"embeddings of shape {shape}: (length, k) is needed")
             widths.add(x.shape[1])
     if len(widths) > 1:
-        raise UsageError(f"embeddings of widths {sorted(widths)}: one is needed")
+        raise UsageError(
+            f"embeddings of widths {sorted(widths)}: all must have one width"
+        )
     side = isqrt(parse_bytes(memory) // BYTES_A_CELL)
     groups = [list(_groups(embeddings, side)) for embeddings in sets]
     # One half of a set with itself is enough where both sequences are treated alike.

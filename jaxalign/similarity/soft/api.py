@@ -522,7 +522,7 @@ def mea_alignment(
     free = resolve_ends(mode, options.get("free_ends"))
     if is_traced(posterior) or np.ndim(posterior) != 2 or lengths is not None:
         if query or target or scoring:
-            raise UsageError("sequences and a scoring are for one pair, outside of jit")
+            raise UsageError("sequences and a scoring need one pair, outside jit")
         ends = mode, None if mode != "global" else free
         inputs = posterior, lengths, threshold
         if not is_of_jax(inputs) and small.fits(posterior):
@@ -554,7 +554,10 @@ def mea_alignment(
     m, n = posterior.shape
     a, b = query or letter * m, target or letter * n
     if (len(a), len(b)) != (m, n):
-        raise UsageError(f"sequences of {len(a)}, {len(b)} for {m} x {n}")
+        raise UsageError(
+            f"sequences of {len(a)} and {len(b)} letters, where the posterior is of "
+            f"{m} x {n}"
+        )
     partners = most_accurate(posterior, threshold)
     spans, operations = packed_path(partners, m, n, mode, free)
     rows = np.flatnonzero(partners >= 0)

@@ -67,7 +67,7 @@ def bucket_lengths(
     sides = np.asarray(query_lengths), np.asarray(target_lengths)
     lengths = np.stack(np.broadcast_arrays(*sides), -1)
     if lengths.ndim != 2 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
-        raise UsageError("two vectors of lengths, one entry a pair")
+        raise UsageError("lengths must be two vectors, with one entry per pair")
     if shapes < 1 or multiple < 1:
         raise UsageError("shapes and multiple must be at least 1")
     lengths = -(-lengths // multiple) * multiple
