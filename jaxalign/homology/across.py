@@ -38,7 +38,7 @@ from jaxalign.model.alphabet import (
     from_parts,
     join_best,
 )
-from jaxalign.model.identity import of_lengths
+from jaxalign.model.identity import Filters, of_lengths
 from jaxalign.model.names import written
 from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.statistics import parameters
@@ -464,7 +464,7 @@ def _tables(
                 streams.append(table for _, table in stream)
         for finished, tables in enumerate(zip(*streams, strict=True), at + 1):
             linked = tuple(
-                x if y is None else x.filter(y.mask(x.columns, *x.lengths()))
+                x if y is None else x.filter(_passing(x, y))
                 for x, y in zip(tables, filters, strict=True)
             )
             scored = None if filters[0] is None else tables[0]
@@ -474,6 +474,13 @@ def _tables(
             return
         at = stop
         cells_done += sum(part.cells for part in batch)
+
+
+def _passing(table: Table, filters: Filters) -> np.ndarray:
+    """Which rows filters keep: those of equal texts, too, whatever they score."""
+    m, n = table.lengths()
+    equal = (m == n) & (table["max_identities"] == m)
+    return equal | filters.mask(table.columns, m, n)
 
 
 def _cells(a: Sequences, b: Sequences) -> int:
