@@ -52,7 +52,7 @@ def small_plan(task: Task, block: Sequences) -> Plan | None:
 
     Raises UsageError, MemoryPlanError: rows are named, and cannot compute it
     """
-    residues, records = pieces.sizes_of(task.budget)
+    residues, records = pieces.sizes_of(task.parts_budget)
     whole = len(block) < records and len(block.codes) < residues
     if not whole and task.implementation != "rows":
         return None

@@ -39,7 +39,7 @@ from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.proofs import best_first, proof
 from jaxalign.pairs.result import equal_texts
-from jaxalign.runtime.devices import at_once, budget_of, by_length
+from jaxalign.runtime.devices import at_once, by_length, parts_budget
 from jaxalign.runtime.pipeline import read_ahead
 
 # ------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def scan_by_identity(
     """Join the blocks of a corpus, which follow what ``state`` has seen, with the
     nearest so far; yield the state after each."""
     letters = WholeCodes(queries.codes)
-    budget, every = budget_of(options.memory_budget), max(len(queries), 1)
+    budget, every = parts_budget(options.memory_budget), max(len(queries), 1)
     targets_at_once = max(at_once(BOUNDS_AT_ONCE, BOUND_BYTES, budget) // every, 1)
 
     def parts() -> Iterator[BlockPiece]:
@@ -240,7 +240,8 @@ def _fold_region(
     if task.filters.min_score is not None:
         step, letters = len(task.targets), len(task.queries.codes)
         if by_rows.seems_small(task):  # whose windows are planned at once
-            pairs_at_once = at_once(by_rows.MAX_PAIRS, by_rows.PAIR_BYTES, task.budget)
+            budget = task.parts_budget
+            pairs_at_once = at_once(by_rows.MAX_PAIRS, by_rows.PAIR_BYTES, budget)
             step = max(pairs_at_once // task.shape[0], 1)
         for first in range(0, len(task.targets), step):
             part = replace(task, targets=task.targets.between(first, first + step))
@@ -266,7 +267,8 @@ def _fold_region(
         nearest_launches.fold(bounds, state)
         return
     table = best_first.bound_table(task, task.filters.identity)
-    room = at_once(BOUNDS_AT_ONCE, CANDIDATE_BYTES, task.budget) // task.shape[0]
+    pairs_at_once = at_once(BOUNDS_AT_ONCE, CANDIDATE_BYTES, task.parts_budget)
+    room = pairs_at_once // task.shape[0]
     limit = max(FIRST_PAIRS, 2 * top)
     while True:
         limit = max(min(limit, room), 1)

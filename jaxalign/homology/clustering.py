@@ -304,7 +304,7 @@ def _joined_state(
 def _pairs_of(state: Joining, part: Part) -> OpenPairs:
     """Return the pairs of a part that remain to be aligned."""
     rows = part.stop - part.start
-    reserved = rows * COLUMN_BYTES["identity"]
+    reserved = part_stream.reserved_bytes(state.task, [part], 1)
     part_task, computed = part_stream.tasks_of_part(state.task, part, reserved)
     proofs = proofs_of(replace(part_task, equals_alike=True))  # none of them is far
     assert proofs is not None

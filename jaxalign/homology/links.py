@@ -29,7 +29,7 @@ from jaxalign.pairs.options import make_task
 from jaxalign.pairs.part_stream import Part
 from jaxalign.pairs.plan import Arrays, SavedState, Task, added
 from jaxalign.pairs.proofs import proof
-from jaxalign.runtime.devices import budget_of, by_length
+from jaxalign.runtime.devices import budget_of, by_length, parts_budget
 
 LINK_BYTES = 16  # two numbers of sequences, an identity
 WORK_COPIES = 3  # of the links, while a graph is made of them
@@ -204,7 +204,7 @@ def stream_links(
         if saved is None or by_rows.is_short(tasks[0].job.total):
             parts, finished = partial(parts_of, tasks[0], judges[0]), 0
         else:
-            # Parts depend on the memory: a run goes on with those that it began with.
+            # Parts depend on the budget: a run goes on with those that it began with.
             cut, finished = parts_of(tasks[0], judges[0]), 0
             if number == first_job and "links_done" in before:
                 cut, finished = [Part(*x) for x in before["parts"].tolist()], first_part
@@ -315,7 +315,7 @@ def parts_of(task: Task, definition: Definition) -> list[part_stream.Part]:
 def rows_at_once(options: Execution, in_memory: int) -> int:
     """Return how many pairs a job may have for ``in_memory`` jobs to fit memory, if all
     are linked."""
-    budget = budget_of(options.memory_budget)
+    budget = parts_budget(options.memory_budget)
     return part_stream.rows_within(budget, "identity", in_memory)
 
 

@@ -30,7 +30,7 @@ from jaxalign.options import (
 )
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime import pipeline
-from jaxalign.runtime.devices import budget_of, resolve_devices
+from jaxalign.runtime.devices import USUAL_BYTES, budget_of, resolve_devices
 
 LINKS: tuple[str, ...] = get_args(Link)
 LOCAL = "local"
@@ -74,6 +74,7 @@ def make_task(
         options.include_self,
         options.implementation,
         budget,
+        USUAL_BYTES if options.memory_budget is None else budget,
         max(options.threads or _threads_of(budget), len(devices)),
         options.window,
         filters_of(options, free),

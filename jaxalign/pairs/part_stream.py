@@ -141,7 +141,8 @@ def cut_search(
 def cut_cross(task: Task) -> list[Part]:
     """The parts of a task ``cross``, of which several fit its budget if all their rows
     are kept: of a run that nobody resumes. A launch on a GPU has all its queries."""
-    limit = rows_within(task.budget, task.output, parts_held(len(task.devices)))
+    count = parts_held(len(task.devices))
+    limit = rows_within(task.parts_budget, task.output, count)
     rows = min(max(PART_ROWS, QUERIES_STEP * task.shape[1]), limit)
     sizes = task.shape[1], len(task.targets.codes)
     return cut_search(task.queries.lengths, *sizes, rows)
@@ -183,8 +184,8 @@ def cut_of(task: Task, rows: int | None = None) -> list[Part]:
 def cut_within(task: Task, rows: int | None = None) -> list[Part]:
     """The parts of a task of all pairs of a set, as its budget allows unless their rows
     are given: of a run that nobody resumes."""
-    parts = cut_of(task, rows)
-    row_limit = rows_within(task.budget, task.output, parts_held(len(task.devices)))
+    parts, count = cut_of(task, rows), parts_held(len(task.devices))
+    row_limit = rows_within(task.parts_budget, task.output, count)
     if rows is None and any(part.stop - part.start > row_limit for part in parts):
         return cut_of(task, row_limit)
     return parts
@@ -263,9 +264,12 @@ def parts_held(devices: int) -> int:
 
 
 def reserved_bytes(task: Task, parts: list[Part], count: int) -> int:
-    """Bytes of the ``count`` largest parts, all rows kept."""
+    """Bytes of the ``count`` largest parts, all rows kept; of those of a filtered job
+    without a named budget, half of the memory at most: few of their rows are."""
     rows = sorted((part.stop - part.start for part in parts), reverse=True)
-    return sum(rows[:count]) * COLUMN_BYTES[task.output]
+    needed = sum(rows[:count]) * COLUMN_BYTES[task.output]
+    guessed = task.filtered and task.parts_budget > task.budget
+    return min(needed, task.budget // 2) if guessed else needed
 
 
 class Limits(NamedTuple):

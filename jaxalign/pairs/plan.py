@@ -14,6 +14,7 @@ from jaxalign.model.alphabet import Sequences, views
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.pairs import pair_matrix
+from jaxalign.runtime.devices import USUAL_BYTES
 
 if TYPE_CHECKING:  # a job by rows imports no JAX
     import jax
@@ -70,6 +71,7 @@ class Task:
     include_self: bool = False
     implementation: str | None = None
     budget: int = 2**31
+    parts_budget: int = USUAL_BYTES  # above ``budget`` only where no budget is named
     threads: int = 1
     window: int | None = None
     filters: Filters = Filters()

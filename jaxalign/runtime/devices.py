@@ -48,6 +48,8 @@ BYTES_IF_UNKNOWN = 2**32  # where the system does not say what is free
 # Parts of a memory budget, of which each kind of block has one: blocks that are read,
 # bounds, candidates, jobs and what these compute are in memory side by side.
 BLOCK_SHARES = 16
+# Without a budget, what parts and blocks are made for, whatever memory is free
+USUAL_BYTES = 2**33
 # Of a residue and a record that are read, three blocks of which are in memory
 RESIDUE_BYTES, RECORD_BYTES = 2, 64
 MAPS = Path("/proc/self/maps")  # on Linux
@@ -210,6 +212,12 @@ def budget_of(size: Any = None) -> int:
     return _free_memory() // 2 if size is None else parse_bytes(size)
 
 
+def parts_budget(size: Any = None) -> int:
+    """Memory budget that parts and blocks are made for. What is counted depends on
+    them, so without a budget it does not depend on the memory that is free."""
+    return USUAL_BYTES if size is None else parse_bytes(size)
+
+
 def at_once(limit: int, each: int, budget: int) -> int:
     """Things of a block: ``limit``, or as many as its share of a memory budget has room
     for; one at least. No result depends on it.
@@ -220,12 +228,9 @@ def at_once(limit: int, each: int, budget: int) -> int:
 
 
 def block_sizes(limit: tuple[int, int], size: Any) -> tuple[int, int]:
-    """Residues and records of a block of sequences that are read: with a memory budget
-    as many as it has room for. What is counted depends on blocks, so without one it
-    does not depend on the memory that is free."""
-    if size is None:
-        return limit
-    each, budget = (RESIDUE_BYTES, RECORD_BYTES), parse_bytes(size)
+    """Residues and records of a block of sequences that are read: as many as a memory
+    budget has room for."""
+    each, budget = (RESIDUE_BYTES, RECORD_BYTES), parts_budget(size)
     residues, records = map(at_once, limit, each, (budget, budget))
     return residues, records
 

@@ -19,8 +19,12 @@ import pytest
 from jaxalign.corpus import Corpus
 from jaxalign.database import pieces
 from jaxalign.errors import EXIT_CODES, LeakError
+from jaxalign.homology import api
+from jaxalign.homology.links import link_jobs, parts_of
 from jaxalign.io import fasta
+from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.scoring import Scoring
+from jaxalign.options import HomologyOptions
 from jaxalign.pairs.cpu import partition
 from jaxalign.pairs.result import Output
 from jaxalign.runtime import devices
@@ -265,12 +269,87 @@ def test_a_large_result_beyond_the_budget_is_refused_at_once(folder, run, monkey
     assert code == TOO_LARGE and "would fit" in err
 
 
-def test_blocks_of_a_corpus_do_not_depend_on_the_memory_that_is_free(monkeypatch):
-    """Counts of aligned pairs depend on blocks; a budget is an argument."""
-    whole = pieces.sizes_of(None)
-    for free in (2**28, 2**31, 2**40):
+SMALL, LARGE = 2**24, 2**40  # bytes that are free
+# Of "set.fa", whose links a list of parts and one of pairs divide, and "few.fa"
+LINKED = {
+    "cluster": "cluster set.fa CUT -o o.tsv",
+    "cluster by score": "cluster set.fa --min-identity .5 -o o.tsv",
+    "cluster, greedy": "cluster set.fa CUT --method greedy -o o.tsv",
+    "cluster, average": "cluster set.fa CUT --method average -o o.tsv",
+    "dedup": "dedup set.fa CUT -o o.fa --list o.tsv",
+    "split": "split set.fa CUT --folds 3 -o o.tsv --certificate o.json",
+    "split --pairs": "split set.fa --pairs pairs.tsv CUT --folds 3 -o o.tsv",
+    "audit": "audit few.fa set.fa CUT -o o.json --leaks o.tsv",
+    "audit --split": "audit set.fa --split parts.tsv CUT -o o.json",
+    "audit --pairs": "audit set.fa --pairs parted.tsv CUT --leaks o.tsv",
+    "nearest": "nearest few.fa set.fa --link whole -o o.tsv",
+    "nearest by score": "nearest few.fa set.fa -o o.tsv",
+    "purge": "purge set.fa --against few.fa CUT -o o.fa --certificate o.json",
+    "purge by score": "purge set.fa --against few.fa --min-score 60 -o o.fa",
+    "all": "all set.fa --min-identity .5 -o o.tsv",
+    "search": "search few.fa set.fa -o o.m8",
+}
+
+
+def write_set(records: int) -> None:
+    """Half of them are alike, and longer: bounds exclude few of their pairs, and most
+    of others."""
+    random = np.random.default_rng(records)
+    base, texts = LETTERS[random.integers(0, 20, 40)], []
+    for k in range(records):
+        new = LETTERS[random.integers(0, 20, 40)]
+        like = np.where(random.random(40) < 0.2, new, base)
+        text = like if k < records // 2 else new[: random.integers(20, 39)]
+        texts.append(text.tobytes().decode())
+    for path, some in {"set": texts, "few": texts[::40]}.items():
+        lines = (f">{path}{k}\n{text}\n" for k, text in enumerate(some))
+        Path(f"{path}.fa").write_text("".join(lines))
+    pairs = {(a, b) for a, b in random.integers(0, records, (200, 2)).tolist()}
+    names = [f"set{a}\tset{b}" for a, b in sorted(pairs)]
+    parts = [f"set{k}\t{'xy'[k % 2]}" for k in range(records)]
+    parted = [f"{name}\t{'xy'[k % 2]}" for k, name in enumerate(names)]
+    for path, rows in {"pairs": names, "parts": parts, "parted": parted}.items():
+        Path(f"{path}.tsv").write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("name", LINKED)
+def test_nothing_that_is_written_depends_on_the_memory_that_is_free(
+    name, folder, run, monkeypatch
+):
+    """Nor what is printed, but for seconds."""
+    write_set(2000)  # 64 of which meet the others in more pairs than 8 MiB hold
+    words = LINKED[name].replace("CUT", "--link whole --min-identity .5").split()
+    outcomes, before = [], {*Path().iterdir()}
+    for free in (SMALL, LARGE):
         monkeypatch.setattr(devices, "_free_memory", lambda size=free: size)
-        assert pieces.sizes_of(None) == whole
-        assert Corpus(["MKT"], Scoring())._sizes == whole
-    assert pieces.sizes_of("100MB") < whole
-    assert Corpus(["MKT"], Scoring(), memory_budget="100MB")._sizes < whole
+        code, out, err = run(*words, "--json", "-q")
+        assert code in (DONE, LEAK) and not err
+        files = sorted({*Path().iterdir()} - before)
+        written = [(path.name, path.read_bytes()) for path in files]
+        out = re.sub(r'"(seconds|gcups)": [^,\n}]+', "", out)
+        outcomes.append((code, out, written))
+        for path in files:
+            path.unlink()
+    assert outcomes[0] == outcomes[1]
+
+
+def test_parts_and_blocks_do_not_depend_on_the_memory_that_is_free(monkeypatch):
+    """Counts of aligned pairs depend on them; a budget is an argument."""
+    sequences = as_sequences(["MKTAYIAKQR"] * 2000, Scoring().alphabet)
+
+    def sizes(budget=None) -> tuple:
+        corpus = Corpus(["MKT"], Scoring(), memory_budget=budget)
+        options = HomologyOptions(link="whole", memory_budget=budget)
+        definition = api.define(Scoring(), options, 0.5, [sequences])
+        (job,) = link_jobs(sequences, definition)
+        rows = parts_of(job.tasks[0], definition)[0].stop
+        return pieces.sizes_of(budget), corpus._sizes, rows
+
+    whole = sizes()
+    for free in (2**24, 2**28, 2**31, 2**40):
+        monkeypatch.setattr(devices, "_free_memory", lambda size=free: size)
+        assert sizes() == whole
+    small = sizes("10MB")
+    assert all(x < y for x, y in zip(small, whole, strict=True))
