@@ -252,8 +252,8 @@ def _bytes(figures: dict) -> int:
 def _cut_windows(task: Task) -> tuple[dict, Partition]:
     """Cut a task within its budget, as far as its pairs can be cut: (figures,
     partition)."""
-    limit = task.window_budget
-    split = partition.cut(task.job, limit)
+    limit, room = task.window_budget, execute.room_of(task)
+    split = partition.cut(task.job, room)
     if task.implementation is None:
         split = partition.without_lone(task.job, split)
     if task.implementation == "wavefront":
@@ -267,12 +267,13 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
                 f"{len(sizes):,} pairs do not fit a window of {size} with "
                 "their backtrack: leave the implementation open, or name wavefront"
             )
-        needed = [partition.least_bytes(task.job, *pair) for pair in split.pairs]
+        needed = [partition.least_bytes(task.job, *pair, room) for pair in split.pairs]
     else:
         needed = [long_pair.bytes_needed(*size, limit) for size in sizes]
         for k in _are_long(task, split.pairs).nonzero()[0].tolist():
             needed[k] = _long_bytes(task, split.pairs[k])
-    needed += [partition.window_bytes(w, 4, task.job.steps) for w in split.blocks]
+    steps = task.job.steps
+    needed += [partition.window_bytes(w, steps, room) for w in split.blocks]
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
     if task.large or task.output == "identity":

@@ -228,7 +228,7 @@ def test_parts_of_a_small_budget_share_their_programs():
         task = make_task("all", sets, sets, Scoring(), options)
         sizes = set()
         for one in computed_tasks(task, part_stream.cut_of(task, int(rows))):
-            blocks = partition.cut(one.job, one.window_budget).blocks
+            blocks = partition.cut(one.job, partition.Room(one.window_budget)).blocks
             sizes |= {(w.lanes, w.columns, w.places, w.capacity) for w in blocks}
         shapes = {size[:-1] for size in sizes}
         assert len(shapes) == len(sizes) > 0

@@ -220,7 +220,7 @@ def test_each_pair_is_computed_once(kind):
                 kind, lengths, lengths, bool(self_too), bool(once), True, True
             )
             seen = np.zeros(job.pairs, int)
-            blocks, single = partition.cut(job, budget)
+            blocks, single = partition.cut(job, partition.Room(budget))
             for some in [single, *(pair_matrix.pairs(job, block) for block in blocks)]:
                 np.add.at(seen, rows_of(job, some), 1)
             assert (seen == 1).all()
@@ -235,14 +235,15 @@ def test_windows_share_their_programs(steps):
     job = pair_matrix.PairMatrix("all", *sides, False, True, True, steps)
     assert job.cells > 2 * 10**10
     for budget, alike in ((2**31, True), (2**26, False)):
-        blocks = partition.cut(job, budget).blocks
+        blocks = partition.cut(job, partition.Room(budget)).blocks
         sizes = {(w.rows, w.columns, w.longest, w.slots, w.places) for w in blocks}
         assert (len({w.capacity for w in blocks}) == 1) == alike
         assert (len(sizes) == 1) == (alike and not steps)
         for window in blocks:
             used = int(window.last.max())
             assert window.capacity >= -(-window.m // 8) * 4 * used * window.lanes
-            assert partition.window_bytes(window, 4, steps) <= budget
+            room = partition.Room(budget)
+            assert partition.window_bytes(window, steps, room) <= budget
 
 
 def rows_of(job, pairs):
@@ -668,7 +669,7 @@ def test_estimates_hold_the_cells_of_a_piece(kind):
     lengths = np.random.default_rng(1).integers(0, 300, 60)
     job = PairMatrix(kind, lengths, lengths, paths=False)
     total = 0
-    windows, single = partition.cut(job, 2**24)
+    windows, single = partition.cut(job, partition.Room(2**24))
     assert not single
     for piece in windows:
         wanted = pairs(job, piece)

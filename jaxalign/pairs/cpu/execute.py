@@ -28,7 +28,7 @@ from jaxalign.model.alphabet import stacked
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.cpu import long_pair, partition
-from jaxalign.pairs.cpu.partition import SHORT_PAIRS, STRIP_ROWS
+from jaxalign.pairs.cpu.partition import SHORT_PAIRS, STRIP_ROWS, Room, ScoreBytes
 from jaxalign.pairs.dp import directions, wavefront, window_program
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.dp.sweep.lane_cells import Constants
@@ -103,6 +103,23 @@ def eight_bit_differences(task: Task, window: Window) -> Differences | None:
     return Differences(cell, base, opening) if fits else None
 
 
+def room_of(task: Task) -> Room:
+    """The bytes that windows of a task may have, of the widest dtypes that these are
+    filled in."""
+    profiles: dict[str, int] = {}
+
+    def score_bytes(window: Window) -> ScoreBytes:
+        dtype = task.dtype(window.m, window.n)
+        if dtype not in profiles:
+            profiles[dtype] = _problem(task, dtype).scores.dtype.itemsize
+        cells, size = eight_bit_differences(task, window), np.dtype(dtype).itemsize
+        if cells is not None:
+            return ScoreBytes(np.dtype(cells.cell).itemsize, size)
+        return ScoreBytes(profiles[dtype], size)
+
+    return Room(task.window_budget, score_bytes)
+
+
 def to_be_tried(worker: Worker) -> bool:
     """Whether a thread tries its next window in 8 bits."""
     worker.windows_to_skip -= 1
@@ -152,9 +169,8 @@ def pair_pieces_of(task: Task, pairs: list[tuple[int, int]]) -> list[Piece]:
 def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]:
     """Make pieces, heaviest first, of the pairs of a search: each query against its
     targets, with few programs."""
-    return _heaviest_first(
-        task, partition.regroup(task.job, queries, targets, task.window_budget)
-    )
+    room = room_of(task)
+    return _heaviest_first(task, partition.regroup(task.job, queries, targets, room))
 
 
 def pieces_beyond(run: Run) -> list[Piece]:
@@ -165,9 +181,7 @@ def pieces_beyond(run: Run) -> list[Piece]:
     for task in dict.fromkeys(task for task, _ in beyond):
         sides = zip(*(pairs for owner, pairs in beyond if owner is task), strict=True)
         pairs_task = zipped(task, *(np.concatenate(side) for side in sides))
-        split = partition.cut(
-            pairs_task.job, pairs_task.window_budget, few_programs=True
-        )
+        split = partition.cut(pairs_task.job, room_of(pairs_task), few_programs=True)
         pieces += _heaviest_first(pairs_task, split)
     return pieces
 

@@ -6,9 +6,11 @@ after the other, so little of it is padding; results go back to input order.
 Lanes hold targets of any lengths one after the other, or a pair each.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from heapq import heapreplace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,17 +121,33 @@ SHORT_ROOM, MIN_ROOM = 64, 512
 STEP_BYTES = 2**25  # operations kept by one window at most
 
 
-def window_bytes(window: Window, score_bytes: int, steps: bool) -> int:
+class ScoreBytes(NamedTuple):
+    """Bytes of a score in the profile of a window, and in its rows and columns."""
+
+    profile: int = 4
+    table: int = 4
+
+
+class Room(NamedTuple):
+    """The bytes that a window may have, and those of its scores."""
+
+    budget: int
+    score_bytes: Callable[[Window], ScoreBytes] = lambda _window: ScoreBytes()
+
+
+def window_bytes(window: Window, steps: bool, room: Room) -> int:
     """Device bytes of a window: profile, boundary rows and columns, backtrack,
-    operations."""
+    operations. Scores are those of ``room`` where the widest have none."""
     wide = window.lanes * (window.columns + window.rows * window.zipped)
     profile = 0 if window.zipped else 26 * window.lanes * window.columns
-    size = profile * (1 if score_bytes == 2 else score_bytes) + wide * 6
-    size += 2 * score_bytes * window.lanes * (window.columns + window.rows)
-    size += window.capacity
+    lines = 2 * window.lanes * (window.columns + window.rows)
+    size = window.capacity + wide * 6 + 48 * window.slots * window.places
     if steps:
         size += 2 * window.slots * window.places * (window.rows + window.longest)
-    return size + 48 * window.slots * window.places
+    scores = ScoreBytes()
+    if size + profile * scores.profile + lines * scores.table > room.budget:
+        scores = room.score_bytes(window)
+    return size + profile * scores.profile + lines * scores.table
 
 
 def without_lone(job: PairMatrix, split: Partition) -> Partition:
@@ -159,16 +177,18 @@ def swept_cells(job: PairMatrix, window: Window) -> int:
     return rows * int(window.last.max(initial=TILE)) * window.lanes
 
 
-def least_bytes(job: PairMatrix, i: int, j: int) -> int:
+def least_bytes(job: PairMatrix, i: int, j: int, room: Room) -> int:
     """Bytes of the narrowest window that holds pair (i, j)."""
     q, t = np.array([i]), np.array([j])
     if job.kind == "zip":
-        return window_bytes(_zip_shape(job, q, LANES[-1]), 4, job.steps)
-    return window_bytes(_shape(job, q, t, LANES[-1]), 4, job.steps)
+        window = _zip_shape(job, q, LANES[-1])
+    else:
+        window = _shape(job, q, t, LANES[-1])
+    return window_bytes(window, job.steps, room)
 
 
-def cut(job: PairMatrix, budget: int, few_programs: bool = False) -> Partition:
-    """Windows that need at most ``budget`` bytes each, heaviest first.
+def cut(job: PairMatrix, room: Room, few_programs: bool = False) -> Partition:
+    """Windows that there is room for, heaviest first.
 
     A pair whose backtrack alone exceeds the budget is to be aligned by checkpoints.
 
@@ -184,8 +204,8 @@ def cut(job: PairMatrix, budget: int, few_programs: bool = False) -> Partition:
         order = alike(job.query_lengths, job.target_lengths, lanes)
         for start in range(0, len(order), lanes):
             part = order[start : start + lanes]
-            _narrow_zip(job, split, part, lanes, budget, few_programs)
-        return _same_backtrack(job, split, budget) if few_programs else split
+            _narrow_zip(job, split, part, lanes, room, few_programs)
+        return _same_backtrack(job, split, room) if few_programs else split
     order = queries = by_length(job.target_lengths)
     if job.query_lengths is not job.target_lengths:
         queries = by_length(job.query_lengths)
@@ -213,13 +233,13 @@ def cut(job: PairMatrix, budget: int, few_programs: bool = False) -> Partition:
             if job.steps:  # fewer, for the room that their operations take
                 slots = _shape(job, below[at:], block, lanes).slots
             part = below[at : at + slots]
-            _narrow(job, split, part, block, lanes, budget)
+            _narrow(job, split, part, block, lanes, room)
             at += len(part)
-    return _same_backtrack(job, split, budget)
+    return _same_backtrack(job, split, room)
 
 
 def regroup(
-    job: PairMatrix, queries: np.ndarray, targets: np.ndarray, budget: int
+    job: PairMatrix, queries: np.ndarray, targets: np.ndarray, room: Room
 ) -> Partition:
     """Some pairs (P,) of a ``cross`` job: each query against its targets, all with few
     programs."""
@@ -232,9 +252,9 @@ def regroup(
         while len(remaining):
             count = _next_block(job, remaining, LANES[1])
             part = remaining[:count]
-            _narrow(job, split, query, part, LANES[1], budget, few_programs=True)
+            _narrow(job, split, query, part, LANES[1], room, few_programs=True)
             remaining = remaining[count:]
-    return _same_backtrack(job, split, budget)
+    return _same_backtrack(job, split, room)
 
 
 def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:
@@ -266,13 +286,15 @@ def _backtrack(m: int, used: int, lanes: int) -> int:
     return max(1, -(-m // STRIP_ROWS)) * (STRIP_ROWS // 2) * used * lanes
 
 
-def _same_backtrack(job: PairMatrix, split: Partition, budget: int) -> Partition:
+def _same_backtrack(job: PairMatrix, split: Partition, room: Room) -> Partition:
     """Give all windows the largest backtrack size, where it fits: each size is a
     program, and threads reuse their buffer for the next window."""
     capacity = max((window.capacity for window in split.blocks), default=0)
     large = (replace(window, capacity=capacity) for window in split.blocks)
     blocks = [
-        same if window_bytes(same, 4, job.steps) <= _limit(same, budget) else window
+        same
+        if window_bytes(same, job.steps, room) <= _limit(same, room.budget)
+        else window
         for window, same in zip(split.blocks, large, strict=True)
     ]
     return Partition(blocks, split.pairs)
@@ -282,38 +304,39 @@ def _limit(window: Window, budget: int) -> int:
     return budget if window.lanes > LANES[-1] else min(budget, MAX_NARROW_BYTES)
 
 
-def _fitted(job: PairMatrix, window: Window, budget: int) -> Window | None:
+def _fitted(job: PairMatrix, window: Window, room: Room) -> Window | None:
     """Fit a window within the budget: unchanged, or with the backtrack that there is
     room for (the same for all of its shape, which share a program); None if it does
     not fit."""
-    limit = _limit(window, budget)
-    if window_bytes(window, 4, job.steps) <= limit:
+    limit = _limit(window, room.budget)
+    room = room._replace(budget=limit)
+    if window_bytes(window, job.steps, room) <= limit:
         return window
     needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
-    room = limit - window_bytes(replace(window, capacity=0), 4, job.steps)
-    room -= room % (STRIP_ROWS // 2 * TILE * window.lanes)
-    capacity = min(window.capacity, room)
+    left = limit + window.capacity - window_bytes(window, job.steps, room)
+    left -= left % (STRIP_ROWS // 2 * TILE * window.lanes)
+    capacity = min(window.capacity, left)
     return replace(window, capacity=capacity) if capacity >= needed else None
 
 
 def _narrow(
     job: PairMatrix, split: Partition, queries: np.ndarray, block: np.ndarray,
-    lanes: int, budget: int, few_programs: bool = False,
+    lanes: int, room: Room, few_programs: bool = False,
 ):  # fmt: skip
     """Fewer lanes or targets until the window fits; then single pairs."""
     window = _shape(job, queries, block, lanes, few_programs)
-    if (fitted := _fitted(job, window, budget)) is not None:
+    if (fitted := _fitted(job, window, room)) is not None:
         split.blocks.append(fitted)
     elif lanes > LANES[-1]:
         fewer = next(x for x in LANES if x < lanes)
         while len(block):
             count = _next_block(job, block, fewer)
-            _narrow(job, split, queries, block[:count], fewer, budget, few_programs)
+            _narrow(job, split, queries, block[:count], fewer, room, few_programs)
             block = block[count:]
     elif len(block) > lanes:
         for start in range(0, len(block), lanes):
             part = block[start : start + lanes]
-            _narrow(job, split, queries, part, lanes, budget, few_programs)
+            _narrow(job, split, queries, part, lanes, room, few_programs)
     else:
         split.pairs.extend(pairs(job, window))
 
@@ -377,11 +400,11 @@ def _narrow_zip(
     split: Partition,
     part: np.ndarray,
     lanes: int,
-    budget: int,
+    room: Room,
     few_programs: bool = False,
 ):
     window = _zip_shape(job, part, lanes, few_programs)
-    if (fitted := _fitted(job, window, budget)) is not None:
+    if (fitted := _fitted(job, window, room)) is not None:
         split.blocks.append(fitted)
     elif lanes <= LANES[-1]:
         split.pairs.extend(pairs(job, window))
@@ -389,5 +412,5 @@ def _narrow_zip(
         fewer = next(x for x in LANES if x < lanes)
         for start in range(0, len(part), fewer):
             _narrow_zip(
-                job, split, part[start : start + fewer], fewer, budget, few_programs
+                job, split, part[start : start + fewer], fewer, room, few_programs
             )
