@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cases import check_state
 
-from jaxalign.database import hits, nearest_scan
+from jaxalign.database import hits, nearest_scan, pieces
 from jaxalign.errors import EXIT_CODES
 from jaxalign.homology import clustering, links, purge_scan
 from jaxalign.io import corpus_files, runs
@@ -215,6 +215,30 @@ def test_shards_have_no_certificate(run, folder):
     words = ("--shard", "1/2", "-o", "o.fa", "--certificate", "c.json")
     code, _, err = run(*VERBS["purge"], *words)
     assert code == USAGE and "leave out --shard" in err
+
+
+LATE = {**VERBS, "search": ("search", "t.fa", "c.fa"), "index": ("index", "c.fa")}
+
+
+@pytest.mark.parametrize("verb", LATE)
+def test_a_fault_in_the_last_block_leaves_no_output(run, folder, monkeypatch, verb):
+    """It is named; the same command on the mended file is as if it had never run."""
+    monkeypatch.setattr(pieces, "BLOCK_RECORDS", 3)
+    good = Path("c.fa").read_text()
+    out = "o.jaxdb" if verb == "index" else "o.tsv" if verb != "purge" else "o.fa"
+    words = (*LATE[verb], "-o", out, "-q")
+    before = {*Path().iterdir()}
+    Path("c.fa").write_text(good + ">last\nAR1NDC\n")
+    code, text, err = run(*words)
+    assert (code, text) == (INPUT, "") and "'1'" in err and "'last'" in err, err
+    left = {*Path().iterdir()} - before
+    assert all(path.suffix == ".partial" for path in left), left
+    Path("c.fa").write_text(good)
+    assert run(*words, "--force")[0] == DONE
+    again = Path(out).read_bytes()
+    for path in {*Path().iterdir()} - before:
+        path.unlink()
+    assert run(*words)[0] == DONE and Path(out).read_bytes() == again
 
 
 @every_verb
