@@ -268,7 +268,8 @@ def run_audit(
         if given.report is not None:
             page = result.report(split, not given.across_only, state)
         if given.leaks is not None:
-            links.write_table(given.leaks, result.leak_columns(), given)
+            cuts = (definition.cut,)
+            links.write_table(given.leaks, result.leak_columns(), given, cuts)
         about = result.certificate(*files)
         if out is not None:
             output.write_text(out, [as_json(about) + "\n"])
@@ -317,7 +318,7 @@ def audit_split(
 
 def audit_pairs(given: Given) -> int:
     """``jaxalign audit SEQS --pairs PAIRS.tsv``; 0, or 6 for a leak."""
-    own = ("split", "verify", "out", "partial", "column", "report", "plot")
+    own = ("split", "verify", "out", "partial", "report", "plot")
     own += ("worst", "full_histogram", "across_only")
     why = "about sequences: --pairs goes with --cold, --second, --leaks, --min-identity"
     refuse(given, own, why)
@@ -326,11 +327,11 @@ def audit_pairs(given: Given) -> int:
         raise UsageError("--pairs needs one file of sequences, and --min-identity")
     delimited.check_list_format(given.leaks)
     check_resume(given, (parts[0], given.pairs), ("leaks",))
-    job, table, pairs, definition = read_pairs(
-        parts[0], given, (None, given.leaks), True
-    )
+    about = (None, given.leaks), True, given.column
+    job, table, pairs, definition = read_pairs(parts[0], given, *about)
     numbers = api.numbered_parts(table.parts or [], pairs)
-    described = {"pairs": audited_list(given.pairs), "second": given.second}
+    described = {"pairs": audited_list(given.pairs, given.column)}
+    described["second"] = given.second
     described["cold"] = given.cold
     saved, state = links.checkpoint(job, definition, described, given.leaks)
 
@@ -366,11 +367,16 @@ def audit_pairs(given: Given) -> int:
 
 
 def read_pairs(
-    path: str, given: Given, outs: tuple[str | None, ...], parts: bool
+    path: str,
+    given: Given,
+    outs: tuple[str | None, ...],
+    parts: bool,
+    column: str | None = None,
 ) -> tuple[LinkJob, PairList, Any, api.Definition]:
     """Options checked, sequences and pairs read; what near means."""
     job = links.prepare((path,), given, outs, (given.pairs,))
-    table = delimited.read_pairs(given.pairs, links.known_names(path, job.read), parts)
+    known = links.known_names(path, job.read)
+    table = delimited.read_pairs(given.pairs, known, parts, column)
     names, cut = job.read.sequences[0].names, given.min_identity
     pairs = api.named_pairs(table.pairs, names, given.second, table.where)
     definition = api.define(job.read.scoring, job.options, cut, job.read.sequences)

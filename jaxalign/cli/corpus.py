@@ -106,7 +106,7 @@ def nearest(given: Given) -> int:
     def finish(near: Nearest) -> Iterator[str]:
         count, wildcard = near.info["substituted"], near.tests.alphabet.wildcard
         job.messages.warn_of_letters(corpus, count, wildcard)
-        links.write_table(given.out, near.columns(), given)
+        links.write_table(given.out, near.columns(), given, near.cuts)
         if given.report is not None:
             output.write_text(given.report, [html(near)])
         if given.plot is not None:
@@ -208,7 +208,8 @@ def purge(given: Given) -> int:
             assert cut.definition is not None
             _audit_purge(given, cut.definition)
         if given.list_out is not None:
-            links.write_table(given.list_out, result.columns(), given)
+            listed = given.list_out, result.columns()
+            links.write_table(*listed, given, result.cuts)
 
     def check(result: Purge) -> Iterable[str]:
         if given.certificate is not None and not result.kept.any():

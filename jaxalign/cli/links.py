@@ -1,7 +1,7 @@
 """``jaxalign cluster`` and ``dedup``, and steps that all verbs of links share."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,12 +173,17 @@ def expected(definition: Definition, *sets: Sequences) -> list[str]:
     return report.expected(cells, "identity", options, proofs=options.filter)
 
 
-def write_table(path: str | None, columns: dict, verb: Given) -> None:
+def write_table(
+    path: str | None, columns: dict, verb: Given, cuts: Sequence[float] = ()
+) -> None:
     """Write columns in the format of a suffix; None is standard output, which JSON may
-    have."""
+    have.
+
+    cuts : across which no number is rounded
+    """
     if path is None and verb.json:
         return
-    delimited.write_list(path or output.STDOUT, columns, delimited.text_field)
+    delimited.write_list(path or output.STDOUT, columns, delimited.text_field, cuts)
 
 
 def known_names(path: str, read: Inputs) -> KnownNames:
@@ -223,7 +228,7 @@ def cluster(given: Given) -> int:
     delimited.check_list_format(out)
 
     def write(result: api.Clusters) -> None:
-        write_table(out, result.columns(), given)
+        write_table(out, result.columns(), given, result.cuts)
         if fasta:
             _write_representatives(given, fasta, result)
         if given.plot:
@@ -242,7 +247,7 @@ def dedup(given: Given) -> int:
         if given.out or not given.json:
             _write_representatives(given, given.out or output.STDOUT, result)
         if given.list_out:
-            write_table(given.list_out, result.columns(), given)
+            write_table(given.list_out, result.columns(), given, result.cuts)
 
     return _clusters(given, "greedy", (given.out, given.list_out), write)
 

@@ -198,12 +198,14 @@ def check(request: Request, search: Given) -> None:
 def filter_of(search: Given, request: Request) -> Callable[[Table], Table]:
     """A function that takes the hits within all bounds out of a table."""
 
+    filters, bound = api.filters_of(request.options), search.max_evalue
+    cuts = filters.cuts if bound is None else (*filters.cuts, bound)
+
     def within(table: Table) -> Table:
-        if search.max_evalue is not None:
-            table = table.filter(table["evalue"] <= search.max_evalue)
-        filters = api.filters_of(request.options)
+        if bound is not None:
+            table = table.filter(table["evalue"] <= bound)
         mask = filters.mask(table.columns, *table.lengths())
-        return compact(table.filter(mask))
+        return replace(compact(table.filter(mask)), cuts=cuts)
 
     return within
 

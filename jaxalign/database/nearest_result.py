@@ -104,6 +104,11 @@ class Nearest:
         return len(self.test)
 
     @property
+    def cuts(self) -> tuple[float, ...]:
+        """The edges of bands, across which no identity is rounded."""
+        return tuple(map(float, self.bands))
+
+    @property
     def band_names(self) -> tuple[str, ...]:
         """Name the bands, from the lowest identities to the highest, and ``none``."""
         inner = (f"{exact(a)}-{exact(b)}" for a, b in pairwise(self.bands))

@@ -454,7 +454,7 @@ def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAli
     return FamilyAlignment(
         search.sequences.names[0],
         search.text,
-        replace(table, info=info),
+        replace(table, info=info, cuts=(options.max_evalue, options.include)),
         np.vstack([query, hits.columns.codes[rows]]),
         profile,
         tuple(search.summaries),

@@ -16,6 +16,7 @@ from jaxalign.io import output
 from jaxalign.model import frames, profile, statistics
 from jaxalign.model.alphabet import Alphabet
 from jaxalign.model.names import written
+from jaxalign.model.numbers import texts_beside
 from jaxalign.model.operations import D, I, M
 from jaxalign.model.profile import FREQUENCIES, RESIDUES, Profile
 from jaxalign.model.scoring import Scoring
@@ -535,6 +536,11 @@ class FamilyAlignment:
         passes = f"{count} pass{'es' * (count != 1)}"
         return f"{self.name!r}, {len(self)} rows, {passes}, Neff {self.neff:.1f}"
 
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """The largest E-values of hits, and of those that make the next profile."""
+        return self.table.cuts
+
     def columns(self) -> dict[str, Any]:
         """Return the rows as columns, the query first: name, span, statistics, and
         the row in a3m form."""
@@ -598,13 +604,14 @@ class FamilyAlignment:
 
     def as_text(self) -> AlignedText:
         """Return names, spans and rows, for the writers."""
-        names = ("target_start", "target_end", "evalue", "bits")
+        names = ("target_start", "target_end", "bits")
         columns = (self.table[name].tolist() for name in names)
-        details = zip(self.names[1:], *columns, strict=True)
+        evalues = texts_beside(self.table["evalue"], 2, *self.cuts)
+        details = zip(self.names[1:], *columns, evalues, strict=True)
         headings = [self.name]
         headings += [
-            f"{name} {start + 1}-{end} E={evalue:.2g} bits={bits:.1f}"
-            for name, start, end, evalue, bits in details
+            f"{name} {start + 1}-{end} E={evalue} bits={bits:.1f}"
+            for name, start, end, bits, evalue in details
         ]
         first, last = (self.table[x].tolist() for x in ("target_start", "target_end"))
         spans = [(1, len(self.query))]

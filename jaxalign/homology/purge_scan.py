@@ -60,6 +60,13 @@ class Purge:
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """The cut, across which no identity or E-value is rounded."""
+        options = self.cut.options
+        cuts = options.min_identity, options.max_evalue
+        return tuple(float(cut) for cut in cuts if cut is not None)
+
     def __len__(self) -> int:
         return len(self.removed)
 

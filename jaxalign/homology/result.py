@@ -52,6 +52,11 @@ class Clusters:
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """The cut, across which no identity is rounded."""
+        return (self.definition.cut,)
+
     def __len__(self) -> int:
         """Clusters."""
         return len(self.representatives)

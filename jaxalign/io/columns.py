@@ -12,7 +12,7 @@ from jaxalign.errors import UsageError, nearest_word
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.identity import BY_PATH, IDENTITIES
 from jaxalign.model.names import all_written
-from jaxalign.model.numbers import printed_beside
+from jaxalign.model.numbers import printed_beside, texts_beside
 from jaxalign.model.table import Table
 
 CHUNK = 10_000  # rows whose texts are in memory
@@ -136,7 +136,9 @@ def _column(table: Table, name: str, identity: str) -> Column:
         needs, template, values = _DERIVED[name]
         if needs:
             require(table, needs, f"column {name!r}")
-        shown = _SHOWN.get(name, Column.shown)
+        shown = Column.shown
+        if name in _SHOWN:
+            shown = partial(_SHOWN[name], table.cuts)
         return Column(name, template, values, shown=shown)
     # A stored column. %.15g gives back the decimal a scaled score was divided into.
     if name in (*SPANS, *COUNTS):
@@ -158,16 +160,19 @@ def _identity(table: Table, name: str, kind: str, template: str, factor: int) ->
         name,
         template,
         lambda t: factor * t.identity(kind),
-        shown=lambda shares: _beside_cuts(shares, decimals, factor),
+        shown=lambda shares: _beside_cuts(table.cuts, shares, decimals, factor),
     )
 
 
-def _beside_cuts(shares: np.ndarray, decimals: int, whole: int = 1) -> np.ndarray:
+def _beside_cuts(
+    cuts: Sequence[float], shares: np.ndarray, decimals: int, whole: int = 1
+) -> np.ndarray:
     """Shares of a whole that are not printed as 1, or a cut of two decimals, which they
-    are below."""
+    are below; and on their side of the ``cuts`` of the rows, fractions."""
     steps = 100 / whole
-    cuts = np.ceil(shares * steps) / steps
-    return printed_beside(shares, decimals, cuts, whole)
+    percents = np.ceil(shares * steps) / steps
+    of_rows = (cut * whole for cut in cuts)
+    return printed_beside(shares, decimals, percents, *of_rows, whole)
 
 
 def _names(side: str, table: Table) -> list[str]:
@@ -234,7 +239,7 @@ def _optional(name: str) -> Callable[[Table], np.ndarray]:
     return values
 
 
-def _plain(values: np.ndarray) -> list[str]:
+def _plain(_cuts: Sequence[float], values: np.ndarray) -> list[str]:
     # Without an exponent: programs that sort lines take 1.24e+04 for 1.24.
     return [f"{x:.0f}" if x >= 9999.5 else f"{x:.4g}" for x in values.tolist()]
 
@@ -265,8 +270,10 @@ _DERIVED: dict[str, tuple[str | None, str, Callable[[Table], Values]]] = {
     "mismatch": ("stats", "%d", lambda t: t["columns"] - t["gaps"] - t["identities"]),
     "qcov": ("stats", "%.3f", _covered("query")),
     "tcov": ("stats", "%.3f", _covered("target")),
-    "evalue": (None, "%.3g", _optional("evalue")),
+    "evalue": (None, "%s", _optional("evalue")),
     "bits": (None, "%s", _optional("bits")),
 }
-_SHOWN = {"bits": _plain}
-_SHOWN |= dict.fromkeys(("qcov", "tcov"), partial(_beside_cuts, decimals=3))
+_SHOWN: dict[str, Callable[..., Any]] = {
+    "bits": _plain,
+    "evalue": lambda cuts, values: texts_beside(values, 3, *cuts),
+} | dict.fromkeys(("qcov", "tcov"), partial(_beside_cuts, decimals=3))

@@ -28,7 +28,7 @@ from jaxalign.errors import InputError, UsageError
 from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
 from jaxalign.model.names import read_back, written
-from jaxalign.model.numbers import printed_beside
+from jaxalign.model.numbers import printed_beside, texts_beside
 from jaxalign.model.source import label, open_text
 
 HEADINGS = (
@@ -149,11 +149,8 @@ def read_names(
         path, rows, sequence_names, (column,) if column else columns
     ):
         _, heading = rows.pop(0)
-        if column is not None and column not in heading[1:]:
-            raise InputError(
-                f"{label(path)}: there is no column {column!r}; the columns are "
-                f"{', '.join(map(written, heading[1:]))}"
-            )
+        if column is not None:
+            _check_column(path, heading[1:], column)
         lower, candidates = [name.lower() for name in heading], columns
         if column is not None:
             lower, candidates = heading, (column,)
@@ -175,6 +172,14 @@ def read_names(
     if not table:
         raise InputError(f"{label(path)}: the file lists no sequence")
     return table
+
+
+def _check_column(path: str, titles: list[str], column: str) -> None:
+    if column not in titles:
+        raise InputError(
+            f"{label(path)}: there is no column {column!r}; the columns are "
+            f"{', '.join(map(written, titles)) or 'none'}"
+        )
 
 
 def _is_heading(
@@ -218,7 +223,12 @@ class PairList:
         return f"{label(self.path)}, line {self.lines[number]}"
 
 
-def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> PairList:
+def read_pairs(
+    path: str,
+    sequence_names: KnownNames,
+    parts: bool = False,
+    column: str | None = None,
+) -> PairList:
     """Read pairs from a table of two or more columns.
 
     The first line is a heading where neither of its names is a sequence and its words
@@ -226,6 +236,7 @@ def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> Pa
 
     parts : whether a column of parts is needed: one that the heading calls so, else the
         third.
+    column : what the heading has to call it.
     """
 
     def is_sequence(text: str) -> bool:
@@ -234,6 +245,10 @@ def read_pairs(path: str, sequence_names: KnownNames, parts: bool = False) -> Pa
     rows, place = rows_of(path), 2
     heading = [x.lower() for x in rows[0][1]] if rows else []
     named_part = [x for x in PARTS if x in heading[2:]]
+    if column is not None:
+        heading = rows[0][1] if rows else []
+        _check_column(path, heading[2:], column)
+        named_part = [column]
     words = all(NUMBERED.sub("", x) in PAIR_HEADINGS for x in heading[:2])
     if rows and (named_part or words) and not any(map(is_sequence, rows[0][1][:2])):
         rows.pop(0)
@@ -341,12 +356,18 @@ def check_list_format(path: str | None) -> None:
         )
 
 
-def write_list(path: str, columns: dict, field: Callable[[object], str]) -> None:
+def write_list(
+    path: str,
+    columns: dict,
+    field: Callable[[object], str],
+    cuts: Sequence[float] = (),
+) -> None:
     """Write columns in the format that the suffix of the path names.
 
     path : a file name or "-".
     columns : dict of arrays of equal lengths
     field : makes a value one field of text.
+    cuts : of identities or E-values, across which no text is rounded
     """
     suffix = os.path.splitext(path)[1].lower()
     if suffix == PARQUET:
@@ -356,14 +377,16 @@ def write_list(path: str, columns: dict, field: Callable[[object], str]) -> None
         )
     else:
         separator = SEPARATORS.get(suffix, "\t")
-        output.write_text(path, list_lines(columns, field, separator))
+        output.write_text(path, list_lines(columns, field, separator, cuts))
 
 
-def write_columns(path: str, columns: dict, force: bool) -> None:
+def write_columns(
+    path: str, columns: dict, force: bool, cuts: Sequence[float] = ()
+) -> None:
     """Write the columns of a result, numbers of six digits."""
     check_list_format(path)
     output.check(path, force)
-    write_list(path, columns, text_field)
+    write_list(path, columns, text_field, cuts)
 
 
 def text_field(value: object) -> str:
@@ -372,16 +395,22 @@ def text_field(value: object) -> str:
 
 
 def list_lines(
-    columns: dict, field: Callable[[object], str], separator: str = "\t"
+    columns: dict,
+    field: Callable[[object], str],
+    separator: str = "\t",
+    cuts: Sequence[float] = (),
 ) -> list[str]:
     """Format columns as lines, a heading first; ``field`` formats one value.
-    Identities below a cut of four decimals, or 1, are not printed as the cut."""
-    values = (
-        printed_beside(x, 6, np.ceil(np.multiply(x, 1e4)) / 1e4).tolist()
-        if name.startswith("identity")
-        else x
-        for name, x in columns.items()
-    )
+    Identities below a cut of four decimals, or 1, are not printed as the cut; nor are
+    E-values above one of a digit. All are on their side of ``cuts``."""
+
+    def shown(name: str, column: Any) -> Any:
+        if name.startswith("identity"):
+            beside = np.ceil(np.multiply(column, 1e4)) / 1e4
+            return printed_beside(column, 6, beside, *cuts).tolist()
+        return texts_beside(column, 6, *cuts) if name == "evalue" else column
+
+    values = [shown(name, column) for name, column in columns.items()]
     rows = zip(*values, strict=True)
     texts = [list(columns), *(list(map(field, row)) for row in rows)]
     if separator == "\t":

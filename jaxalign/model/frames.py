@@ -164,7 +164,8 @@ def write(
         No such format or column, or the file exists.
     """
     writer = import_module(WRITERS["columns"])
-    writer.write_columns(os.fspath(path), selected(self.columns(), columns), force)
+    chosen, cuts = selected(self.columns(), columns), getattr(self, "cuts", ())
+    writer.write_columns(os.fspath(path), chosen, force, cuts)
 
 
 def short(self: Columnar) -> str:

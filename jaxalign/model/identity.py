@@ -128,6 +128,12 @@ class Filters:
         return ", ".join(said)
 
     @property
+    def cuts(self) -> tuple[float, ...]:
+        """The least shares: of identities, coverages and lengths."""
+        shares = self.min_identity, self.min_cov, self.min_length_ratio
+        return tuple(float(share) for share in shares if share is not None)
+
+    @property
     def form(self) -> "Filters":
         """Reduce filters to the set of thresholds in use; one program serves all their
         values."""

@@ -67,3 +67,22 @@ def printed_beside(values: Any, decimals: int, *cuts: Any) -> Any:
         values = np.where(lower, (least - 1) / scale, values)
         values = np.where(higher, least / scale, values)
     return values
+
+
+def texts_beside(values: Any, digits: int, *cuts: float) -> list[str]:
+    """Write numbers to some digits, and with all of theirs where that text would be on
+    the other side of a cut: one of ``cuts``, or one of a single digit, as 1e-3."""
+    values = np.asarray(values, float)
+    texts = [f"{x:.{digits}g}" for x in values.tolist()]
+    with np.errstate(all="ignore"):
+        leading = values / 10.0 ** np.floor(np.log10(np.abs(values)))
+        close = 10.0 ** (1 - digits)
+        near = np.abs(leading - np.round(leading)) < close
+        for cut in cuts:
+            near |= np.abs(values - cut) < close * abs(cut)
+    for k in np.flatnonzero(near).tolist():
+        value, shown = float(values[k]), float(texts[k])
+        sides = (*cuts, float(f"{value:.0e}"))
+        if any((shown <= cut) != (value <= cut) for cut in sides):
+            texts[k] = repr(value)
+    return texts

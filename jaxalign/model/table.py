@@ -71,6 +71,7 @@ class Table:
     info: dict = field(default_factory=dict)
     operations: np.ndarray | None = None
     operation_offsets: np.ndarray | None = None
+    cuts: tuple[float, ...] = ()  # that rows were kept by: no text is rounded across
 
     def __len__(self) -> int:
         return len(self.columns["score"])

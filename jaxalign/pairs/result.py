@@ -322,4 +322,5 @@ def table_of(task: Task, columns: dict, paths: tuple | None, info: dict) -> Tabl
         info,
         operations,
         offsets,
+        task.filters.cuts if task.filtered else (),
     )

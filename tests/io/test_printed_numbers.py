@@ -12,7 +12,7 @@ from jaxalign.io import columns
 from jaxalign.io.columns import texts
 from jaxalign.io.delimited import list_lines, text_field
 from jaxalign.model.alphabet import as_sequences
-from jaxalign.model.numbers import exact, printed_beside
+from jaxalign.model.numbers import exact, printed_beside, texts_beside
 
 
 @pytest.mark.parametrize("decimals", [3, 4, 6])
@@ -121,8 +121,70 @@ def test_cuts_that_differ_have_columns_that_differ(tmp_path, monkeypatch):
 def test_a_share_in_a_table_is_on_its_side_of_every_percent(decimals, whole):
     for n in (997, 12345, 29900):
         shares = whole * (np.arange(n + 1) / n)
-        shown = columns._beside_cuts(shares, decimals, whole).tolist()
+        shown = columns._beside_cuts((), shares, decimals, whole).tolist()
         texts = np.array([float(f"{x:.{decimals}f}") for x in shown])
         for percent in range(1, 101):
             cut = percent / 100 if whole == 1 else float(percent)
             assert ((texts >= cut) == (shares >= cut)).all(), (n, percent)
+
+
+@pytest.mark.parametrize("digits", [2, 3, 6])
+def test_an_e_value_is_on_its_side_of_its_cut(digits):
+    """And of all cuts of a digit; the text is as short as others where it can be."""
+    random = np.random.default_rng(digits)
+    round_cuts = [n * 10.0**power for power in range(-12, 3) for n in range(1, 10)]
+    cuts = (1e-3, 0.05, 1.2352e-3, 9.995e-4, 1 / 3, 1e-30, 10.0)
+    for cut in cuts:
+        away = 10.0 ** random.uniform(-16, 0, 300)
+        values = np.concatenate(
+            [cut * (1 - away), cut * (1 + away), [cut, 0.0, np.nan]]
+        )
+        values = np.append(values, np.nextafter(cut, [0, 1]))
+        texts = texts_beside(values, digits, cut)
+        for value, text in zip(values.tolist(), texts, strict=True):
+            short, shown = f"{value:.{digits}g}", float(text)
+            for each in (cut, *(float(f"{x:.0e}") for x in round_cuts)):
+                assert (shown <= each) == (value <= each), (cut, value, text)
+            assert text in (short, repr(value))
+            nearest = cut, float(f"{value:.0e}")
+            right = all((float(short) <= x) == (value <= x) for x in nearest)
+            assert (text == short) == right or text == short == repr(value)
+
+
+@pytest.mark.parametrize("cut", [0.4, 0.40004, 0.6666666666666666, 2 / 3 + 1e-9])
+def test_identities_of_tables_and_lists_are_on_their_side_of_the_cut(cut, tmp_path):
+    """In all that a filter, a link or a purge writes."""
+    texts = ["MKTAYIAKQRQI", "MKTAYIAKWWWW", "WWWWWIAKQRQI", "MKTAYIAKQRQW"]
+    table = jaxalign.align_all(texts, output="stats", min_identity=cut)
+    for name in ("fident", "pident", "identity_shorter", "qcov"):
+        table.write(tmp_path / "t.tsv", columns=(name,), force=True)
+        shown = [float(x) for x in (tmp_path / "t.tsv").read_text().split()[1:]]
+        assert len(shown) == len(table) > 0
+        assert all(x >= cut * (100 if name == "pident" else 1) for x in shown)
+    links = {"link": "whole", "min_identity": cut}
+    purge = jaxalign.purge(texts[1:], texts[:1], **links)
+    clusters = jaxalign.cluster(texts, method="greedy", **links)
+    for result in (purge, clusters):
+        result.write(tmp_path / "l.tsv", force=True)
+        lines = (tmp_path / "l.tsv").read_text().splitlines()[1:]
+        assert lines and all(float(line.split("\t")[-1]) >= cut for line in lines)
+
+
+@pytest.mark.parametrize("beside", [-1e-9, 0.0, 1e-9])
+def test_e_values_of_a_search_are_on_their_side_of_max_evalue(beside, tmp_path):
+    """The cut is that of a hit, moved by less than digits show; lists have six."""
+    texts = ["MKTAYIAKQRQISFVKSHFSRQ", "MKTAYIAKQRQISFVKSH"]
+    (value,) = jaxalign.search(texts[:1], texts[1:])["evalue"].tolist()
+    cut = value * (1 + beside)
+    for name, text in (("a", texts[0]), ("b", texts[1])):
+        (tmp_path / f"{name}.fa").write_text(f">{name}\n{text}\n")
+    a, b, out = (str(tmp_path / x) for x in ("a.fa", "b.fa", "out.tsv"))
+    words = ["search", a, b, "--max-evalue", repr(cut), "--columns", "evalue"]
+    assert main([*words, "-o", out, "-q"]) == 0
+    lines = (tmp_path / "out.tsv").read_text().split()[1:]
+    assert len(lines) == (beside >= 0) and all(float(x) <= cut for x in lines)
+    purge = jaxalign.purge(texts[1:], texts[:1], max_evalue=cut)
+    purge.write(out, force=True)
+    lines = (tmp_path / "out.tsv").read_text().splitlines()[1:]
+    assert len(lines) == (beside >= 0)
+    assert all(float(x.split("\t")[-1]) <= cut for x in lines)
