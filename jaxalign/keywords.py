@@ -263,6 +263,7 @@ class RepertoireKeywords(HostKeywords, total=False):
     fixed_gap: bool | None
     offset: int | None
     cap: int | None
+    column: str | None
     chains: Chains | None
     v_distances: Any
     v_loops: Any

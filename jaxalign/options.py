@@ -533,6 +533,10 @@ class RepertoireOptions(Host):
     cap: int | None = None
     """The largest distance of two letters (tcrdist). [4]"""
 
+    column: str | None = None
+    """The column of the CDR3 in a table. By default junction_aa, else cdr3_aa, cdr3,
+    CDR3, cdr3aa or CDR3aa."""
+
     chains: Chains | None = None
     """Compare one chain of each cell (VJ, VDJ), the sum of both distances, the larger
     one (all) or the smaller one (any). [the only chain]"""

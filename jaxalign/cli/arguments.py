@@ -42,6 +42,7 @@ Fasta = Annotated[str, FILE]
 Fraction = Annotated[float | None, Parameter(metavar="F")]
 Flag = Annotated[bool, FLAG]
 Picture = Annotated[str | None, FILE, Parameter(metavar="OUT.png", group=OUTPUT)]
+Column = Annotated[str | None, Parameter(metavar="NAME")]
 Sheet = Annotated[str | None, FILE, Parameter(metavar="TABLE.tsv")]
 Out = Annotated[str | None, FILE, Parameter(alias="-o", metavar="OUT")]
 

@@ -22,7 +22,7 @@ from jaxalign.model.show import counted
 # Options that do not go with --pairs.
 OF_SEQUENCES = ("cuts", "labels", "fixed", "priority", "fasta", "certificate")
 OF_SEQUENCES += ("report", "plot", "leaks", "too_large", "unlabelled")
-OF_SEQUENCES += ("worst", "full_histogram", "across_only")
+OF_SEQUENCES += ("worst", "full_histogram", "across_only", "column")
 
 
 def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
@@ -129,6 +129,9 @@ def _check(given: Given, audited: bool) -> None:
         refuse(given, ("worst",), "about --certificate and --report")
     if given.labels is None:
         refuse(given, ("unlabelled",), "about the table of --labels")
+    if sum(x is not None for x in (given.labels, given.fixed, given.priority)) != 1:
+        why = "about one table, of --labels, --fixed or --priority"
+        refuse(given, ("column",), why)
     if given.certificate and given.out is None:
         raise UsageError("--certificate describes a split in a file: add -o SPLIT.tsv")
     if given.cuts is not None and (audited or given.fasta or given.fixed):
@@ -149,10 +152,12 @@ def choices_of(job: LinkJob, shares: dict[str, float] | None) -> api.SplitChoice
         "fixed": PART_COLUMNS,
         "priority": ("priority",),
     }
+    files = {name: getattr(given, name) for name in columns}
     tables = {
-        name: None if file is None else delimited.read_names(file, known, columns[name])
-        for name in columns
-        for file in [getattr(given, name)]
+        name: None
+        if file is None
+        else delimited.read_names(file, known, columns[name], given.column)
+        for name, file in files.items()
     }
     return api.SplitChoices(
         parts=shares,

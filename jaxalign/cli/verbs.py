@@ -17,6 +17,7 @@ from jaxalign.cli.arguments import (
     AuditOptions,
     CacheOptions,
     Cold,
+    Column,
     ColumnOptions,
     CorpusRunOptions,
     Device,
@@ -385,6 +386,7 @@ def split(
     unlabelled: Literal["error", "label", "remove"] = "error",
     fixed: Sheet = None,
     priority: Sheet = None,
+    column: Column = None,
     pairs: Sheet = None,
     cold: Cold = "both",
     second: Second = "proteins",
@@ -425,6 +427,9 @@ def split(
         With --too-large remove: a table of names and numbers. The numbers are whole
         ones from 1, in the column priority or the second one. Sequences with larger
         numbers are kept first. Unlisted ones have 1.
+    column
+        The column of labels, parts or numbers in the table of --labels, --fixed or
+        --priority. By default the one with a usual name, else the second.
     pairs
         A table of two names per row, such as interactions. Its pairs are split instead
         of the sequences, and the list has a row for each pair.
@@ -464,7 +469,7 @@ def audit(
     pairs: Sheet = None,
     cold: Cold = "both",
     second: Second = "proteins",
-    column: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    column: Column = None,
     verify: Annotated[str | None, FILE, Parameter(metavar="FILE.json")] = None,
     partial: Flag = False,
 ) -> None:
@@ -492,7 +497,8 @@ def audit(
     second
         The second column of --pairs: names of sequences, or groups, such as ligands.
     column
-        The column of the table that has the parts, such as part_0.3 of split --cuts.
+        The column that has the parts, such as part_0.3 of split --cuts. By default the
+        one with a usual name, else the second, with --pairs the third.
     verify
         Verify a certificate: repeat its audit and compare. PARTS are the files that the
         certificate names, unless you give others.

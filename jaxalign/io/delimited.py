@@ -406,8 +406,8 @@ def list_lines(
 
     def shown(name: str, column: Any) -> Any:
         if name.startswith("identity"):
-            beside = np.ceil(np.multiply(column, 1e4)) / 1e4
-            return printed_beside(column, 6, beside, *cuts).tolist()
+            rounded = np.ceil(np.multiply(column, 1e4)) / 1e4
+            return printed_beside(column, 6, rounded, *cuts).tolist()
         return texts_beside(column, 6, *cuts) if name == "evalue" else column
 
     values = [shown(name, column) for name, column in columns.items()]

@@ -164,8 +164,8 @@ def write(
         No such format or column, or the file exists.
     """
     writer = import_module(WRITERS["columns"])
-    chosen, cuts = selected(self.columns(), columns), getattr(self, "cuts", ())
-    writer.write_columns(os.fspath(path), chosen, force, cuts)
+    selection, cuts = selected(self.columns(), columns), getattr(self, "cuts", ())
+    writer.write_columns(os.fspath(path), selection, force, cuts)
 
 
 def short(self: Columnar) -> str:

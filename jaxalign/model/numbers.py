@@ -77,10 +77,10 @@ def texts_beside(values: Any, digits: int, *cuts: float) -> list[str]:
     with np.errstate(all="ignore"):
         leading = values / 10.0 ** np.floor(np.log10(np.abs(values)))
         close = 10.0 ** (1 - digits)
-        near = np.abs(leading - np.round(leading)) < close
+        close_values = np.abs(leading - np.round(leading)) < close
         for cut in cuts:
-            near |= np.abs(values - cut) < close * abs(cut)
-    for k in np.flatnonzero(near).tolist():
+            close_values |= np.abs(values - cut) < close * abs(cut)
+    for k in np.flatnonzero(close_values).tolist():
         value, shown = float(values[k]), float(texts[k])
         sides = (*cuts, float(f"{value:.0e}"))
         if any((shown <= cut) != (value <= cut) for cut in sides):

@@ -247,7 +247,7 @@ def _unique(
 ) -> Receptors:
     gene_known = None if gene_distances is None else gene_distances.knows
     all_chains = options.chains in ("sum", "all")
-    rows = read_rows(data, options.chains, gene_known)
+    rows = read_rows(data, options.chains, gene_known, options.column)
     return unique_receptors(rows, options.bad, gene_known, all_chains)
 
 
@@ -255,8 +255,16 @@ def read_rows(
     data: ReceptorsLike,
     chains: str | None,
     gene_known: Callable[[str], bool] | None = None,
+    column: str | None = None,
 ) -> ReceptorRows:
-    """Read receptor rows from any input of a caller."""
+    """Read receptor rows from any input of a caller.
+
+    column : that of the CDR3 in a table, in place of ``junction_aa``
+    """
+    of_tables = {"chains": chains, "column": column}
+    needs_table = next(
+        (f"{x} = {y!r}" for x, y in of_tables.items() if y is not None), None
+    )
     if isinstance(data, ReceptorRows):
         return data
     if isinstance(data, (str, os.PathLike)):
@@ -266,9 +274,9 @@ def read_rows(
         buffer = keep(path)  # a pipe is read once
         if delimited.is_airr(path, buffer):
             table = delimited.read_airr(path, buffer)
-            return receptors.rows_of_table(table, chains, gene_known, path)
-        if chains is not None:
-            raise UsageError(f"chains = {chains!r}: {path} is FASTA, not a table")
+            return receptors.rows_of_table(table, chains, gene_known, path, column)
+        if needs_table:
+            raise UsageError(f"{needs_table}: {path} is FASTA, not a table")
         raw = fasta.read_raw(path, buffer)
         if look_nucleic([raw.text]):
             raise InputError(
@@ -278,7 +286,7 @@ def read_rows(
         texts = [text[start:stop] for start, stop in pairwise(ends)]
         return _rows([*raw.names], texts, path)
     frame: Any = data
-    junctions = (receptors.JUNCTION, *receptors.COLUMNS[receptors.JUNCTION])
+    junctions = (column, receptors.JUNCTION, *receptors.COLUMNS[receptors.JUNCTION])
     table = None
     if hasattr(frame, "to_pydict"):  # an Arrow table
         table = frame.to_pydict()
@@ -292,9 +300,9 @@ def read_rows(
     ):
         table = frame
     if table is not None:
-        return receptors.rows_of_table(table, chains, gene_known)
-    if chains is not None:
-        raise UsageError(f"chains = {chains!r}: a table of rearrangements is needed")
+        return receptors.rows_of_table(table, chains, gene_known, "", column)
+    if needs_table:
+        raise UsageError(f"{needs_table}: a table of rearrangements is needed")
     if isinstance(frame, Mapping):
         return _rows([*map(str, frame)], receptors.meanings(frame.values()))
     texts = frame.to_pylist() if hasattr(frame, "to_pylist") else frame

@@ -474,6 +474,7 @@ def rows_of_table(
     chains: str | None,
     gene_known: Callable[[str], bool] | None = None,
     origin: str = "",
+    junctions: str | None = None,
 ) -> ReceptorRows:
     """The rows of a table of rearrangements.
 
@@ -485,9 +486,10 @@ def rows_of_table(
     chains : {"VJ", "VDJ", "sum", "all", "any"} or None. One arm alone, or both arms of
         each cell; None is for tables of one arm.
     gene_known : whether a V gene has distances; None where genes do not count.
+    junctions : the column of the CDR3, in place of ``junction_aa``.
     """
     where = origin or "table"
-    table, notes = _table_of(columns, where)
+    table, notes = _table_of(columns, where, junctions)
     count = len(table[JUNCTION])
     blank: list[str | None] = [None] * count
     loci, genes = table.get(LOCUS) or blank, table.get(GENE) or blank
@@ -530,7 +532,7 @@ def rows_of_table(
 
 
 def _table_of(
-    columns: Mapping[str, Sequence[Any]], where: str
+    columns: Mapping[str, Sequence[Any]], where: str, junctions: str | None
 ) -> tuple[dict[str, list[str | None]], tuple[str, ...]]:
     """The columns that are read, by their names in AIRR, as texts; and notes."""
     if len({len(values) for values in columns.values()}) > 1:
@@ -538,6 +540,8 @@ def _table_of(
     table: dict[str, list[str | None]] = {}
     for name, synonyms in COLUMNS.items():
         candidates = (name,) if JUNCTION in columns else (name, *synonyms)
+        if name == JUNCTION and junctions is not None:
+            candidates, synonyms = (junctions,), ()
         title = next((x for x in candidates if x in columns), None)
         if title is not None:
             values = (x.strip() if isinstance(x, str) else x for x in columns[title])
@@ -545,14 +549,17 @@ def _table_of(
         if name != JUNCTION or title == JUNCTION:
             continue
         if title is None:
+            synonyms_text = f", nor {', '.join(synonyms)}" * bool(synonyms)
             raise InputError(
-                f"{where}: no column {JUNCTION!r}, nor {', '.join(synonyms)} "
+                f"{where}: no column {candidates[0]!r}{synonyms_text} "
                 f"({', '.join(map(str, columns))[:200]})"
             )
         texts = [text.upper() for text in table[name] if text]
         if texts and not "".join(texts).strip("ACGTUN"):
             raise InputError(f"{where}: column {title!r} has nucleotides")
-    shifted = JUNCTION not in columns and "cdr3_aa" in columns
+    shifted = "cdr3_aa" in columns and (
+        JUNCTION not in columns if junctions is None else junctions == "cdr3_aa"
+    )
     note = (
         "cdr3_aa stands for junction_aa, which has a residue more at each end: ntrim, "
         "ctrim and the place of a gap are counted from the ends of cdr3_aa"

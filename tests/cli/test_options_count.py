@@ -264,9 +264,8 @@ def data(folder: Path, seed: int) -> None:
         for k, (name, far) in enumerate(zip(names, alike, strict=True))
     ]
     table("parts.tsv", ("name", "part", "other"), *parts)
-    table(
-        "labels.tsv", ("name", "label"), *((x, k // 5) for k, x in enumerate(names[:8]))
-    )
+    labels = ((x, k // 5, k % 2) for k, x in enumerate(names[:8]))
+    table("labels.tsv", ("name", "label", "other"), *labels)
     table(
         "priority.tsv", ("name", "priority"), *((x, k) for k, x in enumerate(names, 1))
     )
@@ -276,7 +275,8 @@ def data(folder: Path, seed: int) -> None:
     (folder / "odd.fa").write_text(">o\nMKTJOUAY\n")
     (folder / "stop.fa").write_text(">s\nMKTAY*\n")
     (folder / "twice.fa").write_text(">a\nMKTAY\n>a\nMKAY\n")
-    table("parted.tsv", *((*x, "xy"[k % 2]) for k, x in enumerate(pairs)))
+    parted = ((*x, "xy"[k % 2], "xy"[k // 5]) for k, x in enumerate(pairs))
+    table("parted.tsv", ("first", "second", "part", "other"), *parted)
     cdr3, base = [], "CASSLGQAYEQYF"
     for k in range(10):
         text, at = like(base, 0.2), random.integers(2, 10)
@@ -295,8 +295,9 @@ def data(folder: Path, seed: int) -> None:
     cells = [(x, *arms[k % 3], f"c{k // 3}", k) for k, x in enumerate(cdr3)]
     cells += [(x, *arms[0], f"d{k}", 1) for k, x in enumerate(edited)]
     cells.append((base[:6] + "H" + base[7:], *arms[1], "d", 1))
-    heading = "junction_aa locus v_call cell_id umi_count".split()
-    table("cells.tsv", heading, *cells, ("CAS*", "TRB", "TRBV1", "c9", 1))
+    cells.append(("CAS*", "TRB", "TRBV1", "c9", 1))
+    heading = "junction_aa locus v_call cell_id umi_count other".split()
+    table("cells.tsv", heading, *((*x, x[0][::-1]) for x in cells))
     table("genes.tsv", ("gene", "TRBV1", "TRAV2"), ("TRBV1", 0, 7), ("TRAV2", 7, 3))
     table(
         "loops.tsv",

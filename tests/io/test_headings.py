@@ -2,6 +2,7 @@
 it are unlike others: a table of pairs loses no pair, whatever the FASTA holds."""
 
 import itertools
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,30 @@ def test_the_column_of_parts_is_none_of_the_names(tmp_path):
     rows[1:] = [(*row[:2], "x", row[2]) for row in rows[1:]]
     read = read_pairs(table(tmp_path / "x.tsv", rows), KnownNames(NAMES), True)
     assert read.parts == ["train", "test"]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv"])
+def test_a_named_column_is_the_one_that_is_read(suffix, tmp_path):
+    """Whatever others are called, and wherever it stands."""
+    rows = [("p0", "p1", "x", "1"), ("pX", "p0", "y", "2")]
+    separator = {".tsv": "\t", ".csv": ","}[suffix]
+    for titles in itertools.permutations(("part", "Label", "my column")):
+        path = table(tmp_path / f"x{suffix}", [("name", *titles), *rows], separator)
+        for place, title in enumerate(titles, 1):
+            read = read_names(path, NAMES, ("part",), title)
+            assert read == {row[0]: row[place] for row in rows}
+            pairs = partial(read_pairs, path, KnownNames(NAMES), True, title)
+            if place == 1:
+                with pytest.raises(InputError, match="there is no column"):
+                    pairs()
+            else:
+                assert pairs().pairs == [row[:2] for row in rows]
+                assert pairs().parts == [row[place] for row in rows]
+        for absent in ("label", "name", "2"):
+            with pytest.raises(InputError, match=f"there is no column '{absent}'"):
+                read_names(path, NAMES, ("part",), absent)
+            with pytest.raises(InputError, match=f"there is no column '{absent}'"):
+                read_pairs(path, KnownNames(NAMES), True, absent)
 
 
 def test_an_index_of_pandas_is_no_name(tmp_path):

@@ -244,6 +244,26 @@ def test_names_come_once(column, suffix, tmp_path):
     assert len(jaxalign.repertoire_graph(path).receptors.rows.names) == 3
 
 
+@pytest.mark.parametrize("form", ["dict", "pandas", ".tsv", ".csv"])
+def test_a_named_column_has_the_cdr3(form, tmp_path):
+    """Whatever others are called; it is refused where there is no table."""
+    cdr3, usual = SEQUENCES[:3], [SEQUENCES[3]] * 3
+    columns = {"cdr3_aa": usual, "Mine": cdr3, "junction_aa": usual}
+    table = columns
+    if form == "pandas":
+        table = pytest.importorskip("pandas").DataFrame(columns)
+    elif form != "dict":
+        table = file_of(columns, tmp_path, form)
+    rows = jaxalign.repertoire_graph(table, column="Mine").receptors.rows
+    assert rows.chains[0].cdr3 == [*cdr3] and not rows.notes
+    rows = jaxalign.repertoire_graph(table, column="cdr3_aa").receptors.rows
+    assert rows.chains[0].cdr3 == usual and "cdr3_aa stands for" in rows.notes[0]
+    with pytest.raises(InputError, match="no column 'mine' "):
+        jaxalign.repertoire_graph(table, column="mine")
+    with pytest.raises(UsageError, match="column = 'Mine': a table"):
+        jaxalign.repertoire_graph([*cdr3], column="Mine")
+
+
 def test_a_file_that_was_cut_is_refused(tmp_path):
     path = tmp_path / "x.tsv"
     path.write_text("sequence_id\tjunction_aa\tnp1\na\tCASSF\tA\nb\tCASSLGQ")

@@ -313,9 +313,9 @@ def _fitted(job: PairMatrix, window: Window, room: Room) -> Window | None:
     if window_bytes(window, job.steps, room) <= limit:
         return window
     needed = _backtrack(window.m, int(window.last.max(initial=TILE)), window.lanes)
-    left = limit + window.capacity - window_bytes(window, job.steps, room)
-    left -= left % (STRIP_ROWS // 2 * TILE * window.lanes)
-    capacity = min(window.capacity, left)
+    spare = limit + window.capacity - window_bytes(window, job.steps, room)
+    spare -= spare % (STRIP_ROWS // 2 * TILE * window.lanes)
+    capacity = min(window.capacity, spare)
     return replace(window, capacity=capacity) if capacity >= needed else None
 
 
