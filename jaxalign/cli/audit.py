@@ -327,8 +327,8 @@ def audit_pairs(given: Given) -> int:
         raise UsageError("--pairs needs one file of sequences, and --min-identity")
     delimited.check_list_format(given.leaks)
     check_resume(given, (parts[0], given.pairs), ("leaks",))
-    about = (None, given.leaks), True, given.column
-    job, table, pairs, definition = read_pairs(parts[0], given, *about)
+    settings = (None, given.leaks), True, given.column
+    job, table, pairs, definition = read_pairs(parts[0], given, *settings)
     numbers = api.numbered_parts(table.parts or [], pairs)
     described = {"pairs": audited_list(given.pairs, given.column)}
     described["second"] = given.second
