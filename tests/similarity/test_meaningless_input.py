@@ -237,7 +237,7 @@ def test_samples_divergence_and_hard_alignments_without_entries(shape):
 )
 def test_what_can_be_read_two_ways(shape, lengths, cost):
     for function in (jaxalign.soft_score, jaxalign.hard_alignment):
-        with pytest.raises(UsageError, match="read in two ways"):
+        with pytest.raises(UsageError, match="read (in )?two ways"):
             function(np.zeros(shape, np.float32), lengths, gap_open=cost, gap_extend=1)
 
 
