@@ -183,10 +183,15 @@ class BandTable(CostTable):
         arrays = (self.costs | self.hangs).items()
         self.by_diagonal = frozenset(name for name, (x, _) in arrays if x.ndim)
         wide = 2 * self.rows
-        self.constant = {
-            name: jnp.pad(x[::-1] if axis else x, (wide, wide)) if x.ndim else x
-            for name, (x, axis) in arrays
-        }
+        # Each pair of a batch has vectors of its own, or gradients of slices would be
+        # added up in the ones of all.
+        zero = 0 * rules.m
+
+        def constant(x: jax.Array, axis: int):
+            x = jnp.pad(x[::-1] if axis else x, (wide, wide)) if x.ndim else x
+            return x + zero.astype(x.dtype)
+
+        self.constant = {name: constant(*array) for name, array in arrays}
         self.scanned = {}
 
     def _keep(self, name: str, x: jax.Array, axis: int):
@@ -258,9 +263,11 @@ class BandTable(CostTable):
         """(M, N) -> (D, R): scores by diagonal, forbidden outside of the band."""
         count, columns = sum(self.shape) + 1, self.shape[1]
         i, j, inside = self.places(jnp.arange(count, dtype=jnp.int32))
-        at = jnp.where(inside, (i - 1) * columns + (j - 1), similarity.size)
+        # Places beyond the table differ too, so that a gradient adds nothing up.
+        beyond = similarity.size + jnp.arange(i.size, dtype=jnp.int32).reshape(i.shape)
+        at = jnp.where(inside, (i - 1) * columns + (j - 1), beyond)
         flat = similarity.reshape(-1).at[at]
-        return flat.get(mode="fill", fill_value=FORBIDDEN)
+        return flat.get(mode="fill", fill_value=FORBIDDEN, unique_indices=True)
 
     def as_table(self, lanes: jax.Array):
         """(D, R) -> (M, N), zero outside of the band."""
@@ -273,15 +280,43 @@ class BandTable(CostTable):
             k, values = x
             d = k * DIAGONALS + jnp.arange(DIAGONALS, dtype=jnp.int32)
             i, j, inside = self.places(d)
-            row = jnp.where(inside, i - 1, self.shape[0])
-            return table.at[row, j - 1].set(values, mode="drop"), None
+            row = jnp.where(inside, i - 1, self.shape[0] + self.lane_numbers[None])
+            place = table.at[row, jnp.where(inside, j - 1, d[:, None])]
+            return place.set(values, mode="drop", unique_indices=True), None
 
         table = loop_state(jnp.zeros(self.shape, lanes.dtype), self.rules.m)
         number = jnp.arange(blocks, dtype=jnp.int32)
         return lax.scan(add, table, (number, lanes))[0]
 
     def as_vector(self, lanes: jax.Array, size: int, axis: int):
-        """Sums (size,) by row, or by column."""
-        place = self.places(jnp.arange(lanes.shape[0], dtype=jnp.int32))[axis]
-        place = jnp.where(place >= 0, place, size)
-        return jnp.zeros(size, lanes.dtype).at[place].add(lanes, mode="drop")
+        """(D, R) -> sums (size,) by row, or by column.
+
+        Of a block of diagonals, whose lanes move by one place at most from each to the
+        next, the lanes are put below each other; their sum is a slice of the result.
+        """
+        count, rows = lanes.shape
+        blocks, wide = -(-count // DIAGONALS), rows + DIAGONALS
+        d = jnp.arange(blocks * DIAGONALS, dtype=jnp.int32)
+        first = jax.vmap(self.first_row)(d)
+        if axis:
+            lanes, first = lanes[:, ::-1], d - first - (rows - 1)
+        widths = (0, blocks * DIAGONALS - count), (0, DIAGONALS)
+        lanes = jnp.pad(lanes, widths).reshape(blocks, DIAGONALS, wide)
+        first = first.reshape(blocks, DIAGONALS)
+        moves = (first - first[:, :1])[..., None]
+        for bit in range((DIAGONALS - 1).bit_length()):
+            by = 1 << bit
+            later = jnp.pad(lanes, ((0, 0), (0, 0), (by, 0)))[..., :wide]
+            lanes = jnp.where((moves & by) > 0, later, lanes)
+        place = first[:, :1] + jnp.arange(wide, dtype=jnp.int32)[None]
+        inside = (place >= 0) & (place < size)
+        sums = jnp.where(inside, lanes.sum(1), 0)
+
+        def add(total: jax.Array, x: tuple[jax.Array, jax.Array]):
+            start, values = x
+            old = lax.dynamic_slice(total, (start,), (wide,))
+            return lax.dynamic_update_slice(total, old + values, (start,)), None
+
+        total = loop_state(jnp.zeros(size + 2 * wide, lanes.dtype), self.rules.m)
+        total, _ = lax.scan(add, total, (first[:, 0] + wide, sums))
+        return lax.slice_in_dim(total, wide, wide + size)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import jaxalign
+from jaxalign.similarity.arguments import Gap, ModeRules
+from jaxalign.similarity.band import BandTable
+from jaxalign.similarity.costs import Weights, no_overhang
 
 ENDS = {"mode": "global", "free_ends": ("query_start", "target_end")}
 FREE = {"mode": "semiglobal"}
@@ -227,3 +230,41 @@ def test_a_band_saves_memory():
     costs = {"gap_open": 11.0, "gap_extend": 1.0, "band": 128}
     run = jax.jit(jax.grad(partial(jaxalign.soft_score, **costs)))
     assert run.lower(s).compile().memory_analysis().temp_size_in_bytes < 12e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "shape, lengths, band",
+    [
+        ((70, 90), (60, 90), 7),
+        ((200, 30), (200, 30), 4),
+        ((150, 40), (1, 40), 5),
+        ((90, 80), (90, 80), None),
+    ],
+)
+def test_sums_of_lanes_by_row_and_by_column(shape, lengths, band):
+    """Of several blocks of diagonals: what stands in the same row, added up."""
+    rows = np.arange(shape[0], dtype=np.int32)
+    edges = (None, None) if band else (np.maximum(rows - 7, 0), np.minimum(rows, 72))
+    true, zero = jnp.bool_(True), jnp.float32(0)
+    rules = ModeRules(*map(jnp.int32, lengths), *[true] * 6, *map(_array, edges))
+    gap, hang = Gap(zero, zero), no_overhang(shape, jnp.float32)
+    weights = Weights(jnp.zeros(shape), gap, gap, hang)
+    table = BandTable(weights, rules, band or 15)
+    count = sum(shape) + 1
+    lanes = np.random.default_rng(9).integers(-9, 10, (count, table.rows))
+    *places, inside = map(np.asarray, table.places(jnp.arange(count)))
+    for axis, size in enumerate(shape):
+        want = np.zeros(size + 1)
+        within = (places[axis] >= 0) & (places[axis] <= size)
+        np.add.at(want, places[axis][within], lanes[within])
+        sums = jax.jit(partial(table.as_vector, size=size + 1, axis=axis))
+        np.testing.assert_array_equal(sums(jnp.float32(lanes)), want)
+    want = np.zeros(shape)
+    want[tuple(x[inside] - 1 for x in places)] = lanes[inside]
+    found = jax.jit(table.as_table)(jnp.float32(lanes))
+    np.testing.assert_array_equal(found, want)
+
+
+def _array(x):
+    return None if x is None else jnp.asarray(x)

@@ -6,6 +6,7 @@ that is below 12 * 6e-8 * 30 = 2e-5 of the score and 2e-6 of a probability.
 """
 
 import inspect
+import re
 from functools import partial
 from itertools import product
 from math import comb, log
@@ -455,6 +456,85 @@ def test_a_gradient_by_the_matrix_has_no_scatter(form):
     np.testing.assert_allclose(many[0], found, atol=PROBABILITY)
     wrong = codes + 4 * (codes == 3)
     assert np.isnan(gradient(matrix, wrong)).any()
+
+
+def slopes_by_all(name, arrays, rules):
+    """The text of the program of the gradient of one function by all of its numbers."""
+    similarity, costs, lengths = arrays
+    partners = np.array([[0, 1, 2, 3], [0, 1, -1, -1]])
+
+    def total(similarity, costs, temperature):
+        options = costs | {"temperature": temperature}
+        if name == "kl_divergence":
+            doubled = jax.tree.map(lambda x: 2 * x, similarity)
+            models = ({"similarity": x} | options for x in (similarity, doubled))
+            values = jaxalign.kl_divergence(*models, lengths, **rules)
+        else:
+            first = (partners,) if name == "alignment_log_prob" else ()
+            values = getattr(api, name)(*first, similarity, lengths, **options, **rules)
+        return sum(jnp.sum(x**2) for x in jax.tree.leaves(values))
+
+    gradient = jax.grad(total, (0, 1, 2))
+    return jax.jit(gradient).lower(similarity, costs, 1.5).as_text()
+
+
+SCATTER = re.compile(r'"stablehlo.scatter"\(.*?\) <\{(.*?)\}>', re.S)
+WITH_GRADIENTS = (
+    "soft_score",
+    "soft_posterior",
+    "soft_summary",
+    "expected_gaps",
+    "alignment_entropy",
+    "alignment_log_prob",
+    "kl_divergence",
+)
+
+
+def check_scatters(name, form, rules):
+    """Where a program puts numbers in their places, no two have the same."""
+    m, n = 4, 5
+    rng = np.random.default_rng(20)
+    a, b = (rng.normal(size=(2, size, 3)).astype("f4") for size in (m, n))
+    similarity = (a, b) if form == "embeddings" else np.einsum("bik,bjk->bij", a, b)
+    number = {"gap_open": 2.0, "gap_extend": 0.5}
+    full = {
+        "by residue": lambda x: (np.full(m, x, "f4"), np.full(n, x, "f4")),
+        "by cell": lambda x: np.full((m, n), x, "f4"),
+    }
+    costs = {k: full.get(form, np.float32)(x) for k, x in number.items()}
+    lengths = np.array([4, 3], np.int32), np.array([5, 4], np.int32)
+    text = slopes_by_all(name, (similarity, costs, lengths), rules)
+    scatters = SCATTER.findall(text)
+    assert len(scatters) == text.count('"stablehlo.scatter"(')
+    note = name, form, rules
+    assert all("unique_indices = true" in x for x in scatters), note
+
+
+BY_ROWS = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 4])
+
+
+def test_gradients_in_a_band_add_nothing_to_the_same_place():
+    """Which a GPU does one by one."""
+    check_scatters("alignment_log_prob", "by residue", {"band": 2, "mode": "local"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_GRADIENTS)
+@pytest.mark.parametrize(
+    "form, rules",
+    [
+        ("numbers", {"mode": "local"}),
+        ("numbers", {"band": 2, "mode": "semiglobal"}),
+        ("numbers", {"band": BY_ROWS, "free_ends": ("query_end",)}),
+        ("by residue", {"band": 2, "implementation": "blocked"}),
+        ("by cell", {"mode": "semiglobal"}),
+        ("by cell", {"adjacent_gaps": False}),
+        ("embeddings", {"free_ends": ("query_start", "target_start")}),
+        ("numbers", {"implementation": "rows", "mode": "local"}),
+    ],
+)
+def test_gradients_add_nothing_to_the_same_place(name, form, rules):
+    check_scatters(name, form, rules)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ the target it is paired with (from 0, rising), -1 for none.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from jax import lax
 from jaxalign.similarity.arguments import FORBIDDEN, Factors, ModeRules
 from jaxalign.similarity.arrays import loop_state
 from jaxalign.similarity.band import allows, overhang_weight
-from jaxalign.similarity.costs import CostTable, Weights, cost_at
+from jaxalign.similarity.costs import CostTable, Overhang, Weights, cost_at
 from jaxalign.similarity.soft.dp import free_energy, scan
 from jaxalign.similarity.soft.dp.scan import Banded, diagonals
 
@@ -40,14 +41,17 @@ def path_score(
     if rows == 0 or columns == 0:
         return jnp.where(sound, weights.overhang.empty, -jnp.inf)
     to = jnp.where(paired, partners, 0)
+    # Places beyond the table differ too, so that gradients add nothing up.
+    apart = jnp.where(paired, partners, columns + i)
+    once: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
     s = weights.similarity
     if isinstance(s, Factors):
-        s = jnp.sum(s.query[i] * s.target[to], axis=-1)
+        s = jnp.sum(s.query * s.target.at[apart].get(**once), axis=-1)
     else:
-        s = s[i, to]
+        s = s.at[i, apart].get(**once)
     s = jnp.where(paired, s, 0)
     back = jnp.full(columns, -1, jnp.int32)
-    back = back.at[jnp.where(paired, to, columns)].set(i, mode="drop")
+    back = back.at[apart].set(i, mode="drop", unique_indices=True)
     first, last = jnp.argmax(paired), rows - 1 - jnp.argmax(paired[::-1])
     first, last = first.astype(jnp.int32), last.astype(jnp.int32)
     # E after a pair stands in its column; F before a pair stands in the row above it.
@@ -60,13 +64,19 @@ def path_score(
     column = to[jnp.maximum(before, 0)]
     row = jnp.clip(after - 1, 0, rows - 1)
     opening, extending = weights.opening, weights.extending
-    cost_e = jnp.where(new_e, cost_at(opening.e, i, column, 0), 0)
-    cost_e += jnp.where(inside_e & ~new_e, cost_at(extending.e, i, column, 0), 0)
-    cost_f = jnp.where(new_f, cost_at(opening.f, row, j, 1), 0)
-    cost_f += jnp.where(inside_f & ~new_f, cost_at(extending.f, row, j, 1), 0)
-    hang = weights.overhang
-    ends = overhang_weight(hang, "start", rules, band, first, to[first])
-    ends += overhang_weight(hang, "end", rules, band, last + 1, to[last] + 1)
+
+    def paid(cost: jax.Array, *cells: jax.Array):
+        """Costs of all residues of a sequence, in cells no two of which are one."""
+        return cost if cost.ndim < 2 else cost.at[cells].get(**once)
+
+    cost_e = jnp.where(new_e, paid(opening.e, i, column), 0)
+    cost_e += jnp.where(inside_e & ~new_e, paid(extending.e, i, column), 0)
+    cost_f = jnp.where(new_f, paid(opening.f, row, j), 0)
+    cost_f += jnp.where(inside_f & ~new_f, paid(extending.f, row, j), 0)
+    ends = jnp.zeros((), s.dtype)
+    for side, cell in ("start", (first, to[first])), ("end", (last + 1, to[last] + 1)):
+        hang = _hang_at(weights.overhang, side, *cell)
+        ends += overhang_weight(hang, side, rules, band, *cell)
     total = jnp.sum(s) - jnp.sum(cost_e) - jnp.sum(cost_f) + ends
     right_unpaired = back[jnp.minimum(column + 1, columns - 1)] < 0
     illegal = ~rules.adjacent & jnp.any(new_e & right_unpaired)
@@ -78,6 +88,22 @@ def path_score(
         total = jnp.where(jnp.any(outside) | jnp.any(crossed), FORBIDDEN, total)
     total = jnp.where(jnp.any(paired), total, weights.overhang.empty)
     return jnp.where(sound & (total > FORBIDDEN / 10), total, -jnp.inf)
+
+
+def _hang_at(hang: Overhang, side: str, i: jax.Array, j: jax.Array) -> Overhang:
+    """Costs of overhangs at one cell, by masks: of a look-up the gradients of a batch
+    would be added up in one place."""
+
+    def at_cell(x: jax.Array, axis: int):
+        places = (i, j) if x.ndim == 2 else ((i, j)[axis],)
+        for k, place in enumerate(places):
+            index = lax.broadcasted_iota(jnp.int32, x.shape, k)
+            x = jnp.where(index == place, x, 0)
+        return jnp.sum(x)
+
+    names = f"{side}_query", f"{side}_target"
+    costs = (at_cell(getattr(hang, name), k) for k, name in enumerate(names))
+    return hang._replace(**dict(zip(names, costs, strict=True)))
 
 
 def sample(
