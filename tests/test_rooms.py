@@ -201,7 +201,7 @@ OUTSIDE = {
 }
 PALLAS_IMPORTER = "jaxalign/runtime/backend.py"
 # The form without a compiler: NumPy in place of JAX.
-BY_ROWS = {"jaxalign/pairs/dp/rows.py"}
+BY_ROWS = {"jaxalign/pairs/dp/rows.py", "jaxalign/similarity/hard/small.py"}
 
 
 def place_of(module: str) -> str | None:

@@ -24,6 +24,9 @@ from jaxalign.similarity.soft import api
 from jaxalign.similarity.soft.api import mea_alignment
 
 CELL_BYTES = 4  # of a file, before it is compressed
+# Lanes of all diagonals, some 400 bytes each: a process that calls once has its values
+# from NumPy before a compiler is done.
+MAX_LANES = 1 << 19
 LONGEST_PRINTED = 2000  # columns of an alignment; a longer one fills screens
 HEADING = "query\ttarget\tsoft_score\texpected_pairs\texpected_identities\tentropy"
 
@@ -91,12 +94,14 @@ def _model(
     codes = query[0].astype(np.int32), target[0].astype(np.int32)
     scores = np.asarray(scoring.scores / scoring.scale, np.float32)
     ends: dict[str, Any] = {"mode": mode, "free_ends": free_ends}
+    m, n = map(len, codes)
     values = api.soft_summary(
         (*codes, scores),
         temperature=given.temperature,
         adjacent_gaps=not given.forbid_adjacent_gaps,
         gap_open=scoring.gap_open,
         gap_extend=scoring.gap_extend,
+        implementation="numpy" if m * (m + n) <= MAX_LANES else None,
         **ends,
     )
     score, posterior, entropy = map(np.asarray, values)

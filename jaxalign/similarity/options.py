@@ -41,8 +41,8 @@ band : int, or (first, last), optional
     as if the similarity outside the band were -inf and gap costs infinite, and cells
     outside are not computed. Gap costs must be numbers or vectors over residues.
 implementation : {"log", "blocked", "scaled", "rows", "pallas", "numpy"}, optional
-    ``numpy`` needs no compiler. It is the default for small NumPy arrays without a
-    band: m + n <= 512 and, summed over a batch, m (m + n) <= 2^17.
+    ``numpy`` needs no compiler. It is the default for small NumPy arrays: m + n
+    <= 512 and, summed over a batch, m (m + n) <= 2^17.
     ``log`` keeps all diagonals for the gradient. ``blocked`` keeps some and recomputes
     the rest; it is the default where ``log`` would need more than 128 MiB. Its scores,
     gradients and log probabilities do not store the product of embeddings.

@@ -36,6 +36,8 @@ class HardAlignments:
         pairs.
     mode, free_ends
         As in the call.
+    implementation : {"scored", "numpy"}
+        ``numpy`` for small NumPy arrays, which need no compiler.
     """
 
     score: Array
@@ -45,6 +47,7 @@ class HardAlignments:
     query_first: bool
     mode: str
     free_ends: frozenset[str]
+    implementation: str = "scored"
 
     __repr__ = brief
 
@@ -142,7 +145,7 @@ class HardAlignments:
             scoring=scoring,
             mode=self.mode,
             free_ends=self.free_ends,
-            implementation="scored",
+            implementation=self.implementation,
         )
 
 
@@ -151,7 +154,7 @@ def make_pytree() -> None:
     """Tell JAX, which has been imported, of the class."""
     import jax
 
-    fields = ["query_first", "mode", "free_ends"]
+    fields = ["query_first", "mode", "free_ends", "implementation"]
     jax.tree_util.register_dataclass(HardAlignments, FIELDS, fields)
 
 

@@ -16,7 +16,7 @@ row or column; a batch has B pairs, and M, N are the sizes of its arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ from jaxalign.similarity.arguments import (
     Factors,
     Gap,
     check_temperature,
+    checked_band,
+    cost_shapes,
     outline_of,
 )
 from jaxalign.similarity.options import SimilarityOptions
@@ -79,14 +81,19 @@ def fits(similarity: Any) -> bool:
 
 
 def small_model(
-    read: Arguments, temperature: tuple[np.ndarray, int | None]
+    read: Arguments,
+    temperature: tuple[np.ndarray, int | None],
+    band: int | None,
+    dtype: Any = np.float64,
 ) -> SmallModel:
-    """Lay the arguments out by cell; ``temperature`` is (array, axis of its batch)."""
+    """Lay the arguments out by cell; ``temperature`` is (array, axis of its batch), and
+    ``band`` a half width, of a band by rows any, or None."""
     pair, axes, batch, _ = read
     rules, count = pair.rules, prod(batch)
+    numbers = not any(map(len, cost_shapes(pair, axes)))
 
     def whole(x: np.ndarray, axis: int | None) -> np.ndarray:
-        x = np.asarray(x, np.float64)
+        x = np.asarray(x, dtype)
         return x if axis == 0 else np.broadcast_to(x, (count, *x.shape))
 
     sides = zip(rules[:2], axes.rules[:2], strict=True)
@@ -133,25 +140,41 @@ def small_model(
         for cost, axis in zip(pair[1:3], axes[1:3], strict=True)
     )
     valid = ~np.any([x.any((*range(1, x.ndim),)) for x in wrong], axis=0)
-    e_head, e_tail = _runs(opening.e, extending.e, m)
+    e_head, e_tail = _runs(opening.e, extending.e, m, numbers)
     swapped = opening.f.swapaxes(1, 2), extending.f.swapaxes(1, 2)
-    f_head, f_tail = (x.swapaxes(1, 2) for x in _runs(*swapped, n))
+    f_head, f_tail = (x.swapaxes(1, 2) for x in _runs(*swapped, n, numbers))
     pairs = np.arange(count)
     at_m, at_n = f_tail[pairs, m], e_tail[pairs, 0, n]
     # Between two pairs the query's residues come first.
     start_query = e_head if rules.target_start else e_head[:, :, :1]
     end_target = f_tail if rules.query_end else at_m[:, None]
     k, l = np.arange(rows + 1)[:, None], np.arange(columns + 1)
-    start, *starts = _hang(start_query, f_head, "start", k, l, rules)
+    at_start: tuple[Any, Any] = start_query, f_head
+    at_end: tuple[Any, Any] = e_tail, end_target
+    fits = np.bool_(True), np.bool_(True)
+    if band is not None:
+        sides = zip(rules[-2:], axes.rules[-2:], strict=True)
+        first, last = (None if x is None else whole(x, axis) for x, axis in sides)
+        allows = _allowed(band, m, n, first, last)
+        at_start, at_end, fits = _limited(allows, at_start, at_end, m, n, k, l, rules)
+        s = np.where(allows(k[:-1], l[:-1]), s, FORBIDDEN)
+        within = Gap(allows(k[:-1], l - 1), allows(k - 1, l[:-1]))
+        opening, extending = (
+            Gap(*(np.where(x, y, COSTLY) for x, y in zip(within, cost, strict=True)))
+            for cost in (opening, extending)
+        )
+    start, *starts = _hang(*at_start, end="start", k=k, l=l, rules=rules)
     left = m[:, None, None] - k, n[:, None, None] - l
-    end, *ends = _hang(e_tail, end_target, "end", *left, rules)
+    end, *ends = _hang(*at_end, end="end", k=left[0], l=left[1], rules=rules)
     # Without pairs the query's residues come first, or the target's where one hangs
     # over; the better order counts.
     e_first = np.where(rules.query_start, 0, e_tail[:, 0, 0])
     e_first = e_first + np.where(rules.target_end, 0, at_m[:, 0])
     f_first = np.where(rules.target_start, 0, f_tail[:, 0, 0])
     f_first = f_first + np.where(rules.query_end, 0, at_n)
-    f_first = np.where(rules.target_start | rules.query_end, f_first, -FORBIDDEN)
+    e_first = np.where(fits[0], e_first, -FORBIDDEN)
+    hangs = rules.target_start | rules.query_end
+    f_first = np.where(fits[1] & hangs, f_first, -FORBIDDEN)
     empty = np.where(rules.local, 0, -np.minimum(e_first, f_first))
     exists = rules.adjacent | rules.local | (m == 0) | (n == 0)
     empty = np.where(exists, empty, FORBIDDEN)
@@ -163,11 +186,66 @@ def small_model(
     )
 
 
-def _runs(opening: np.ndarray, extending: np.ndarray, length: np.ndarray):
-    """Costs (B, L + 1, W) of the first k residues, and of those after the first k."""
+def _allowed(band: int, m: Any, n: Any, first: Any, last: Any) -> Callable[..., Any]:
+    """Whether cells (i, j) lie in a band (``similarity.band``), (B, K, L) of arrays (K,
+    1) and (L,), or with B before them; before the first residue that one counts."""
+    pairs, m, n = (x[:, None, None] for x in (np.arange(len(m)), m, n))
+
+    def allows(i: Any, j: Any) -> np.ndarray:
+        i, j = np.maximum(i, 0), np.maximum(j, 0)
+        if first is not None:
+            at = pairs, np.minimum(i, np.maximum(m, 1) - 1)
+            return (first[at] <= j) & (j <= last[at])
+        return abs((2 * i + 1) * n - (2 * j + 1) * m) <= band * (m + n)
+
+    return allows
+
+
+def _limited(
+    allows: Callable[..., Any],
+    at_start: tuple[np.ndarray, ...],
+    at_end: tuple[np.ndarray, ...],
+    m: np.ndarray,
+    n: np.ndarray,
+    k: np.ndarray,
+    l: np.ndarray,
+    rules: Any,
+) -> tuple[Any, Any, Any]:
+    """Costs of overhangs, infinite where they leave a band, and whether the alignment
+    without pairs stays in it, by either order: ``similarity.band``."""
+    m, n = m[:, None, None], n[:, None, None]
+    column = l - 1 if rules.target_start else 0 * l
+    query = (allows(0 * k, column) & allows(k - 1, column)) | (k <= 0)
+    target = (allows(k - 1, 0 * l) & allows(k - 1, l - 1)) | (l <= 0)
+    start = np.where(query, at_start[0], COSTLY), np.where(target, at_start[1], COSTLY)
+    row = k - 1 if rules.query_end else m - 1 + 0 * k
+    query = (allows(k, l - 1) & allows(m - 1, l - 1)) | (k >= m)
+    target = (allows(row, l) & allows(row, n - 1)) | (l >= n)
+    end = np.where(query, at_end[0], COSTLY), np.where(target, at_end[1], COSTLY)
+    corners = (0, 0), (m - 1, 0), (0, n - 1), (m - 1, n - 1)
+    first, below, right, last = (allows(*x)[:, 0, 0] for x in corners)
+    no_query, no_target = m[:, 0, 0] == 0, n[:, 0, 0] == 0
+    e_fits = rules.query_start | no_query | (first & below)
+    e_fits &= rules.target_end | no_target | (below & last)
+    f_fits = rules.query_end | no_query | (right & last)
+    f_fits &= rules.target_start | no_target | (first & right)
+    return start, end, (e_fits, f_fits)
+
+
+def _runs(
+    opening: np.ndarray, extending: np.ndarray, length: np.ndarray, numbers: bool
+):
+    """Costs (B, L + 1, W) of the first k residues, and of those after the first k; of
+    ``numbers`` in closed form, which avoids the rounding of sums."""
     count, size, wide = opening.shape
-    head, tail = np.zeros((2, count, size + 1, wide))
-    if size:
+    head, tail = np.zeros((2, count, size + 1, wide), opening.dtype)
+    if size and numbers:
+        k = np.arange(size + 1, dtype=opening.dtype)[:, None]
+        opening, extending = opening[:, :1], extending[:, :1]
+        for runs, gap in ((head, k), (tail, length[:, None, None] - k)):
+            cost = opening + np.maximum(gap - 1, 0).astype(runs.dtype) * extending
+            runs[:] = np.where(gap > 0, cost, 0)
+    elif size:
         inside = np.arange(size)[:, None] < length[:, None, None]
         steps = np.concatenate([opening[:, :1], extending[:, 1:]], 1)
         np.cumsum(steps, 1, out=head[:, 1:])
@@ -223,12 +301,14 @@ class SmallFilled(NamedTuple):
     shares: np.ndarray
 
 
-def _skewed(x: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """(B, M, N) -> (D, B, M)."""
+def skewed(
+    x: np.ndarray, rows: int, columns: int, outside: float = FORBIDDEN
+) -> np.ndarray:
+    """(B, M, N) -> (D, B, M), in row d the pairs (i, d - i)."""
     d, i, inside = _places(rows, columns)
     j = np.where(inside, d - i, 0)
-    skewed = np.where(inside, x[:, i, j], FORBIDDEN)
-    return np.ascontiguousarray(np.moveaxis(skewed, 0, 1))
+    lanes = np.where(inside, x[:, i, j], outside)
+    return np.ascontiguousarray(np.moveaxis(lanes, 0, 1))
 
 
 def _places(rows: int, columns: int) -> tuple[Any, Any, Any]:
@@ -238,7 +318,7 @@ def _places(rows: int, columns: int) -> tuple[Any, Any, Any]:
     return d, i, (i <= d) & (d - i < columns)
 
 
-def _unskewed(x: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def unskewed(x: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """(D, ..., M) -> (..., M, N)."""
     i, j = np.arange(rows)[:, None], np.arange(columns)
     return np.moveaxis(x[i + j, ..., i], (0, 1), (-2, -1))
@@ -259,7 +339,7 @@ def filled(model: SmallModel) -> SmallFilled:
     scored += -model.opening.f[:, 1:], -model.extending.f[:, 1:]
     scored += model.start[:, :-1, :-1], model.end[:, 1:, 1:]
     s, open_e, more_e, open_f, more_f, start, end = (
-        _skewed(_scaled(x, t), rows, columns) for x in scored
+        skewed(_scaled(x, t), rows, columns) for x in scored
     )
     diagonals = len(s)
     # Values are relative to a base, a whole number in two parts, by diagonal.
@@ -331,7 +411,7 @@ def flows(fill: SmallFilled, columns: int) -> np.ndarray:
 
 def posterior(fill: SmallFilled, passing: np.ndarray, columns: int) -> np.ndarray:
     """(B, M, N)."""
-    return _unskewed(passing[:, 0], fill.shares.shape[-1], columns)
+    return unskewed(passing[:, 0], fill.shares.shape[-1], columns)
 
 
 def entropy(fill: SmallFilled, passing: np.ndarray) -> np.ndarray:
@@ -365,7 +445,7 @@ def payers(fill: SmallFilled, passing: np.ndarray, columns: int) -> Payers:
 
     def cells(x: np.ndarray, top: int, left: int, bottom: int = 0, right: int = 0):
         widths = (0, 0), (top, bottom), (left, right)
-        return np.pad(_unskewed(x, rows, columns), widths)
+        return np.pad(unskewed(x, rows, columns), widths)
 
     opening = Gap(cells(parts[:, 0, 1], 0, 1), cells(parts[:, :2, 2].sum(1), 1, 0))
     extending = Gap(cells(parts[:, 1, 1], 0, 1), cells(parts[:, 2, 2], 1, 0))
@@ -588,17 +668,19 @@ def problem(similarity: Any, lengths: Any, options: SimilarityOptions) -> SmallP
     """Read the arguments of a soft function."""
     costs = options.gap_open, options.gap_extend
     ends = options.mode, options.free_ends, options.adjacent_gaps
-    read = arguments.read(similarity, lengths, *costs, *ends)
+    read = arguments.read(similarity, lengths, *costs, *ends, band=options.band)
+    ranks = map(len, cost_shapes(read.pair, read.axes))
+    band = checked_band(options.band, read.pair.similarity.shape, ranks)
     check_temperature(options.temperature, np)
     temperature = read.fit(options.temperature, rank=0)
     shape = (*read.batch, *read.pair.similarity.shape[-2:])
     dtype = read.pair.gap_open.e.dtype
-    return SmallProblem(small_model(read, temperature), read, shape, dtype)
+    return SmallProblem(small_model(read, temperature, band), read, shape, dtype)
 
 
 def most_accurate_of(
     read: Arguments, threshold: Any, mode: str, free: frozenset[str]
-) -> tuple[np.ndarray, ...]:
+) -> tuple[Any, Any, Any, Any]:
     """(score, partners, spans, lengths) of posteriors: ``model.alignment`` by pair."""
     pair, axes, batch, fit = read
     rows, count = pair.similarity.shape[-2], prod(batch)
@@ -625,5 +707,7 @@ def most_accurate_of(
         partners[k, : m[k]] = path
         spans[k] = packed_path(path, int(m[k]), int(n[k]), mode, free)[0]
     lengths = np.stack([m, n], 1).astype(np.int32)
-    values = score, partners, spans, lengths
-    return tuple(x.reshape((*batch, *x.shape[1:])) for x in values)
+    score, partners, spans, lengths = (
+        x.reshape((*batch, *x.shape[1:])) for x in (score, partners, spans, lengths)
+    )
+    return score, partners, spans, lengths

@@ -126,7 +126,8 @@ def test_every_public_function_is_refused_or_needs_no_jax():
 
 
 def test_the_command_line_is_refused(without_threads, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(small, "MAX_LANES", -1)
+    for name in ("jaxalign.similarity.small", "jaxalign.cli.soft"):
+        monkeypatch.setattr(f"{name}.MAX_LANES", -1)
     path = tmp_path / "some.fasta"
     path.write_text("".join(f">{k}\n{text}\n" for k, text in enumerate(SOME)))
     for verb in (["all"], ["three"], ["align", str(path)], ["soft", str(path)]):
@@ -142,6 +143,7 @@ def test_what_needs_no_jax_goes_on(without_threads, tmp_path):
     assert len(jaxalign.open_database(index)) == 1
     assert jaxalign.mea_alignment(SIMILARITY, "MKV", "MRV").cigar() == "3M"
     assert jaxalign.soft_posterior(**MODEL).shape == (3, 3)  # small arrays of NumPy
+    assert jaxalign.hard_alignment(**MODEL).implementation == "numpy"
 
 
 WORKER = """

@@ -16,6 +16,7 @@ from jaxalign import hard_alignment, soft_score
 from jaxalign.errors import UsageError
 from jaxalign.model import operations
 from jaxalign.model.scoring import FREE_ENDS
+from jaxalign.similarity import small
 
 MODES = [("global", ends) for ends in END_SETS] + [("local", None)]
 LENGTHS = [(4, 4), (3, 4), (4, 1), (1, 3), (0, 3), (2, 0), (0, 0)]
@@ -30,15 +31,34 @@ def path_of(result):
     return (q0, t0), (q1, t1), string
 
 
+@pytest.fixture
+def small_form(monkeypatch):
+    """Small problems go by NumPy, as they do for users."""
+    monkeypatch.setattr(small, "MAX_LANES", 1 << 17)
+
+
+GAPS = [(2, 1), (1, 1), (3, 0), (0, 0)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
 def test_every_path_by_enumeration(dtype):
     """Score and tie rule for all modes, free ends, gaps, lengths; many are ties."""
+    modes = MODES if dtype == np.float32 else MODES[::4]
+    check_every_path(dtype, modes, LENGTHS, GAPS, jax.jit)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int8])
+def test_every_path_of_the_small_form(small_form, dtype):
+    modes, step = MODES, 1 if dtype == np.float64 else 3
+    check_every_path(dtype, modes[::step], LENGTHS[1::step], GAPS[::2], lambda run: run)
+
+
+def check_every_path(dtype, modes, lengths, gaps, compiled):
     rng = np.random.default_rng(3)
-    gaps = [(2, 1), (1, 1), (3, 0), (0, 0)]
-    for mode, free in MODES if dtype == np.float32 else MODES[::4]:
-        run = jax.jit(partial(hard_alignment, mode=mode, free_ends=free))
-        for (m, n), (opening, extending) in product(LENGTHS, gaps):
+    for mode, free in modes:
+        run = compiled(partial(hard_alignment, mode=mode, free_ends=free))
+        for (m, n), (opening, extending) in product(lengths, gaps):
             s = np.full((4, 4), 99, dtype)
             s[:m, :n] = rng.integers(-2, 3, (m, n))
             costs = {"gap_open": dtype(opening), "gap_extend": dtype(extending)}
@@ -51,6 +71,39 @@ def test_every_path_by_enumeration(dtype):
             note = f"{mode} {free} {m} {n} {opening} {extending} {s[:m, :n].tolist()}"
             assert found.score == max(score for score, *_ in every), note
             assert path_of(found) == tuple(preferred(every)), note
+            small_one = compiled is not jax.jit
+            assert found.implementation == ("numpy" if small_one else "scored"), note
+
+
+@pytest.mark.parametrize("adjacent", [True, False])
+def test_the_k_best_of_the_small_form(small_form, adjacent):
+    """Scores of all sets of pairs from the best down, each set once."""
+    rng, modes = np.random.default_rng(4), MODES[::3] + MODES[-1:]
+    for (mode, free), (m, n) in product(modes, [(3, 3), (2, 4), (1, 2), (3, 1)]):
+        s = rng.integers(-4, 9, (m, n)) / 4
+        costs = np.broadcast_to(
+            np.array([0.75, 0.25])[:, None, None, None], (2, 2, m, n)
+        )
+        options = {"mode": mode, "free_ends": free, "adjacent_gaps": adjacent}
+        best = jaxalign.k_best(40, s, gap_open=0.75, gap_extend=0.25, **options)
+        every = sets(m, n, mode, frozenset(), True, 1.0, 1.0).pairs
+        paths = [[*zip(*np.nonzero(pairs), strict=True)] for pairs in every]
+        worth = {
+            tuple(map(tuple, path)): total_of(
+                s, costs, path, mode, free or frozenset(), adjacent
+            )
+            for path in paths
+        }
+        want = sorted(worth.values(), reverse=True)
+        want = (want + [-np.inf] * 40)[:40]
+        note = f"{mode} {free} {m} {n} {s.tolist()}"
+        assert best.score.tolist() == want and best.implementation == "numpy", note
+        found = [
+            tuple((i, j) for i, j in enumerate(path) if j >= 0)
+            for path in best.partners[np.isfinite(best.score)].tolist()
+        ]
+        assert len(set(found)) == len(found), note
+        assert [worth[path] for path in found] == want[: len(found)], note
 
 
 @pytest.mark.slow
@@ -190,9 +243,18 @@ def test_the_limit_of_the_soft_score():
 # --- several alignments
 
 
+@pytest.mark.parametrize("adjacent", [True, False])
+def test_local_hits_of_the_small_form(small_form, adjacent):
+    check_local_hits(adjacent)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacent", [True, False])
 def test_local_hits_by_enumeration(adjacent):
+    check_local_hits(adjacent)
+
+
+def check_local_hits(adjacent):
     """Each is the best of all sets of pairs that share none with those before."""
     rng = np.random.default_rng(5)
     costs = rng.uniform(0.1, 1.5, (2, 2, 4, 5)).astype("f4")

@@ -6,6 +6,7 @@ is what 60 steps in a row could do. Of float32 the numbers are rounded once, at 
 
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 
 import jax
@@ -19,10 +20,12 @@ import jaxalign
 from jaxalign.errors import UsageError
 from jaxalign.model.scoring import FREE_ENDS
 from jaxalign.similarity import small
+from jaxalign.similarity.hard import small as small_hard
 from jaxalign.similarity.soft import api
 
 M, N, PAIRS = 5, 6, 4
 COSTS = {"gap_open": 2.0, "gap_extend": 0.5}
+BY_ROWS = np.array([0, 0, 1, 2, 4]), np.array([1, 3, 3, 5, 5])
 
 
 def drawn(rng, form, local):
@@ -53,6 +56,8 @@ def drawn(rng, form, local):
     free = tuple(end for end in FREE_ENDS if rng.random() < 0.5)
     options = {"mode": "local"} if local else {"mode": "global", "free_ends": free}
     options["adjacent_gaps"] = bool(rng.random() < 0.6)
+    if form != "by cell":
+        options["band"] = (None, 2, BY_ROWS)[rng.integers(3)]
     costs = {"gap_open": cost(2.0), "gap_extend": cost(1.0)}
     costs["temperature"] = rng.random(PAIRS) + 0.5
     return s, lengths, costs, options
@@ -97,6 +102,54 @@ def compare(name, form, local, seeds):
                 for x in (s, jnp.asarray(s))
             )
             check(found, compiled, 1e-12, note)
+
+
+@SLOW
+@pytest.mark.parametrize("form", ["numbers", "of two", "by residue", "by cell"])
+@pytest.mark.parametrize("local", [False, True])
+def test_best_paths_are_those_of_the_compiled_form(form, local):
+    """Sums of quarters are exact, so that equal alignments tie: the same path."""
+    for seed, dtype in product(range(6), (np.float32, np.float64)):
+        rng = np.random.default_rng(seed)
+        s, lengths, *numbers = drawn(rng, form, local)
+        s, costs = jax.tree.map(lambda x: np.round(4 * x) / 4, (s, numbers[0]))
+        del costs["temperature"]
+        options = costs | numbers[1]
+        calls = {
+            "hard_alignment": partial(jaxalign.hard_alignment, **options),
+            "k_best": partial(jaxalign.k_best, 5, **options),
+        }
+        if options.pop("mode") == "local":
+            calls["local_hits"] = partial(jaxalign.local_hits, 3, **options)
+        for name, call in calls.items():
+            with jax.enable_x64(dtype == np.float64):
+                arrays = s.astype(dtype), jnp.asarray(s, dtype)
+                found, compiled = (call(x, lengths) for x in arrays)
+            note = f"{name} {dtype} {seed} {options}"
+            assert found.implementation == "numpy", note
+            assert compiled.implementation == "scored", note
+            assert found.query_first == compiled.query_first, note
+            pairs = zip(*map(jax.tree.leaves, (found, compiled)), strict=True)
+            for one, other in pairs:
+                assert one.dtype == other.dtype, note
+                if name != "k_best":
+                    np.testing.assert_array_equal(one, other, err_msg=note)
+            if name == "k_best":
+                np.testing.assert_array_equal(found.score, compiled.score, note)
+                for pair in range(PAIRS):
+                    assert ranked(found, pair) == ranked(compiled, pair), note
+
+
+def ranked(best, pair):
+    """Partners and spans of each score but the last, of which some are left out; of
+    equals any may come first."""
+    scores = np.asarray(best.score)[:, pair]
+    rows = (np.asarray(x)[:, pair].tolist() for x in (best.partners, best.spans))
+    paths = [*zip(scores, *rows, strict=True)]
+    return [
+        sorted(path for path in paths if path[0] == score)
+        for score in dict.fromkeys(scores[scores > scores[-1]])
+    ]
 
 
 @pytest.mark.slow
@@ -240,6 +293,58 @@ def test_size_and_kind_choose_alone(monkeypatch):
         jaxalign.soft_score(jnp.asarray(s), **COSTS, implementation="numpy")
 
 
+def test_walks_and_fills_are_counted():
+    """A walk is a step a residue, one after the other; local hits are a fill each."""
+    s = np.zeros((120, 128), np.float32)
+    assert small_hard.fits(s, 1, 64) and not small_hard.fits(s, 1, 128)
+    assert small_hard.fits(s, 4, 4) and not small_hard.fits(s, 5, 5)
+    assert not small_hard.fits(np.zeros((1 << 12, 2, 4)), 1, 1)
+
+
+@SLOW
+def test_tracers_are_compiled():
+    """… whichever argument they are, and NumPy arrays beside them; those that no tracer
+    meets are NumPy's inside of a program, too."""
+    s = np.random.default_rng(12).normal(size=(2, 4, 5)).astype(np.float32)
+    gaps = jaxalign.expected_gaps(s, **COSTS)[0]
+    assert isinstance(gaps, np.ndarray)
+    slope = jax.grad(
+        lambda cost: jaxalign.soft_score(s, gap_open=cost, gap_extend=0.5).sum()
+    )(2.0)
+    np.testing.assert_allclose(slope, -gaps.sum(), rtol=1e-5)
+    best = jaxalign.hard_alignment(s, **COSTS)
+    for run in (jax.jit, jax.vmap, lambda run: jax.jit(jax.vmap(run))):
+        scores, paths = (
+            run(lambda x: jaxalign.hard_alignment(x, **COSTS).score)(s),
+            run(lambda x: jaxalign.k_best(2, x, **COSTS).partners)(s),
+        )
+        assert isinstance(scores, jax.Array) and isinstance(paths, jax.Array)
+        np.testing.assert_allclose(scores, best.score, rtol=1e-6)
+        first = paths[0] if run is jax.jit else paths[:, 0]
+        np.testing.assert_array_equal(first, best.partners)
+
+    @jax.jit
+    def inside(x):
+        constant = jaxalign.hard_alignment(s, **COSTS)
+        assert isinstance(constant.score, np.ndarray)
+        return x + constant.score
+
+    np.testing.assert_allclose(inside(np.zeros(2, np.float32)), best.score)
+
+
+@SLOW
+def test_a_code_beyond_the_matrix_under_jit_gives_nan():
+    """Outside of it the code is named."""
+    matrix, a, b = np.eye(3, dtype=np.float32), np.array([0, 3]), np.array([1, 2])
+    for x in (a, jnp.asarray(a)):
+        with pytest.raises(UsageError, match="query code 3"):
+            jaxalign.hard_alignment((x, b, matrix), **COSTS)
+    for function in (jaxalign.soft_score, jaxalign.alignment_entropy):
+        assert np.isnan(jax.jit(lambda a, f=function: f((a, b, matrix), **COSTS))(a))
+    best = jax.jit(lambda a: jaxalign.hard_alignment((a, b, matrix), **COSTS))(a)
+    assert np.isnan(best.score) and (best.partners == -1).all()
+
+
 PROGRAM = """
 import sys
 import numpy as np
@@ -252,6 +357,11 @@ jaxalign.mea_alignment(p)
 jaxalign.sample_alignments(1, 3, ("MKTAY", "MKAY", jaxalign.Scoring()), **options)
 jaxalign.alignment_log_prob(np.arange(6), s, **options)
 jaxalign.expected_gaps((s, s), **options)
+best = jaxalign.hard_alignment(s, **options)
+assert best.implementation == best.alignment().implementation == "numpy"
+jaxalign.k_best(3, s, **options)
+jaxalign.local_hits(3, ("MKTAY", "MKAY", "BLOSUM62"), **options)
+jaxalign.mea_alignment(p[None])
 assert "jax" not in sys.modules
 """
 

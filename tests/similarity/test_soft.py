@@ -530,11 +530,16 @@ def test_gradients_in_a_band_add_nothing_to_the_same_place():
         ("by cell", {"mode": "semiglobal"}),
         ("by cell", {"adjacent_gaps": False}),
         ("embeddings", {"free_ends": ("query_start", "target_start")}),
-        ("numbers", {"implementation": "rows", "mode": "local"}),
     ],
 )
 def test_gradients_add_nothing_to_the_same_place(name, form, rules):
     check_scatters(name, form, rules)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [x for x in WITH_GRADIENTS if x != "kl_divergence"])
+def test_gradients_by_rows_add_nothing_to_the_same_place(name):
+    check_scatters(name, "numbers", {"implementation": "rows", "mode": "local"})
 
 
 @pytest.mark.slow

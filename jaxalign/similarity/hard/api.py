@@ -22,6 +22,7 @@ from jaxalign.similarity.arguments import (
     checked_band,
     is_of_jax,
 )
+from jaxalign.similarity.hard.small import fits, results
 from jaxalign.similarity.options import HardKeywords, HitKeywords, SimilarityOptions
 from jaxalign.similarity.result import HardAlignments
 
@@ -63,6 +64,9 @@ def hard_alignment(
     gap costs are numbers (one per pair of a batch, too) and whose gaps may be adjacent.
     A scan in XLA computes all others.
 
+    Small NumPy arrays need no compiler: m + n <= 512 and, summed over a batch,
+    m (m + n) <= 2^17 and m + n <= 2^14.
+
     Examples
     --------
     >>> import jax.numpy as jnp, jaxalign
@@ -74,7 +78,7 @@ def hard_alignment(
     ('M--K', 'MAAK')
     """
     settings = SimilarityOptions(**options)
-    return _computed("alignments", similarity, lengths, settings)
+    return _computed(similarity, lengths, settings)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -121,7 +125,7 @@ def local_hits(
     """
     _check_count(k)
     settings = SimilarityOptions(**options, mode="local")
-    return _computed("several", similarity, lengths, settings, k, disjoint=True)
+    return _computed(similarity, lengths, settings, k, disjoint=True)
 
 
 @with_options(SimilarityOptions, named=True)
@@ -162,7 +166,7 @@ def k_best(
     """
     _check_count(k)
     settings = SimilarityOptions(**options)
-    return _computed("several", similarity, lengths, settings, k, disjoint=False)
+    return _computed(similarity, lengths, settings, k)
 
 
 def _check_count(k: int) -> None:
@@ -172,23 +176,33 @@ def _check_count(k: int) -> None:
 
 
 def _computed(
-    name: str,
     similarity: Similarity,
     lengths: Lengths,
     settings: SimilarityOptions,
-    *count: int,
-    **kind: bool,
+    k: int | None = None,
+    disjoint: bool = False,
 ) -> HardAlignments:
-    """A function of ``hard.engine`` of all pairs."""
-    inputs = similarity, lengths, settings.gap_open, settings.gap_extend
+    """The best alignments, or ``k`` of them, ``disjoint`` or not."""
+    costs = settings.gap_open, settings.gap_extend
+    ends = settings.mode, settings.free_ends, settings.adjacent_gaps
+    inputs = similarity, lengths, *costs
     free = resolve_ends(settings.mode, settings.free_ends)
+    walks = k or 1
+    is_small = fits(similarity, walks if disjoint else 1, walks)
+    if is_small and not is_of_jax(inputs):
+        read = arguments.read(similarity, lengths, *costs, *ends, band=settings.band)
+        values = results(read, settings.band, k, disjoint)
+        return HardAlignments(*values, settings.mode, free, "numpy")
 
     def run() -> HardAlignments:
         from jaxalign.similarity.hard import engine
 
-        several = not kind.get("disjoint", True)
+        several = k is not None and not disjoint
         *read, form = _prepared(similarity, lengths, settings, several)
-        values = getattr(engine, name)(*read, form, *count, **kind)
+        if k is None:
+            values = engine.alignments(*read, form)
+        else:
+            values = engine.several(*read, form, k, disjoint=disjoint)
         score, partners, spans, sizes = values
         return HardAlignments(
             score, partners, spans, sizes, form.ordered, settings.mode, free

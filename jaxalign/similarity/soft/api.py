@@ -409,7 +409,7 @@ def _small(
 ) -> SmallProblem | None:
     """The problem in NumPy; None where it is large, or for JAX."""
     named = model.implementation == "numpy"
-    if model.band is not None or not (named or model.implementation is None):
+    if not (named or model.implementation is None):
         return None
     if is_of_jax((_numbers(similarity, lengths, model), *extra)):
         return None
@@ -528,8 +528,7 @@ def mea_alignment(
         if not is_of_jax(inputs) and small.fits(posterior):
             read = arguments.read(posterior, lengths, 0.0, 0.0, *ends, True)
             values = small.most_accurate_of(read, threshold, mode, free)
-            score, partners, spans, sizes = values
-            return HardAlignments(score, partners, spans, sizes, True, mode, free)
+            return HardAlignments(*values, True, mode, free, "numpy")
 
         def run() -> HardAlignments:
             import jax.numpy as jnp

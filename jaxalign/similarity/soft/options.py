@@ -133,7 +133,7 @@ def _block(
     if implementation in ("pallas", "rows") and refused:
         raise UsageError(f"implementation {implementation!r} does not take {refused}")
     if implementation == "numpy":
-        raise UsageError("implementation 'numpy' takes only NumPy arrays, and no band")
+        raise UsageError("implementation 'numpy' takes only NumPy arrays")
     local = options.mode == "local"
     if implementation == "rows":
         return primitives.rows(local, block, pairs_only=False)
