@@ -36,8 +36,9 @@ START = 1.0  # JAX, imported and started
 COMPILE = {"score": 3.0, "identity": 3.0, "stats": 5.0, "alignment": 5.0}  # a shape
 LOAD = 0.5  # both programs of a shape, from the folder
 CALL = 0.02  # a compiled job, however small
-CELL = {"score": 4e-10, "identity": 1.2e-9, "stats": 1.2e-9, "alignment": 1.2e-9}
-ZIPPED_CELL = 6e-10  # beside it: lanes look up their scores
+# Of a cell of a window, padding included
+CELL = {"score": 1.5e-10, "identity": 4e-10, "stats": 4e-10, "alignment": 4e-10}
+ZIPPED_CELL = 1e-9  # beside it: lanes look up their scores
 BESIDE = 0.5  # share of a price from which an idle core compiles
 
 
