@@ -17,11 +17,16 @@ from functools import partial
 
 import jax
 import measure
+import numpy as np
 import papers_three
 
 from jaxalign import Scoring, align_three, align_triples
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.options import TripleOptions
 from jaxalign.runtime import backend
-from jaxalign.triples import engine, gpu
+from jaxalign.triples import gpu
+from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.plan import triples_of
 
 COSTS = {"linear": Scoring(gap_open=4, gap_extend=4), "quasi-natural": Scoring()}
 FAMILIES = (764, 776, 776), (1396, 1399, 1399)  # AKR1 and rpoC, real families
@@ -66,18 +71,20 @@ def call(job, implementation="pallas"):
 def kernel(job, **shape):
     """The launch of a job, its data on the device already."""
     model, lengths, count, paths = job
-    options = {"gap_model": model, "schedule": "sloped"}
-    make = partial(papers_three.problem, lengths, COSTS[model], 0, **options)
-    triples = [make(backend.kernels()[0].three, seed) for seed in range(count)]
-    parts = [engine.whole(triple) for triple in triples]
-    data, usual = gpu.launch(triples, parts, paths)
-    kernels = triples[0].kernels
+    options = TripleOptions(
+        gap_model=model, schedule="sloped", traceback="auto" if paths else None
+    )
+    texts = [x for seed in range(count) for x in papers_three.triple(lengths, seed)]
+    kernels, scoring = backend.kernels()[0].three, COSTS[model]
+    request = TripleRequest(options, gpu.budget(), kernels)
+    triples = triples_of(as_sequences(texts, scoring.alphabet), scoring, request)
+    batch = triples.batch(np.arange(count))
+    data, usual = gpu.launch(batch, paths)
     if shape:
         sizes = (*(n - 1 for n in usual.face), usual.deep)
         usual = kernels.shape_of(sizes, usual.rule, triples=count, **shape)
-    rows, letters = (
-        jax.device_put(kernels.pack_triples(data, usual)), len(triples[0].matrices[0]),
-    )  # fmt: skip
+    rows = jax.device_put(kernels.pack_triples(data, usual))
+    letters = len(scoring.scores)
 
     def launch(wait=True):
         found = kernels.solve_packed(rows, usual, letters)

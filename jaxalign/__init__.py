@@ -67,6 +67,7 @@ _HOMES = {
     "Scoring": "jaxalign.model.scoring",
     "Alignment": "jaxalign.model.alignment",
     "TripleAlignment": "jaxalign.model.triple",
+    "TripleTable": "jaxalign.model.triple",
     "Table": "jaxalign.model.table",
     "FamilyAlignment": "jaxalign.family.result",
     "RepertoireGraph": "jaxalign.repertoire.result",

@@ -35,6 +35,7 @@ from jaxalign.model.profile import Profile as Profile
 from jaxalign.model.scoring import Scoring as Scoring
 from jaxalign.model.table import Table as Table
 from jaxalign.model.triple import TripleAlignment as TripleAlignment
+from jaxalign.model.triple import TripleTable as TripleTable
 from jaxalign.pairs.api import align as align
 from jaxalign.pairs.api import align_all as align_all
 from jaxalign.pairs.api import align_pairs as align_pairs

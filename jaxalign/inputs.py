@@ -146,7 +146,7 @@ def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:
     return [sequences for sequences, _ in encoded]
 
 
-def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
+def threes(scoring: Scoring, triples: Any) -> Sequences:
     """Encode triples one after the other as one set; called a, b, c if they have no
     names.
 
@@ -154,10 +154,18 @@ def threes(scoring: Scoring, triples: Iterable[Any]) -> Sequences:
     ----------
     triples : iterable
         Each three sequences, as in ``singles``; a mapping of three names to sequences,
-        or the path of a file with three records.
+        or the path of a file with three records. Or a set, or the path of a file, whose
+        records are triples: 1 to 3, 4 to 6 and so on.
 
     Errors and warnings are those of ``sets``.
     """
+    if isinstance(triples, (Sequences, os.PathLike)):
+        (sequences,) = sets(scoring, triples)
+        if len(sequences) % 3:
+            raise InputError(
+                f"{len(sequences):,} sequences: triples need a multiple of three"
+            )
+        return sequences
     flat = [
         _named(item, letter, scoring)
         for triple in items_of(triples)

@@ -155,6 +155,11 @@ def _(found: jaxalign.TripleAlignment):
 
 
 @rows.register
+def _(table: jaxalign.TripleTable):
+    return [row for triple in table for row in rows(triple)]
+
+
+@rows.register
 def _(matrix: Matrix):
     values = matrix.values
     return [

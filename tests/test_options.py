@@ -111,7 +111,8 @@ TAKES = {
     "mea_alignment": ENDS | {"threshold", "lengths"},
     "align_three": THREE | {"progress"},
     "plan_three": THREE,
-    "align_triples": THREE - {"schedule", "chunk", "height", "depth"} | {"progress"},
+    "align_triples": THREE - {"schedule", "chunk", "height", "depth"}
+    | {"progress", "devices"},
 }
 # A value of each option that is well formed, so that only its name can be refused.
 VALUES = {

@@ -1,6 +1,7 @@
 """``jaxalign three``: options -> input -> plan -> alignment."""
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,13 +10,15 @@ from jaxalign.cli.derive import Given
 from jaxalign.cli.request import scoring_of
 from jaxalign.cli.run import FREE, check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
-from jaxalign.errors import UsageError
-from jaxalign.io import text_formats
+from jaxalign.errors import InputError, UsageError
+from jaxalign.io import delimited, text_formats
 from jaxalign.io.runs import SavedRun, about_file
+from jaxalign.model import show
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Mode
-from jaxalign.model.scoring import preset
-from jaxalign.model.triple import TripleAlignment
-from jaxalign.options import TripleOptions, shared
+from jaxalign.model.scoring import Scoring, preset
+from jaxalign.model.triple import TripleAlignment, TripleTable
+from jaxalign.options import TripleModel, TripleOptions, shared
 from jaxalign.pairs.api import SavedState, select_device
 from jaxalign.triples import api
 
@@ -25,7 +28,8 @@ STATES_A_SECOND = 6e7, 1e12
 
 
 def three(given: Given) -> int:
-    """Align the three records of a file."""
+    """Align the three records of a file, or with ``--all`` every three that follow each
+    other."""
     scoring, path, out = scoring_of(given.scoring), given.sequences, given.out or "-"
     name = given.scoring.preset
     usual: Mode = preset(name).mode if name else "global"
@@ -35,13 +39,29 @@ def three(given: Given) -> int:
     api.check(scoring, chosen)
     if traceback is None and given.format in ("fasta", "clustal"):
         raise UsageError(f"--format {given.format} needs a traceback")
+    if given.all:
+        if given.format != "pretty":
+            raise UsageError(
+                f"--all writes a table, not {given.format}: the suffix of -o says "
+                "which, .tsv, .csv or .parquet"
+            )
+        delimited.check_list_format(out)
+        if given.resume:
+            raise UsageError("--resume is for one triple, not for --all")
+        for word in ("schedule", "chunk", "height", "depth"):
+            if getattr(chosen, word) != getattr(TripleOptions(), word):
+                raise UsageError(f"--{word} is for one triple, not for --all")
     check_resume(given, (path,))
     check_outputs(given, out, (), (path, given.scoring.matrix))
     messages = Messages(given.quiet)
     read = inputs.read((path,), scoring, given.scoring, False, messages)
     scoring, (sequences,) = read.scoring, read.sequences
+    if given.all:
+        select_device(given.device)
+        return _all(given, scoring, chosen, sequences, messages)
     if len(sequences) != 3:
-        raise UsageError(f"{path} has {len(sequences)} records: three are needed")
+        many = "; --all aligns every three" if len(sequences) % 3 == 0 else ""
+        raise UsageError(f"{path} has {len(sequences)} records: three are needed{many}")
     select_device(given.device)
     a, b, c = (sequences.take([n]) for n in range(3))
     words = {name: x for name, x in vars(chosen).items() if name != "progress"}
@@ -86,3 +106,39 @@ def three(given: Given) -> int:
         )
 
     return run(given, messages, [heading, *expected], compute, finish, saved=saved)
+
+
+def _all(
+    given: Given,
+    scoring: Scoring,
+    chosen: TripleOptions,
+    sequences: Sequences,
+    messages: Messages,
+) -> int:
+    """Align records 1 to 3, 4 to 6 and so on, and write a table."""
+    lengths = sequences.lengths
+    if len(lengths) % 3:
+        raise InputError(
+            f"{given.sequences} has {len(lengths):,} records: --all takes three at a "
+            "time, so a multiple of three is needed"
+        )
+    cells = float((lengths.reshape(-1, 3) + 1).prod(axis=1).sum())
+    words = shared(chosen, TripleModel, traceback=chosen.traceback)
+    heading = (
+        f"{show.counted(len(lengths) // 3, 'triple')}, {cells:.3g} cells "
+        f"({chosen.gap_model}, {chosen.mode})"
+    )
+    start = time.perf_counter()
+
+    def compute(progress: Report | None) -> TripleTable:
+        return api.align_triples(sequences, scoring, progress=progress, **words)
+
+    def finish(table: TripleTable) -> Iterator[str]:
+        table.write(given.out or "-", given.force)
+        seconds = time.perf_counter() - start
+        yield (
+            f"{show.counted(len(table), 'triple')} in {seconds:.2f} s, "
+            f"{cells / seconds / 1e6:.0f} million cells a second, compiling included"
+        )
+
+    return run(given, messages, [heading], compute, finish)

@@ -600,6 +600,7 @@ def three(
     sequences: Annotated[Fasta, Parameter(name="ABC")],
     /,
     *,
+    all: Annotated[Flag, Parameter(group=OUTPUT)] = False,
     format: Annotated[ThreeFormat, Parameter(group=OUTPUT)] = "pretty",
 ) -> None:
     """Align the three records of ABC, exactly.
@@ -608,6 +609,9 @@ def three(
     ----------
     sequences
         FASTA with three records, plain, gz, bz2, xz or zst; - is standard input.
+    all
+        Align records 1 to 3, 4 to 6 and so on, and write a table with one line per
+        triple: tsv, csv or parquet, as the suffix of -o says.
     format
         Format of the output. pretty: three rows and their consensus, in blocks.
     """

@@ -1,21 +1,31 @@
-"""One alignment of three sequences: rows, spans, and scores counted from the rows."""
+"""Alignments of three sequences, one or many as columns: rows, spans, and scores
+counted from the rows."""
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
-from typing import Any, get_args
+from itertools import pairwise
+from typing import Any, get_args, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxalign.errors import UsageError
 from jaxalign.model import frames, operations, show
 from jaxalign.model.alignment import SPANS, Alignment
+from jaxalign.model.alphabet import Sequences, gather_runs, ranks, row_numbers
 from jaxalign.model.choices import GapModel
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 
 GAP_MODELS: tuple[str, ...] = get_args(GapModel)
 PAIRS = ((0, 1), (0, 2), (1, 2))
 SIGNS = {"three": "*", "similar": ":", "two": ".", "none": " "}
+BLOCK = 2**14  # triples made into objects at a time, by an iteration
+NEITHER = 15  # an operation that no pair has: two gaps
+# [has x a residue, has y]: the operation of a column of a pair
+KINDS = np.array([[NEITHER, operations.D], [operations.I, operations.M]], np.uint8)
 MEANINGS = {  # of the signs below three rows: style and legend
     "*": ("i", "three equal"),
     ":": ("s", "similar"),
@@ -160,6 +170,271 @@ class TripleAlignment:
 
     def _unscaled(self, score: Any):
         return score if self.scoring.scale == 1 else score / self.scoring.scale
+
+
+@dataclass(frozen=True, eq=False)
+class TripleTable:
+    """Alignments of many triples as columns, in input order, an ``AlignmentResult``.
+
+    ``len(table)`` counts the triples; ``table[3]`` and a ``for`` loop give each as a
+    ``TripleAlignment``, ``table[10:20]`` is a table. ``sequences`` has three of each
+    triple, ``score`` (n,) is int64, or float64 where the scoring is scaled, ``spans``
+    int64 (n, 3, 2). ``steps`` uint8 has the columns of all alignments, 4 for a residue
+    of a, + 2 of b, + 1 of c, and ``offsets`` int64 (n + 1,) where each begins; all
+    three are None where no traceback was asked for. ``jobs[job[k]]`` tells how triple
+    k was computed, ``cells`` (n,) how many.
+    """
+
+    sequences: Sequences
+    scoring: Scoring
+    gap_model: str
+    mode: str
+    score: np.ndarray
+    cells: np.ndarray
+    jobs: tuple[dict[str, Any], ...]
+    job: np.ndarray
+    spans: np.ndarray | None = None
+    steps: np.ndarray | None = None
+    offsets: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @overload
+    def __getitem__(self, key: int) -> TripleAlignment: ...
+    @overload
+    def __getitem__(self, key: slice) -> "TripleTable": ...
+    def __getitem__(self, key: int | slice):
+        """A triple by number, a table by a slice."""
+        if isinstance(key, slice):
+            first, last, step = key.indices(len(self))
+            if step == 1:
+                return self._between(first, max(first, last))
+            return self.filter(np.arange(len(self))[key])
+        index = range(len(self))[key]
+        return next(iter(self._between(index, index + 1)))
+
+    def __iter__(self) -> Iterator[TripleAlignment]:
+        for first in range(0, len(self), BLOCK):
+            part = self._between(first, min(first + BLOCK, len(self)))
+            texts, names = _threes(part.sequences.texts()), _threes(part.names())
+            rows: list[Any] = [None] * len(part)
+            spans = rows
+            if part.spans is not None:
+                rows, spans = part.rows(), part.spans.tolist()
+            for n, score in enumerate(part.score.tolist()):
+                yield TripleAlignment(
+                    sequences=texts[n],
+                    names=names[n],
+                    score=score,
+                    gapped=rows[n],
+                    spans=spans[n] and tuple(map(tuple, spans[n])),
+                    scoring=self.scoring,
+                    gap_model=self.gap_model,
+                    mode=self.mode,
+                    cells=int(part.cells[n]),
+                    **deepcopy(part.jobs[part.job[n]]),
+                )
+
+    def names(self) -> list[str]:
+        """The names of all sequences, three of each triple."""
+        return list(self.sequences.names)
+
+    def filter(self, which: ArrayLike) -> "TripleTable":
+        """Some of the triples, by a mask or by numbers, as ``Table.filter``."""
+        rows = row_numbers(which, len(self))
+        part = replace(
+            self,
+            sequences=self.sequences.take((3 * rows[:, None] + np.arange(3)).ravel()),
+            score=self.score[rows],
+            cells=self.cells[rows],
+            job=self.job[rows],
+        )
+        if self.steps is None or self.spans is None or self.offsets is None:
+            return part
+        steps, offsets = gather_runs(self.steps, self.offsets, rows)
+        return replace(part, spans=self.spans[rows], steps=steps, offsets=offsets)
+
+    def _between(self, first: int, last: int) -> "TripleTable":
+        """Triples that follow each other; the table itself where that is all."""
+        if (first, last) == (0, len(self)):
+            return self
+        part = replace(
+            self,
+            sequences=self.sequences.between(3 * first, 3 * last),
+            score=self.score[first:last],
+            cells=self.cells[first:last],
+            job=self.job[first:last],
+        )
+        if self.steps is None or self.spans is None or self.offsets is None:
+            return part
+        offsets = self.offsets[first : last + 1]
+        steps = self.steps[offsets[0] : offsets[-1]]
+        offsets = offsets - offsets[0]
+        return replace(part, spans=self.spans[first:last], steps=steps, offsets=offsets)
+
+    def columns(self) -> dict[str, Any]:
+        """The triples as columns: names, score and, with paths, spans, columns, and
+        scores and CIGARs of the induced pairs."""
+        names = self.names()
+        columns: dict[str, Any] = {
+            letter: _texts(names[n::3]) for n, letter in enumerate("abc")
+        }
+        columns["score"] = self.score
+        if self.spans is None or self.offsets is None:
+            return columns
+        for n, letter in enumerate("abc"):
+            columns[f"{letter}_start"] = self.spans[:, n, 0]
+            columns[f"{letter}_end"] = self.spans[:, n, 1]
+        columns["columns"] = np.diff(self.offsets)
+        scores = self.pair_scores
+        for n, (x, y) in enumerate(PAIRS):
+            pair = f"{'abc'[x]}{'abc'[y]}"
+            columns[f"score_{pair}"] = scores[:, n]
+            columns[f"cigar_{pair}"] = _texts(self._cigars(x, y, False))
+        return columns
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The three gapped rows of every triple, ``-`` for a gap."""
+        alphabet, (_, offsets) = self.scoring.alphabet, self._paths()
+        letters = np.frombuffer((alphabet.letters + "-").encode(), np.uint8)
+        a, b, c = (letters[row].tobytes().decode() for row in self._gapped)
+        pairs = pairwise(offsets.tolist())
+        return [(a[at:to], b[at:to], c[at:to]) for at, to in pairs]
+
+    def cigar(self, eqx: bool = False) -> list[tuple[str, str, str]]:
+        """CIGARs of the induced pairs; with ``eqx``, ``=`` and ``X`` instead of M."""
+        return list(zip(*(self._cigars(x, y, eqx) for x, y in PAIRS), strict=True))
+
+    def identity(self, kind: str = "alignment") -> np.ndarray:
+        """Identities of the induced pairs (n, 3) over the denominator ``kind``."""
+        out = np.array([triple.identity(kind) for triple in self], float)
+        return out.reshape(-1, 3)
+
+    @property
+    def pair_scores(self) -> np.ndarray:
+        """Affine scores (n, 3) of the induced pairs (a, b), (a, c) and (b, c)."""
+        scores = [self._pair_scores(x, y, True) for x, y in PAIRS]
+        return self._unscaled(np.stack(scores, axis=1))
+
+    @property
+    def score_natural(self) -> np.ndarray:
+        """What each triple scores with natural gaps (n,): the sum of its pairs."""
+        return self._unscaled(sum(self._pair_scores(x, y, True) for x, y in PAIRS))
+
+    def rescore(self) -> np.ndarray:
+        """Recompute the scores (n,) of the rows under the gap model."""
+        drop = self.gap_model != "quasi-natural"
+        return self._unscaled(sum(self._pair_scores(x, y, drop) for x, y in PAIRS))
+
+    to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
+
+    def __str__(self) -> str:
+        heading = "a", "b", "c", "score"
+        body = []
+        for k in show.some_rows(len(self)):
+            cells = ["..."] * len(heading)
+            if k is not None:
+                named = self.sequences.names[3 * k : 3 * k + 3]
+                cells = [*map(show.cell, named), show.number(self.score[k].item())]
+            body.append(cells)
+        return "\n".join((self.heading(), "", *show.lines_of(heading, body)))
+
+    def heading(self) -> str:
+        """Number of triples, mode, gap model and scoring."""
+        what = f"{show.counted(len(self), 'triple')}; {self.mode}; {self.gap_model}"
+        return f"{what} gaps; {self.scoring}"
+
+    def _paths(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.steps is None or self.offsets is None:
+            raise UsageError("no rows: only the score was asked for (traceback=None)")
+        return self.steps, self.offsets
+
+    @cached_property
+    def _gapped(self) -> np.ndarray:
+        """Codes of the gapped rows (3, columns of all), the alphabet's size for a
+        gap."""
+        steps, _ = self._paths()
+        assert self.spans is not None  # for pyright: there are paths
+        out = np.full((3, len(steps)), self.scoring.alphabet.size, np.uint8)
+        first = self.sequences.starts.reshape(-1, 3)
+        for n, row in enumerate(out):
+            low, high = self.spans[:, n].T
+            at = np.repeat(first[:, n] + low, high - low) + ranks(high - low)
+            row[steps & (4 >> n) > 0] = self.sequences.codes[at]
+        return out
+
+    def _pair_scores(self, x: int, y: int, drop: bool) -> np.ndarray:
+        """Scaled scores (n,) of an induced pair, as ``pair_score``."""
+        steps, offsets = self._paths()
+        both = (steps >> (2 - x)) & 1, (steps >> (2 - y)) & 1
+        one, two = (side.astype(bool) for side in both)
+        rows = self._gapped[[x, y]]
+        if drop:  # columns of two gaps
+            kept = one | two
+            offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+            one, two, rows = one[kept], two[kept], rows[:, kept]
+        size = self.scoring.alphabet.size + 1
+        scores = np.zeros((size, size), np.int64)  # no score for a gap
+        scores[:-1, :-1] = self.scoring.scores
+        total = scores.ravel()[rows[0].astype(np.intp) * size + rows[1]]
+        starts = offsets[:-1][offsets[:-1] < offsets[1:]]
+        for row, partner in ((one, two), (two, one)):
+            gap = partner & ~row
+            if (
+                self.mode == "semiglobal"
+            ):  # those before and after all residues are free
+                taken = np.concatenate([[0], np.cumsum(row)])
+                low, high = (
+                    np.repeat(taken[ends], np.diff(offsets))
+                    for ends in (offsets[:-1], offsets[1:])
+                )
+                gap &= (taken[1:] > low) & (taken[1:] < high)
+            before = np.append(False, gap[:-1])
+            before[starts] = False
+            total[gap] -= np.where(before[gap], self.scoring.extend, self.scoring.open)
+        sums = np.concatenate([[0], np.cumsum(total)])
+        return np.diff(sums[offsets])
+
+    def _cigars(self, x: int, y: int, eqx: bool) -> list[str]:
+        """CIGARs of an induced pair, without the gaps that hang over in semiglobal
+        mode."""
+        steps, offsets = self._paths()
+        kinds = KINDS[(steps >> (2 - x)) & 1, (steps >> (2 - y)) & 1]
+        if eqx:
+            rows = self._gapped[[x, y]]
+            same = (kinds == operations.M) & (rows[0] == rows[1])
+            kinds = np.where(
+                same, operations.EQUAL, np.where(kinds == 0, operations.DIFFER, kinds)
+            ).astype(np.uint8)
+        kept = kinds != NEITHER
+        offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+        runs, offsets = operations.run_lengths(kinds[kept], np.diff(offsets))
+        if self.mode == "semiglobal":
+            hangs = np.isin(runs & 15, (operations.I, operations.D))
+            first, last = offsets[:-1], offsets[1:] - 1
+            filled = first <= last
+            cut = np.zeros(len(runs), bool)
+            for ends in (first[filled], last[filled]):
+                cut[ends] |= hangs[ends]
+            offsets = np.concatenate([[0], np.cumsum(~cut)])[offsets]
+            runs = runs[~cut]
+        text, ends = operations.cigars(runs, offsets)
+        letters = text.tobytes().decode()
+        return [letters[at:to] for at, to in pairwise(ends.tolist())]
+
+    def _unscaled(self, scores: Any) -> Any:
+        return scores if self.scoring.scale == 1 else scores / self.scoring.scale
+
+
+def _threes(items: Sequence[str]) -> list[tuple[str, str, str]]:
+    return list(zip(items[::3], items[1::3], items[2::3], strict=True))
+
+
+def _texts(items: list[str]) -> np.ndarray:
+    out = np.empty(len(items), object)
+    out[:] = items
+    return out
 
 
 def _cells(triple: TripleAlignment) -> Iterator[tuple[str, list]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Literal, Unpack
 
 from jaxalign import inputs
@@ -18,7 +19,7 @@ from jaxalign.keywords import (
 )
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.triple import TripleAlignment
+from jaxalign.model.triple import TripleAlignment, TripleTable
 from jaxalign.options import TripleOptions
 from jaxalign.runtime.devices import show_bytes
 from jaxalign.signatures import with_options
@@ -121,7 +122,7 @@ def align_saved(
     """
     # 1 check and encode, 2 plan and run
     sequences, request = _request([triple], scoring, options)
-    return plan.run(sequences, scoring, request, options.progress, saved)
+    return plan.run(sequences, scoring, request, options.progress, saved)[0]
 
 
 @with_options(TripleOptions, like=(align_three,))
@@ -152,32 +153,36 @@ def plan_three(
     """
     scoring = as_scoring(scoring)
     sequences, request = _request([(a, b, c)], scoring, TripleOptions(**options))
-    (triple,) = plan.triples_of(sequences, scoring, request)
-    return plan.make_plan(triple, request)
+    return plan.make_plan(plan.triples_of(sequences, scoring, request)[0], request)
 
 
 @with_options(TripleOptions, like=(align_three,))
 def align_triples(
-    triples: Iterable[Any],
+    triples: Iterable[Any] | Sequences | PathLike[str],
     scoring: ScoringLike = None,
     *,
     traceback: Literal["auto"] | None = "auto",
+    devices: Any = None,
     **options: Unpack[AlignTriplesKeywords],
-) -> list[TripleAlignment]:
+) -> TripleTable:
     """Align many triples; triples of similar lengths share one compiled program.
 
     Parameters
     ----------
-    triples : iterable of (a, b, c)
-        Sequences are as in ``align_three``. A triple may also be a mapping of three
-        names to sequences, or the ``Path`` of a file with three records.
+    triples : iterable of (a, b, c), or Path
+        Each sequence as in ``align_three``; a triple may also be a mapping of three
+        names to sequences, or the ``Path`` of a file with three records. ``Sequences``,
+        or the ``Path`` of a file, are triples of records: 1 to 3, 4 to 6 and so on.
     traceback : "auto" or None
         How the path is found; None computes only scores.
+    devices : "all", int, or sequence of int or JAX devices, optional
+        Devices that share the batches, largest first. [the first]
 
     Returns
     -------
-    list of TripleAlignment
-        In input order. A triple too large for a batch is aligned as by ``align_three``.
+    TripleTable
+        Columns in input order; each triple as a ``TripleAlignment`` by ``table[k]`` or
+        a ``for`` loop. A triple too large for a batch is aligned as by ``align_three``.
 
     Raises
     ------
@@ -190,6 +195,10 @@ def align_triples(
     >>> triples = [("MKTAY", "MKTA", "MRTAY"), ("MKV", "MRV", "MK")]
     >>> [found.score for found in jaxalign.align_triples(triples)]
     [36, 6]
+    >>> jaxalign.align_triples(triples).to_pandas(["score", "cigar_ab"])
+       score cigar_ab
+    0     36     4M1I
+    1      6       3M
     """
     scoring = as_scoring(scoring)
     settings = TripleOptions(**options, traceback=traceback)
@@ -200,11 +209,11 @@ def align_triples(
     sequences, request = _request(triples, scoring, settings)
     # A batch is filled by planes, whatever one triple would be filled by.
     request = replace(request, options=replace(request.options, schedule="sloped"))
-    return plan.run_many(sequences, scoring, request, settings.progress)
+    return plan.run_many(sequences, scoring, request, settings.progress, devices)
 
 
 def _request(
-    triples: Iterable[Any], scoring: Scoring, options: TripleOptions
+    triples: Any, scoring: Scoring, options: TripleOptions
 ) -> tuple[Sequences, TripleRequest]:
     """Encoded sequences, and the checked options with the fill that runs."""
     check(scoring, options)

@@ -26,7 +26,7 @@ from jaxalign.triples.dp.recurrence import (
     TripleScoring,
     backwards,
 )
-from jaxalign.triples.result import Region, Triple, free_ends
+from jaxalign.triples.result import Region, Triple, batch_of, free_ends
 from jaxalign.triples.result import whole as whole
 
 FILLS = {"sloped": planes, "layered": layers}
@@ -44,7 +44,12 @@ def padded_length(count: int) -> int:
 
 def shape_of(region: Region) -> tuple[int, int, int]:
     """Axes of the box that holds a region."""
-    u, v, w = (padded_length(extent + 2) for extent in region.extent)
+    return shape_of_extent(region.extent)
+
+
+def shape_of_extent(extent: Iterable[int]) -> tuple[int, int, int]:
+    """Axes of the box that holds so many residues of each sequence."""
+    u, v, w = (padded_length(count + 2) for count in extent)
     return u, v, w
 
 
@@ -119,7 +124,7 @@ def sweep(triple: Triple, region: Region, reverse: bool = False, **outputs: Any)
     """Fill a region, forwards from its start or backwards from its end."""
     if triple.kernels and any(region.extent) and outputs.get("layer"):
         triple.tally.add(region.cells)
-        return gpu.layer(triple, region, reverse)
+        return gpu.layer(batch_of(triple, region), reverse)
     states = (region.end,) if region.end is not None else None
     seed = seed_of(triple, states if reverse else (region.start,))
     box = box_of(triple, region, seed, reverse=reverse)
@@ -173,7 +178,7 @@ def score(triple: Triple, region: Region) -> int:
     """The score of a region, without its path."""
     if triple.kernels:
         triple.tally.add(region.cells)
-        return gpu.solve([triple], [region], False)[0][0]
+        return int(gpu.solve(batch_of(triple, region), False).score[0])
     return best_end(region, sweep(triple, region).end)[0]
 
 
@@ -181,7 +186,9 @@ def best_cell(triple: Triple, region: Region, reverse: bool = False):
     """(score, cell) of the best local end, or going back the best local start."""
     if triple.kernels and any(region.extent):
         triple.tally.add(region.cells)
-        return gpu.best_cells([triple], [region], reverse)[0]
+        scores, cells = gpu.best_cells(batch_of(triple, region), reverse)
+        i, j, k = cells[0].tolist()
+        return int(scores[0]), (i, j, k)
     filled = sweep(triple, region, reverse, **best_outputs(triple, reverse))
     best, best_w = filled.best, filled.best_w
     assert best is not None and best_w is not None  # for pyright: best_outputs

@@ -14,17 +14,11 @@ import numpy as np
 
 from jaxalign.affine import neg_inf
 from jaxalign.errors import CertificateError, UsageError
+from jaxalign.model.alphabet import ranks
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS, BoxFill
-from jaxalign.triples.result import (
-    Region,
-    Triple,
-    free_ends,
-    gapped_rows,
-    joined,
-    letters_of,
-)
+from jaxalign.triples.result import Batch, Region, Solution, Triple, gapped_rows
 
 RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)
 MEMORY_SHARE = 0.8  # of the device memory that JAX may have
@@ -66,10 +60,10 @@ def budget() -> int:
     return int(MEMORY_SHARE * free)
 
 
-def layer(triple: Triple, region: Region, reverse: bool = False) -> BoxFill:
+def layer(batch: Batch, reverse: bool = False) -> BoxFill:
     """``triples.engine.sweep`` of the last layer, forwards or backwards."""
-    data, shape = launch([triple], [region], False, reverse, layer=True)
-    answer = triple.kernels.solve(data, shape)
+    data, shape = launch(batch, False, reverse, layer=True)
+    answer = batch.triple.kernels.solve(data, shape)
     return _frame(answer.ends, answer.layer)
 
 
@@ -81,19 +75,13 @@ def _frame(ends: jax.Array, layer: jax.Array) -> BoxFill:
     return BoxFill(ends[0], layer=inner)
 
 
-def best_cells(
-    triples: list[Triple], regions: list[Region], reverse: bool = False
-) -> list[tuple[int, tuple[int, int, int]]]:
-    """``engine.best_cell`` of regions of triples of one model, cost and matrices."""
-    letters = letters_of(triples, regions, reverse)
-    data, shape = launch(triples, regions, False, reverse, letters, best=True)
-    best = _launched(data, shape, triples[0]).best
-    out = []
-    for region, (score, *steps) in zip(regions, best.tolist(), strict=False):
-        corner, sign = (region.high, -1) if reverse else (region.low, 1)
-        i, j, k = (n + sign * step for n, step in zip(corner, steps, strict=True))
-        out.append((score, (i, j, k)))
-    return out
+def best_cells(batch: Batch, reverse: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(scores, cells (n, 3)) of the best local end of each region, or start going
+    back."""
+    data, shape = launch(batch, False, reverse, best=True)
+    best = _launched(data, shape, batch.triple).best[: len(batch)].astype(np.int64)
+    steps = best[:, 1:]
+    return best[:, 0], batch.high - steps if reverse else batch.low + steps
 
 
 def _launched(data: Any, shape: Any, triple: Triple):
@@ -104,107 +92,105 @@ def _launched(data: Any, shape: Any, triple: Triple):
     return kernels.unpack_results(rows, shape)
 
 
-def solve(triples: list[Triple], regions: list[Region], paths: bool):
-    """[(score, columns or None)] of regions of triples of one model, cost and matrices;
-    a path has to be worth its score."""
-    out: list = [(0, np.zeros(0, np.uint8) if paths else None)] * len(regions)
-    filled = [n for n, region in enumerate(regions) if any(region.extent)]
-    if not filled:
-        return out
-    triples, regions = [triples[n] for n in filled], [regions[n] for n in filled]
-    letters = letters_of(triples, regions)
-    one_state = not paths and any(region.end is not None for region in regions)
-    data, shape = launch(triples, regions, paths, letters=letters, layer=one_state)
-    answers = _launched(data, shape, triples[0])
-    best = answers.ends.max(axis=1).tolist()
-    scores = [
-        best[n] if region.end is None else int(answers.ends[n, region.end])
-        for n, region in enumerate(regions)
-    ]
-    columns: list[Any] = [None] * len(regions)
-    if paths:
-        counts = answers.count[: len(regions)].tolist()
-        columns = [answers.columns[n, : max(x, 0)][::-1] for n, x in enumerate(counts)]
-        if scores_of(triples, regions, letters, columns) != scores:
-            raise CertificateError(
-                "the path that the kernels found does not have the best score: scores "
-                "lie too far apart for their bytes"
-            )
-    for n, solution in zip(filled, zip(scores, columns, strict=True), strict=True):
-        out[n] = solution
-    return out
+def solve(batch: Batch, paths: bool) -> Solution:
+    """The best path of each region, or its score; a path has to be worth it."""
+    filled = np.any(batch.extents, axis=1)
+    if not filled.all():
+        return _with_empty(batch, filled, paths)
+    letters = batch.letters()
+    one_state = not paths and bool((batch.end >= 0).any())
+    data, shape = launch(batch, paths, letters=letters, layer=one_state)
+    answers = _launched(data, shape, batch.triple)
+    ends = answers.ends[: len(batch)].astype(np.int64)
+    scores = ends.max(axis=1)
+    if (batch.end >= 0).any():
+        own = ends[np.arange(len(batch)), batch.end]
+        scores = np.where(batch.end < 0, scores, own)
+    solution = Solution(scores, batch.low, batch.high, batch.cells)
+    if not paths:
+        return solution
+    counts = np.maximum(answers.count[: len(batch)], 0).astype(np.int64)
+    width = answers.columns.shape[1]
+    last = np.arange(len(batch)) * width + counts - 1  # which comes first
+    steps = answers.columns.ravel()[np.repeat(last, counts) - ranks(counts)]
+    counted = scores_of(batch, letters, steps, counts)
+    if counted is None or (counted != scores).any():
+        raise CertificateError(
+            "the path that the kernels found does not have the best score: scores "
+            "lie too far apart for their bytes"
+        )
+    return solution._replace(steps=steps, counts=counts)
+
+
+def _with_empty(batch: Batch, filled: Any, paths: bool) -> Solution:
+    """``solve`` of regions of which some are empty."""
+    steps, (score, counts) = np.zeros(0, np.uint8), np.zeros((2, len(batch)), np.int64)
+    if filled.any():
+        answer = solve(batch.take(filled), paths)
+        score[filled] = answer.score
+        if answer.steps is not None and answer.counts is not None:
+            steps, counts[filled] = answer.steps, answer.counts
+    out = Solution(score, batch.low, batch.high, batch.cells)
+    return out._replace(steps=steps, counts=counts) if paths else out
 
 
 def scores_of(
-    triples: Sequence[Triple],
-    regions: Sequence[Region],
-    letters: Sequence[np.ndarray],
-    paths: Sequence[np.ndarray],
-) -> list[int] | None:
+    batch: Batch, letters: Sequence[np.ndarray], steps: np.ndarray, counts: np.ndarray
+) -> np.ndarray | None:
     """Scores of paths, counted from their columns alone; None where a path does not
     lead from the start of its region to its end, in its end state.
 
-    The triples have one model, cost and matrices, and no region is empty. ``letters``
-    are those of ``letters_of``; ``paths`` are uint8 columns from the start of each
-    region to its end.
+    No region is empty. ``letters`` are those of the batch; ``steps`` are uint8 columns
+    from the start of each region to its end, ``counts`` of each.
     """
-    steps, (starts, ends) = joined(paths)
-    if not len(steps) or steps.max() > 7 or (starts == ends).any():
+    triple, ends = batch.triple, np.cumsum(counts)
+    starts = ends - counts
+    if not len(steps) or steps.max() > 7 or (counts == 0).any():
         return None
     # Columns before the first of each path, and last ones; 0 for any. The only state of
     # a model is no column.
-    if triples[0].model.states == 1:
-        first, last = COLUMN_ORDER[0], np.zeros(len(regions), np.uint8)
-    else:
-        first = np.array([COLUMN_ORDER[region.start] for region in regions], np.uint8)
-        ends_in = [region.end for region in regions]
-        columns = [0 if end is None else COLUMN_ORDER[end] for end in ends_in]
-        last = np.array(columns, np.uint8)
+    first, last = COLUMN_ORDER[0], np.zeros(len(batch), np.uint8)
+    if triple.model.states > 1:
+        columns = np.array([*COLUMN_ORDER, 0], np.uint8)  # the last for any state, -1
+        first, last = columns[batch.start], columns[batch.end]
     before = np.append(np.uint8(0), steps[:-1])
     before[starts] = first
-    owner = np.repeat(np.arange(0, 64 * len(paths), 64), ends - starts)
-    moves = np.bincount(owner + (8 * before + steps), minlength=64 * len(paths))
+    owner = np.repeat(np.arange(0, 64 * len(batch), 64), counts)
+    moves = np.bincount(owner + (8 * before + steps), minlength=64 * len(batch))
     moves = moves.reshape(-1, 8, 8)
     residues = moves.sum(axis=1) @ RESIDUES_OF_COLUMN
-    if residues.tolist() != [list(region.extent) for region in regions]:
+    if (residues != batch.extents).any():
         return None
     if not ((last == 0) | (last == steps[ends - 1])).all():
         return None
-    if triples[0].mode == "semiglobal":
-        gaps = _gaps_between_ends(triples, regions, before, steps, (starts, ends))
+    if triple.mode == "semiglobal":
+        gaps = _gaps_between_ends(batch, before, steps, counts)
     else:
-        costs = _gap_costs(*triples[0].cost).sum(axis=0)
+        costs = _gap_costs(*triple.cost).sum(axis=0)
         gaps = (moves * costs).sum(axis=(1, 2))
     # Sum of residue-pair scores of every column, int32
-    matrices = triples[0].matrices
-    size = len(matrices[0]) + 1
+    size = len(triple.matrices[0]) + 1
     rows = gapped_rows(size - 1, letters, steps)
     pairs = np.zeros(len(steps), np.int32)
-    for (x, y), matrix in zip(SEQUENCE_PAIRS, matrices, strict=True):
+    for (x, y), matrix in zip(SEQUENCE_PAIRS, triple.matrices, strict=True):
         scores = np.zeros((size, size), np.int32)  # no score for a gap
         scores[:-1, :-1] = matrix
         pairs += scores.ravel().take(rows[x] * np.uint16(size) + rows[y])
-    return (np.add.reduceat(pairs, starts, dtype=np.int64) - gaps).tolist()
+    return np.add.reduceat(pairs, starts, dtype=np.int64) - gaps
 
 
 def _gaps_between_ends(
-    triples: Sequence[Triple],
-    regions: Sequence[Region],
-    before: np.ndarray,
-    steps: np.ndarray,
-    bounds: tuple[np.ndarray, np.ndarray],
+    batch: Batch, before: np.ndarray, steps: np.ndarray, counts: np.ndarray
 ):
     """Costs of the gaps of each path, int64, but of those that are free."""
-    starts, ends = bounds
+    starts = np.cumsum(counts) - counts
     total = np.zeros(len(steps), np.int64)
-    for axis, of_axis in enumerate(_gap_costs(*triples[0].cost)):
+    free = batch.free_ends()
+    for axis, of_axis in enumerate(_gap_costs(*batch.triple.cost)):
         # The index of the axis at the end of every column, from that of the region
         taken = np.cumsum(RESIDUES_OF_COLUMN[steps, axis])
-        at = taken - np.repeat(np.append(0, taken)[starts], ends - starts)
-        low, high = (
-            np.repeat([end[axis] for end in indices], ends - starts)
-            for indices in zip(*map(free_ends, triples, regions), strict=True)
-        )
+        at = taken - np.repeat(np.append(0, taken)[starts], counts)
+        low, high = np.repeat(free[:, :, axis], counts, axis=1)
         paid = (at != low) & (at != high)
         total += paid * of_axis[before, steps]
     return np.add.reduceat(total, starts)
@@ -272,8 +258,7 @@ def _rounded(count: int) -> int:
 
 
 def launch(
-    triples: list[Triple],
-    regions: list[Region],
+    batch: Batch,
     paths: bool,
     reverse: bool = False,
     letters: list[np.ndarray] | None = None,
@@ -281,41 +266,36 @@ def launch(
     layer: bool = False,
 ):
     """(data, shape) of some regions in one launch, filled up to a power of two with the
-    first; ``letters`` are those of ``triples.result.letters_of``, if the caller has
-    them. With ``best`` it searches the best ends of local paths, or starts; with
-    ``layer`` it gives all scores of the last layer."""
-    triple, kernels = triples[0], triples[0].kernels
-    count = 2 ** (len(regions) - 1).bit_length()
-    extents = np.array([region.extent for region in regions], np.int32)
-    longest = extents.max(axis=0).tolist()
+    first; ``letters`` are those of the batch, if the caller has them. With ``best`` it
+    searches the best ends of local paths, or starts; with ``layer`` it gives all scores
+    of the last layer."""
+    triple, kernels = batch.triple, batch.triple.kernels
+    count = 2 ** (len(batch) - 1).bit_length()
+    longest = batch.extents.max(axis=0).tolist()
     search = {"best": True, "floor": not reverse} if best else {"layer": layer}
     shape = launch_shape(triple, longest, count, paths, reverse, **search)
-    letters = letters or letters_of(triples, regions, reverse)
-    # Codes of regions, a row each, zeros behind them
-    rooms = kernels.rooms(shape)
-    codes = [np.zeros((len(regions), size), np.uint8) for size in rooms]
-    for rows, lengths, of_side in zip(codes, extents.T, letters, strict=True):
-        rows[np.arange(rows.shape[1]) < lengths[:, None]] = of_side
-    cost = triple.cost[0] - triple.cost[1]
+    letters = letters or batch.letters(reverse)
+    codes = batch.padded(kernels.rooms(shape), 0, letters)
     backwards = reverse and triple.model.states > 1
-    states = [region.end if reverse else region.start for region in regions]
-    free = [free_ends(*each, reverse) for each in zip(triples, regions, strict=True)]
-    first = [
-        (state, tuple(0 in border for border in zip(*ends, strict=True)))
-        for state, ends in zip(states, free, strict=True)
+    states = batch.end if reverse else batch.start
+    free = batch.free_ends(reverse)
+    # Seeds depend on the state and the axes of which a first gap is free.
+    kinds = np.column_stack([states, (free == 0).any(axis=0)])
+    each, kind = np.unique(kinds, axis=0, return_inverse=True)
+    cost = triple.cost[0] - triple.cost[1]
+    seeds = [
+        kernels.seed(None if state < 0 else state, cost, backwards, ends)
+        for state, *ends in each.tolist()
     ]
-    seeds = {
-        state: kernels.seed(state[0], cost, backwards, state[1]) for state in set(first)
-    }
-    ends = [-1 if region.end is None or reverse else region.end for region in regions]
+    ends = np.full(len(batch), -1) if reverse else batch.end
     data = kernels.Triples(
         tuple(filled_up(rows, count) for rows in codes),
-        filled_up(extents, count),
+        filled_up(batch.extents.astype(np.int32), count),
         np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
-        filled_up(np.array([seeds[state] for state in first], np.int32), count),
-        filled_up(np.array(ends, np.int32), count),
-        filled_up(np.array(free, np.int32).swapaxes(1, 2).reshape(-1, 6), count),
+        filled_up(np.array(seeds, np.int32)[kind.ravel()], count),
+        filled_up(ends.astype(np.int32), count),
+        filled_up(free.transpose(1, 2, 0).reshape(-1, 6).astype(np.int32), count),
     )
     return data, shape
 

@@ -2,9 +2,10 @@
 many triples, in batches of boxes of one shape."""
 
 import time
-from collections.abc import Iterable
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import permutations
+from queue import SimpleQueue
 from typing import Any
 
 import jax
@@ -13,13 +14,18 @@ import numpy as np
 
 from jaxalign.errors import CertificateError, MemoryPlanError
 from jaxalign.model import bounds
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, ranks
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.triple import TripleAlignment
+from jaxalign.model.triple import TripleTable
 from jaxalign.options import Progress
 from jaxalign.runtime import programs
-from jaxalign.runtime.devices import first_device, precision, show_bytes
-from jaxalign.runtime.pipeline import in_advance
+from jaxalign.runtime.devices import (
+    first_device,
+    precision,
+    resolve_devices,
+    show_bytes,
+)
+from jaxalign.runtime.pipeline import in_advance, teller
 from jaxalign.runtime.programs import program
 from jaxalign.triples import engine, gpu, tracebacks
 from jaxalign.triples.dp import planes, recurrence
@@ -40,49 +46,104 @@ from jaxalign.triples.options import (
 )
 from jaxalign.triples.result import (
     EMPTY_REGION,
+    Batch,
     Region,
-    ScoredPath,
-    Tally,
+    Solution,
     Triple,
     TriplePlan,
-    alignments,
+    solution_of,
+    table_of,
 )
 
 MAX_TRIPLES = 256  # of one batch
+Found = list[tuple[np.ndarray, Solution | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class TripleSet:
+    """Sequences 3n, 3n + 1, 3n + 2 of a call, the longest last: ``orders`` (n, 3) are
+    the caller's numbers of the axes, ``lengths`` theirs; ``kernels`` (n,) says which
+    the kernels take. ``triple_set[k]`` is a ``Triple``, ``batch`` some as arrays."""
+
+    sequences: Sequences
+    scoring: Scoring
+    request: TripleRequest
+    orders: np.ndarray
+    lengths: np.ndarray
+    dtypes: list[str]
+    kernels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.orders)
+
+    def __getitem__(self, number: int) -> Triple:
+        kernels = self.request.kernels if self.kernels[number] else None
+        return self.made(number, kernels)
+
+    def made(self, number: int, kernels: Any) -> Triple:
+        """Triple ``number``, computed by some kernels or by none."""
+        order = tuple(self.orders[number].tolist())
+        codes, options = self.sequences, self.request.options
+        return Triple(
+            tuple(codes[3 * number + axis] for axis in order),
+            order,
+            self.matrices[() if self.scoring.symmetric else order],
+            (self.scoring.open, self.scoring.extend),
+            self.dtypes[number],
+            MODELS[options.gap_model],
+            options.mode,
+            options.schedule,
+            kernels,
+        )
+
+    @cached_property
+    def matrices(self) -> dict[tuple[int, ...], tuple]:
+        """Scores of the pairs of an order of the axes, () where any order will do."""
+        plain = (self.scoring.scores,) * 3
+        orders = permutations(range(3))
+        return {(): plain} | {order: matrices_in(order, plain) for order in orders}
+
+    def batch(self, numbers: np.ndarray) -> Batch:
+        """Whole triples as a batch; their dtype, matrices and kernels are the same."""
+        lengths = self.lengths[numbers]
+        places = 3 * numbers[:, None] + self.orders[numbers]
+        return Batch(
+            self[int(numbers[0])],
+            self.sequences.codes,
+            self.sequences.offsets[places],
+            lengths,
+            np.zeros_like(lengths),
+            lengths,
+            np.zeros(len(numbers), np.int64),
+            np.full(len(numbers), -1),
+        )
 
 
 def triples_of(
     sequences: Sequences, scoring: Scoring, request: TripleRequest
-) -> list[Triple]:
-    """Sequences 3n, 3n + 1, 3n + 2 of a call as a ``Triple``, the longest last."""
-    lengths, options = sequences.lengths.reshape(-1, 3), request.options
-    if not len(lengths):
-        return []
-    # Common parts are computed once; a dtype that holds the longest holds all.
+) -> TripleSet:
+    """The triples of a call, and which of them the kernels take."""
+    lengths = sequences.lengths.reshape(-1, 3)
     orders, totals = np.argsort(lengths, axis=1, kind="stable"), lengths.sum(axis=1)
-    dtypes = [bounds.triple_dtype([totals.max()], scoring)] * len(totals)
-    if dtypes[0] != "int32":
+    # A dtype that holds the longest holds all.
+    most = [totals.max(initial=0)]
+    dtypes = [bounds.triple_dtype(most, scoring)] * len(totals)
+    if "int64" in dtypes:
         dtypes = [bounds.triple_dtype([total], scoring) for total in totals]
-    cost, plain = (scoring.open, scoring.extend), (scoring.scores,) * 3
-    matrices = cache(lambda order: matrices_in(order, plain))
-    codes, at = sequences.codes, sequences.offsets.tolist()
-    words = MODELS[options.gap_model], options.mode, options.schedule
+    ordered = np.take_along_axis(lengths, orders, axis=1)
+    none = np.zeros(len(lengths), bool)
+    made = TripleSet(sequences, scoring, request, orders, ordered, dtypes, none)
+    kernels, paths = request.kernels, request.options.traceback is not None
+    if kernels is None or not len(lengths):
+        return made
 
-    def make(n: int, kernels: Any = None) -> Triple:
-        order = tuple(orders[n].tolist())
-        letters = [codes[at[m] : at[m + 1]] for m in (3 * n + axis for axis in order)]
-        scores = plain if scoring.symmetric else matrices(order)
-        return Triple(tuple(letters), order, scores, cost, dtypes[n], *words, kernels)
+    def taken(number: int) -> bool:
+        triple = made.made(number, kernels)
+        return not gpu.refusal(triple, kernels, request.named, paths)
 
-    kernels, paths = request.kernels, options.traceback is not None
-
-    def refused(n: int):
-        return kernels is None or gpu.refusal(make(n), kernels, request.named, paths)
-
-    numbers = range(len(lengths))
-    if not refused(totals.argmax()):  # nor any that is shorter
-        return [make(n, kernels) for n in numbers]
-    return [make(n, None if refused(n) else kernels) for n in numbers]
+    if taken(int(totals.argmax())):  # so are all that are shorter
+        return replace(made, kernels=~none)
+    return replace(made, kernels=np.array(list(map(taken, range(len(lengths))))))
 
 
 def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
@@ -159,12 +220,24 @@ def run(
     request: TripleRequest,
     progress: Progress = None,
     saved: Any = None,
-) -> TripleAlignment:
+) -> TripleTable:
     """Plan and align the three sequences of a set.
 
     saved : the state of a run that was interrupted, or may be; of GPU kernels none
     """
-    (triple,) = triples_of(sequences, scoring, request)
+    triples = triples_of(sequences, scoring, request)
+    solution, told = _alone(triples, progress, saved)
+    every = [np.zeros(1, np.intp)]
+    return table_of(
+        sequences, scoring, request.options, triples.orders, every, [solution], [told]
+    )
+
+
+def _alone(
+    triples: TripleSet, progress: Progress = None, saved: Any = None
+) -> tuple[Solution, dict[str, Any]]:
+    """The solution of one triple by its own plan, and what its result tells."""
+    triple, request = triples[0], triples.request
     plan = make_plan(triple, request)
     if progress:
         total = plan.cells * (2 if plan.traceback == "split" else 1)
@@ -175,17 +248,27 @@ def run(
     letters = "three sequences of {:,} x {:,} x {:,} letters".format(*triple.lengths)
     try:
         with precision(triple.dtype), programs.explained(letters):
-            path = _align(triple, request, plan)
+            solution = _align(triple, request, plan)
     except CertificateError:
         if request.named:
             raise
-        return run(sequences, scoring, replace(request, kernels=None), progress, saved)
+        request = replace(request, kernels=None)
+        again = triples_of(triples.sequences, triples.scoring, request)
+        return _alone(again, progress, saved)
     triple.tally.seconds["total"] = time.perf_counter() - start
-    texts, names = _threes(sequences.texts()), _threes(sequences.names)
-    return alignments(texts, names, scoring, plan, [triple], [path])[0]
+    told = _told(plan) | {"seconds": triple.tally.seconds}
+    told["bytes"] = triple.tally.face_bytes | told["bytes"]
+    return solution, told
 
 
-def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPath:
+def _told(plan: TriplePlan) -> dict[str, Any]:
+    """What a result tells of its plan."""
+    names = "schedule", "traceback", "implementation"
+    planned = {"bytes": {"planned": plan.bytes}, "seconds": {}}
+    return {name: plan[name] for name in names} | planned
+
+
+def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> Solution:
     """The best path of a triple, or its score."""
     region, traceback = engine.whole(triple), plan.traceback
     if triple.mode == "local":
@@ -193,16 +276,18 @@ def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPa
         with triple.tally.timed("ends"):
             best, high = engine.best_cell(triple, region)
             if traceback is None:
-                return ScoredPath(max(best, 0), region)
+                return solution_of(max(best, 0), region, triple.tally.cells, None)
             if best <= 0:
-                return ScoredPath(0, EMPTY_REGION, np.zeros(0, np.uint8))
+                nothing = np.zeros(0, np.uint8)
+                return solution_of(0, EMPTY_REGION, triple.tally.cells, nothing)
             before = Region((0, 0, 0), high)
             low = engine.best_cell(triple, before, reverse=True)[1]
         region = Region(low, high)
         triple = replace(triple, mode="global")
     if traceback is None:
         with triple.tally.timed("fill"):
-            return ScoredPath(engine.score(triple, region), region)
+            score = engine.score(triple, region)
+        return solution_of(score, region, triple.tally.cells, None)
     if traceback == "store":
         score, columns = tracebacks.align_stored(triple, region)
     elif traceback == "split":
@@ -215,7 +300,7 @@ def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> ScoredPa
         grid = tracebacks.grid_for(triple, region, request, traceback)
         triple.tally.face_bytes = tracebacks.grid_bytes(grid)
         score, columns = tracebacks.align_chunks(grid)
-    return ScoredPath(score, region, columns)
+    return solution_of(score, region, triple.tally.cells, columns)
 
 
 def run_many(
@@ -223,68 +308,76 @@ def run_many(
     scoring: Scoring,
     request: TripleRequest,
     progress: Progress = None,
-) -> list[TripleAlignment]:
-    """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape."""
+    devices: Any = None,
+) -> TripleTable:
+    """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape; the
+    largest first, each by the next device that is idle."""
     triples = triples_of(sequences, scoring, request)
-    texts, names = _threes(sequences.texts()), _threes(sequences.names)
     paths = request.options.traceback is not None
-    out: dict[int, TripleAlignment] = {}
-    device = first_device()  # threads do not know a caller's choice
-    cells, tally = [engine.whole(triple).cells for triple in triples], Tally()
-    if progress:
-        tally.listener = lambda count: progress(count, sum(cells))
+    idle = SimpleQueue()
+    # Threads do not know a caller's choice of a device.
+    every = resolve_devices(devices) or (first_device(),)
+    for device in every:
+        idle.put(device)
+    cells = (triples.lengths + 1).prod(axis=1)
+    tell = teller(progress, int(cells.sum()))
 
-    def solved(numbers: list[int]) -> list[ScoredPath | None]:
-        """Paths of a batch; None for triples that have to run alone, below."""
-        batched = [triples[n] for n in numbers]
+    def solved(numbers: np.ndarray) -> Found:
+        """Solutions of a batch, in parts where memory is short; None for triples that
+        have to run alone, below."""
+        device = idle.get()
         try:
-            subject = f"{len(batched):,} triples"
+            subject = f"{len(numbers):,} triples"
             with jax.default_device(device), programs.explained(subject):
-                return [*align_batch(batched, paths)]
+                return [(numbers, align_batch(triples.batch(numbers), paths))]
         except (CertificateError, MemoryPlanError):
             if len(numbers) == 1:
-                return [None]
-            half = len(numbers) // 2
-            return solved(numbers[:half]) + solved(numbers[half:])
+                return [(numbers, None)]
+        finally:
+            idle.put(device)
+        half = len(numbers) // 2
+        return solved(numbers[:half]) + solved(numbers[half:])
 
     # Kernels fill a batch while results are made of the one before.
-    overlap = int(any(triple.kernels for triple in triples))
-    parts = batches(triples, request.budget // (1 + overlap))
+    overlap = len(every) if len(every) > 1 or triples.kernels.any() else 0
+    parts = batches(triples, request.budget // (1 + (overlap > 0)))
     solutions = in_advance(solved, parts, overlap) if overlap else map(solved, parts)
-    for numbers, answers in zip(parts, solutions, strict=True):
-        pairs = zip(numbers, answers, strict=True)
-        aligned = [(n, path) for n, path in pairs if path is not None]
-        if not aligned:
-            continue
-        each = [n for n, _ in aligned]
-        batched = [triples[n] for n in each]
-        labels = [texts[n] for n in each], [names[n] for n in each]
-        plan = _plan_with(request.options.traceback and "store", batched[0], request)
-        results = alignments(
-            *labels, scoring, plan, batched, [path for _, path in aligned]
-        )
-        out |= zip(each, results, strict=True)
-        tally.add(sum(cells[n] for n in each))
-    for n in set(range(len(triples))) - set(out):
-        out[n] = run(sequences.between(3 * n, 3 * n + 3), scoring, request)
-    return [out[n] for n in range(len(triples))]
+    numbers, answers, told = [], [], []
+    for pieces in solutions:
+        for which, solution in pieces:
+            if solution is None:
+                continue
+            plan = _plan_with(paths and "store" or None, triples[which[0]], request)
+            numbers.append(which)
+            answers.append(solution)
+            told.append(_told(plan))
+            tell(int(cells[which].sum()))
+    placed = np.concatenate([np.zeros(0, np.intp), *numbers])
+    for n in np.setdiff1d(np.arange(len(triples)), placed).tolist():
+        alone = sequences.between(3 * n, 3 * n + 3)
+        solution, telling = _alone(triples_of(alone, scoring, request))
+        numbers.append(np.array([n]))
+        answers.append(solution)
+        told.append(telling)
+    return table_of(
+        sequences, scoring, request.options, triples.orders, numbers, answers, told
+    )
 
 
-def batches(triples: list[Triple], budget: int) -> list[list[int]]:
-    """Indices of triples that run together, of one shape and dtype, of the same
+def batches(triples: TripleSet, budget: int) -> list[np.ndarray]:
+    """Numbers of triples that run together, of one shape and dtype, of the same
     matrices, within a budget; those with the most cells first.
 
     A batch is filled up to a power of two. A triple whose choices alone exceed the
     budget is left out.
     """
-    groups = {}
-    for n, triple in enumerate(triples):
-        if triple.kernels:
-            shape = "kernels", *gpu.rounded(triple.lengths)
-        else:
-            shape = engine.shape_of(engine.whole(triple))
-        matrices = tuple(map(id, triple.matrices))
-        groups.setdefault((shape, triple.dtype, matrices), []).append(n)
+    lengths, groups = triples.lengths, {}
+    for n, shape in enumerate(map(tuple, lengths.tolist())):
+        by_kernels = bool(triples.kernels[n])
+        rounded = gpu.rounded(shape) if by_kernels else engine.shape_of_extent(shape)
+        order = () if triples.scoring.symmetric else tuple(triples.orders[n].tolist())
+        key = by_kernels, rounded, triples.dtypes[n], order
+        groups.setdefault(key, []).append(n)
     parts = []
     for group in groups.values():
         first = triples[group[0]]
@@ -292,87 +385,96 @@ def batches(triples: list[Triple], budget: int) -> list[list[int]]:
         if not size:
             continue
         size = min(2 ** (size.bit_length() - 1), MAX_TRIPLES)
-        group.sort(key=lambda n: triples[n].lengths, reverse=True)
-        parts += [group[start : start + size] for start in range(0, len(group), size)]
-    return sorted(parts, key=lambda part: triples[part[0]].lengths, reverse=True)
+        numbers = np.array(group)
+        numbers = numbers[np.lexsort(-lengths[numbers].T[::-1])]
+        parts += [numbers[start : start + size] for start in range(0, len(group), size)]
+    return sorted(parts, key=lambda part: lengths[part[0]].tolist(), reverse=True)
 
 
-def align_batch(triples: list[Triple], paths: bool) -> list[ScoredPath]:
+def align_batch(batch: Batch, paths: bool) -> Solution:
     """Scores, and with ``paths`` their columns, of triples of one shape and dtype."""
-    regions = [engine.whole(triple) for triple in triples]
-    with precision(triples[0].dtype):
-        if triples[0].mode != "local":
-            return _trace_batch(triples, regions, paths)
+    with precision(batch.triple.dtype):
+        if batch.triple.mode != "local":
+            return _trace_batch(batch, paths)
         # The ends by one sweep, the starts by one back; then the cells between them.
-        ends = _best_cells(triples, regions)
+        scores, high = _best_cells(batch)
         if not paths:
-            pairs = zip(ends, regions, strict=True)
-            return [ScoredPath(max(score, 0), region) for (score, _), region in pairs]
-        before = [Region((0, 0, 0), cell) for _, cell in ends]
-        starts = _best_cells(triples, before, reverse=True)
-        cores = [
-            Region(low, high) if score > 0 else EMPTY_REGION
-            for (score, high), (_, low) in zip(ends, starts, strict=True)
-        ]
-        inner = [replace(triple, mode="global") for triple in triples]
-        return _trace_batch(inner, cores, paths)
+            scores = np.maximum(scores, 0)
+            return Solution(scores, batch.low, batch.high, batch.cells)
+        before = replace(batch, high=high)
+        _, low = _best_cells(before, reverse=True)
+        some = (scores > 0)[:, None]
+        inner = replace(
+            batch,
+            triple=replace(batch.triple, mode="global"),
+            low=np.where(some, low, 0),
+            high=np.where(some, high, 0),
+        )
+        answer = _trace_batch(inner, paths)
+        return answer._replace(cells=batch.cells + before.cells + answer.cells)
 
 
-def _best_cells(triples: list[Triple], regions: list[Region], reverse: bool = False):
-    """(score, cell) of the best local end of each region, or start going back."""
-    if triples[0].kernels:
-        for triple, region in zip(triples, regions, strict=True):
-            triple.tally.add(region.cells)
-        return gpu.best_cells(triples, regions, reverse)
-    outputs = engine.best_outputs(triples[0], reverse)
-    filled = _sweep(triples, regions, reverse, **outputs)
+def _best_cells(batch: Batch, reverse: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(scores, cells (n, 3)) of the best local end of each region, or start going
+    back."""
+    if batch.triple.kernels:
+        return gpu.best_cells(batch, reverse)
+    outputs = engine.best_outputs(batch.triple, reverse)
+    filled = _sweep(batch, reverse, **outputs)
     best, best_w = np.asarray(filled.best), np.asarray(filled.best_w)
-    pairs = zip(regions, best, best_w, strict=False)
-    return [engine.greatest_cell(*each, reverse) for each in pairs]
+    cells = []
+    for n in range(len(batch)):
+        low, high = tuple(batch.low[n].tolist()), tuple(batch.high[n].tolist())
+        region = Region(low, high)
+        cells.append(engine.greatest_cell(region, best[n], best_w[n], reverse))
+    return np.array([x for x, _ in cells]), np.array([cell for _, cell in cells])
 
 
-def _trace_batch(triples: list[Triple], regions: list[Region], paths: bool):
+def _trace_batch(batch: Batch, paths: bool) -> Solution:
     """The best path of each region, or its score."""
-    if triples[0].kernels:
-        for triple, region in zip(triples, regions, strict=True):
-            triple.tally.add(region.cells)
-        pairs = zip(gpu.solve(triples, regions, paths), regions, strict=True)
-        return [ScoredPath(score, region, path) for (score, path), region in pairs]
-    filled = _sweep(triples, regions, choices=paths)
-    count = len(regions)
-    pairs = zip(regions, np.asarray(filled.end)[:count], strict=True)
-    ends = [engine.best_end(region, end) for region, end in pairs]
+    if batch.triple.kernels:
+        return gpu.solve(batch, paths)
+    filled = _sweep(batch, choices=paths)
+    count, model = len(batch), batch.triple.model
+    ends = np.asarray(filled.end)[:count]
+    states = np.where(batch.end < 0, ends.argmax(axis=1), batch.end)
+    scores = ends[np.arange(count), states].astype(np.int64)
+    solution = Solution(scores, batch.low, batch.high, batch.cells)
     if not paths:
-        return [ScoredPath(ends[n][0], regions[n]) for n in range(count)]
+        return solution
     points = np.ones((len(filled.end), 4), np.int32)
-    points[:count, :3] += [region.extent for region in regions]
-    points[:count, 3] = [state for _, state in ends]
+    points[:count, :3] += batch.extents.astype(np.int32)
+    points[:count, 3] = states
     longest = engine.padded_length(int(points[:, :3].sum(axis=1).max()))
-    traces = walks(triples[0].model, filled.choices, points, longest)
-    rows, counts = np.asarray(traces.columns), np.asarray(traces.count)
-    columns = [rows[n, : counts[n]][::-1] for n in range(count)]
-    return [ScoredPath(ends[n][0], regions[n], columns[n]) for n in range(count)]
+    traces = walks(model, filled.choices, points, longest)
+    columns = np.asarray(traces.columns)
+    counts = np.asarray(traces.count)[:count].astype(np.int64)
+    last = np.arange(count) * columns.shape[1] + counts - 1  # which comes first
+    steps = columns.ravel()[np.repeat(last, counts) - ranks(counts)].astype(np.uint8)
+    return solution._replace(steps=steps, counts=counts)
 
 
-def _sweep(
-    triples: list[Triple], regions: list[Region], reverse: bool = False, **outputs: Any
-):
+def _sweep(batch: Batch, reverse: bool = False, **outputs: Any):
     """Fill a region of each triple; the batch is padded to a power of two."""
-    shapes = [engine.shape_of(region) for region in regions]
-    shape = tuple(max(sizes) for sizes in zip(*shapes, strict=True))
-    problems = []
-    for triple, region in zip(triples, regions, strict=True):
-        seed = engine.seed_of(triple, None if reverse else (region.start,))
-        box = engine.box_of(triple, region, seed, shape, reverse)
-        problems.append((box, triple.scoring))
-        triple.tally.add(region.cells)
-    problems += problems[:1] * (2 ** (len(problems) - 1).bit_length() - len(problems))
-    box = Box._make(map(np.stack, zip(*(box for box, _ in problems), strict=True)))
-    costs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(c for _, c in problems))
-    model = triples[0].model
-    static = FillOutputs(free=triples[0].mode == "semiglobal", **outputs)
+    triple, count = batch.triple, 2 ** (len(batch) - 1).bit_length()
+    shape = engine.shape_of_extent(batch.extents.max(axis=0).tolist())
+    letters = batch.padded(shape, 2, batch.letters(reverse))
+    seed = engine.seed_of(triple, None if reverse else (0,))
+    free = batch.free_ends(reverse).transpose(1, 2, 0) + 1
+    arrays = (
+        *(rows.astype(np.int32) for rows in letters),
+        np.broadcast_to(seed, (len(batch), *seed.shape)),
+        batch.extents.astype(np.int32) + 1,
+        free.astype(np.int32),
+    )
+    box = Box._make(gpu.filled_up(rows, count) for rows in arrays)
+    costs = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), triple.scoring
+    )
+    static = FillOutputs(free=triple.mode == "semiglobal", **outputs)
     stop = int(box.size.sum(axis=1).max())
-    return fills(backwards(model) if reverse else model, static, box, costs, stop)
+    model = backwards(triple.model) if reverse else triple.model
+    return fills(model, static, box, costs, stop)
 
 
 @program(("model", "outputs"))
@@ -396,8 +498,3 @@ def walks(model: Model, choices: jax.Array, points: jax.Array, longest: int):
         return recurrence.walk(model, choice_at, point, longest)
 
     return jax.vmap(walk_box)(choices, points)
-
-
-def _threes(items: Iterable[str]) -> list[tuple[str, str, str]]:
-    each = iter(items)
-    return list(zip(each, each, each, strict=True))

@@ -8,21 +8,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from itertools import accumulate
+from functools import cached_property
 from math import prod
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.affine import Gaps
+from jaxalign.model.alphabet import Sequences, gather_runs, ranks
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.triple import TripleAlignment
+from jaxalign.model.triple import TripleTable
+from jaxalign.options import TripleOptions
 from jaxalign.triples.dp.recurrence import Model, TripleScoring, matrices_in
-
-Three = tuple[str, str, str]
 
 
 @dataclass(eq=False)
@@ -127,16 +125,96 @@ def whole(triple: Triple) -> Region:
     return Region((0, 0, 0), triple.lengths)
 
 
-def free_ends(triple: Triple, region: Region, reverse: bool = False):
-    """Indices of a region's axes, from its start (reversed: its end), at which a gap is
-    free, twice three; negative where there is none."""
-    if triple.mode != "semiglobal":
-        return ((NO_FREE_END,) * 3,) * 2
-    if reverse:
-        pairs = zip(region.high, triple.lengths, strict=True)
-        return region.high, tuple(high - x for high, x in pairs)
-    pairs = zip(region.low, triple.lengths, strict=True)
-    return tuple(-low for low in region.low), tuple(x - low for low, x in pairs)
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Regions of triples of one dtype, as arrays: ``triple`` is one of them, whose
+    model, mode, matrices, cost and kernels are those of all.
+
+    The sequence on axis n of triple k is ``codes[first[k, n]:][: lengths[k, n]]``.
+    ``first``, ``lengths``, ``low`` and ``high`` are int64 (n, 3), ``start`` and ``end``
+    (n,) states, -1 for any end.
+    """
+
+    triple: Triple
+    codes: np.ndarray
+    first: np.ndarray
+    lengths: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def extents(self) -> np.ndarray:
+        """Residues of each axis that the regions consume, int64 (n, 3)."""
+        return self.high - self.low
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Cells of each region, int64 (n,)."""
+        return (self.extents + 1).prod(axis=1)
+
+    def take(self, which: np.ndarray) -> "Batch":
+        """Some of the regions, by numbers or by a mask."""
+        names = "first", "lengths", "low", "high", "start", "end"
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
+
+    def letters(self, reverse: bool = False) -> list[np.ndarray]:
+        """Along each axis the codes of all regions, one after the other."""
+        counts, out = self.extents, []
+        for n in range(3):
+            places = ranks(counts[:, n])
+            from_ = self.high[:, n] - 1 if reverse else self.low[:, n]
+            first = np.repeat(self.first[:, n] + from_, counts[:, n])
+            out.append(self.codes[first - places if reverse else first + places])
+        return out
+
+    def padded(
+        self, sizes: Sequence[int], before: int, letters: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """Along each axis the codes of a region a row, uint8 (n, size), zeros around
+        them."""
+        rows = []
+        for size, of_side, counts in zip(sizes, letters, self.extents.T, strict=True):
+            padded = np.zeros((len(self), size), np.uint8)
+            at = np.arange(size) - before
+            padded[(at >= 0) & (at < counts[:, None])] = of_side
+            rows.append(padded)
+        return rows
+
+    def free_ends(self, reverse: bool = False) -> np.ndarray:
+        """Indices of the axes, from the starts of the regions (reversed: the ends), at
+        which a gap is free, (2, n, 3); negative where there is none."""
+        if self.triple.mode != "semiglobal":
+            return np.full((2, len(self), 3), NO_FREE_END)
+        if reverse:
+            return np.stack([self.high, self.high - self.lengths])
+        return np.stack([-self.low, self.lengths - self.low])
+
+
+def batch_of(triple: Triple, region: Region) -> Batch:
+    """One region of a triple as a batch."""
+    lengths = np.array([triple.lengths])
+    ends = np.cumsum(lengths, axis=1)
+    end = -1 if region.end is None else region.end
+    return Batch(
+        triple,
+        np.concatenate(triple.codes),
+        ends - lengths,
+        lengths,
+        np.array([region.low]),
+        np.array([region.high]),
+        np.array([region.start]),
+        np.array([end]),
+    )
+
+
+def free_ends(triple: Triple, region: Region, reverse: bool = False) -> np.ndarray:
+    """``Batch.free_ends`` of one region, (2, 3)."""
+    return batch_of(triple, region).free_ends(reverse)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,72 +249,86 @@ class TriplePlan(Mapping[str, Any]):
         return "\n".join(lines)
 
 
-class ScoredPath(NamedTuple):
-    """A score, the region it belongs to, and its path: the columns from start to end,
-    or None for scores alone."""
+class Solution(NamedTuple):
+    """Scores of regions, int64 (n,), ``low`` and ``high`` (n, 3) of the regions that
+    they belong to, the ``cells`` (n,) that were filled, and with paths ``steps``, uint8
+    columns from start to end, one path after the other, and ``counts`` (n,) of them."""
 
-    score: int
-    region: Region
-    columns: np.ndarray | None = None
+    score: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    cells: np.ndarray
+    steps: np.ndarray | None = None
+    counts: np.ndarray | None = None
 
 
-def alignments(
-    texts: Sequence[Three],
-    names: Sequence[Three],
+def solution_of(
+    score: int, region: Region, cells: int, columns: np.ndarray | None
+) -> Solution:
+    """The solution of one region."""
+    ends = np.array([region.low]), np.array([region.high])
+    arrays = np.array([score]), *ends, np.array([cells])
+    if columns is None:
+        return Solution(*arrays)
+    return Solution(*arrays, columns, np.array([len(columns)]))
+
+
+def table_of(
+    sequences: Sequences,
     scoring: Scoring,
-    plan: TriplePlan,
-    triples: Sequence[Triple],
-    paths: Sequence[ScoredPath],
-) -> list[TripleAlignment]:
-    """The results of triples from their ``ScoredPath``: rows in the caller's order,
-    scores unscaled."""
-    _, regions, columns = zip(*paths, strict=True)
-    alphabet, rows, out = scoring.alphabet, None, []
-    if columns[0] is not None:  # the gapped rows of every path, as texts
-        steps, bounds = joined(columns)
-        ascii_of = np.frombuffer((alphabet.letters + "-").encode(), np.uint8)
-        gapped = gapped_rows(alphabet.size, letters_of(triples, regions), steps)
-        a, b, c = (ascii_of[row].tobytes().decode() for row in gapped)
-        pairs = zip(*bounds.tolist(), strict=True)
-        rows = [(a[at:to], b[at:to], c[at:to]) for at, to in pairs]
-    for n, (triple, (score, region, _)) in enumerate(zip(triples, paths, strict=True)):
-        back, tally = _back(triple.order), triple.tally
-        spans = tuple(zip(back(region.low), back(region.high), strict=True))
-        alignment = TripleAlignment(
-            sequences=texts[n],
-            names=names[n],
-            score=score if scoring.scale == 1 else score / scoring.scale,
-            gapped=None if rows is None else back(rows[n]),
-            spans=None if rows is None else spans,
-            scoring=scoring,
-            gap_model=triple.model.name,
-            mode=triple.mode,
-            schedule=plan.schedule,
-            traceback=plan.traceback,
-            implementation=plan.implementation,
-            cells=tally.cells,
-            seconds=dict(tally.seconds),
-            bytes=tally.face_bytes | {"planned": plan.bytes},
-        )
-        out.append(alignment)
-    return out
+    options: TripleOptions,
+    orders: np.ndarray,
+    numbers: Sequence[np.ndarray],
+    solutions: Sequence[Solution],
+    jobs: Sequence[dict[str, Any]],
+) -> TripleTable:
+    """The results of triples in the order of input: rows in the caller's order, scores
+    unscaled.
+
+    ``orders`` (triples, 3) are those of all, ``numbers`` the triples of each solution,
+    and ``jobs`` what is told of each.
+    """
+    order = np.concatenate([np.zeros(0, np.intp), *numbers])
+    back = np.argsort(order)
+    arrays: list[Any] = [EMPTY_SOLUTION, *(solution[:4] for solution in solutions)]
+    score, low, high, cells = (
+        np.concatenate(each)[back] for each in zip(*arrays, strict=True)
+    )
+    job = np.repeat(np.arange(len(jobs)), list(map(len, numbers)))[back]
+    table = TripleTable(
+        sequences,
+        scoring,
+        options.gap_model,
+        options.mode,
+        score if scoring.scale == 1 else score / scoring.scale,
+        cells,
+        tuple(jobs),
+        job,
+    )
+    if options.traceback is None:
+        return table
+    # Axis n of a triple is the caller's orders[n].
+    spans = np.empty((len(order), 3, 2), np.int64)
+    np.put_along_axis(spans, orders[:, :, None], np.stack([low, high], axis=2), axis=1)
+    paths: list[Any] = [(solution.steps, solution.counts) for solution in solutions]
+    counts = np.concatenate([np.zeros(0, np.int64), *(count for _, count in paths)])
+    steps = np.concatenate([np.zeros(0, np.uint8), *(steps for steps, _ in paths)])
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    steps, offsets = gather_runs(steps, offsets, back)
+    bits = (4 >> orders).astype(np.uint8)
+    turned = np.zeros(len(steps), np.uint8)
+    for axis in range(3):
+        bit = np.repeat(bits[:, axis], np.diff(offsets))
+        turned |= bit * ((steps >> (2 - axis)) & 1)
+    return replace(table, spans=spans, steps=turned, offsets=offsets)
 
 
-@cache
-def _back(order: tuple[int, ...]):
-    """Three things in the order of the axes -> in the caller's."""
-    return itemgetter(*(order.index(n) for n in range(3)))
-
-
-def letters_of(
-    triples: Sequence[Triple], regions: Sequence[Region], reverse: bool = False
-) -> list[np.ndarray]:
-    """Along each axis the codes of all regions, one after the other."""
-    step, pairs = -1 if reverse else 1, list(zip(triples, regions, strict=True))
-    return [
-        np.concatenate([t.codes[n][p.low[n] : p.high[n]][::step] for t, p in pairs])
-        for n in range(3)
-    ]
+EMPTY_SOLUTION = Solution(
+    np.zeros(0, np.int64),
+    np.zeros((0, 3), np.int64),
+    np.zeros((0, 3), np.int64),
+    np.zeros(0, np.int64),
+)[:4]
 
 
 def gapped_rows(gap: int, letters: Sequence[np.ndarray], steps: np.ndarray):
@@ -245,9 +337,3 @@ def gapped_rows(gap: int, letters: Sequence[np.ndarray], steps: np.ndarray):
     for axis, row in enumerate(rows):
         row[steps & (4 >> axis) > 0] = letters[axis]
     return rows
-
-
-def joined(paths: Sequence[np.ndarray]):
-    """(all columns, (starts, ends) of the paths in them)."""
-    ends = np.fromiter(accumulate(map(len, paths), initial=0), np.intp)
-    return np.concatenate(paths), np.stack([ends[:-1], ends[1:]])

@@ -56,7 +56,7 @@ from jaxalign.triples.dp.recurrence import (
 )
 from jaxalign.triples.engine import FILLS, padded_length, sweep
 from jaxalign.triples.options import TripleRequest
-from jaxalign.triples.result import NO_FREE_END, Region, Triple
+from jaxalign.triples.result import NO_FREE_END, Region, Triple, batch_of
 
 # s and h of Li, Ranka and Sahni, section 6.2.
 CHUNK_SIZES = {"sloped": (31, 100), "layered": (47, 40)}
@@ -70,7 +70,9 @@ def align_stored(triple: Triple, region: Region) -> tuple[int, np.ndarray]:
     if triple.kernels:
         triple.tally.add(region.cells)
         with triple.tally.timed("fill and walk"):
-            return gpu.solve([triple], [region], True)[0]
+            found = gpu.solve(batch_of(triple, region), True)
+            assert found.steps is not None  # for pyright: with paths
+            return int(found.score[0]), found.steps
     with triple.tally.timed("fill"):
         filled = sweep(triple, region, choices=True)
         score, state = engine.best_end(region, filled.end)

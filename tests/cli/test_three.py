@@ -7,6 +7,7 @@ from typing import get_args
 import jax  # noqa: F401  (before main(), which else turns on a compilation cache)
 import pytest
 
+import jaxalign
 from jaxalign import options
 from jaxalign.cli.arguments import ThreeFormat
 from jaxalign.cli.main import main
@@ -81,6 +82,20 @@ def test_the_score_alone(run):
     assert code == USAGE and "needs a traceback" in err
 
 
+def test_all_writes_a_table_of_every_three(run):
+    Path("six.fa").write_text(ABC + ">d\nMKV\n>e\nMRV\n>f g\nMK\n")
+    code, out, err = run("six.fa", "--all", "--mode", "local")
+    lines = [line.split("\t") for line in out.splitlines()]
+    found = jaxalign.align_triples(Path("six.fa"), mode="local")
+    assert code == DONE and "2 triples" in err
+    assert lines[0] == list(found.columns())
+    assert [line[3] for line in lines[1:]] == [f"{one.score:g}" for one in found]
+    assert [line[2] for line in lines[1:]] == ["three", "f"]
+    assert run("six.fa", "--all", "-o", "t.csv", "-q")[:2] == (DONE, "")
+    assert Path("t.csv").read_text().count("\n") == 3
+    assert run("six.fa", "--all", "-o", "t.csv", "-q")[0] == USAGE
+
+
 @pytest.mark.slow
 def test_linear_gaps_and_chunks(run):
     costs = ("--gap-model", "linear", "--gap-open", "4", "--gap-extend", "4")
@@ -104,6 +119,10 @@ def test_an_output_file_is_not_replaced_unasked(run):
         (("abc.fa", "--gap-model", "linear"), USAGE, "--gap-open == --gap-extend"),
         (("abc.fa", "--memory-budget", "20KB"), MEMORY, "residues each"),
         (("absent.fa",), INPUT, "absent.fa"),
+        (("two.fa", "--all"), INPUT, "two.fa has 2 records: --all takes three"),
+        (("abc.fa", "--all", "--format", "json"), USAGE, "--all writes a table"),
+        (("abc.fa", "--all", "--schedule", "sloped"), USAGE, "--schedule is for one"),
+        (("abc.fa", "--all", "-o", "out.json"), USAGE, "no format of lists"),
     ],
 )
 def test_refusals(run, words, code, text):

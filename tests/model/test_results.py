@@ -36,8 +36,14 @@ def empty_table():
 
 @pytest.mark.parametrize(
     "result",
-    [table_of(), table_of().alignment(0), triple_of(), empty_table()],
-    ids=["table", "alignment", "triple", "empty"],
+    [
+        table_of(),
+        table_of().alignment(0),
+        triple_of(),
+        empty_table(),
+        jaxalign.align_triples([TRIPLE, ("MK", "", "W")]),
+    ],
+    ids=["table", "alignment", "triple", "empty", "triples"],
 )
 def test_every_result_has_the_calls_of_the_protocol(result):
     assert isinstance(result, AlignmentResult)

@@ -71,6 +71,7 @@ RESULTS = {
     "Table": lambda: jaxalign.align_all(SET, output="identity"),
     "Alignment": long_alignment,
     "TripleAlignment": triple,
+    "TripleTable": lambda: jaxalign.align_triples([named(["MKTA", "MTA", "MKT"])] * 40),
     "TriplePlan": lambda: jaxalign.plan_three(*named([LONG[:300]] * 3)),
     "Plan": lambda: jaxalign.plan(SET),
     "Part": lambda: jaxalign.plan(SET, part_rows=64).parts[0],

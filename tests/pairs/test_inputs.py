@@ -71,7 +71,7 @@ def same(one, other):
         assert tuple(one.queries.names) == tuple(other.queries.names)
         for name in one.columns:
             np.testing.assert_array_equal(one[name], other[name])
-    elif isinstance(one, (list, tuple)):
+    elif isinstance(one, (list, tuple, jaxalign.TripleTable)):
         for a, b in zip(one, other, strict=True):
             same(a, b)
     elif isinstance(one, (jaxalign.Alignment, jaxalign.TripleAlignment)):
@@ -203,6 +203,7 @@ def test_triples_in_any_form(folder):
     same(jaxalign.align_triples([NAMED, folder / "all.fa"]), want)
     database = jaxalign.open_database(folder / "all.jaxdb")
     same(jaxalign.align_triples(iter([database, NAMED])), want)
+    same(jaxalign.align_triples(folder / "all.fa"), want[:1])
     (bare,) = jaxalign.align_triples([TEXTS])
     assert bare.names == ("a", "b", "c")
     for wrong in (["MK", "MR"], {"a": "MK"}):

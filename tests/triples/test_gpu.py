@@ -23,7 +23,7 @@ from jaxalign.triples.dp.recurrence import COLUMN_ORDER
 from jaxalign.triples.gpu import scores_of
 from jaxalign.triples.options import TripleRequest
 from jaxalign.triples.plan import triples_of
-from jaxalign.triples.result import letters_of
+from jaxalign.triples.result import batch_of
 from kernels_pallas.core import mosaic
 from kernels_pallas.triples import api, shapes
 
@@ -295,7 +295,7 @@ def test_splits_by_kernels(model, interpreted):
         triple, part, tracebacks.device_bytes(triple, part) - 1
     )
     assert score == oracle(texts, costs(model), model, "global")
-    assert counted([triple], [part], [columns]) == [score]
+    assert counted(triple, [part], [columns]) == [score]
     assert sum(shape.bytes for shape in interpreted.shapes) > 2  # two halves and plans
 
 
@@ -310,9 +310,14 @@ def test_a_local_core_by_kernels(interpreted):
     assert found.implementation == "pallas"
 
 
-def counted(triples, parts, paths):
-    letters = letters_of(triples, parts)
-    return scores_of(triples, parts, letters, paths)
+def counted(triple, parts, paths):
+    """Scores of paths through regions of one triple, as the certificate counts them."""
+    batch = batch_of(triple, parts[0])
+    ends = np.array([-1 if part.end is None else part.end for part in parts])
+    batch = replace(batch.take(np.zeros(len(parts), int)), end=ends)
+    counts = np.array(list(map(len, paths)))
+    scores = scores_of(batch, batch.letters(), np.concatenate(paths), counts)
+    return None if scores is None else scores.tolist()
 
 
 class Wrong(Small):
@@ -350,7 +355,7 @@ def test_the_certificate_counts_as_rescoring_does(model, start):
     start = start if model == "quasi-natural" else 0
     part = replace(engine.whole(triple), start=start)
     score, columns = tracebacks.align_stored(triple, part)
-    count = partial(counted, [triple] * 2)
+    count = partial(counted, triple)
     assert count([part] * 2, [columns] * 2) == [score] * 2
     assert count([part] * 2, [columns, columns[:-1]]) is None
     assert count([part] * 2, [columns[:0], columns]) is None

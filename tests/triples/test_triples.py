@@ -6,6 +6,7 @@ from itertools import product
 from types import SimpleNamespace
 
 import enumerate_triples as brute
+import jax
 import numpy as np
 import pytest
 from draws import pairwise
@@ -159,6 +160,62 @@ def test_batches_agree_with_single_triples(model, mode):
         assert score.score == one.score and score.gapped is None
 
 
+@pytest.mark.parametrize(
+    "model, mode",
+    [
+        ("quasi-natural", "semiglobal"),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES),
+    ],
+)
+def test_a_table_answers_as_its_triples_do(model, mode):
+    scoring = Scoring(gap_open=4.5, gap_extend=4.5 if model == "linear" else 0.5)
+    sizes = (9, 12, 7), (0, 5, 9), (9, 9, 8), (0, 0, 0)
+    triples = [related(seed, lengths) for seed, lengths in enumerate(sizes)]
+    table = jaxalign.align_triples(triples, scoring, gap_model=model, mode=mode)
+    each = list(table)
+    columns = table.columns()
+    for name, values in each[0]._columns().items():
+        wanted = [*values, *(one._columns()[name][0] for one in each[1:])]
+        assert list(columns[name]) == wanted
+    assert table.rows() == [one.rows() for one in each]
+    for eqx in (False, True):
+        assert table.cigar(eqx=eqx) == [one.cigar(eqx=eqx) for one in each]
+    for scores in ("score", "score_natural"):
+        assert getattr(table, scores).tolist() == [getattr(x, scores) for x in each]
+    assert table.rescore().tolist() == table.score.tolist()
+    assert [one.rows() for one in table[1:3]] == table.rows()[1:3]
+    assert table[-2].sequences == each[2].sequences == tuple(triples[2])
+
+
+def test_scores_alone_are_a_table_without_paths():
+    table = jaxalign.align_triples([("MK", "MR", "M")], traceback=None)
+    assert list(table.columns()) == ["a", "b", "c", "score"]
+    assert table[0].gapped is None and table[0].score == table.score[0]
+    for call in (table.rows, table.cigar, table.rescore):
+        with pytest.raises(jaxalign.UsageError, match="only the score"):
+            call()
+
+
+def test_devices_share_the_batches(monkeypatch):
+    monkeypatch.setattr(plan, "MAX_TRIPLES", 2)
+    used = []
+
+    def batch(one, paths):
+        used.append(jax.config.jax_default_device)
+        return align_batch(one, paths)
+
+    align_batch = plan.align_batch
+    monkeypatch.setattr(plan, "align_batch", batch)
+    triples = [related(seed, (7, 6, 5)) for seed in range(9)]
+    want = jaxalign.align_triples(triples)
+    used.clear()
+    found = jaxalign.align_triples(triples, devices=[1, 2])
+    assert found.rows() == want.rows() and len(used) == 5
+    assert set(used) == set(jax.devices()[1:3])
+    with pytest.raises(jaxalign.DeviceError):
+        jaxalign.align_triples(triples, devices=99)
+
+
 @pytest.mark.slow
 def test_batches_keep_the_order_and_send_large_ones_alone():
     sizes = [(3, 4, 5), (9, 20, 30), (2, 2, 2)]
@@ -168,7 +225,7 @@ def test_batches_keep_the_order_and_send_large_ones_alone():
         found = jaxalign.align_triples(triples, memory_budget=budget)
         assert [one.score for one in found] == alone
         assert [one.sequences for one in found] == [tuple(t) for t in triples]
-    assert jaxalign.align_triples([]) == []
+    assert list(jaxalign.align_triples([])) == []
 
 
 # Properties --------------------------------------------------------------------------
@@ -240,7 +297,8 @@ def test_a_batch_has_one_set_of_matrices(skewed, count):
     )
     triples = plan.triples_of(sequences, scoring, request)
     batches = plan.batches(triples, request.budget)
-    assert len(batches) == count and sorted(sum(batches, [])) == [0, 1, 2, 3]
+    assert len(batches) == count
+    assert sorted(np.concatenate(batches).tolist()) == [0, 1, 2, 3]
     for triple in triples:
         for pair, matrix in zip(((0, 1), (0, 2), (1, 2)), triple.matrices, strict=True):
             x, y = (triple.order[axis] for axis in pair)
