@@ -300,5 +300,7 @@ def test_functions_read_a_pipe_once(folder, monkeypatch, name):
             assert call(corpus, Path(word)) == want
     with as_kind("pipe", corpus, monkeypatch) as word:
         Path(word).read_bytes()
-        with pytest.raises((InputError, UsageError), match="was read before|give a file"):
+        with pytest.raises(
+            (InputError, UsageError), match="was read before|give a file"
+        ):
             call(Path(word), tests)
