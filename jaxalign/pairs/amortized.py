@@ -155,7 +155,7 @@ def costs_of(tasks: list[Task], rows: float) -> JobCosts | None:
     """
     shapes, compiled, output = set[Hashable](), CALL, tasks[0].output
     for task in tasks:
-        split = partition.cut(task.job, task.window_budget)
+        split = partition.cut(task.job, partition.Room(task.window_budget))
         split = partition.without_lone(task.job, split)
         gaps = (task.scoring.open, task.scoring.extend) if output == "identity" else ()
         about = output, task.local, task.scoring.alphabet.size, *gaps
