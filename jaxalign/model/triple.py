@@ -319,7 +319,7 @@ class TripleTable:
 
     @property
     def score_natural(self) -> np.ndarray:
-        """What each triple scores with natural gaps (n,): the sum of its pairs."""
+        """Scores (n,) of the rows with natural gaps, sums of ``pair_scores``."""
         return self._unscaled(sum(self._pair_scores(x, y, True) for x, y in PAIRS))
 
     def rescore(self) -> np.ndarray:
@@ -367,23 +367,21 @@ class TripleTable:
     def _pair_scores(self, x: int, y: int, drop: bool) -> np.ndarray:
         """Scaled scores (n,) of an induced pair, as ``pair_score``."""
         steps, offsets = self._paths()
-        both = (steps >> (2 - x)) & 1, (steps >> (2 - y)) & 1
-        one, two = (side.astype(bool) for side in both)
+        first, second = (steps & (4 >> side) > 0 for side in (x, y))
         rows = self._gapped[[x, y]]
         if drop:  # columns of two gaps
-            kept = one | two
-            offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
-            one, two, rows = one[kept], two[kept], rows[:, kept]
+            filled = first | second
+            offsets = np.concatenate([[0], np.cumsum(filled)])[offsets]
+            first, second, rows = first[filled], second[filled], rows[:, filled]
         size = self.scoring.alphabet.size + 1
         scores = np.zeros((size, size), np.int64)  # no score for a gap
         scores[:-1, :-1] = self.scoring.scores
         total = scores.ravel()[rows[0].astype(np.intp) * size + rows[1]]
         starts = offsets[:-1][offsets[:-1] < offsets[1:]]
-        for row, partner in ((one, two), (two, one)):
+        for row, partner in ((first, second), (second, first)):
             gap = partner & ~row
-            if (
-                self.mode == "semiglobal"
-            ):  # those before and after all residues are free
+            # Those before the first residue of the row and after the last are free.
+            if self.mode == "semiglobal":
                 taken = np.concatenate([[0], np.cumsum(row)])
                 low, high = (
                     np.repeat(taken[ends], np.diff(offsets))
@@ -407,15 +405,15 @@ class TripleTable:
             kinds = np.where(
                 same, operations.EQUAL, np.where(kinds == 0, operations.DIFFER, kinds)
             ).astype(np.uint8)
-        kept = kinds != NEITHER
-        offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
-        runs, offsets = operations.run_lengths(kinds[kept], np.diff(offsets))
+        filled = kinds != NEITHER
+        offsets = np.concatenate([[0], np.cumsum(filled)])[offsets]
+        runs, offsets = operations.run_lengths(kinds[filled], np.diff(offsets))
         if self.mode == "semiglobal":
             hangs = np.isin(runs & 15, (operations.I, operations.D))
             first, last = offsets[:-1], offsets[1:] - 1
-            filled = first <= last
+            paired = first <= last
             cut = np.zeros(len(runs), bool)
-            for ends in (first[filled], last[filled]):
+            for ends in (first[paired], last[paired]):
                 cut[ends] |= hangs[ends]
             offsets = np.concatenate([[0], np.cumsum(~cut)])[offsets]
             runs = runs[~cut]

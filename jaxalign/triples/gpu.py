@@ -18,7 +18,7 @@ from jaxalign.model.alphabet import ranks
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS, BoxFill
-from jaxalign.triples.result import Batch, Region, Solution, Triple, gapped_rows
+from jaxalign.triples.result import Region, RegionBatch, Solution, Triple, gapped_rows
 
 RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)
 MEMORY_SHARE = 0.8  # of the device memory that JAX may have
@@ -60,7 +60,7 @@ def budget() -> int:
     return int(MEMORY_SHARE * free)
 
 
-def layer(batch: Batch, reverse: bool = False) -> BoxFill:
+def layer(batch: RegionBatch, reverse: bool = False) -> BoxFill:
     """``triples.engine.sweep`` of the last layer, forwards or backwards."""
     data, shape = launch(batch, False, reverse, layer=True)
     answer = batch.triple.kernels.solve(data, shape)
@@ -75,7 +75,9 @@ def _frame(ends: jax.Array, layer: jax.Array) -> BoxFill:
     return BoxFill(ends[0], layer=inner)
 
 
-def best_cells(batch: Batch, reverse: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def best_cells(
+    batch: RegionBatch, reverse: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """(scores, cells (n, 3)) of the best local end of each region, or start going
     back."""
     data, shape = launch(batch, False, reverse, best=True)
@@ -92,7 +94,7 @@ def _launched(data: Any, shape: Any, triple: Triple):
     return kernels.unpack_results(rows, shape)
 
 
-def solve(batch: Batch, paths: bool) -> Solution:
+def solve(batch: RegionBatch, paths: bool) -> Solution:
     """The best path of each region, or its score; a path has to be worth it."""
     filled = np.any(batch.extents, axis=1)
     if not filled.all():
@@ -104,8 +106,8 @@ def solve(batch: Batch, paths: bool) -> Solution:
     ends = answers.ends[: len(batch)].astype(np.int64)
     scores = ends.max(axis=1)
     if (batch.end >= 0).any():
-        own = ends[np.arange(len(batch)), batch.end]
-        scores = np.where(batch.end < 0, scores, own)
+        of_state = ends[np.arange(len(batch)), batch.end]
+        scores = np.where(batch.end < 0, scores, of_state)
     solution = Solution(scores, batch.low, batch.high, batch.cells)
     if not paths:
         return solution
@@ -122,7 +124,7 @@ def solve(batch: Batch, paths: bool) -> Solution:
     return solution._replace(steps=steps, counts=counts)
 
 
-def _with_empty(batch: Batch, filled: Any, paths: bool) -> Solution:
+def _with_empty(batch: RegionBatch, filled: Any, paths: bool) -> Solution:
     """``solve`` of regions of which some are empty."""
     steps, (score, counts) = np.zeros(0, np.uint8), np.zeros((2, len(batch)), np.int64)
     if filled.any():
@@ -135,7 +137,10 @@ def _with_empty(batch: Batch, filled: Any, paths: bool) -> Solution:
 
 
 def scores_of(
-    batch: Batch, letters: Sequence[np.ndarray], steps: np.ndarray, counts: np.ndarray
+    batch: RegionBatch,
+    letters: Sequence[np.ndarray],
+    steps: np.ndarray,
+    counts: np.ndarray,
 ) -> np.ndarray | None:
     """Scores of paths, counted from their columns alone; None where a path does not
     lead from the start of its region to its end, in its end state.
@@ -180,7 +185,7 @@ def scores_of(
 
 
 def _gaps_between_ends(
-    batch: Batch, before: np.ndarray, steps: np.ndarray, counts: np.ndarray
+    batch: RegionBatch, before: np.ndarray, steps: np.ndarray, counts: np.ndarray
 ):
     """Costs of the gaps of each path, int64, but of those that are free."""
     starts = np.cumsum(counts) - counts
@@ -258,7 +263,7 @@ def _rounded(count: int) -> int:
 
 
 def launch(
-    batch: Batch,
+    batch: RegionBatch,
     paths: bool,
     reverse: bool = False,
     letters: list[np.ndarray] | None = None,

@@ -46,8 +46,8 @@ from jaxalign.triples.options import (
 )
 from jaxalign.triples.result import (
     EMPTY_REGION,
-    Batch,
     Region,
+    RegionBatch,
     Solution,
     Triple,
     TriplePlan,
@@ -78,9 +78,9 @@ class TripleSet:
 
     def __getitem__(self, number: int) -> Triple:
         kernels = self.request.kernels if self.kernels[number] else None
-        return self.made(number, kernels)
+        return self.triple(number, kernels)
 
-    def made(self, number: int, kernels: Any) -> Triple:
+    def triple(self, number: int, kernels: Any) -> Triple:
         """Triple ``number``, computed by some kernels or by none."""
         order = tuple(self.orders[number].tolist())
         codes, options = self.sequences, self.request.options
@@ -103,11 +103,11 @@ class TripleSet:
         orders = permutations(range(3))
         return {(): plain} | {order: matrices_in(order, plain) for order in orders}
 
-    def batch(self, numbers: np.ndarray) -> Batch:
+    def batch(self, numbers: np.ndarray) -> RegionBatch:
         """Whole triples as a batch; their dtype, matrices and kernels are the same."""
         lengths = self.lengths[numbers]
         places = 3 * numbers[:, None] + self.orders[numbers]
-        return Batch(
+        return RegionBatch(
             self[int(numbers[0])],
             self.sequences.codes,
             self.sequences.offsets[places],
@@ -126,24 +126,24 @@ def triples_of(
     lengths = sequences.lengths.reshape(-1, 3)
     orders, totals = np.argsort(lengths, axis=1, kind="stable"), lengths.sum(axis=1)
     # A dtype that holds the longest holds all.
-    most = [totals.max(initial=0)]
-    dtypes = [bounds.triple_dtype(most, scoring)] * len(totals)
+    longest = [totals.max(initial=0)]
+    dtypes = [bounds.triple_dtype(longest, scoring)] * len(totals)
     if "int64" in dtypes:
         dtypes = [bounds.triple_dtype([total], scoring) for total in totals]
     ordered = np.take_along_axis(lengths, orders, axis=1)
     none = np.zeros(len(lengths), bool)
-    made = TripleSet(sequences, scoring, request, orders, ordered, dtypes, none)
+    triples = TripleSet(sequences, scoring, request, orders, ordered, dtypes, none)
     kernels, paths = request.kernels, request.options.traceback is not None
     if kernels is None or not len(lengths):
-        return made
+        return triples
 
     def taken(number: int) -> bool:
-        triple = made.made(number, kernels)
+        triple = triples.triple(number, kernels)
         return not gpu.refusal(triple, kernels, request.named, paths)
 
     if taken(int(totals.argmax())):  # so are all that are shorter
-        return replace(made, kernels=~none)
-    return replace(made, kernels=np.array(list(map(taken, range(len(lengths))))))
+        return replace(triples, kernels=~none)
+    return replace(triples, kernels=np.array(list(map(taken, range(len(lengths))))))
 
 
 def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
@@ -226,14 +226,14 @@ def run(
     saved : the state of a run that was interrupted, or may be; of GPU kernels none
     """
     triples = triples_of(sequences, scoring, request)
-    solution, told = _alone(triples, progress, saved)
+    solution, job = _run_single(triples, progress, saved)
     every = [np.zeros(1, np.intp)]
     return table_of(
-        sequences, scoring, request.options, triples.orders, every, [solution], [told]
+        sequences, scoring, request.options, triples.orders, every, [solution], [job]
     )
 
 
-def _alone(
+def _run_single(
     triples: TripleSet, progress: Progress = None, saved: Any = None
 ) -> tuple[Solution, dict[str, Any]]:
     """The solution of one triple by its own plan, and what its result tells."""
@@ -253,16 +253,16 @@ def _alone(
         if request.named:
             raise
         request = replace(request, kernels=None)
-        again = triples_of(triples.sequences, triples.scoring, request)
-        return _alone(again, progress, saved)
+        by_planes = triples_of(triples.sequences, triples.scoring, request)
+        return _run_single(by_planes, progress, saved)
     triple.tally.seconds["total"] = time.perf_counter() - start
-    told = _told(plan) | {"seconds": triple.tally.seconds}
-    told["bytes"] = triple.tally.face_bytes | told["bytes"]
-    return solution, told
+    job = _job_of(plan) | {"seconds": triple.tally.seconds}
+    job["bytes"] = triple.tally.face_bytes | job["bytes"]
+    return solution, job
 
 
-def _told(plan: TriplePlan) -> dict[str, Any]:
-    """What a result tells of its plan."""
+def _job_of(plan: TriplePlan) -> dict[str, Any]:
+    """The plan of a triple in the words of its result."""
     names = "schedule", "traceback", "implementation"
     planned = {"bytes": {"planned": plan.bytes}, "seconds": {}}
     return {name: plan[name] for name in names} | planned
@@ -320,7 +320,7 @@ def run_many(
     for device in every:
         idle.put(device)
     cells = (triples.lengths + 1).prod(axis=1)
-    tell = teller(progress, int(cells.sum()))
+    add_cells = teller(progress, int(cells.sum()))
 
     def solved(numbers: np.ndarray) -> Found:
         """Solutions of a batch, in parts where memory is short; None for triples that
@@ -342,7 +342,7 @@ def run_many(
     overlap = len(every) if len(every) > 1 or triples.kernels.any() else 0
     parts = batches(triples, request.budget // (1 + (overlap > 0)))
     solutions = in_advance(solved, parts, overlap) if overlap else map(solved, parts)
-    numbers, answers, told = [], [], []
+    numbers, answers, jobs = [], [], []
     for pieces in solutions:
         for which, solution in pieces:
             if solution is None:
@@ -350,17 +350,17 @@ def run_many(
             plan = _plan_with(paths and "store" or None, triples[which[0]], request)
             numbers.append(which)
             answers.append(solution)
-            told.append(_told(plan))
-            tell(int(cells[which].sum()))
+            jobs.append(_job_of(plan))
+            add_cells(int(cells[which].sum()))
     placed = np.concatenate([np.zeros(0, np.intp), *numbers])
     for n in np.setdiff1d(np.arange(len(triples)), placed).tolist():
-        alone = sequences.between(3 * n, 3 * n + 3)
-        solution, telling = _alone(triples_of(alone, scoring, request))
+        single = sequences.between(3 * n, 3 * n + 3)
+        solution, job = _run_single(triples_of(single, scoring, request))
         numbers.append(np.array([n]))
         answers.append(solution)
-        told.append(telling)
+        jobs.append(job)
     return table_of(
-        sequences, scoring, request.options, triples.orders, numbers, answers, told
+        sequences, scoring, request.options, triples.orders, numbers, answers, jobs
     )
 
 
@@ -391,7 +391,7 @@ def batches(triples: TripleSet, budget: int) -> list[np.ndarray]:
     return sorted(parts, key=lambda part: lengths[part[0]].tolist(), reverse=True)
 
 
-def align_batch(batch: Batch, paths: bool) -> Solution:
+def align_batch(batch: RegionBatch, paths: bool) -> Solution:
     """Scores, and with ``paths`` their columns, of triples of one shape and dtype."""
     with precision(batch.triple.dtype):
         if batch.triple.mode != "local":
@@ -403,18 +403,20 @@ def align_batch(batch: Batch, paths: bool) -> Solution:
             return Solution(scores, batch.low, batch.high, batch.cells)
         before = replace(batch, high=high)
         _, low = _best_cells(before, reverse=True)
-        some = (scores > 0)[:, None]
+        aligned = (scores > 0)[:, None]
         inner = replace(
             batch,
             triple=replace(batch.triple, mode="global"),
-            low=np.where(some, low, 0),
-            high=np.where(some, high, 0),
+            low=np.where(aligned, low, 0),
+            high=np.where(aligned, high, 0),
         )
         answer = _trace_batch(inner, paths)
         return answer._replace(cells=batch.cells + before.cells + answer.cells)
 
 
-def _best_cells(batch: Batch, reverse: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def _best_cells(
+    batch: RegionBatch, reverse: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """(scores, cells (n, 3)) of the best local end of each region, or start going
     back."""
     if batch.triple.kernels:
@@ -430,7 +432,7 @@ def _best_cells(batch: Batch, reverse: bool = False) -> tuple[np.ndarray, np.nda
     return np.array([x for x, _ in cells]), np.array([cell for _, cell in cells])
 
 
-def _trace_batch(batch: Batch, paths: bool) -> Solution:
+def _trace_batch(batch: RegionBatch, paths: bool) -> Solution:
     """The best path of each region, or its score."""
     if batch.triple.kernels:
         return gpu.solve(batch, paths)
@@ -454,7 +456,7 @@ def _trace_batch(batch: Batch, paths: bool) -> Solution:
     return solution._replace(steps=steps, counts=counts)
 
 
-def _sweep(batch: Batch, reverse: bool = False, **outputs: Any):
+def _sweep(batch: RegionBatch, reverse: bool = False, **outputs: Any):
     """Fill a region of each triple; the batch is padded to a power of two."""
     triple, count = batch.triple, 2 ** (len(batch) - 1).bit_length()
     shape = engine.shape_of_extent(batch.extents.max(axis=0).tolist())

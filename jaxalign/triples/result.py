@@ -126,7 +126,7 @@ def whole(triple: Triple) -> Region:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class RegionBatch:
     """Regions of triples of one dtype, as arrays: ``triple`` is one of them, whose
     model, mode, matrices, cost and kernels are those of all.
 
@@ -157,7 +157,7 @@ class Batch:
         """Cells of each region, int64 (n,)."""
         return (self.extents + 1).prod(axis=1)
 
-    def take(self, which: np.ndarray) -> "Batch":
+    def take(self, which: np.ndarray) -> "RegionBatch":
         """Some of the regions, by numbers or by a mask."""
         names = "first", "lengths", "low", "high", "start", "end"
         return replace(self, **{name: getattr(self, name)[which] for name in names})
@@ -195,12 +195,12 @@ class Batch:
         return np.stack([-self.low, self.lengths - self.low])
 
 
-def batch_of(triple: Triple, region: Region) -> Batch:
+def batch_of(triple: Triple, region: Region) -> RegionBatch:
     """One region of a triple as a batch."""
     lengths = np.array([triple.lengths])
     ends = np.cumsum(lengths, axis=1)
     end = -1 if region.end is None else region.end
-    return Batch(
+    return RegionBatch(
         triple,
         np.concatenate(triple.codes),
         ends - lengths,
@@ -213,7 +213,7 @@ def batch_of(triple: Triple, region: Region) -> Batch:
 
 
 def free_ends(triple: Triple, region: Region, reverse: bool = False) -> np.ndarray:
-    """``Batch.free_ends`` of one region, (2, 3)."""
+    """``RegionBatch.free_ends`` of one region, (2, 3)."""
     return batch_of(triple, region).free_ends(reverse)[:, 0]
 
 

@@ -70,9 +70,9 @@ def align_stored(triple: Triple, region: Region) -> tuple[int, np.ndarray]:
     if triple.kernels:
         triple.tally.add(region.cells)
         with triple.tally.timed("fill and walk"):
-            found = gpu.solve(batch_of(triple, region), True)
-            assert found.steps is not None  # for pyright: with paths
-            return int(found.score[0]), found.steps
+            solution = gpu.solve(batch_of(triple, region), True)
+            assert solution.steps is not None  # for pyright: with paths
+            return int(solution.score[0]), solution.steps
     with triple.tally.timed("fill"):
         filled = sweep(triple, region, choices=True)
         score, state = engine.best_end(region, filled.end)

@@ -122,7 +122,7 @@ def test_an_output_file_is_not_replaced_unasked(run):
         (("two.fa", "--all"), INPUT, "two.fa has 2 records: --all takes three"),
         (("abc.fa", "--all", "--format", "json"), USAGE, "--all writes a table"),
         (("abc.fa", "--all", "--schedule", "sloped"), USAGE, "--schedule is for one"),
-        (("abc.fa", "--all", "-o", "out.json"), USAGE, "no format of lists"),
+        (("abc.fa", "--all", "-o", "out.json"), USAGE, "is not a format of lists"),
     ],
 )
 def test_refusals(run, words, code, text):
