@@ -23,7 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.pairs.by_rows import CELL_SECONDS, may_have_gpu, seconds_of
+from jaxalign.pairs.by_rows import (
+    CELL_SECONDS,
+    RowsWindow,
+    may_have_gpu,
+    seconds_of,
+)
 from jaxalign.pairs.cpu import partition
 from jaxalign.pairs.plan import Plan, Run, Task, Worker
 from jaxalign.pairs.result import Output
@@ -116,12 +121,15 @@ if hasattr(os, "register_at_fork"):
 def cheaper(plan: Plan) -> Plan:
     """The plan by rows as it is, or with compiled pieces where these cost less, of the
     calls so far and this one. The rows of its result are the same."""
-    tasks = list(dict.fromkeys(piece.task for piece in plan.pieces))
+    # A piece that reports the cells of excluded pairs is no window.
+    by_rows = [x for x in plan.pieces if isinstance(x.content, RowsWindow)]
+    reports = [x for x in plan.pieces if not isinstance(x.content, RowsWindow)]
+    tasks = list(dict.fromkeys(piece.task for piece in by_rows))
     is_open = all(task.implementation is None for task in tasks)
     # A GPU is not started for jobs that spare a process its start.
     if not tasks or not is_open or may_have_gpu() or forks.threads_lost:
         return plan
-    windows = [piece.content for piece in plan.pieces]
+    windows = [piece.content for piece in by_rows]
     job = costs_of(tasks, seconds_of(windows, tasks[0].paths))
     if job is None:
         return plan
@@ -145,7 +153,7 @@ def cheaper(plan: Plan) -> Plan:
         return plan
     figures = plan.figures | {"ran": "sweep"}
     pieces = [piece for task in tasks for piece in _compiled_plan(task).pieces]
-    return replace(plan, pieces=tuple(pieces), figures=figures)
+    return replace(plan, pieces=(*reports, *pieces), figures=figures)
 
 
 def costs_of(tasks: list[Task], rows: float) -> JobCosts | None:
