@@ -186,7 +186,7 @@ def _three(triple: Any, scoring: Scoring) -> list:
         triple = [(name, codes[k]) for k, name in enumerate(triple.names)]
     items = items_of(triple)
     if len(items) != 3:
-        raise InputError(f"a triple has {len(items)} sequences; three are needed")
+        raise InputError(f"a triple has three sequences, not {len(items)}")
     return items
 
 

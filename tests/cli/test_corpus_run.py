@@ -133,7 +133,7 @@ def test_a_state_that_is_no_file_is_named(run, folder):
     Path("o.out.partial").mkdir()
     for more in ((), ("--resume",), ("--force",)):
         code, _, err = run(*words, *more)
-        assert code == USAGE and "o.out.partial: is no file" in err
+        assert code == USAGE and "o.out.partial: is not a file" in err
 
 
 # Options of each verb that a state depends on, or its result does not.

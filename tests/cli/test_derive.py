@@ -55,6 +55,7 @@ EXTRA = {
     "search": "max-evalue profile min-score min-identity identity min-cov coverage "
     "min-length-ratio no-filter",
     "cluster": "fasta",
+    "three": "all",
     "split": "column cuts pairs cold second fasta certificate worst full-histogram",
     "audit": "split pairs cold second column verify partial",
     "purge": "against certificate",
