@@ -531,7 +531,8 @@ def path_log(model: SmallModel, partners: np.ndarray) -> np.ndarray:
 
 
 def divergence(p: SmallModel, q: SmallModel) -> np.ndarray:
-    """KL(p, q) (B,); inf where q forbids what happens under p."""
+    """KL(p, q) (B,); inf where q forbids what happens under p, nan where p allows no
+    alignment."""
     fills, columns = [filled(x) for x in (p, q)], p.similarity.shape[2]
     mean = payers(fills[0], flows(fills[0], columns), columns)
     values = fills[1].log - fills[0].log
@@ -550,7 +551,8 @@ def divergence(p: SmallModel, q: SmallModel) -> np.ndarray:
         )
         values = values + (flow * (of_p - of_q)).sum(axes)
         refused |= ((y <= -COSTLY) & (flow != 0)).any(axes)
-    return np.where(refused, np.inf, np.maximum(values, 0))
+    values = np.where(refused, np.inf, np.maximum(values, 0))
+    return np.where(np.isneginf(fills[0].score), np.nan, values)
 
 
 def _finite(x: np.ndarray) -> np.ndarray:

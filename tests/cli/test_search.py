@@ -243,7 +243,7 @@ def test_a_profile_is_a_query(run, monkeypatch):
     code, piped, _ = run("align", "--profile", "-", *options[2:], "--mode", "local")
     assert (code, piped.replace("\nalignment\t", "\nfamily\t")) == (DONE, out)
     code, _, err = run("search", *options, "--alphabet", "dna")
-    assert code == USAGE and "a profile is of proteins" in err
+    assert code == USAGE and "profiles are of proteins" in err
     bases = ">a\nACGTACGTACGTACGTACGT\n>b\nACGTACGTACGTACGAACGT\n"
     Path("bases.a3m").write_text(bases)
     of_bases = "search", "--profile", "bases.a3m", *options[2:]

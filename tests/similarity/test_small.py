@@ -104,6 +104,16 @@ def compare(name, form, local, seeds):
             check(found, compiled, 1e-12, note)
 
 
+def test_no_alignment_has_no_divergence():
+    """Of one residue and none, where gaps are infinitely costly."""
+    p = {"similarity": np.zeros((1, 1)), "gap_open": np.inf, "gap_extend": np.inf}
+    lengths = 1, 0
+    for x in (p["similarity"], jnp.asarray(p["similarity"])):
+        one = p | {"similarity": x}
+        assert api.soft_score(x, lengths, gap_open=np.inf, gap_extend=np.inf) == -np.inf
+        assert np.isnan(api.kl_divergence(one, one, lengths))
+
+
 @SLOW
 @pytest.mark.parametrize("form", ["numbers", "of two", "by residue", "by cell"])
 @pytest.mark.parametrize("local", [False, True])

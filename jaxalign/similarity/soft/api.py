@@ -343,7 +343,7 @@ def kl_divergence(
     Returns
     -------
     (...) array of the batch shape, at least 0
-        inf where q forbids an alignment that p allows.
+        inf where q forbids an alignment that p allows; nan where p allows none.
 
     Notes
     -----
