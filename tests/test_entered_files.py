@@ -21,7 +21,7 @@ CALLS = {
     "split": (lambda _: entered_files.split(), 33, 434, 20),
     "cluster": (lambda _: entered_files.cluster(), 26, 890, 21),
     "repertoire": (lambda _: entered_files.repertoire(), 17, 160, 16),
-    "triple": (lambda _: entered_files.triple(), 20, 180, 13),
+    "triple": (lambda _: entered_files.triple(), 20, 180, 14),
     # The kind of the arrays is asked before JAX is imported, and given back behind it.
     "soft gradient": (lambda _: entered_files.soft_gradient(), 8, 36, 12),
 }

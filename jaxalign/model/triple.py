@@ -241,7 +241,7 @@ class TripleTable:
         return list(self.sequences.names)
 
     def filter(self, which: ArrayLike) -> "TripleTable":
-        """Some of the triples, by a mask or by numbers, as ``Table.filter``."""
+        """Select the triples ``which``: a mask or numbers, as of ``Table.filter``."""
         rows = row_numbers(which, len(self))
         part = replace(
             self,
