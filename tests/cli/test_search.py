@@ -248,7 +248,7 @@ def test_a_profile_is_a_query(run, monkeypatch):
     Path("bases.a3m").write_text(bases)
     of_bases = "search", "--profile", "bases.a3m", *options[2:]
     code, _, err = run(*of_bases)
-    assert code == INPUT and "--alphabet protein takes them" in err
+    assert code == INPUT and "--alphabet protein reads" in err
     assert run(*of_bases, "--alphabet", "protein")[0] == DONE
     code, _, err = run("search", *options, "--matrix", "PAM30")
     assert code == USAGE and "a profile has its own scores" in err
