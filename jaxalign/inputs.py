@@ -163,7 +163,7 @@ def threes(scoring: Scoring, triples: Any) -> Sequences:
         (sequences,) = sets(scoring, triples)
         if len(sequences) % 3:
             raise InputError(
-                f"{len(sequences):,} sequences: triples need a multiple of three"
+                f"{len(sequences):,} sequences: triples need three sequences each"
             )
         return sequences
     flat = [

@@ -290,7 +290,7 @@ def result(
     if options.by == "identity" and not np.array_equal(
         state.identity[test, rank][~none], paired["identity"][~none]
     ):
-        raise JaxalignError("a pair's identity is not that of its scan: this is a bug")
+        raise JaxalignError("a pair's identity differs from its scan's: this is a bug")
     score = np.where(none, np.nan, paired["score"])
     positive = np.where(score > 0, score, np.nan)  # else there is no alignment
     return Nearest(

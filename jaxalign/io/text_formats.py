@@ -350,7 +350,7 @@ def datasail(table: Table, identity: str) -> Iterator[str]:
     require(table, "identity", "format 'datasail'")
     if table.queries is not table.targets:
         raise UsageError(
-            "format 'datasail' is a square matrix: it needs one set against itself"
+            "format 'datasail' is a square matrix: compare one set with itself"
         )
     names = _ids(table.queries.names, "\t", "datasail")
     square = np.zeros((len(names), len(names)), np.float32)
@@ -416,7 +416,7 @@ def write_triple(
         raise UsageError(f"unknown format {format!r}: one of {names}")
     if triple.gapped is None and format in ("fasta", "clustal"):
         raise UsageError(
-            f"format {format!r} needs rows, which only a traceback computes"
+            f"format {format!r} needs the rows of the alignment: align with a traceback"
         )
     output.check(path, force)
     if format != "json":  # which has escapes of its own

@@ -470,7 +470,9 @@ def checked_offsets(offsets: np.ndarray, length: int) -> np.ndarray:
         )
     within = len(offsets) and offsets[0] == 0 and offsets[-1] == length
     if not within or falls(offsets):
-        raise InputError("offsets must rise from 0 to the length of the flat codes")
+        raise InputError(
+            f"offsets must rise from 0 to {length:,}, the number of flat codes"
+        )
     return offsets.astype(np.int64)
 
 
@@ -488,7 +490,10 @@ def check_codes(codes: Any, alphabet: Alphabet, what: str) -> None:
             f"shape {codes.shape}"
         )
     if codes.size and not 0 <= int(codes.min()) <= int(codes.max()) < alphabet.size:
-        raise InputError(f"{what}: codes must lie in 0..{alphabet.size - 1}")
+        low, high = int(codes.min()), int(codes.max())
+        raise InputError(
+            f"{what}: codes must lie in 0..{alphabet.size - 1}, not {low}..{high}"
+        )
 
 
 def _name_and_codes(value: Any, index: int, alphabet: Alphabet):

@@ -183,11 +183,13 @@ def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     source = read_text(source)
     lines = source.lines
     if not first_line(lines).startswith("HMMER3"):
-        raise wrong(source, 1, "no HMMER3 text file")
+        raise wrong(source, 1, "not a HMMER3 text file")
     rows = [ModelLine(k, x.split()) for k, x in enumerate(lines, 1) if x.strip()]
     start = next((k for k, row in enumerate(rows) if row.words[0] == "HMM"), None)
     if start is None:
-        raise wrong(source, rows[-1].number, "the file ends before a line HMM")
+        raise wrong(
+            source, rows[-1].number, "the file has no line that begins with HMM"
+        )
     # The lines before HMM.
     fields: dict[str, ModelLine] = {}
     for row in rows[1:start]:
@@ -197,14 +199,16 @@ def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
         fields[field] = row
     for field in ONCE:
         if field not in fields:
-            raise wrong(source, rows[start].number, f"no line {field} before it")
+            raise wrong(
+                source, rows[start].number, f"no line {field} before the line HMM"
+            )
         if len(fields[field].words) < 2:
-            raise wrong(source, fields[field].number, f"{field} of nothing")
+            raise wrong(source, fields[field].number, f"{field} has no value")
     kind, length = fields["ALPH"], fields["LENG"]
     if kind.words[1].lower() != "amino":
         raise wrong(source, kind.number, f"a model of {kind.words[1]}, not of proteins")
     if not length.words[1].isdecimal() or int(length.words[1]) < 1:
-        raise wrong(source, length.number, f"LENG {length.words[1]}: 1 or more")
+        raise wrong(source, length.number, f"LENG {length.words[1]}: must be 1 or more")
     name, length = " ".join(fields["NAME"].words[1:]), int(length.words[1])
     return name, *_body(source, rows[start + 1 :], rows[-1].number, length)
 
@@ -215,12 +219,14 @@ def _body(
     """(emissions, transitions) of the lines behind HMM."""
     end = next((k for k, row in enumerate(rows) if row.words == ["//"]), None)
     if end is None:
-        raise wrong(source, last, "the file ends before the model does, with //")
+        raise wrong(source, last, "the file ends before the model's last line, //")
     if rows[0].words[0] != "m->m":
         raise wrong(source, rows[0].number, "the heading of transitions is needed")
     if len(rows) > end + 1:
-        why = "another model behind //: a profile is of one, which `hmmfetch FILE NAME`"
-        raise wrong(source, rows[end + 1].number, f"{why} takes out of several")
+        why = (
+            "another model after //: a profile holds one; `hmmfetch FILE NAME` extracts"
+        )
+        raise wrong(source, rows[end + 1].number, f"{why} it from the file")
     stop, rows = rows[end], rows[1:end]
     if rows and rows[0].words[0] == "COMPO":
         _emissions(source, rows.pop(0), "COMPO")
@@ -240,8 +246,8 @@ def _body(
         raise wrong(
             source,
             stop.number,
-            f"LENG {length} needs {3 * length + 2} lines of numbers before it, there "
-            f"are {len(rows)}",
+            f"LENG {length} needs {3 * length + 2} lines of numbers before //, but "
+            f"there are {len(rows)}",
         )
     _emissions(source, rows[0])
     _distributions(source, *rows[1], MOVES, DISTRIBUTIONS)
@@ -284,7 +290,7 @@ def _distributions(
         if word == "*":
             continue
         if not HMM_NUMBER.fullmatch(word) or not 0 <= float(word) < np.inf:
-            raise wrong(source, number, f"{word[:20]!r} is no -ln of a probability")
+            raise wrong(source, number, f"{word[:20]!r} is not -ln of a probability")
     values = [np.inf if word == "*" else float(word) for word in words]
     for part in parts:
         total = float(np.exp(-np.array(values[part])).sum())
@@ -349,7 +355,7 @@ def _check(rows: list[AlignedRow], error: Callable[[int, str], Exception]) -> No
     length = len(rows[0].letters)
     for line, letters in rows:
         if invalid := OTHER_LETTERS.search(letters):
-            raise error(line, f"{invalid[0]!r} is no letter and no gap")
+            raise error(line, f"{invalid[0]!r} is neither a letter nor a gap")
         if len(letters) != length or not length:
             raise error(
                 line,
@@ -376,7 +382,7 @@ def _stockholm(lines: list[str], source: Any) -> list[AlignedRow]:
             previous = rows.get(name, AlignedRow(number, ""))
             rows[name] = AlignedRow(previous.line, previous.letters + "".join(parts))
     last = max((k for k, x in enumerate(lines, 1) if x.strip()), default=1)
-    raise wrong(source, last, "the file ends before the alignment does, with //")
+    raise wrong(source, last, "the file ends before the alignment's last line, //")
 
 
 def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
@@ -403,7 +409,9 @@ def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
     for _, parts in rows:
         for number, letters in parts:  # each in its own line
             if invalid := OTHER_LETTERS.search(letters):
-                raise wrong(source, number, f"{invalid[0]!r} is no letter and no gap")
+                raise wrong(
+                    source, number, f"{invalid[0]!r} is neither a letter nor a gap"
+                )
     return [AlignedRow(number, "".join(x for _, x in parts)) for number, parts in rows]
 
 
@@ -450,7 +458,9 @@ def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
         try:
             total = np.asarray(weights, float)
         except (TypeError, ValueError):
-            raise UsageError("weights of rows must be numbers") from None
+            raise UsageError(
+                f"weights = {shortened(repr(weights))}: must be numbers"
+            ) from None
         if total.shape != (count,) or not (total >= 0).all():
             raise UsageError(
                 f"weights: {count} numbers, one per row and none below 0, are needed"
@@ -542,7 +552,11 @@ class Profile:
         if not (np.abs(scores.astype(float)) <= MAX_SCORE).all():
             raise UsageError(f"scores must be finite, from {-MAX_SCORE} to {MAX_SCORE}")
         if (scores != np.rint(scores)).any():
-            raise UsageError("the scores of a profile must be whole numbers")
+            at = tuple(np.argwhere(scores != np.rint(scores))[0].tolist())
+            raise UsageError(
+                f"scores{list(at)} = {scores[at]}: the scores of a profile must be "
+                "whole numbers; multiply and round them, and give their unit"
+            )
         scores = scores.astype(np.int32)
         object.__setattr__(self, "scores", scores)
         if not (is_number(self.unit) and 0 < self.unit < np.inf):
@@ -600,8 +614,8 @@ class Profile:
             raise InputError(f"{sequence!r}: {scoring.alphabet.rule()}")
         if scoring.scale != 1:
             raise UsageError(
-                "the scores of a profile must be whole numbers; this matrix has "
-                "fractions"
+                f"{scoring.matrix_name} or its gap costs have fractions: a profile "
+                "needs whole numbers"
             )
         scores = scoring.scores[codes.astype(np.intp)]
         return cls("sequence", scores, scoring.alphabet)

@@ -400,8 +400,8 @@ class Scoring:
         if scale > MAX_SCALE:
             fine = max(values, key=lambda value: Fraction(str(value)).denominator)
             raise UsageError(
-                f"{fine!r}: gap costs and scores finer than 1/{MAX_SCALE} are not "
-                "supported"
+                f"{fine!r}: gap costs and scores must all be multiples of one "
+                f"fraction, 1/{MAX_SCALE} or more: round them"
             )
         return scale
 
@@ -411,7 +411,11 @@ class Scoring:
         profile (m, size), and the first index is the position."""
         plain = self._named[2]
         if plain.size and np.abs(plain).max() >= 2**15 / self.scale:
-            raise UsageError("substitution scores (scaled) must be below 32768")
+            largest = np.abs(plain).max()
+            raise UsageError(
+                f"a score of {largest:,g}: with steps of 1/{self.scale}, scores must "
+                f"stay below {2**15 // self.scale:,}"
+            )
         return np.rint(plain * self.scale).astype(np.int32)
 
     @cached_property

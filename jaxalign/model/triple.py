@@ -25,6 +25,7 @@ SIGNS = {"three": "*", "similar": ":", "two": ".", "none": " "}
 BLOCK = 2**14  # triples made into objects at a time, by an iteration
 NEITHER = 15  # an operation that no pair has: two gaps
 # [has x a residue, has y]: the operation of a column of a pair
+NO_ROWS = "no rows: only the score was asked for; leave out traceback=None"
 KINDS = np.array([[NEITHER, operations.D], [operations.I, operations.M]], np.uint8)
 MEANINGS = {  # of the signs below three rows: style and legend
     "*": ("i", "three equal"),
@@ -70,7 +71,7 @@ class TripleAlignment:
             If only the score was computed.
         """
         if self.gapped is None:
-            raise UsageError("no rows: only the score was asked for (traceback=None)")
+            raise UsageError(NO_ROWS)
         return self.gapped
 
     def pairs(self) -> tuple[Alignment, Alignment, Alignment]:
@@ -347,7 +348,7 @@ class TripleTable:
 
     def _paths(self) -> tuple[np.ndarray, np.ndarray]:
         if self.steps is None or self.offsets is None:
-            raise UsageError("no rows: only the score was asked for (traceback=None)")
+            raise UsageError(NO_ROWS)
         return self.steps, self.offsets
 
     @cached_property

@@ -135,7 +135,10 @@ def distance_matrix(
             "longer or mean"
         )
     if not symmetric(scoring, pair_options):
-        raise UsageError("a distance needs a symmetric matrix and symmetric free ends")
+        raise UsageError(
+            f"a distance is the same in both orders: {scoring.matrix_name} and the "
+            "free ends must treat both sequences alike"
+        )
     table = all_table(sequences, scoring, pair_options)
     below = denominator(identity, table.columns, *table.lengths())
     distance = np.zeros((len(table.queries),) * 2)

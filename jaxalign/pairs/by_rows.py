@@ -283,7 +283,7 @@ def plan_by_rows(task: Task) -> Plan | None:
     """
     named = task.implementation == "rows"
     if named and (task.devices or task.mesh is not None):
-        raise UsageError("rows computes in NumPy: leave out devices and mesh")
+        raise UsageError("rows computes with NumPy: leave out devices and mesh")
     if not seems_small(task):
         return None  # whatever its windows are
     budget = task.window_budget
@@ -298,8 +298,8 @@ def plan_by_rows(task: Task) -> Plan | None:
         pair = int(each.max(initial=0))
         if pair > MAX_WINDOW_BYTES:
             raise MemoryPlanError(
-                f"a pair needs {show_bytes(pair)} with its directions, by rows at most "
-                f"{show_bytes(MAX_WINDOW_BYTES)}: leave the implementation open"
+                f"rows cannot compute a pair that needs {show_bytes(pair)}, more than "
+                f"{show_bytes(MAX_WINDOW_BYTES)}: leave out the implementation"
             )
         needed = task.result_bytes + pair * task.threads
         refuse_over(needed, task.budget, f"{task.job.pairs:,} pairs")

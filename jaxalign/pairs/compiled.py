@@ -85,9 +85,9 @@ def plan_compiled(task: Task) -> Plan:
         split = launches.cut(task, kernels, limit)
         if split.pairs and task.implementation == "pallas":
             raise MemoryPlanError(
-                f"{len(split.pairs):,} pairs are beyond the kernels (letters, range of "
-                f"scores, or {show_bytes(limit)} of device memory): leave the "
-                "implementation open"
+                f"pallas cannot compute {len(split.pairs):,} of the pairs (too many "
+                f"letters, too large scores, or more than {show_bytes(limit)} of "
+                "device memory): leave out the implementation"
             )
         needed = [launches.launch_bytes(task, kernels, x) for x in split.blocks]
         dtypes = {x.dtype for x in split.blocks}
@@ -264,8 +264,8 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
         if limit >= partition.MAX_NARROW_BYTES:
             size = show_bytes(partition.MAX_NARROW_BYTES)
             raise MemoryPlanError(
-                f"{len(sizes):,} pairs do not fit a window of {size} with "
-                "their backtrack: leave the implementation open, or name wavefront"
+                f"sweep cannot compute {len(sizes):,} of the pairs, which need more "
+                f"than {size}: leave out the implementation, or name wavefront"
             )
         needed = [partition.least_bytes(task.job, *pair, room) for pair in split.pairs]
     else:

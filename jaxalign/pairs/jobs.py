@@ -258,10 +258,9 @@ def _joined(task: Task, parts: list[Part], options: PairOptions) -> Table:
         needed = rows * COLUMN_BYTES[task.output] * JOINED_COPIES
         if task.filtered and needed > budget:
             raise MemoryPlanError(
-                f"{rows:,} rows, and more to come, pass {task.filters}: "
-                f"they exceed the memory budget of {show_bytes(budget)}; stream_all "
-                "and `-o FOLDER/` keep a part of them in memory, and a higher "
-                "threshold has fewer"
+                f"{rows:,} rows so far pass {task.filters}: they exceed the memory "
+                f"budget of {show_bytes(budget)}; raise the threshold, or use "
+                "stream_all or `-o FOLDER/`, which hold one part at a time"
             )
     figures = merge([table.info for table in tables]) | {"parts": len(tables)}
     return join(tables, figures)

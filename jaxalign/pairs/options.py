@@ -137,7 +137,9 @@ def check(options: PairOptions) -> frozenset[str]:
         )
     if options.mesh is not None:
         if options.devices is not None:
-            raise UsageError("devices and mesh exclude each other")
+            raise UsageError(
+                "devices and mesh exclude each other: leave out one of them"
+            )
         name = options.implementation
         if name not in (None, "sweep"):
             raise UsageError(f"a mesh runs implementation 'sweep', not {name!r}")
@@ -190,8 +192,8 @@ def with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) -> 
         return options
     if (karlin := parameters(scoring, LOCAL)) is None:
         raise UsageError(
-            f"link local: no statistics are published for {scoring}, so the scores "
-            "that chance reaches are unknown\nhint: give min_score, or compare from "
+            f"link local: no statistics are published for {scoring}, so nothing says "
+            "which scores chance reaches\nhint: give min_score, or compare from "
             "end to end with link whole"
         )
     count, residues = sum(map(len, sets)), sum(len(x.codes) for x in sets)

@@ -409,8 +409,8 @@ def plan_parts(task: Task, parts: list[Part]) -> Plan:
         if rows >= heaviest.stop - heaviest.start:
             raise
         raise MemoryPlanError(
-            f"one part of {len(parts):,} has {error}; smaller parts, of part_rows="
-            f"{rows}, need less"
+            f"one part of {len(parts):,} has {error}; make smaller parts with "
+            f"part_rows={rows}"
         ) from error
     whole = {"pairs": sum(part.stop - part.start for part in parts)}
     whole |= {"cells": sum(part.cells for part in parts), "parts": len(parts)}

@@ -229,7 +229,7 @@ def machine_of(options: RepertoireOptions) -> Machine:
 
 def _gene_distances(options: RepertoireOptions) -> receptors.GeneDistances | None:
     if options.v_distances is not None and options.v_loops is not None:
-        raise UsageError("v_distances and v_loops exclude each other")
+        raise UsageError("v_distances and v_loops exclude each other: give one")
     if options.v_distances is not None:
         return receptors.genes_from_table(options.v_distances)
     if options.v_loops is None:

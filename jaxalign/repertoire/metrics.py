@@ -111,7 +111,7 @@ def tcrdist_table(scoring: Scoring, offset: int, cap: int, weight: int) -> np.nd
 def letter_scores(scoring: Scoring) -> np.ndarray:
     """Scores of the twenty letters with each other, in the order of ``LETTERS``."""
     if scoring.scale != 1:
-        raise UsageError(f"{scoring}: distances need whole scores")
+        raise UsageError(f"{scoring}: distances need whole scores and gap costs")
     letters = scoring.alphabet.letters
     if missing := [letter for letter in LETTERS if letter not in letters]:
         raise UsageError(

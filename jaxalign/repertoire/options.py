@@ -118,7 +118,7 @@ def _alignment(options: RepertoireOptions, cutoff: int) -> GraphDefinition:
     gap, scoring = options.gap_penalty, options.scoring
     if isinstance(scoring, Scoring) and gap is not None:
         raise UsageError(
-            "gap_penalty and a Scoring exclude each other: the Scoring has gap costs"
+            "leave out gap_penalty: the Scoring has gap costs; or give a matrix's name"
         )
     if not isinstance(scoring, Scoring):
         gap = GAP_OF_ALIGNMENT if gap is None else gap

@@ -380,7 +380,9 @@ def genes_from_table(table: Any) -> GeneDistances:
     if hasattr(table, "columns") and hasattr(table, "index"):
         names = [str(x) for x in table.index]
         if names != [str(x) for x in table.columns]:
-            raise InputError("V genes: rows and columns need the same names in order")
+            raise InputError(
+                "V genes: rows and columns must name the same genes in order"
+            )
         return _checked(names, np.asarray(table))
     if not isinstance(table, Mapping):
         raise UsageError(
@@ -407,9 +409,9 @@ def _checked(names: list[str], matrix: Any) -> GeneDistances:
     whole = np.isfinite(values)
     whole[whole] = (values[whole] == np.floor(values[whole])) & (values[whole] >= 0)
     for rule, bad in (
-        ("a whole number from 0 on is needed", ~whole),
-        ("the same distance is needed in both orders", values != values.T),
-        ("0 is needed of a gene with itself", np.diag(np.diag(values) != 0)),
+        ("a whole number of 0 or more is needed", ~whole),
+        ("the distance must be the same in both orders", values != values.T),
+        ("the distance of a gene from itself must be 0", np.diag(np.diag(values) != 0)),
     ):
         if bad.any():
             i, j = np.argwhere(bad)[0]
@@ -417,7 +419,8 @@ def _checked(names: list[str], matrix: Any) -> GeneDistances:
                 f"V genes {names[i]}, {names[j]}: {values[i, j]:g}: {rule}"
             )
     if len(set(names)) < len(names):
-        raise InputError("V genes: a name comes twice")
+        twice = next(x for k, x in enumerate(names) if x in names[:k])
+        raise InputError(f"V genes: the name {twice!r} comes twice")
     return GeneDistances({x: k for k, x in enumerate(names)}, values.astype(np.int64))
 
 
@@ -436,7 +439,7 @@ def genes_from_loops(
         sequences.append([x.replace(".", "").replace("-", "") for x in texts])
         if len(sequences[-1]) != len(sequences[0]):
             raise InputError(
-                f"V gene {gene}: has {len(texts)} loops, others have "
+                f"V gene {gene}: has {len(texts)} loops, where {names[0]} has "
                 f"{len(sequences[0])}"
             )
         if bad := [x for x in sequences[-1] if x.strip(LETTERS)]:
@@ -519,8 +522,8 @@ def rows_of_table(
     present = dict.fromkeys(filter(None, usable_arms))
     if chains is None and len(present) > 1:
         raise UsageError(
-            f"{where}: chains of both arms, VJ and VDJ: chains='VJ' or "
-            "'VDJ' takes one, 'sum', 'all' or 'any' both of each cell"
+            f"{where}: chains of both arms, VJ and VDJ: choose one by chains='VJ' or "
+            "'VDJ', or compare cells by both, by chains='sum', 'all' or 'any'"
         )
     rows = [row for row, arm in enumerate(arms) if chains in (None, arm) or not arm]
     if len(rows) < count:

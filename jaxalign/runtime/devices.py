@@ -322,7 +322,7 @@ def share_of(nodes: Sequence[dict[str, Any]]) -> Share:
     cpus = [int(machine.get("CPU", 0)) for machine in machines]
     cpus = [count for count in cpus if count >= 1]
     if not cpus:
-        raise DeviceError("the cluster has neither CPUs nor GPUs to compute on")
+        raise DeviceError("the Ray cluster offers neither CPUs nor GPUs")
     least = min(cpus)
     slots = [count // least for count in cpus]
     return Share(least, 0, sum(slots), max(slots))

@@ -231,7 +231,7 @@ def _codes_of(query: Any, target: Any, matrix: Any, lengths: Any, xp: Any):
             wrong = np.flatnonzero(codes >= scoring.alphabet.size)
             if wrong.size:
                 where = f"letter {text[wrong[0]]!r} at {wrong[0] + 1}"
-                raise UsageError(f"{where}: not in the alphabet")
+                raise UsageError(f"{where}: {scoring.alphabet.rule()}")
         matrix = (scoring.scores / scoring.scale).astype(default_float())
     if any(isinstance(x, (str, bytes)) for x in sides):
         raise UsageError("strings need a Scoring, or its name, instead of a matrix")
@@ -420,7 +420,9 @@ def checked_band(
     if band is None:
         return None
     if max(cost_ranks) == 2:
-        raise UsageError("a band needs gap costs by number or residue, not by cell")
+        raise UsageError(
+            "a band excludes gap costs by cell: give numbers, or costs by residue"
+        )
     if isinstance(band, (tuple, list)) and is_corridor(band):
         if any(map(is_traced, band)):
             raise UsageError(
@@ -435,7 +437,7 @@ def checked_band(
                 raise UsageError(f"a band by rows has integers (..., {rows}), {kind}")
             if (np.diff(x) < 0).any() or x.min(initial=0) < 0:
                 raise UsageError(
-                    "a band by rows must not fall, and must begin at 0 or later"
+                    "a band by rows needs columns of 0 or more that never decrease"
                 )
         first, last = (x.reshape(-1, rows) for x in np.broadcast_arrays(first, last))
         i, c, widest = np.arange(rows), np.arange(sum(shape[-2:])), 1
@@ -459,7 +461,8 @@ def checked_band(
         return None
     if 2 * sum(shape[-2:]) * longest >= 2**31:
         raise UsageError(
-            f"a band in a table of {shape[-2:]}: lengths may not exceed 23,170"
+            f"a table of {shape[-2:]} is too long for a band, which takes up to "
+            "23,170 residues on each side: leave out band"
         )
     return width
 

@@ -208,8 +208,8 @@ class AlignmentDistribution:
         """
         if self.support != other.support:
             raise UsageError(
-                f"distributions over different alignments: {self.support} and "
-                f"{other.support}"
+                f"distributions over different alignments have no divergence: "
+                f"{self.support} and {other.support}"
             )
         costs = ("gap_open", "gap_extend", "temperature")
         options = self.soft_options()

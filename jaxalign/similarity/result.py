@@ -80,7 +80,7 @@ class HardAlignments:
             If this is a batch, or a sequence has another length.
         """
         if self.score.ndim:
-            raise UsageError("a batch of alignments: call alignments()")
+            raise UsageError("this is a batch: alignments() gives each alignment")
         return self._written(query, target, as_scoring(scoring))
 
     def alignments(

@@ -111,7 +111,9 @@ def check_numbers(options: dict[str, Any]) -> None:
 def _check(gap_open: Any, gap_extend: Any, temperature: Any) -> None:
     check_costs(gap_open, gap_extend, None, ())
     if temperature <= 0:
-        raise UsageError("the temperature must be above 0; `align` is the limit at 0")
+        raise UsageError(
+            f"temperature = {temperature}: must be above 0; `align` is the limit at 0"
+        )
 
 
 class ArrayFunction:

@@ -203,9 +203,14 @@ def align_triples(
     scoring = as_scoring(scoring)
     settings = TripleOptions(**options, traceback=traceback)
     if settings.traceback not in ("auto", None):
-        raise UsageError(f"traceback {traceback!r}: many triples take auto or None")
+        raise UsageError(
+            f"traceback {traceback!r}: give 'auto' or None, or use align_three"
+        )
     if settings.implementation == "layers":
-        raise UsageError("implementation layers: many triples take planes or pallas")
+        raise UsageError(
+            "implementation 'layers' aligns one triple: give 'planes' or 'pallas', or "
+            "use align_three"
+        )
     sequences, request = _request(triples, scoring, settings)
     # A batch is filled by planes, whatever one triple would be filled by.
     request = replace(request, options=replace(request.options, schedule="sloped"))

@@ -118,8 +118,8 @@ def solve(batch: RegionBatch, paths: bool) -> Solution:
     counted = scores_of(batch, letters, steps, counts)
     if counted is None or (counted != scores).any():
         raise CertificateError(
-            "the path that the kernels found does not have the best score: scores "
-            "lie too far apart for their bytes"
+            "the kernels cannot store this path, since its scores lie too far apart: "
+            "use implementation='planes'"
         )
     return solution._replace(steps=steps, counts=counts)
 

@@ -177,9 +177,9 @@ def make_plan(triple: Triple, request: TripleRequest) -> TriplePlan:
     lengths = " x ".join(str(n) for n in sorted(triple.lengths))
     raise MemoryPlanError(
         f"{lengths} residues with traceback {plan.traceback or 'none'} need "
-        f"{show_bytes(plan.bytes)}, the "
-        f"memory budget is {show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} "
-        f"bytes would fit, or sequences of about {largest} residues each"
+        f"{show_bytes(plan.bytes)}, and the memory budget is "
+        f"{show_bytes(plan.budget_bytes)}: a budget of {plan.bytes} bytes would fit, "
+        f"as would sequences of about {largest} residues each"
     )
 
 

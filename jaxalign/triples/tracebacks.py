@@ -253,7 +253,10 @@ def grid_of(
         height = depth if traceback == "bt1" else height
     points = (side + 1) ** 2 * (deep + height) * triple.model.states
     if points >= 2**31:
-        raise MemoryPlanError(f"chunk = {side}: {points:,} points need smaller chunks")
+        raise MemoryPlanError(
+            f"chunk = {side}: a chunk has {points:,} points, more than {2**31 - 1:,}; "
+            "make chunks smaller"
+        )
     shape = side + 1, side + 1, deep
     return Grid(triple, region, traceback, side, height, depth, shape)
 

@@ -186,7 +186,9 @@ def edit_distance_graph(
     value: Any = max_distance
     is_whole = isinstance(value, int | np.integer) and is_number(value)
     if not is_whole or max_distance < 0:
-        raise UsageError(f"max_distance = {max_distance!r}: a number from 0 is needed")
+        raise UsageError(
+            f"max_distance = {max_distance!r}: a whole number of 0 or more is needed"
+        )
     threads, budget = _checked(EditOptions(**options))
     encoded, _ = inputs.letters(sequences)
     # No distance is greater than the longer of two lengths.

@@ -170,7 +170,7 @@ class EdgeList:
             self.count += len(i)
             if self.count * EDGE_BYTES * WORK_COPIES > self.budget:
                 raise MemoryPlanError(
-                    f"{self.count:,} pairs, and more to come, are within the "
-                    f"{self.limit}: they exceed the memory budget of {self.budget:,} "
+                    f"{self.count:,} pairs so far are within the {self.limit}: "
+                    f"they exceed the memory budget of {self.budget:,} "
                     f"bytes; raise the budget, or lower the {self.limit}{self.advice}"
                 )

@@ -210,11 +210,11 @@ def test_bands_by_rows_of_a_batch():
     [
         ({"band": (np.zeros(6, int), np.zeros(5, int))}, "integers"),
         ({"band": (np.zeros(6), np.zeros(6))}, "integers"),
-        ({"band": (np.arange(6)[::-1], np.full(6, 5))}, "must not fall"),
-        ({"band": (np.arange(6) - 1, np.full(6, 5))}, "begin at 0"),
+        ({"band": (np.arange(6)[::-1], np.full(6, 5))}, "never decrease"),
+        ({"band": (np.arange(6) - 1, np.full(6, 5))}, "of 0 or more"),
         ({"band": 0}, "at least 1"),
         ({"band": 1.5}, "whole number"),
-        ({"band": 2, "gap_open": np.ones((6, 6))}, "not by cell"),
+        ({"band": 2, "gap_open": np.ones((6, 6))}, "by cell: give"),
         ({"band": 2, "implementation": "scaled"}, "log or blocked"),
     ],
 )

@@ -435,7 +435,7 @@ def test_a_gpu_fills_cubes_where_memory_holds_them(monkeypatch):
 
 
 def test_pointers_that_32_bits_cannot_name_are_refused():
-    with pytest.raises(jaxalign.MemoryPlanError, match="smaller chunks"):
+    with pytest.raises(jaxalign.MemoryPlanError, match="make chunks smaller"):
         jaxalign.align_three("MK", "MK", "MK", traceback="bt1", chunk=5000)
 
 

@@ -77,10 +77,10 @@ def halves(
         job.halved.append(launch)
     elif exclusive:
         raise MemoryPlanError(
-            f"{job.device}: no memory for {_launch(task, launch)}, the least that "
-            f"holds these pairs, which takes about {show_bytes(needed)} beside the "
-            f"result, of {job_words(task)}: {first_line(error)}; free memory of the "
-            "GPU, or `--device cpu`"
+            f"{job.device}: no memory for {_launch(task, launch)}, of "
+            f"{job_words(task)}; it cannot be cut further and needs about "
+            f"{show_bytes(needed)} beside the result ({first_line(error)}); free "
+            "memory of the GPU, or compute on a CPU (`--device cpu`)"
         ) from error
     return parts or [launch]
 
@@ -410,8 +410,8 @@ def _both(
     split = in_int32(job, queries, targets)
     if split.pairs and job.task.implementation == "pallas":
         raise MemoryPlanError(
-            f"the scores of {len(split.pairs):,} pairs need int32, in which they do "
-            "not fit the memory of the device: leave the implementation open"
+            f"pallas cannot compute {len(split.pairs):,} of the pairs, whose scores "
+            "need int32: they exceed the device memory; leave out the implementation"
         )
     _all(job, split.blocks, counted=True)
     return split.pairs

@@ -91,7 +91,7 @@ def align(
     end = _end(pair, grids)
     if end.score < bound:
         raise JaxalignError(
-            f"a fill found {end.score}, a path scores {bound}: the fill is wrong"
+            f"the best score is {end.score}, but a path scores {bound}: this is a bug"
         )
     result = PairResult(end.score, end.i, end.j)
     if paths and pair.local and end.score <= 0:
@@ -303,7 +303,8 @@ class Halves:
         best = max(bests)
         if self._bound is not None and best < self._bound:
             raise JaxalignError(
-                f"two fills found {best}, a path scores {self._bound}: one is wrong"
+                f"the best score is {best}, but a path scores {self._bound}: this is a "
+                "bug"
             )
         return best
 

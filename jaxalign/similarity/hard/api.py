@@ -309,7 +309,7 @@ def profile_similarity(
     scoring = as_scoring(scoring)
     if method not in get_args(ProfileMethod):
         methods = " or ".join(get_args(ProfileMethod))
-        raise UsageError(f"method {method!r}: must be {methods}")
+        raise UsageError(f"method = {method!r}: must be {methods}")
 
     def run(xp: Any) -> Any:
         arrays = [arguments.floating(xp.asarray(x)) for x in sides]

@@ -365,7 +365,10 @@ def kl_divergence(
     problems = [_small(x, lengths, model, inputs) for x, model in models]
     if problems[0] is not None and problems[1] is not None:
         if problems[0].shape != problems[1].shape:
-            raise UsageError("the two models differ in shape")
+            raise UsageError(
+                f"two models of shapes {problems[0].shape} and {problems[1].shape}: "
+                "one shape is needed"
+            )
         return problems[0].divergence(problems[1])
     # Whether both sequences may hang over freely at one end.
     mode = options.get("mode", SimilarityOptions.mode)
@@ -380,7 +383,9 @@ def kl_divergence(
         first, second = (prepare(x, lengths, model) for x, model in models)
         pairs, axes = zip(first[:2], second[:2], strict=True)
         if first[2] != second[2] or len({x.similarity.shape for x in pairs}) > 1:
-            raise UsageError("the two models differ in shape")
+            sizes = ((*x[2], *x[0].similarity.shape[-2:]) for x in (first, second))
+            shapes = " and ".join(map(str, sizes))
+            raise UsageError(f"two models of shapes {shapes}: one shape is needed")
         return engine.over_batch(engine.divergence, pairs, axes, *first[2:], (cells,))
 
     return arguments.compiled(inputs, [x for x, _ in models], run)

@@ -67,9 +67,14 @@ def bucket_lengths(
     sides = np.asarray(query_lengths), np.asarray(target_lengths)
     lengths = np.stack(np.broadcast_arrays(*sides), -1)
     if lengths.ndim != 2 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
-        raise UsageError("lengths must be two vectors, with one entry per pair")
+        raise UsageError(
+            f"lengths of {lengths.dtype}, shapes {[x.shape for x in sides]}: two "
+            "vectors of integers of 0 or more are needed, with one entry per pair"
+        )
     if shapes < 1 or multiple < 1:
-        raise UsageError("shapes and multiple must be at least 1")
+        raise UsageError(
+            f"shapes = {shapes}, multiple = {multiple}: 1 or more is needed"
+        )
     lengths = -(-lengths // multiple) * multiple
     if not len(lengths):
         return []

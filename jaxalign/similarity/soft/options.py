@@ -72,7 +72,9 @@ def prepare(
         in_blocks = large or implementation == "blocked"
         block = Banded(band, BLOCK_DIAGONALS if in_blocks else None)
     else:
-        raise UsageError(f"a band is computed by log or blocked, not {implementation}")
+        raise UsageError(
+            f"implementation {implementation!r} takes no band: use log or blocked"
+        )
     temperature = fit(options.temperature, rank=0)
     pair, axes = (
         SoftPair(x.similarity, x.gap_open, x.gap_extend, t, x.rules)

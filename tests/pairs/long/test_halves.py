@@ -84,7 +84,7 @@ def test_a_half_that_is_pruned_leaves_the_other_alone():
     above = Halves(pair, False)
     above._bound = best + 1
     above.fill(0, fill)
-    with pytest.raises(JaxalignError, match="one is wrong"):
+    with pytest.raises(JaxalignError, match="this is a bug"):
         above.fill(1, fill)
 
 
