@@ -26,11 +26,13 @@ def pairwise(*factors, seed: int = 0, corners=()) -> list[tuple]:
         tuple(list(factor).index(x) for factor, x in zip(factors, corner, strict=True))
         for corner in corners
     ]
-    wanted = {pair for case in grid for pair in _pairs(case)}
+    pairs = {case: _pairs(case) for case in grid}
+    wanted = set().union(*pairs.values())
     wanted -= {pair for case in cases for pair in _pairs(case)}
     while wanted:
-        case = max(grid, key=lambda case: len(wanted & _pairs(case)))
-        wanted -= _pairs(case)
+        pairs = {case: pairs[case] & wanted for case in pairs}
+        case = max(pairs, key=lambda case: len(pairs[case]))
+        wanted -= pairs[case]
         cases.append(case)
     return [tuple(map(getitem, factors, case)) for case in cases]
 

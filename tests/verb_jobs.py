@@ -6,6 +6,7 @@ besides stands in ``NEEDED``.
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from inspect import Parameter, signature
 from typing import Any
 
@@ -32,6 +33,7 @@ def out_file(verb: str) -> str:
     return OUTPUTS.get(verb, "out.tsv")
 
 
+@cache
 def verbs() -> dict[str, Callable[..., int]]:
     """The function of each verb, by its name."""
     found = app()

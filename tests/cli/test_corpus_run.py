@@ -241,6 +241,7 @@ def test_a_fault_in_the_last_block_leaves_no_output(run, folder, monkeypatch, ve
     assert run(*words)[0] == DONE and Path(out).read_bytes() == again
 
 
+@pytest.mark.slow
 @every_verb
 def test_an_edit_anywhere_in_the_corpus_is_noticed(run, folder, monkeypatch, verb):
     """One byte, at whichever place, with the date as it was; a new date is none."""

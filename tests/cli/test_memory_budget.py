@@ -134,10 +134,8 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(x, marks=[] if x == "purge" else pytest.mark.slow) for x in QUICK],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
 def test_what_is_allocated_stays_within_the_budget(name, folder, run, monkeypatch):
     monkeypatch.setattr(fasta, "CHUNK", 2**17)  # of which no more than is there counts
     job, budget = QUICK[name], 2**22

@@ -51,7 +51,6 @@ VERBS = {
     + ("--certificate", "c.json", "--list", "l.tsv"),
 }
 QUICK = {
-    "report": 29,
     "pairs": 7,
     "checked": 11,
     "repertoire": 2,

@@ -106,6 +106,7 @@ RESULTS = {
         np.arange(9999), np.arange(9999), shapes=2
     )[0],
 }
+SLOW = {"Audit", "PairAudit", "ScoreBlock", "TripleAlignment", "TripleTable"}
 PUBLIC = {name for name in jaxalign.__all__ if isclass(getattr(jaxalign, name))}
 ERRORS = {name for name in PUBLIC if issubclass(getattr(jaxalign, name), Exception)}
 
@@ -162,7 +163,10 @@ class Balanced(HTMLParser):
             self.runs[-1] = style, text + data
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in RESULTS],
+)
 def test_results_of_any_size_are_short(name):
     result = RESULTS[name]()
     assert type(result).__name__ == name

@@ -266,6 +266,7 @@ def module_of(file):
     return ".".join(file.relative_to(ROOT).with_suffix("").parts)
 
 
+@pytest.mark.slow
 def test_every_import_counts_as_a_source():
     for file in sorted(x for p in machine.PACKAGES for x in (ROOT / p).rglob("*.py")):
         (home,) = machine.modules_of(module_of(file))

@@ -107,6 +107,7 @@ def test_of_equal_ends_in_a_band_the_first_row_counts():
     assert hard.partners.tolist() == [2, -1, -1, -1]
 
 
+@pytest.mark.slow
 def test_of_equal_overhangs_in_a_band_the_targets_are_outside():
     s = np.full((3, 3), -9, np.float32)
     s[1, 1] = 20

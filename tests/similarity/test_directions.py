@@ -191,13 +191,8 @@ def test_divergences(form, of_q):
         np.testing.assert_allclose(found, want, atol=3 * ATOL, err_msg=f"{form} {case}")
 
 
-@pytest.mark.parametrize(
-    "form, of_q",
-    [
-        pytest.param("number", "residue", marks=pytest.mark.slow),
-        ("cell", "number"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("form, of_q", [("number", "residue"), ("cell", "number")])
 def test_costs_of_two_forms_diverge_as_costs_of_one(form, of_q):
     """Costs of all forms that are one number."""
     numbers = np.float32([2, 0.5]), np.float32([3, 1])
@@ -314,6 +309,7 @@ def test_best_alignments(form):
         )
 
 
+@pytest.mark.slow
 def test_a_band_has_gaps_of_the_query_first():
     """The alignment without pairs, too, where nothing hangs over: its gaps pass the
     lower left corner, which may lie in a band by rows, and never the upper right."""

@@ -103,10 +103,9 @@ def test_enumeration(function, size, local, shared):
         np.testing.assert_allclose(found.payers[k], payers, atol=2e-5, err_msg=note)
 
 
-@pytest.mark.parametrize("local", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "size", [SIZE, pytest.param(SIZE[::-1], marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("size", [SIZE, SIZE[::-1]])
 def test_logarithms_hold_for_all_scores(size, local):
     """Of scores so large that one alignment has all probability, logarithms find the
     best one; the scores have no ties."""

@@ -104,6 +104,7 @@ def compare(name, form, local, seeds):
             check(found, compiled, 1e-12, note)
 
 
+@pytest.mark.slow
 def test_no_alignment_has_no_divergence():
     """Of one residue and none, where gaps are infinitely costly."""
     p = {"similarity": np.zeros((1, 1)), "gap_open": np.inf, "gap_extend": np.inf}

@@ -427,9 +427,8 @@ def test_inputs_of_three_kinds():
     np.testing.assert_allclose(found, want, atol=SCORE)
 
 
-@pytest.mark.parametrize(
-    "form", [{}, pytest.param({"mode": "local"}, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [{}, {"mode": "local"}])
 def test_a_gradient_by_the_matrix_has_no_scatter(form):
     """Which adds to the same few numbers from many places, slowly on GPUs; a code
     beyond the matrix still gives nan."""

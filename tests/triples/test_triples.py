@@ -196,6 +196,7 @@ def test_scores_alone_are_a_table_without_paths():
             call()
 
 
+@pytest.mark.slow
 def test_devices_share_the_batches(monkeypatch):
     monkeypatch.setattr(plan, "MAX_TRIPLES", 2)
     used = []
