@@ -230,7 +230,9 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     path : path
         The index.
     verify : bool
-        Read the whole file and compare its checksums.
+        Read the whole file and compare its checksums. Otherwise only the header, the
+        offsets and the range of the letters are checked, so a letter that a disk or a
+        copy turned into another one goes unnoticed.
 
     Returns
     -------

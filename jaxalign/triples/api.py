@@ -176,7 +176,7 @@ def align_triples(
     traceback : "auto" or None
         How the path is found; None computes only scores.
     devices : "all", int, or sequence of int or JAX devices, optional
-        Devices that share the batches, largest first. [the first]
+        Devices that share the batches, largest first. By default the first device.
 
     Returns
     -------

@@ -64,8 +64,8 @@ def hard_alignment(
     gap costs are numbers (one per pair of a batch, too) and whose gaps may be adjacent.
     A scan in XLA computes all others.
 
-    Small NumPy arrays need no compiler: m + n <= 512 and, summed over a batch,
-    m (m + n) <= 2^17 and m + n <= 2^14.
+    Small NumPy arrays need no compiler: those with m + n <= 512 whose sums over the
+    batch are at most 2^17 for m (m + n) and 2^14 for m + n.
 
     Examples
     --------
