@@ -169,7 +169,7 @@ def _path_options(options: SearchOptions, table: Table) -> PairOptions:
         if is_large and host is not None:
             ways = {"implementation": "sweep", "devices": [host]}
         options = replace(options, **ways)
-    return jobs.beside(pair_options(options, "alignment"), table.info["cells"])
+    return jobs.with_kernels(pair_options(options, "alignment"), table.info["cells"])
 
 
 def aligned(table: Table, options: SearchOptions) -> Table:

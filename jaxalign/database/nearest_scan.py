@@ -34,7 +34,7 @@ from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.options import Execution, NearestOptions, PairOptions, shared
 from jaxalign.pairs import by_rows, part_stream
-from jaxalign.pairs.jobs import tables_of
+from jaxalign.pairs.jobs import tables_of, with_kernels
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes
 from jaxalign.pairs.proofs import best_first, proof
@@ -178,12 +178,15 @@ def regions_of(
 ) -> list[PieceRegion]:
     """Divide the pairs of a piece by what is asked of them."""
     parts = divided(queries, targets, scoring, options)
-    regions = []
+    regions, cells = [], len(queries.codes) * len(targets.codes)
     for choice, rows, columns in parts:
         places, sides = None, (queries, targets)
         if len(parts) > 1:
             places, sides = (rows, columns), (queries.take(rows), targets.take(columns))
-        task = make_task("cross", *sides, scoring, gated_options(choice))
+        gated = gated_options(choice)
+        if gated.min_score is not None:
+            gated = with_kernels(gated, cells)
+        task = make_task("cross", *sides, scoring, gated)
         filters = replace(task.filters, identity=choice.identity)
         regions.append(PieceRegion(replace(task, filters=filters), places))
     return regions

@@ -384,7 +384,7 @@ def zipped_pairs(
     """
     of_judges = measured_pairs(definition, queries, targets)
     measures: list[jobs.PairMeasure] = [
-        (jobs.beside(pair_options(judge, 0.0), cells), judge.length, rows)
+        (jobs.with_kernels(pair_options(judge, 0.0), cells), judge.length, rows)
         for judge, rows in zip(judges_of(definition), of_judges, strict=True)
     ]
     shares, _, which = jobs.by_measures(queries, targets, definition.scoring, measures)
@@ -439,7 +439,7 @@ def _tables(
             stop = min(ROUNDS_RATIO * at + 1, len(parts)) if rises else len(parts)
         batch, streams, filters = parts[at:stop], [], []
         for judge in shown:
-            batch_options = pair_options(judge, lowest)
+            batch_options = jobs.with_kernels(pair_options(judge, lowest), cells_in_all)
             if report_progress is not None:
                 batch_options = replace(
                     batch_options,
@@ -531,9 +531,10 @@ class OtherMeasure:
         a, b = map(written, self.worst)
         largest = printed_beside(self.largest, 4, self.cut, 1)
         gate = "" if self.score is None else f", score >= {exact(self.score)}"
+        count = f"at least {self.linked:,}" if self.linked else "none"
         text = (
-            f"{self.mode}, over the {self.identity}{gate}: {self.linked:,} of "
-            f"{self.pairs:,} at or above the cut"
+            f"{self.mode}, over the {self.identity}{gate}: {count} at or above the "
+            f"cut, of {self.pairs:,} compared"
         )
         return f"{text}, worst {largest:.4f} ({a}, {b})" if self.largest else text
 

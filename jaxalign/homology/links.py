@@ -24,7 +24,7 @@ from jaxalign.model.numbers import exact
 from jaxalign.model.table import Table
 from jaxalign.options import Execution, PairOptions
 from jaxalign.pairs import by_rows, part_stream
-from jaxalign.pairs.jobs import tables_of
+from jaxalign.pairs.jobs import tables_of, with_kernels
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.part_stream import Part
 from jaxalign.pairs.plan import Arrays, SavedState, Task, added
@@ -126,7 +126,8 @@ class LinkTask(NamedTuple):
 
 def link_jobs(sequences: Sequences, definition: Definition) -> list[LinkTask]:
     """Make the jobs of the links of a set."""
-    jobs, execution = [], definition.options
+    jobs, execution, lengths = [], definition.options, sequences.lengths
+    cells = (int(lengths.sum()) ** 2 - int((lengths**2).sum())) // 2
     for judges, rows, columns in measured(definition, sequences):
         kind = "all" if columns is None else "cross"
         rows, queries = longest_first(sequences, rows)
@@ -135,7 +136,11 @@ def link_jobs(sequences: Sequences, definition: Definition) -> list[LinkTask]:
         else:
             columns, targets = longest_first(sequences, columns)
         options = [
-            replace(pair_options(x), progress=execution.progress, busy=execution.busy)
+            replace(
+                with_kernels(pair_options(x), cells),
+                progress=execution.progress,
+                busy=execution.busy,
+            )
             for x in judges
         ]
         tasks = [

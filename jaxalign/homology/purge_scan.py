@@ -17,7 +17,7 @@ from jaxalign.model.identity import of_lengths
 from jaxalign.model.show import counted
 from jaxalign.model.table import Table
 from jaxalign.pairs import engine, part_stream
-from jaxalign.pairs.jobs import tables_of
+from jaxalign.pairs.jobs import tables_of, with_kernels
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.result import equal_texts
 
@@ -213,12 +213,15 @@ def scan(
             )
 
         parts, sides = cut.divided(tests, block), (tests, block)
+        cells = len(tests.codes) * len(block.codes)
         for judge, rows, columns in parts:
             if len(parts) > 1:
                 sides = tests.take(rows), block.take(columns)
             options = judge.pair_options()
             if by_evalue:
                 options = replace(options, min_score=least_score)
+            every = replace(options, min_score=None, min_cov=None)
+            options = with_kernels(options, cells)
             task = make_task("cross", *sides, cut.scoring, options)
             for table in tables_of(task, options, partial(part_stream.cut_cross, task)):
                 info = table.info
@@ -236,7 +239,6 @@ def scan(
             # They are alike, whatever they score.
             train, first = np.unique(train, return_index=True)
             equal = tests.take(test[first]), block.take(train)
-            every = replace(options, min_score=None, min_cov=None)
             plan = engine.plan(make_task("zip", *equal, cut.scoring, every))
             value = _values(engine.run(plan), judge, size)
             add(test[first], train, value)

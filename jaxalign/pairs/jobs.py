@@ -199,7 +199,7 @@ def by_measures(
     return shares, counts, which
 
 
-def beside(options: PairOptions, cells: int) -> PairOptions:
+def with_kernels(options: PairOptions, cells: int) -> PairOptions:
     """Options of a small job that belongs to a larger one.
 
     Where GPU kernels compute the larger one, they compute both: NumPy, which would
@@ -208,7 +208,7 @@ def beside(options: PairOptions, cells: int) -> PairOptions:
     cells : of the larger job
     """
     named = options.implementation or options.devices is not None or options.mesh
-    if named or by_rows.is_short(cells):
+    if named or not by_rows.may_have_gpu() or by_rows.is_short(cells):
         return options
     from jaxalign.pairs import compiled  # which imports JAX
 

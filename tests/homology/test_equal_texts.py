@@ -16,7 +16,7 @@ from draws import pairwise
 import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.homology import across
-from jaxalign.pairs import jobs, part_stream
+from jaxalign.pairs import by_rows, jobs, part_stream
 from jaxalign.pairs.proofs import proof
 
 LETTERS = {"protein": "ARNDCQEGHILKMFPSTWYV", "dna": "ACGT", "rna": "ACGU"}
@@ -68,7 +68,8 @@ def set_route(monkeypatch, route: str) -> dict:
         for name, value in {"MIN_PARTS": 5, "QUERIES_STEP": 1, "MIN_CELLS": 1}.items():
             monkeypatch.setattr(part_stream, name, value)
         for module in (jobs, across):
-            monkeypatch.setattr(module, "by_rows", SimpleNamespace(is_short=is_long))
+            stub = SimpleNamespace(is_short=is_long, may_have_gpu=by_rows.may_have_gpu)
+            monkeypatch.setattr(module, "by_rows", stub)
     return {"filter": False} if route == "unfiltered" else {}
 
 

@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import brute_force as bf
 import numpy as np
@@ -10,11 +11,14 @@ import oracle
 import pytest
 
 import jaxalign
-from jaxalign.homology import certificate, clustering, links, options
+from jaxalign.homology import api, certificate, clustering, links, options
 from jaxalign.homology.certificate import definition_of, differences
-from jaxalign.homology.links import PairCounts
+from jaxalign.homology.links import PairCounts, link_jobs
 from jaxalign.model import statistics
-from jaxalign.pairs import by_rows, plan
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.options import HomologyOptions
+from jaxalign.pairs import by_rows, compiled, jobs, plan
+from jaxalign.pairs.options import MEASURES
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 LETTERS = list("ACDEFGHIKLMNPQRSTVWY")
@@ -277,3 +281,34 @@ def test_a_certificate_counts_short_sequences():
     assert str(rebuilt.of_sets([divided.sequences])) == str(divided.definition)
     without = jaxalign.audit(divided, min_identity=0.4, mode="local").certificate()
     assert "short_sequences" not in without["definition"]
+
+
+class FakeDevice(NamedTuple):
+    platform: str
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_short_jobs_of_a_call_are_judged_by_their_sum(gpu, monkeypatch):
+    """On a GPU kernels compute all of them where each alone would go by rows and all
+    together are no small job; without one each goes by itself."""
+    device = FakeDevice("gpu")
+    monkeypatch.setattr(by_rows, "may_have_gpu", lambda: gpu)
+    monkeypatch.setattr(by_rows, "ROW_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "first_device", lambda: device)
+    monkeypatch.setattr(compiled, "choose", lambda *_: ("pallas", ""))
+    texts = ["MK" * n for n in (2, 2, 2, 8, 8, 9, 15, 17, 19)]
+    data = as_sequences(texts, SCORING.alphabet)
+    asked = HomologyOptions(link="local", min_score=20)
+    asked = replace(asked, **MEASURES["local"])
+    definition = api.define(SCORING, asked, 0.5, [data])
+
+    def ways(share: float) -> tuple[int, int]:
+        """Tasks by rows, and all, if rows may take a share of what all pairs take."""
+        cells = sum(len(a) * len(b) for a, b in combinations(texts, 2))
+        most = share * cells * by_rows.CELL_SECONDS * 2 / 3
+        monkeypatch.setattr(by_rows, "MAX_SECONDS", {False: most, True: most})
+        tasks = [task for job in link_jobs(data, definition) for task in job.tasks]
+        return sum(by_rows.plan_by_rows(x) is not None for x in tasks), len(tasks)
+
+    assert ways(1) == (7, 7)
+    assert ways(0.99) == ((0, 7) if gpu else (7, 7))

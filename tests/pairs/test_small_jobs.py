@@ -241,15 +241,18 @@ def test_a_small_job_is_beside_the_larger_one_it_belongs_to(monkeypatch):
         compiled, "choose", lambda _name, devices: (kernels[id(devices[0])], "")
     )
     large = 10**12
-    assert jobs.beside(usual, large).devices == [gpu]
-    assert jobs.beside(usual, 10**6) is usual  # by rows, both of them
+    assert jobs.with_kernels(usual, large).devices == [gpu]
+    assert jobs.with_kernels(usual, 10**6) is usual  # by rows, both of them
     for name, value in (("implementation", "rows"), ("devices", 0), ("mesh", MESH)):
         named = replace(usual, **{name: value})
-        assert jobs.beside(named, large) is named
+        assert jobs.with_kernels(named, large) is named
     kernels[id(gpu)] = "sweep"  # a GPU without kernels
-    assert jobs.beside(usual, large) is usual
+    assert jobs.with_kernels(usual, large) is usual
     gpu.platform = "cpu"
-    assert jobs.beside(usual, large) is usual
+    assert jobs.with_kernels(usual, large) is usual
+    monkeypatch.setattr(by_rows, "may_have_gpu", lambda: False)
+    monkeypatch.delattr(jobs, "first_device")  # no device is started to ask
+    assert jobs.with_kernels(usual, large) is usual
 
 
 # Jobs that come again ---------------------------------------------------------------
