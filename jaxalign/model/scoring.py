@@ -413,7 +413,7 @@ class Scoring:
         if plain.size and np.abs(plain).max() >= 2**15 / self.scale:
             largest = np.abs(plain).max()
             raise UsageError(
-                f"a score of {largest:,g}: with steps of 1/{self.scale}, scores must "
+                f"a score of {largest:,g}: with a scale of {self.scale}, scores must "
                 f"stay below {2**15 // self.scale:,}"
             )
         return np.rint(plain * self.scale).astype(np.int32)
