@@ -105,7 +105,10 @@ def read_parts(
             "--partial audits the others, and the certificate says so"
         )
     if len(sets) < 2:
-        raise InputError(f"{split}: has only one part: {', '.join(map(written, sets))}")
+        raise InputError(
+            f"{split}: has only one part: {', '.join(map(written, sets)) or 'none'}; "
+            "an audit needs two or more"
+        )
     return AuditedParts(sets, left_out)
 
 
@@ -471,7 +474,9 @@ def _certificate_files(path: str, known: dict, request: Given) -> CertificateFil
             f"{path}: a list belongs to one file of sequences, not {len(parts)}"
         )
     if split is None and len(parts) < 2:
-        raise InputError(f"{path}: has {len(parts)} parts; two or more are needed")
+        raise InputError(
+            f"{path}: has {counted(len(parts), 'part')}; two or more are needed"
+        )
     split = None if split is None else str(split)
     column = None if split is None or column is None else str(column)
     return CertificateFiles(parts, split, column, readings.pop())

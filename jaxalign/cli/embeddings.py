@@ -119,7 +119,8 @@ def _zipped(
         )
     widths = {x.shape[1] for x in (*queries.values(), *targets.values())}
     if len(widths) > 1:
-        raise InputError(f"{a}, {b}: vectors of {widths} numbers cannot be multiplied")
+        sizes = " and ".join(map(str, sorted(widths)))
+        raise InputError(f"{a}, {b}: vectors of {sizes} numbers: all must have as many")
     count = max(m, n) if min(m, n) else 0
     first, second = ([*x] * (count if len(x) == 1 else 1) for x in (queries, targets))
     return [*zip(first, second, strict=True)] if count else []

@@ -265,7 +265,7 @@ def index(options: Given) -> int:
         raise UsageError("an index of standard input needs a name: -o OUT")
     out = options.out or database + SUFFIX
     if out in PRINTED:
-        raise UsageError("an index is binary: -o FILE")
+        raise UsageError("an index is binary and is not printed: give -o FILE")
     check_outputs(options, out, (), (database, scoring.matrix))
     letters = [(database, opening(database))]
     scored = scoring_for(letters, scoring_of(scoring), scoring, messages)

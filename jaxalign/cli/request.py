@@ -81,7 +81,10 @@ def resolve(options: Given, mode: Mode = "global", folder: bool = False) -> Requ
     _check_filters(options, mode, free_ends)
     out, format = options.out, options.format
     if folder and (out in (None, "-") or _is_file(out)):
-        raise UsageError("a result in parts needs a folder: -o FOLDER/")
+        raise UsageError(
+            "--resume, --shard and --part-rows are about a result in parts, which "
+            "needs a folder: -o FOLDER/"
+        )
     if folder and format not in (None, "parquet"):
         raise UsageError(f"parts are written as parquet, not {format}")
     if folder:

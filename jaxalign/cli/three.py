@@ -38,7 +38,9 @@ def three(given: Given) -> int:
     chosen = TripleOptions(**shared(given, TripleOptions, **own))
     api.check(scoring, chosen)
     if traceback is None and given.format in ("fasta", "clustal"):
-        raise UsageError(f"--format {given.format} needs a traceback")
+        raise UsageError(
+            f"--format {given.format} needs a traceback: leave out --traceback none"
+        )
     if given.all:
         if given.format != "pretty":
             raise UsageError(
@@ -47,10 +49,12 @@ def three(given: Given) -> int:
             )
         delimited.check_list_format(out)
         if given.resume:
-            raise UsageError("--resume is for one triple, not for --all")
+            raise UsageError("--resume is for one triple: leave out --all or --resume")
         for word in ("schedule", "chunk", "height", "depth"):
             if getattr(chosen, word) != getattr(TripleOptions(), word):
-                raise UsageError(f"--{word} is for one triple, not for --all")
+                raise UsageError(
+                    f"--{word} is for one triple: leave it out beside --all"
+                )
     check_resume(given, (path,))
     check_outputs(given, out, (), (path, given.scoring.matrix))
     messages = Messages(given.quiet)
@@ -122,8 +126,16 @@ def _all(
             f"{given.sequences} has {len(lengths):,} records: --all takes three at a "
             "time, so a multiple of three is needed"
         )
-    cells = float((lengths.reshape(-1, 3) + 1).prod(axis=1).sum())
-    words = shared(chosen, TripleModel, traceback=chosen.traceback)
+    boxes = (lengths.reshape(-1, 3) + 1.0).prod(axis=1)
+    cells, words = float(boxes.sum()), shared(chosen, TripleModel)
+    words |= {"traceback": chosen.traceback}
+    expected: list[str] = []
+    if len(boxes):  # the largest triple says how all are computed
+        first = 3 * int(boxes.argmax())
+        a, b, c = (sequences.take([first + n]) for n in range(3))
+        plan = api.plan_three(a, b, c, scoring, **words)
+        speed = STATES_A_SECOND["pallas" in plan["implementation"]]
+        expected = report.long_job(cells * plan["states"] / speed)
     heading = (
         f"{show.counted(len(lengths) // 3, 'triple')}, {cells:.3g} cells "
         f"({chosen.gap_model}, {chosen.mode})"
@@ -141,4 +153,4 @@ def _all(
             f"{cells / seconds / 1e6:.0f} million cells a second, compiling included"
         )
 
-    return run(given, messages, [heading], compute, finish)
+    return run(given, messages, [heading, *expected], compute, finish)

@@ -295,7 +295,8 @@ def index(
 ) -> None:
     """Encode the records of DB into a file that opens in milliseconds.
 
-    All verbs take the index in place of the FASTA file.
+    All verbs take the index in place of the FASTA file. An interrupted run writes
+    nothing and starts over.
 
     Parameters
     ----------

@@ -52,6 +52,7 @@ from jaxalign.inputs import SetLike
 from jaxalign.keywords import AuditKeywords, LinkKeywords
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.scoring import ScoringLike, as_scoring
+from jaxalign.model.show import counted
 from jaxalign.options import HomologyOptions
 from jaxalign.signatures import with_options
 
@@ -495,7 +496,7 @@ def audit(
     if not isinstance(parts, Mapping):
         parts = {f"part{k}": part for k, part in enumerate(parts, 1)}
     if len(parts) < 2:
-        raise UsageError("an audit needs two parts or more")
+        raise UsageError(f"{counted(len(parts), 'part')}: an audit needs two or more")
     sets = inputs.sets(scoring, *parts.values())
     settings = with_link(settings, scoring, sets)
     definition = define(scoring, settings, min_identity)

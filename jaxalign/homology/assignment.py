@@ -18,6 +18,7 @@ from jaxalign.homology.options import TOO_LARGE, TooLarge, check_choice
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import CONTROL, written
 from jaxalign.model.numbers import check_whole, is_number
+from jaxalign.model.show import counted
 
 # ------------------------------------------------------------------------------
 # Choices of a split, checked before anything is aligned: the shares of its parts, and
@@ -151,7 +152,10 @@ def _shares(
     shares = shares_of(choices.parts, choices.folds)
     lacking = [name for name in fixed_parts.names if name not in shares]
     if lacking:
-        raise UsageError(f"fixed has the part {lacking[0]!r}, which parts lacks")
+        raise UsageError(
+            f"fixed has the part {lacking[0]!r}, which parts lacks: give it a share, "
+            "or leave out parts"
+        )
     numbers = np.array([[*shares].index(name) for name in fixed_parts.names] + [-1])
     return shares, KnownParts(tuple(shares), numbers[fixed_parts.part].astype(np.int32))
 
@@ -178,16 +182,19 @@ def shares_of(parts: Any, folds: int | None) -> dict[str, float]:
     for name, share in shares.items():
         odd = CONTROL.search(name) or "/" in name or name != name.strip()
         if not name or name == REMOVED or odd:
-            raise UsageError(f"part {name!r}: not a valid name of a part")
+            raise UsageError(
+                f"part {name!r}: not a valid name of a part; give one without '/', "
+                f"and not {REMOVED!r}"
+            )
         if not (is_number(share) and 0 < share <= 1):
             raise UsageError(
-                f"part {name}: the share {share!r} is not above 0 and up to 1"
+                f"part {name}: share {share!r}: a fraction above 0, up to 1, is needed"
             )
     total = sum(shares.values())
     if len(shares) < 2 or not isclose(total, 1, abs_tol=1e-6):
         raise UsageError(
-            f"{len(shares)} parts with shares that sum to {total:g}: two or more parts "
-            "are needed, and a sum of 1"
+            f"{counted(len(shares), 'part')}, shares that sum to {total:g}: two or "
+            "more parts are needed, and a sum of 1"
         )
     return shares
 
@@ -265,8 +272,10 @@ def _values(table: Any, names: tuple[str, ...], noun: str, usual: Any) -> list:
         return [table.get(name, usual) for name in names]
     values = list(table)
     if len(values) != len(names):
-        plural = {"priority": "priorities"}.get(noun, f"{noun}s")
-        raise InputError(f"{len(values)} {plural} for {len(names)} sequences")
+        raise InputError(
+            f"{counted(len(names), 'sequence')}, and a {noun} for {len(values):,}: "
+            "give one each"
+        )
     without = [name for name, x in zip(names, values, strict=True) if x is None]
     if without and usual is None:
         raise InputError(_lacking(without, noun))

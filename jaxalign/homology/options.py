@@ -199,7 +199,10 @@ def define(
     check_whole("threads", options.threads)
     definition = Definition(scoring, options, float(cut))
     if not is_symmetric(scoring, resolve_ends(definition.mode, options.free_ends)):
-        raise UsageError("links need a symmetric matrix and symmetric free ends")
+        raise UsageError(
+            f"{definition.ends()}, {scoring.matrix_name}: links need a symmetric "
+            "matrix and symmetric free ends, the same of both sequences"
+        )
     return definition.of_sets(sets)
 
 

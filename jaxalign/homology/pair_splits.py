@@ -446,7 +446,7 @@ def named_pairs(
         column = number_of if second == "proteins" else groups
         second_numbers.append(column.setdefault(b, len(column)))
     if not first:
-        raise InputError("there are no pairs")
+        raise InputError("there are no pairs: give one or more")
     numbers = np.array(first, np.int64), np.array(second_numbers, np.int64)
     return NamedPairs(*numbers, tuple(groups) if second == "groups" else None)
 
@@ -612,7 +612,10 @@ def numbered_parts(
     Raises InputError: there are not as many as pairs
     """
     if len(parts) != len(pairs.first):
-        raise InputError(f"{len(parts)} parts for {len(pairs.first)} pairs")
+        raise InputError(
+            f"{show.counted(len(pairs.first), 'pair')}, and a part for "
+            f"{len(parts):,}: give one each"
+        )
     names = tuple(x for x in dict.fromkeys(map(str, parts)) if x != REMOVED)
     number = {name: k for k, name in enumerate(names)} | {REMOVED: -1}
     return names, np.array([number[str(x)] for x in parts], np.int32)
@@ -635,7 +638,9 @@ def audit_pairs_of(
     """
     names, part = parts
     if len(names) < 2:
-        raise UsageError(f"{len(names)} parts: an audit needs two or more")
+        raise UsageError(
+            f"{show.counted(len(names), 'part')}: an audit needs two or more"
+        )
     counts = PairCounts()
     if cold == "none":
         leaking = _shared(pair_keys(pairs, data), part)

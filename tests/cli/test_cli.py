@@ -967,6 +967,7 @@ def test_a_long_job_says_before_it_how_long_it_will_take(
         "index a.fa",
         "soft a.fa b.fa -o x.npz",
         "three three.fa",
+        "three three.fa --all",
         *(f"repertoire three.fa --metric {x}" for x in ("tcrdist", "levenshtein")),
         "repertoire three.fa --against three.fa --metric alignment --part-rows 1",
     ],

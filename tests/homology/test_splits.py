@@ -513,7 +513,7 @@ def test_many_groups():
     [
         ({"parts": {"a": 0.5, "b": 0.4}}, "UsageError", "sum to 0.9"),
         ({"parts": {"a": 1.0}}, "UsageError", "two or more"),
-        ({"parts": {"a": 1.5, "b": -0.5}}, "UsageError", "part a: the share 1.5"),
+        ({"parts": {"a": 1.5, "b": -0.5}}, "UsageError", "part a: share 1.5"),
         ({"parts": {"a/b": 0.5, "c": 0.5}}, "UsageError", "not a valid name"),
         ({"parts": {"": 0.5, "c": 0.5}}, "UsageError", "not a valid name"),
         ({"parts": HALVES, "folds": 2}, "UsageError", "exclude each other"),
@@ -521,7 +521,7 @@ def test_many_groups():
         ({"parts": [0.5, 0.5]}, "UsageError", "parts or folds are needed"),
         ({"parts": None, "folds": 1}, "UsageError", "folds = 1"),
         ({"parts": None, "folds": 2.5}, "UsageError", "folds = 2.5"),
-        ({"labels": ["x"]}, "InputError", "1 labels for 2 sequences"),
+        ({"labels": ["x"]}, "InputError", "2 sequences, and a label for 1"),
         ({"labels": {"seq1": 1}}, "InputError", r"1 sequence \(seq2\) has no label"),
         ({"labels": {"seq1": 1, "seq2": 1, "z": 0}}, "InputError", r"label \(z\) belo"),
         ({"too_large": "cut"}, "UsageError", "error, keep, remove"),
@@ -554,7 +554,7 @@ def test_empty_sequences_are_like_empty_ones():
 
 
 def test_refusals_of_an_audit():
-    with pytest.raises(jaxalign.UsageError, match="two parts or more"):
+    with pytest.raises(jaxalign.UsageError, match="1 part: an audit needs two or more"):
         jaxalign.audit([["ACGT"]], SCORING, min_identity=0.5, link="whole")
     with pytest.raises(jaxalign.UsageError, match="worst"):
         jaxalign.audit(
