@@ -153,7 +153,7 @@ def across(path: str, audit: api.Audit) -> None:
     title = f"{counted(audit.info['all'], 'pair')} across parts, "
     title += counted(audit.leaks, "leak")
     if below:
-        title += f"; {below:,} proved below the cut are not shown"
+        title += f"; {below:,} {audit.definition.unshown} are not shown"
     axis = f"identity ({audit.definition.length})"
     picture.histogram(path, counts, edges, axis, title, cut)
 

@@ -174,8 +174,7 @@ def _histogram(
 ) -> str:
     """Draw bars of identities; the leftmost bar is the pairs known to be below."""
     below, cut = pairs - int(histogram.sum()), definition.cut
-    full = definition.options.full_histogram
-    remainder = "not compared" if full else "proved below the cut"
+    remainder = definition.unshown
     labels = [remainder, "", *(f"{edge:.2f}" for edge in EDGES[:-1])]
     tenths = (f"{k / BINS:.1f}" if k % (BINS // 10) == 0 else "" for k in range(BINS))
     colours = [show.PROVED, "", *[colour] * len(histogram)]
@@ -190,8 +189,9 @@ def _histogram(
     )
     above = int(histogram[EDGES[:-1] >= cut - 1e-12].sum())
     caption = (
-        f"Identities of {pairs:,} pairs {name}, on a logarithmic scale. The grey bar "
-        f"is {below:,} pairs {remainder}; the dashed line is the cut, {exact(cut)}"
+        f"Identities of {show.counted(pairs, 'pair')} {name}, on a logarithmic scale. "
+        f"The grey bar is {show.counted(below, 'pair')} {remainder}; the dashed line "
+        f"is the cut, {exact(cut)}"
     )
     return show.figure(bars, f"{caption}; {above:,} pairs are in bars above it.")
 

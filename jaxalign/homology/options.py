@@ -108,6 +108,15 @@ class Definition:
         """Whose length identical pairs are divided by."""
         return self.options.identity or "longer"
 
+    @property
+    def unshown(self) -> str:
+        """Say what the pairs are that no bar of a histogram shows."""
+        score, full = self.options.min_score, self.options.full_histogram
+        if score is None:
+            return "not compared" if full else "proved below the cut"
+        low = f"below score {exact(score)}"
+        return low if full else f"{low} or proved below the cut"
+
     def end_to_end(self) -> Definition:
         """The other definition of pairs with a short sequence: ``link="whole"``."""
         return replace(self, options=end_to_end(self.options), short=0)

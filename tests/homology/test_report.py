@@ -110,6 +110,19 @@ def test_a_full_histogram_has_all_pairs():
     assert found.info["aligned"] == found.info["all"] == int(across.sum())
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_report_says_no_pair_of_low_score_to_be_below_the_cut(full):
+    """15 of 40 letters are identical, which is above the cut."""
+    shared = "CGGCTCGACTGCATG"
+    parts = {"train": ["A" * 25 + shared], "test": ["T" * 25 + shared]}
+    gate = {"link": "local", "min_score": 20, "full_histogram": full}
+    found = jaxalign.audit(parts, jaxalign.Scoring("NUC"), min_identity=0.3, **gate)
+    assert not found.holds
+    gate["min_score"] = 80
+    found = jaxalign.audit(parts, jaxalign.Scoring("NUC"), min_identity=0.3, **gate)
+    assert found.holds and "is 1 pair below score 80" in found.report()
+
+
 def test_a_report_of_leaks_and_of_no_split():
     parts = {"train": ["ACGTACGT"], "test": ["ACGTACGA", ""], "none": []}
     found = jaxalign.audit(parts, SCORING, min_identity=0.5, link="whole")
