@@ -18,6 +18,7 @@ from jaxalign.io import output, picture
 from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.names import written
+from jaxalign.model.numbers import check_fraction
 from jaxalign.options import PairOptions
 from jaxalign.pairs.api import expected_seconds
 from jaxalign.similarity.soft import api
@@ -51,6 +52,7 @@ def soft(given: Given) -> int:
         raise UsageError(
             f"{out}: -o writes an npz file; --plot {out} draws the posterior"
         )
+    check_fraction("threshold", given.threshold)
     scoring, (mode, ends) = scoring_of(given.scoring), mode_of(given)
     # The alignment is on standard output.
     check_outputs(given, None, [out], (a, b, given.scoring.matrix), [plot])

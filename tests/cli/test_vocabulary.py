@@ -364,6 +364,7 @@ def test_files_that_are_not_meant_are_refused(run, folder):
             "nearest s.fa t.fa --report r.pdf",
             "r.pdf: --report writes HTML; give a name",
         ),
+        ("soft s.fa s.fa --threshold 50", "did you mean 0.5?"),
         ("soft s.fa s.fa -o x.png", "x.png: -o writes an npz file; --plot x.png draws"),
         ("all s.fa -o .", ".: is a folder; name a file in it"),
         ("align s.fa s.fa t.fa", "align: too many files: t.fa\nhint: see jaxalign al"),
