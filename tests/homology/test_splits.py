@@ -155,7 +155,7 @@ def test_an_audit_tells_of_other_measures():
     page = found.report()
     assert 'class="warn"><strong>The split holds for this question alone' in page
     assert f"The question: {found.definition.question()}" in page
-    assert f"local, over the shorter, score &gt;= {local.score}: 1 of" in page
+    assert f"local, over the shorter, score &gt;= {local.score}: at least 1 at" in page
     higher = jaxalign.audit(parts, min_identity=0.5, link="whole").others()
     assert [x.identity for x in higher] == ["shorter", "shorter"]
     without = jaxalign.audit(
