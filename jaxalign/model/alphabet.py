@@ -470,9 +470,7 @@ def checked_offsets(offsets: np.ndarray, length: int) -> np.ndarray:
         )
     within = len(offsets) and offsets[0] == 0 and offsets[-1] == length
     if not within or falls(offsets):
-        raise InputError(
-            f"offsets must rise from 0 to {length:,}, the number of flat codes"
-        )
+        raise InputError(f"offsets must rise from 0 to {length:,}, the number of codes")
     return offsets.astype(np.int64)
 
 

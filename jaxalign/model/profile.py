@@ -187,9 +187,7 @@ def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
     rows = [ModelLine(k, x.split()) for k, x in enumerate(lines, 1) if x.strip()]
     start = next((k for k, row in enumerate(rows) if row.words[0] == "HMM"), None)
     if start is None:
-        raise wrong(
-            source, rows[-1].number, "the file has no line that begins with HMM"
-        )
+        raise wrong(source, rows[-1].number, "no line begins with HMM")
     # The lines before HMM.
     fields: dict[str, ModelLine] = {}
     for row in rows[1:start]:
@@ -199,9 +197,7 @@ def read_hmm(source: Any) -> tuple[str, np.ndarray, np.ndarray]:
         fields[field] = row
     for field in ONCE:
         if field not in fields:
-            raise wrong(
-                source, rows[start].number, f"no line {field} before the line HMM"
-            )
+            raise wrong(source, rows[start].number, f"no line {field} before HMM")
         if len(fields[field].words) < 2:
             raise wrong(source, fields[field].number, f"{field} has no value")
     kind, length = fields["ALPH"], fields["LENG"]
@@ -223,10 +219,8 @@ def _body(
     if rows[0].words[0] != "m->m":
         raise wrong(source, rows[0].number, "the heading of transitions is needed")
     if len(rows) > end + 1:
-        why = (
-            "another model after //: a profile holds one; `hmmfetch FILE NAME` extracts"
-        )
-        raise wrong(source, rows[end + 1].number, f"{why} it from the file")
+        why = "another model after //: a profile is one, which `hmmfetch FILE NAME`"
+        raise wrong(source, rows[end + 1].number, f"{why} extracts")
     stop, rows = rows[end], rows[1:end]
     if rows and rows[0].words[0] == "COMPO":
         _emissions(source, rows.pop(0), "COMPO")
@@ -409,9 +403,7 @@ def _fasta(lines: list[str], source: Any) -> list[AlignedRow]:
     for _, parts in rows:
         for number, letters in parts:  # each in its own line
             if invalid := OTHER_LETTERS.search(letters):
-                raise wrong(
-                    source, number, f"{invalid[0]!r} is neither a letter nor a gap"
-                )
+                raise wrong(source, number, f"{invalid[0]!r}: neither letter nor gap")
     return [AlignedRow(number, "".join(x for _, x in parts)) for number, parts in rows]
 
 

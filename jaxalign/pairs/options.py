@@ -137,9 +137,7 @@ def check(options: PairOptions) -> frozenset[str]:
         )
     if options.mesh is not None:
         if options.devices is not None:
-            raise UsageError(
-                "devices and mesh exclude each other: leave out one of them"
-            )
+            raise UsageError("devices and mesh exclude each other: give one")
         name = options.implementation
         if name not in (None, "sweep"):
             raise UsageError(f"a mesh runs implementation 'sweep', not {name!r}")

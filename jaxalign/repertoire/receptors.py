@@ -380,9 +380,7 @@ def genes_from_table(table: Any) -> GeneDistances:
     if hasattr(table, "columns") and hasattr(table, "index"):
         names = [str(x) for x in table.index]
         if names != [str(x) for x in table.columns]:
-            raise InputError(
-                "V genes: rows and columns must name the same genes in order"
-            )
+            raise InputError("V genes: rows and columns need the same genes in order")
         return _checked(names, np.asarray(table))
     if not isinstance(table, Mapping):
         raise UsageError(

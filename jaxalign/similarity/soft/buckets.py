@@ -72,9 +72,7 @@ def bucket_lengths(
             "vectors of integers of 0 or more are needed, with one entry per pair"
         )
     if shapes < 1 or multiple < 1:
-        raise UsageError(
-            f"shapes = {shapes}, multiple = {multiple}: 1 or more is needed"
-        )
+        raise UsageError(f"shapes {shapes}, multiple {multiple}: 1 or more is needed")
     lengths = -(-lengths // multiple) * multiple
     if not len(lengths):
         return []

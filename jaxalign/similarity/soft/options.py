@@ -72,9 +72,7 @@ def prepare(
         in_blocks = large or implementation == "blocked"
         block = Banded(band, BLOCK_DIAGONALS if in_blocks else None)
     else:
-        raise UsageError(
-            f"implementation {implementation!r} takes no band: use log or blocked"
-        )
+        raise UsageError(f"{implementation} takes no band: use log or blocked")
     temperature = fit(options.temperature, rank=0)
     pair, axes = (
         SoftPair(x.similarity, x.gap_open, x.gap_extend, t, x.rules)
