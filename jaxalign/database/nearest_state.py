@@ -19,8 +19,9 @@ from jaxalign.runtime.devices import at_once
 NONE = -1  # the index where there is no sequence
 FIELDS = ("identity", "count", "index")  # of a state, a row a query …
 COUNTS = ("sequences", "residues", "aligned")  # … and numbers of all
-PAIRS_AT_ONCE, PAIR_BYTES = 2**20, 128  # zipped
-DENSE_PAIRS, DENSE_PAIR_BYTES = 2**23, 16  # of a job of all pairs …
+PAIR_BYTES = 128  # of a job, with what joins it
+PAIRS_AT_ONCE = 2**20  # zipped
+DENSE_PAIRS = 2**23  # of a job of all pairs …
 QUERIES_AT_ONCE = 64  # … and its queries: as many as a launch on a GPU takes
 JOBS_AHEAD = 2  # planned or computed beyond the one whose pairs are joined
 
@@ -107,7 +108,7 @@ def rectangles(
     filters = replace(task.filters, min_identity=max(float(bars.min(initial=1)), 0.0))
     pairs = replace(task, filters=filters, nearest=NearestOnly(top, bars))
     pairs = replace(pairs, whole=whole_of(task), bounded=False)
-    pairs_at_once = at_once(DENSE_PAIRS, DENSE_PAIR_BYTES, task.budget)
+    pairs_at_once = at_once(DENSE_PAIRS, PAIR_BYTES, task.budget)
     step = max(pairs_at_once // max(len(queries), 1), 1)
     for at in range(0, len(targets), step):
         yield _job(pairs, queries, targets[at : at + step])
