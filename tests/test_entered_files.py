@@ -19,7 +19,7 @@ CALLS = {
     "search": (lambda _: entered_files.search(), 32, 740, 16),
     "nearest": (lambda _: entered_files.nearest(), 36, 880, 21),
     "split": (lambda _: entered_files.split(), 33, 434, 20),
-    "cluster": (lambda _: entered_files.cluster(), 26, 910, 21),
+    "cluster": (lambda _: entered_files.cluster(), 26, 920, 21),
     "repertoire": (lambda _: entered_files.repertoire(), 17, 160, 16),
     "triple": (lambda _: entered_files.triple(), 20, 180, 14),
     # The kind of the arrays is asked before JAX is imported, and given back behind it.

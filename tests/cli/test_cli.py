@@ -819,7 +819,7 @@ def test_embeddings(run, folder):
     np.savez(folder / "b.npz", t=np.zeros((3, 5)), u=np.full((3, 5), np.nan))
     assert "nan" in refused(run, folder, INPUT, *words)
     np.savez(folder / "b.npz", t=np.zeros((3, 5)))
-    assert "multiplied" in refused(run, folder, INPUT, *words)
+    assert "4 and 5 numbers" in refused(run, folder, INPUT, *words)
     np.savez(folder / "b.npz", **{x: np.zeros((3, 4)) for x in "tuv"})
     assert "array k" in refused(run, folder, USAGE, *words)
 

@@ -193,7 +193,7 @@ def test_refusals(asked, error, message):
 def test_as_many_parts_as_pairs():
     proteins = {"a": "ACGTACGT", "b": "GGGGGGGG"}
     for parts, error in ((["x"], "InputError"), (["x", "x"], "UsageError")):
-        with pytest.raises(getattr(jaxalign, error), match="parts"):
+        with pytest.raises(getattr(jaxalign, error), match="part"):
             jaxalign.audit_pairs(
                 proteins,
                 [("a", "a"), ("b", "b")],
