@@ -290,15 +290,16 @@ class PlanThreeKeywords(TripleModelKeywords, total=False):
     depth: int | None
 
 
-class WatchTriplesKeywords(TypedDict, total=False):
-    """A callback of a job of three sequences."""
+class RunTriplesKeywords(TypedDict, total=False):
+    """The devices and a callback of a job of three sequences."""
 
+    devices: Devices
     progress: Progress
 
 
-class AlignTriplesKeywords(WatchTriplesKeywords, TripleModelKeywords, total=False):
+class AlignTriplesKeywords(RunTriplesKeywords, TripleModelKeywords, total=False):
     """Options of ``align_triples``, beside its ``traceback``."""
 
 
-class AlignThreeKeywords(WatchTriplesKeywords, PlanThreeKeywords, total=False):
+class AlignThreeKeywords(RunTriplesKeywords, PlanThreeKeywords, total=False):
     """Every option of a function of three sequences, with its default."""

@@ -599,21 +599,24 @@ class PlanThree(TripleModel):
 
 
 @part
-class WatchTriples:
-    """A callback of a job of three sequences."""
+class RunTriples:
+    """The devices and a callback of a job of three sequences."""
+
+    devices: Devices = None
+    """JAX devices that share the work, by number, or all of them. [the first]"""
 
     progress: Progress = None
     """Called with (cells done, cells in all)."""
 
 
 @part
-class AlignTriples(WatchTriples, TripleModel):
+class AlignTriples(RunTriples, TripleModel):
     """Options of ``align_triples``, beside its ``traceback``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @whole
-class TripleOptions(WatchTriples, PlanThree):
+class TripleOptions(RunTriples, PlanThree):
     """Every option of a function of three sequences, with its default."""
 
 

@@ -109,7 +109,7 @@ TAKES = {
     "alignment_log_prob": SOFT,
     "kl_divergence": SOFT - {*COSTS, "temperature"},
     "mea_alignment": ENDS | {"threshold", "lengths"},
-    "align_three": THREE | {"progress"},
+    "align_three": THREE | {"progress", "devices"},
     "plan_three": THREE,
     "align_triples": THREE - {"schedule", "chunk", "height", "depth"}
     | {"progress", "devices"},

@@ -67,6 +67,7 @@ GROUPS = {
     options.TripleModel: arguments.ALIGNMENT,
     options.Host: MACHINE,
     options.Execution: MACHINE,
+    options.RunTriples: MACHINE,
     options.Parts: LONG,
 }
 # What --help-all shows and --help does not: groups, and options by name.

@@ -18,7 +18,7 @@ from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Mode
 from jaxalign.model.scoring import Scoring, preset
 from jaxalign.model.triple import TripleAlignment, TripleTable
-from jaxalign.options import TripleModel, TripleOptions, shared
+from jaxalign.options import PlanThree, TripleModel, TripleOptions, shared
 from jaxalign.pairs.api import SavedState, select_device
 from jaxalign.triples import api
 
@@ -68,7 +68,7 @@ def three(given: Given) -> int:
         raise UsageError(f"{path} has {len(sequences)} records: three are needed{many}")
     select_device(given.device)
     a, b, c = (sequences.take([n]) for n in range(3))
-    words = {name: x for name, x in vars(chosen).items() if name != "progress"}
+    words = shared(chosen, PlanThree)
     plan = api.plan_three(a, b, c, scoring, **words)
     lengths = " x ".join(str(n) for n in sequences.lengths)
     sweeps = 2 if plan["traceback"] == "split" or chosen.mode == "local" else 1
@@ -143,7 +143,8 @@ def _all(
     start = time.perf_counter()
 
     def compute(progress: Report | None) -> TripleTable:
-        return api.align_triples(sequences, scoring, progress=progress, **words)
+        own = {"devices": chosen.devices, "progress": progress}
+        return api.align_triples(sequences, scoring, **own, **words)
 
     def finish(table: TripleTable) -> Iterator[str]:
         table.write(given.out or "-", given.force)

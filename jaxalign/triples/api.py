@@ -75,6 +75,11 @@ def align_three(
     implementation : {"planes", "layers", "pallas"}, optional
         Use this implementation or fail. By default the GPU kernels if they can run
         (``linear`` and ``quasi-natural``, all modes), otherwise planes or layers.
+    devices : "all", int, or sequence of int or JAX devices, optional
+        Devices that share the work. Two fill the halves of a score (not of a local
+        one) and of each division by ``split``, all of them the pieces that a path is
+        divided into; a path of ``store`` is filled by one. The result does not depend
+        on them. By default the first device.
     progress : callable, optional
         Called with (cells done, cells in all), after each fill and within large ones.
 
@@ -162,7 +167,6 @@ def align_triples(
     scoring: ScoringLike = None,
     *,
     traceback: Literal["auto"] | None = "auto",
-    devices: Any = None,
     **options: Unpack[AlignTriplesKeywords],
 ) -> TripleTable:
     """Align many triples; triples of similar lengths share one compiled program.
@@ -214,7 +218,7 @@ def align_triples(
     sequences, request = _request(triples, scoring, settings)
     # A batch is filled by planes, whatever one triple would be filled by.
     request = replace(request, options=replace(request.options, schedule="sloped"))
-    return plan.run_many(sequences, scoring, request, settings.progress, devices)
+    return plan.run_many(sequences, scoring, request, settings.progress)
 
 
 def _request(

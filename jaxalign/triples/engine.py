@@ -5,8 +5,11 @@ Inside, the sequences are ordered by length, the longest last: planes lie over
 the two shortest, and ties depend on that order, not on the caller's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.affine import neg_inf
+from jaxalign.runtime.devices import precision
 from jaxalign.runtime.programs import program
 from jaxalign.triples import gpu
 from jaxalign.triples.dp import layers, planes
@@ -225,3 +229,37 @@ def sweep_bytes(triple: Triple, region: Region) -> int:
     item, states = np.dtype(triple.dtype).itemsize, triple.model.states
     scores = u * (u + 2 * v + w) + v * (2 * u + v + w)
     return item * (10 * states * u * v + scores)
+
+
+Job = tuple[int, Callable[[], Any]]  # cells, and what fills them
+
+
+@contextmanager
+def shared_by(
+    devices: Sequence[Any], dtype: str, jobs: Sequence[Job]
+) -> Iterator[Iterator[Callable[[], Any]]]:
+    """Functions that wait for the results of jobs, in order: an idle device takes the
+    job with the most cells. Without two devices each job begins when it is waited for.
+    """
+    if len(devices) < 2:
+        yield (call for _, call in jobs)
+        return
+    idle = SimpleQueue()
+    for device in devices:
+        idle.put(device)
+
+    def on_idle(call: Callable[[], Any]) -> Any:
+        device = idle.get()
+        try:  # threads know neither the precision nor the device of their caller
+            with jax.default_device(device), precision(dtype):
+                return jax.block_until_ready(call())
+        finally:
+            idle.put(device)
+
+    pool = ThreadPoolExecutor(len(devices))
+    heaviest = sorted(range(len(jobs)), key=lambda n: -jobs[n][0])
+    futures = {n: pool.submit(on_idle, jobs[n][1]) for n in heaviest}
+    try:
+        yield (futures[n].result for n in range(len(jobs)))
+    finally:  # also where one fails
+        pool.shutdown(cancel_futures=True)

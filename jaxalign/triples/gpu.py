@@ -53,9 +53,9 @@ def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | Non
     return why
 
 
-def budget() -> int:
-    """Device bytes that are free, but for a reserve."""
-    stats = jax.devices()[0].memory_stats() or {}
+def budget(device: Any = None) -> int:
+    """Bytes of a device, by default the first one, that are free, but for a reserve."""
+    stats = (device or jax.devices()[0]).memory_stats() or {}
     free = stats.get("bytes_limit", 2**32) - stats.get("bytes_in_use", 0)
     return int(MEMORY_SHARE * free)
 

@@ -13,7 +13,7 @@ from jaxalign.model.scoring import MODES, Scoring
 from jaxalign.model.triple import GAP_MODELS
 from jaxalign.options import Schedule, TripleOptions
 from jaxalign.runtime import backend
-from jaxalign.runtime.devices import budget_of, first_device
+from jaxalign.runtime.devices import budget_of, first_device, resolve_devices
 from jaxalign.triples import gpu
 
 # Of the fills in ``dp``.
@@ -52,12 +52,14 @@ def check(scoring: Scoring, options: TripleOptions) -> None:
 @dataclass(frozen=True)
 class TripleRequest:
     """Checked options, whose schedule is that of a fill, and their bytes. ``kernels``
-    are those of a GPU, where they may be used; ``named`` says that nothing else may."""
+    are those of a GPU, where they may be used; ``named`` says that nothing else may.
+    ``devices`` are those that share the work, none where the caller named none."""
 
     options: TripleOptions
     budget: int
     kernels: Any = None
     named: bool = False
+    devices: tuple[Any, ...] = ()
 
 
 def make_request(options: TripleOptions) -> TripleRequest:
@@ -94,6 +96,9 @@ def make_request(options: TripleOptions) -> TripleRequest:
         schedule, kernels = usual, package and package.three
     # By default the bytes that are free on a GPU, elsewhere half of them.
     size = options.memory_budget
-    budget = gpu.budget() if size is None and not on_cpu else budget_of(size)
+    devices = resolve_devices(options.devices)
+    free = size is None and not on_cpu
+    budget = min(map(gpu.budget, devices or (None,))) if free else budget_of(size)
     options = replace(options, schedule=schedule)
-    return TripleRequest(options, budget, kernels, implementation == "pallas")
+    named = implementation == "pallas"
+    return TripleRequest(options, budget, kernels, named, devices)

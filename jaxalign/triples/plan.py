@@ -2,6 +2,8 @@
 many triples, in batches of boxes of one shape."""
 
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import permutations
@@ -22,7 +24,6 @@ from jaxalign.runtime import programs
 from jaxalign.runtime.devices import (
     first_device,
     precision,
-    resolve_devices,
     show_bytes,
 )
 from jaxalign.runtime.pipeline import in_advance, teller
@@ -211,7 +212,15 @@ def bytes_of(
     if traceback in CHUNKED:
         grid = tracebacks.grid_for(triple, region, request, traceback)
         return sum(tracebacks.grid_bytes(grid).values())
-    return engine.sweep_bytes(triple, region) * (2 if traceback == "split" else 1)
+    halves = traceback == "split" or by_halves(triple, region, request)
+    return engine.sweep_bytes(triple, region) * (2 if halves else 1)
+
+
+def by_halves(triple: Triple, region: Region, request: TripleRequest) -> bool:
+    """Whether two devices fill the halves of a region for its score."""
+    if len(request.devices) < 2 or triple.mode == "local" or region.extent[2] < 2:
+        return False
+    return 2 * engine.sweep_bytes(triple, region) <= request.budget
 
 
 def run(
@@ -247,8 +256,9 @@ def _run_single(
     start = time.perf_counter()
     letters = "three sequences of {:,} x {:,} x {:,} letters".format(*triple.lengths)
     try:
-        with precision(triple.dtype), programs.explained(letters):
-            solution = _align(triple, request, plan)
+        with on_first(request.devices), precision(triple.dtype):
+            with programs.explained(letters):
+                solution = _align(triple, request, plan)
     except CertificateError:
         if request.named:
             raise
@@ -259,6 +269,11 @@ def _run_single(
     job = _job_of(plan) | {"seconds": triple.tally.seconds}
     job["bytes"] = triple.tally.face_bytes | job["bytes"]
     return solution, job
+
+
+def on_first(devices: Sequence[Any]) -> AbstractContextManager[Any]:
+    """A context in which JAX computes on the first of the devices that were named."""
+    return jax.default_device(devices[0]) if devices else nullcontext()
 
 
 def _job_of(plan: TriplePlan) -> dict[str, Any]:
@@ -286,7 +301,10 @@ def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> Solution
         triple = replace(triple, mode="global")
     if traceback is None:
         with triple.tally.timed("fill"):
-            score = engine.score(triple, region)
+            if by_halves(triple, region, request):
+                score = tracebacks.score_by_halves(triple, region, request.devices)
+            else:
+                score = engine.score(triple, region)
         return solution_of(score, region, triple.tally.cells, None)
     if traceback == "store":
         score, columns = tracebacks.align_stored(triple, region)
@@ -295,7 +313,7 @@ def _align(triple: Triple, request: TripleRequest, plan: TriplePlan) -> Solution
         limit = request.budget
         if request.options.traceback == "split":
             limit = min(limit, tracebacks.device_bytes(triple, region) // 16)
-        score, columns = tracebacks.align_split(triple, region, limit)
+        score, columns = tracebacks.align_split(triple, region, limit, request.devices)
     else:
         grid = tracebacks.grid_for(triple, region, request, traceback)
         triple.tally.face_bytes = tracebacks.grid_bytes(grid)
@@ -308,7 +326,6 @@ def run_many(
     scoring: Scoring,
     request: TripleRequest,
     progress: Progress = None,
-    devices: Any = None,
 ) -> TripleTable:
     """Align the triples 3n, 3n + 1, 3n + 2 of a set, in batches of one shape; the
     largest first, each by the next device that is idle."""
@@ -316,7 +333,7 @@ def run_many(
     paths = request.options.traceback is not None
     idle = SimpleQueue()
     # Threads do not know a caller's choice of a device.
-    every = resolve_devices(devices) or (first_device(),)
+    every = request.devices or (first_device(),)
     for device in every:
         idle.put(device)
     cells = (triples.lengths + 1).prod(axis=1)

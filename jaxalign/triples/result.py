@@ -4,6 +4,7 @@ Paths stand one after the other in one array, so that a batch takes as many step
 Python as one path.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,12 +38,14 @@ class Tally:
     face_bytes: dict[str, int] = field(default_factory=dict)
     listener: Callable[[int], object] | None = None
     saved: Any = None
+    lock: Any = field(default_factory=threading.RLock)  # devices fill side by side
 
     def add(self, cells: int) -> None:
         """Count the cells of a fill, and tell the listener."""
-        self.cells += cells
-        if self.listener:
-            self.listener(self.cells)
+        with self.lock:
+            self.cells += cells
+            if self.listener:
+                self.listener(self.cells)
 
     @contextmanager
     def timed(self, phase: str):
@@ -50,7 +53,8 @@ class Tally:
         start = time.perf_counter()
         yield
         seconds = time.perf_counter() - start
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
+        with self.lock:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
 
 @dataclass(frozen=True, eq=False)

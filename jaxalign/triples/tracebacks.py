@@ -30,6 +30,7 @@ BT3  start points lie before the sub-chunk; phase 3 fills sub-chunks
 ===  =============================================================================
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -102,50 +103,99 @@ def device_bytes(triple: Triple, region: Region) -> int:
     return choices + engine.sweep_bytes(triple, region)
 
 
-def align_split(triple: Triple, region: Region, budget: int) -> tuple[int, np.ndarray]:
+def align_split(
+    triple: Triple, region: Region, budget: int, devices: Sequence[Any] = ()
+) -> tuple[int, np.ndarray]:
     """(score, columns from start to end) of a best path, by ``split``.
 
-    ``budget`` bounds the bytes of one stored region; 0 divides to the end.
+    ``budget`` bounds the bytes of one stored region; 0 divides to the end. ``devices``
+    share the regions of a round, whose path does not depend on them.
     """
+    # The path in pieces: columns, or a triple and the region of columns to be value.
+    score, path = None, list[Any]([(triple, region)])
+    while any(isinstance(piece, tuple) for piece in path):
+        pieces: list[Any] = []  # and the fills that each needs
+        for piece in path:
+            pieces.append((piece, ()))
+            if isinstance(piece, tuple):
+                ordered, part = _longest_last(*piece)
+                pieces[-1] = (ordered, part), _fills_of(ordered, part, budget)
+        jobs = [job for _, jobs in pieces for job in jobs]
+        path = []
+        with engine.shared_by(devices, triple.dtype, jobs) as results:
+            for piece, jobs in pieces:
+                if not jobs:
+                    path.append(piece)
+                    continue
+                ordered, part = piece
+                if len(jobs) == 1:
+                    value, columns = next(results)()
+                    back = [ordered.order.index(axis) for axis in triple.order]
+                    path.append(np.asarray(turn(columns, back), np.uint8))
+                else:
+                    with triple.tally.timed("split"):
+                        value, cell, state = _meeting(part, *_both(results))
+                    path.append((ordered, replace(part, high=cell, end=state)))
+                    path.append((ordered, replace(part, low=cell, start=state)))
+                score = value if score is None else score
+    assert score is not None  # for pyright: there is a region at first
+    return score, np.concatenate(path)
+
+
+def score_by_halves(triple: Triple, region: Region, devices: Sequence[Any]) -> int:
+    """The score of a region whose halves are filled by two devices."""
+    jobs = _fills_of(triple, region, 0)
+    with engine.shared_by(devices, triple.dtype, jobs) as results:
+        return _meeting(region, *_both(results))[0]
+
+
+def _longest_last(triple: Triple, region: Region) -> tuple[Triple, Region]:
+    """A region with its longest axis last: its states are those of the new order."""
     order = tuple(np.argsort(region.extent, kind="stable").tolist())
-    if order != (0, 1, 2):
-        # The longest axis last: states and columns are those of the new order.
-        same = relabel(triple.model, order)
-        low, high = (tuple(x[n] for n in order) for x in (region.low, region.high))
-        end = None if region.end is None else same[region.end]
-        region = Region(low, high, same[region.start], end)
-        score, columns = align_split(triple.reordered(order), region, budget)
-        back = turn(columns, np.argsort(order).tolist())
-        return score, np.asarray(back, np.uint8)
+    if order == (0, 1, 2):
+        return triple, region
+    same = relabel(triple.model, order)
+    low, high = (tuple(x[n] for n in order) for x in (region.low, region.high))
+    end = None if region.end is None else same[region.end]
+    return triple.reordered(order), Region(low, high, same[region.start], end)
+
+
+def _fills_of(triple: Triple, region: Region, budget: int) -> list[engine.Job]:
+    """The fill of a region that is stored, or those of its halves, whose last layers
+    meet in the middle of axis c."""
     if region.extent[2] < 2 or device_bytes(triple, region) <= budget:
-        return align_stored(triple, region)
-    with triple.tally.timed("split"):
-        score, *middle = meet(triple, region)
-        cell, state = middle
-    halves = (
-        replace(region, high=cell, end=state),
-        replace(region, low=cell, start=state),
-    )
-    columns = [align_split(triple, half, budget)[1] for half in halves]
-    return score, np.concatenate(columns)
+        return [(region.cells, partial(align_stored, triple, region))]
+    middle = (region.low[2] + region.high[2]) // 2
+    upper = replace(region, high=(*region.high[:2], middle), end=None)
+    lower = replace(region, low=(*region.low[:2], middle))
+    return [
+        (half.cells, partial(_last_layer, triple, half, reverse))
+        for half, reverse in ((upper, False), (lower, True))
+    ]
 
 
-def meet(triple: Triple, region: Region):
+def _last_layer(triple: Triple, region: Region, reverse: bool) -> jax.Array:
+    layer = sweep(triple, region, reverse, layer=True).layer
+    assert layer is not None  # for pyright: layer=True
+    return layer
+
+
+def _both(results: Iterator[Callable[[], Any]]) -> tuple[jax.Array, jax.Array]:
+    """The last layers of two halves, on the device of the first."""
+    f, b = next(results)(), next(results)()
+    return f, b if b.devices() == f.devices() else jax.device_put(b, *f.devices())
+
+
+def _meeting(region: Region, f: jax.Array, b: jax.Array):
     """(score, cell, state) of a best path where it first reaches the middle of axis c.
 
     F_p(i, j) is the best path from the start to (i, j, middle) in state p, B_p(i, j)
     the best way on from there; any p, i, j that maximises the sum lies on a best path.
     """
-    middle = (region.low[2] + region.high[2]) // 2
-    upper = replace(region, high=(*region.high[:2], middle), end=None)
-    lower = replace(region, low=(*region.low[:2], middle))
-    f = sweep(triple, upper, layer=True).layer
-    b = sweep(triple, lower, reverse=True, layer=True).layer
-    assert f is not None and b is not None  # for pyright: layer=True
     score, at = join(f, b, np.array(region.extent[:2], np.int32))
     state, u, v = (int(n) for n in np.unravel_index(int(at), f.shape))
-    cell = region.low[0] + u - 1, region.low[1] + v - 1, middle
-    return int(score), cell, state
+    middle = (region.low[2] + region.high[2]) // 2
+    return int(score), (region.low[0] + u - 1, region.low[1] + v - 1, middle), state
 
 
 @program()

@@ -291,10 +291,13 @@ def test_splits_by_kernels(model, interpreted):
     texts = related(6, (7, 9, 12))
     triple = replace(triple_of(texts, model), kernels=interpreted)
     part = engine.whole(triple)
-    score, columns = tracebacks.align_split(
-        triple, part, tracebacks.device_bytes(triple, part) - 1
-    )
+    budget = tracebacks.device_bytes(triple, part) - 1
+    score, columns = tracebacks.align_split(triple, part, budget)
     assert score == oracle(texts, costs(model), model, "global")
+    if model == "linear":
+        devices = jax.devices()[1:3]
+        shared = tracebacks.align_split(triple, part, budget, devices)
+        assert (shared[0], shared[1].tolist()) == (score, columns.tolist())
     assert counted(triple, [part], [columns]) == [score]
     assert sum(shape.bytes for shape in interpreted.shapes) > 2  # two halves and plans
 

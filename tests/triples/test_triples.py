@@ -17,7 +17,7 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.bounds import triple_dtype
 from jaxalign.model.scoring import Scoring
 from jaxalign.options import TripleOptions
-from jaxalign.triples import plan
+from jaxalign.triples import plan, tracebacks
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
 from jaxalign.triples.options import TripleRequest
 
@@ -215,6 +215,43 @@ def test_devices_share_the_batches(monkeypatch):
     assert set(used) == set(jax.devices()[1:3])
     with pytest.raises(jaxalign.DeviceError):
         jaxalign.align_triples(triples, devices=99)
+
+
+@pytest.mark.parametrize(
+    "model, mode",
+    [
+        pytest.param(*case, marks=() if case == ("linear", "global") else SLOW)
+        for case in CASES
+    ],
+)
+def test_devices_share_one_triple(model, mode, monkeypatch):
+    used, sweep = [], tracebacks.sweep
+
+    def swept(*args, **words):
+        device = jax.config.jax_default_device
+        used.append((0 if device is None else device.id, words.get("layer")))
+        return sweep(*args, **words)
+
+    monkeypatch.setattr(tracebacks, "sweep", swept)
+    texts, results = related(3, (14, 17, 19)), []
+    words = {"gap_model": model, "mode": mode}
+    for devices in (None, 2, [2, 1], [0, 1, 2]):
+        used.clear()
+        path, score = (
+            jaxalign.align_three(
+                *texts, costs(model), traceback=way, devices=devices, **words
+            )
+            for way in ("split", None)
+        )
+        check(path, oracle(texts, costs(model), model, mode))
+        assert score.score == path.score
+        results.append((path.rows(), path.spans, path.cells))
+        named = [0] if devices is None else np.ravel(devices).tolist()
+        assert {device for device, _ in used} <= set(named)
+        # Half of the layers on each of two, whatever the pieces of a path are.
+        layers = [device for device, layer in used if layer]
+        assert len(layers) > 2 and len(set(layers)) >= min(len(named), 2)
+    assert results == results[:1] * len(results)
 
 
 @pytest.mark.slow
