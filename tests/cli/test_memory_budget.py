@@ -76,7 +76,7 @@ EDITS = "repertoire big.tsv --metric levenshtein -o o.npz --cutoff"
 JOBS = {
     "nearest": Job(NEAREST, 50_000, 600),
     "nearest of short records": Job(NEAREST, 500_000, 12, 6, True),
-    "nearest of many tests": Job(NEAREST, 10_000, 60, 3000, True),
+    "nearest of many tests": Job(NEAREST, 5_000, 60, 3000, True),
     "nearest, all aligned": Job(f"{NEAREST} --no-filter", 20_000, 60, 50, True),
     "nearest by score": Job(f"{NEAREST} --by score", 50_000, 600, 6, True),
     "purge": Job(f"{PURGE} --min-identity 0.5", 50_000, 600),
