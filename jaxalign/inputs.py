@@ -8,7 +8,7 @@ file where a set is wanted. All other forms are those of ``jaxalign.model.alphab
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from jaxalign.errors import InputError, UsageError
@@ -176,7 +176,7 @@ def threes(scoring: Scoring, triples: Any) -> Sequences:
     return encoded[0]
 
 
-def _three(triple: Any, scoring: Scoring) -> list:
+def _three(triple: Any, scoring: Scoring) -> Sequence[Any]:
     """Return the three sequences of a triple, with their names where they have any."""
     if isinstance(triple, os.PathLike):
         read, _ = _read(triple, scoring)
@@ -184,7 +184,7 @@ def _three(triple: Any, scoring: Scoring) -> list:
     if isinstance(triple, Sequences):
         codes = as_sequences(triple, scoring.alphabet)
         triple = [(name, codes[k]) for k, name in enumerate(triple.names)]
-    items = items_of(triple)
+    items = triple if type(triple) in (tuple, list) else items_of(triple)
     if len(items) != 3:
         raise InputError(f"a triple has three sequences, not {len(items)}")
     return items

@@ -331,9 +331,11 @@ def run_many(
     largest first, each by the next device that is idle."""
     triples = triples_of(sequences, scoring, request)
     paths = request.options.traceback is not None
-    idle = SimpleQueue()
-    # Threads do not know a caller's choice of a device.
+    # Threads do not know a caller's choice of a device. Two of each: while kernels fill
+    # a batch, the host packs the next one and counts the paths of the one before.
     every = request.devices or (first_device(),)
+    every *= 2 if triples.kernels.any() else 1
+    idle = SimpleQueue()
     for device in every:
         idle.put(device)
     cells = (triples.lengths + 1).prod(axis=1)
@@ -355,8 +357,7 @@ def run_many(
         half = len(numbers) // 2
         return solved(numbers[:half]) + solved(numbers[half:])
 
-    # Kernels fill a batch while results are made of the one before.
-    overlap = len(every) if len(every) > 1 or triples.kernels.any() else 0
+    overlap = len(every) if len(every) > 1 else 0
     parts = batches(triples, request.budget // (1 + (overlap > 0)))
     solutions = in_advance(solved, parts, overlap) if overlap else map(solved, parts)
     numbers, answers, jobs = [], [], []
