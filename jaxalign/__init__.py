@@ -80,6 +80,7 @@ _HOMES = {
     "PairSplit": "jaxalign.homology.pair_splits",
     "PairAudit": "jaxalign.homology.pair_splits",
     "Audit": "jaxalign.homology.audit",
+    "Edges": "jaxalign.model.choices",
     "Alphabet": "jaxalign.model.alphabet",
     "Sequences": "jaxalign.model.alphabet",
     "JaxalignError": "jaxalign.errors",

@@ -31,6 +31,7 @@ from jaxalign.homology.result import Split as Split
 from jaxalign.model.alignment import Alignment as Alignment
 from jaxalign.model.alphabet import Alphabet as Alphabet
 from jaxalign.model.alphabet import Sequences as Sequences
+from jaxalign.model.choices import Edges as Edges
 from jaxalign.model.profile import Profile as Profile
 from jaxalign.model.scoring import Scoring as Scoring
 from jaxalign.model.table import Table as Table

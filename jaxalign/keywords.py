@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh
 
     from jaxalign.model.choices import (
+        Any,
         Coverage,
+        Edges,
         FreeEnd,
         GapModel,
         Identity,
@@ -206,10 +208,17 @@ class AsLinkedKeywords(TypedDict, total=False):
     link: Link | None
 
 
+class FromOutsideKeywords(TypedDict, total=False):
+    """Evidence beside alignments."""
+
+    edges: Sequence[Edges] | None
+
+
 class LinkKeywords(
     AsLinkedKeywords,
     WatchKeywords,
     MeasureKeywords,
+    FromOutsideKeywords,
     ExecutionKeywords,
     EndKeywords,
     total=False,
@@ -220,7 +229,13 @@ class LinkKeywords(
     min_score: float | None
 
 
-class AuditKeywords(LinkKeywords, total=False):
+class SplitKeywords(LinkKeywords, total=False):
+    """Options of functions of splits."""
+
+    together: Any
+
+
+class AuditKeywords(SplitKeywords, total=False):
     """Every option of a function of linked sequences, with its default."""
 
     worst: int

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from jaxalign.model.choices import (
     Coverage,
+    Edges,
     FreeEnd,
     GapModel,
     Identity,
@@ -420,7 +421,18 @@ class AsLinked:
 
 
 @part
-class Linked(AsLinked, Watch, Measure, Execution, AlignedEnds):
+class FromOutside:
+    """Evidence beside alignments."""
+
+    edges: Sequence[Edges] | None = None
+    """Link the pairs of a table, too. Its rows have two names and values; tsv, csv or
+    Parquet. FILE:TM>=0.5 takes the column TM, FILE:3<=0.5 the third. With ,and behind
+    it, alignments link only such pairs. With ,unknown=count, rows that name no sequence
+    are counted instead of refused."""
+
+
+@part
+class Linked(AsLinked, Watch, Measure, FromOutside, Execution, AlignedEnds):
     """Options of functions of linked sequences: what a link is, and what computes."""
 
     mode: Mode | None = None
@@ -432,9 +444,18 @@ class Linked(AsLinked, Watch, Measure, Execution, AlignedEnds):
     the score with E = 0.001 in a search of the set]"""
 
 
+@part
+class Divided(Linked):
+    """Options of functions of splits."""
+
+    together: Any = None
+    """A table of groups that no split divides. It has a name and its groups per row, in
+    any number of columns, such as complex and patient; tsv, csv or Parquet."""
+
+
 @dataclass(frozen=True, kw_only=True)
 @whole
-class HomologyOptions(Linked):
+class HomologyOptions(Divided):
     """Every option of a function of linked sequences, with its default."""
 
     worst: int = 10

@@ -16,6 +16,7 @@ FILE = Path(options.__file__).with_name("keywords.py")
 NAMES = {
     "AlignedEnds": "EndKeywords",
     "DatabaseSearch": "SearchKeywords",
+    "Divided": "SplitKeywords",
     "FileLetters": "IndexKeywords",
     "Linked": "LinkKeywords",
     "Planned": "PlanKeywords",

@@ -175,8 +175,7 @@ def audit(given: Given) -> int:
         return verify(given.verify, given)
     _check(given)
     job = prepare(given, ())
-    scoring, cut = job.read.scoring, given.min_identity
-    definition = api.define(scoring, job.options, cut)
+    definition = links.defined(job, given.min_identity)
     where = given.parts, given.split, job, given.partial
     parts = read_parts(*where, column=given.column)
     listed = audited_list(given.split, given.column)
@@ -252,6 +251,7 @@ def run_audit(
     given, definition = job.verb, definition.of_sets(parts.sets.values())
     sizes = ", ".join(f"{name} {len(data):,}" for name, data in parts.sets.items())
     heading = [] if split else [f"{sizes}; a leak: {definition}"]
+    heading += [] if split else links.evidence_lines(definition)
     heading += links.expected(definition, *parts.sets.values())
     shown = {x: getattr(given, x) for x in ("worst", "full_histogram", "across_only")}
     counts = {"parts": {x: len(y) for x, y in parts.sets.items()}} | parts.left_out
@@ -365,6 +365,7 @@ def audit_pairs(given: Given) -> int:
         return 0 if result.holds else LEAK
 
     heading = [f"{len(table.pairs):,} pairs; a leak: {definition}"]
+    heading += links.evidence_lines(definition)
     heading += links.expected(definition, *job.read.sequences)
     return run(given, job.messages, heading, compute, finish, about, code, saved)
 
@@ -380,9 +381,9 @@ def read_pairs(
     job = links.prepare((path,), given, outs, (given.pairs,))
     known = links.known_names(path, job.read)
     table = delimited.read_pairs(given.pairs, known, parts, column)
-    names, cut = job.read.sequences[0].names, given.min_identity
+    names = job.read.sequences[0].names
     pairs = api.named_pairs(table.pairs, names, given.second, table.where)
-    definition = api.define(job.read.scoring, job.options, cut, job.read.sequences)
+    definition = links.defined(job, given.min_identity, job.read.sequences)
     return job, table, pairs, definition
 
 
@@ -416,12 +417,19 @@ def verify(path: str, given: Given) -> int:
     # The alphabet is that of the certificate: it is not guessed from letters.
     scoring = replace(given.scoring, alphabet="protein", **files.reading._asdict())
     worst = max(len(known["worst"]), 1)
-    given = changed(
-        given, scoring=scoring, parts=files.parts, split=files.split, worst=worst
-    )
     definition = certificate.definition_of(known, api.HomologyOptions())
+    evidence = {x: getattr(definition.options, x) for x in ("edges", "together")}
+    given = changed(
+        given,
+        scoring=scoring,
+        parts=files.parts,
+        split=files.split,
+        worst=worst,
+        **evidence,
+    )
     job = prepare(given, (path,), definition.scoring)
     definition = certificate.definition_of(known, job.options)
+    definition = api.with_evidence(definition, links.every_name(job))
     names = [str(part.get("name")) for part in known["parts"]]
     where = files.parts, files.split, job, given.partial, names
     parts = read_parts(*where, files.column)

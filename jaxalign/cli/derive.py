@@ -21,8 +21,8 @@ from cyclopts import CoercionError, Parameter, convert
 
 from jaxalign import options
 from jaxalign.cli import arguments
-from jaxalign.errors import UsageError
-from jaxalign.model.choices import FreeEnd
+from jaxalign.errors import UsageError, nearest_word
+from jaxalign.model.choices import Edges, FreeEnd
 
 Verb = Callable[..., None]
 # The value of each option of a command, by its name; those that are ``named`` on the
@@ -53,6 +53,8 @@ WORDS = {
     "cluster": "ADDRESS",
 }
 FILES = {"v_distances": "GENES.tsv", "v_loops": "GENES.tsv"}
+FILES |= {"together": "TABLE.tsv"}
+SEVERAL = {"edges": "FILE:COLUMN>=F"}  # options that may be given several times
 # None until a preset, --link or --max-evalue has spoken.
 OPEN = {"mode", "identity", "output", "statistics"}
 NUMBERS = {int: "N", float: "F"}
@@ -62,6 +64,8 @@ GROUPS = {
     options.AlignedEnds: arguments.ALIGNMENT,
     options.Measure: arguments.ALIGNMENT,
     options.AsLinked: arguments.ALIGNMENT,
+    options.FromOutside: arguments.ALIGNMENT,
+    options.Divided: arguments.ALIGNMENT,
     options.Tabular: arguments.ALIGNMENT,
     options.Linked: arguments.ALIGNMENT,
     options.TripleModel: arguments.ALIGNMENT,
@@ -73,7 +77,7 @@ GROUPS = {
 # What --help-all shows and --help does not: groups, and options by name.
 BEHIND = {MACHINE, LONG, arguments.MESSAGES, "match", "mismatch", "gap_style"}
 BEHIND |= {"strip_stop", "names", "no_filter", "eqx", "full_histogram", "across_only"}
-BEHIND |= {"unknown", "json", "worst", "second"}
+BEHIND |= {"unknown", "json", "worst", "second", "column"}
 GROUPS_BY_NAME = {"output": arguments.OUTPUT, "cluster": LONG, "part_rows": LONG}
 GROUPS_BY_NAME |= {"memory_budget": MACHINE, "implementation": MACHINE}
 ENDS: dict[str, FreeEnd] = {
@@ -242,6 +246,8 @@ def _argument(
         read, default, hint = partial(_negated, default), False, arguments.Flag
     elif name in FILES:
         hint, metavar = Annotated[str | None, arguments.FILE], FILES[name]
+    elif name in SEVERAL:
+        hint, metavar = list[str] | None, SEVERAL[name]
     elif name in WORDS or metavar:
         default, metavar = _word(default), metavar or WORDS[name]
         hint = str if default else str | None
@@ -251,7 +257,9 @@ def _argument(
         metavar = next((NUMBERS[x] for x in kinds if x in NUMBERS), None)
     help = None if described else text
     settings = {"metavar": metavar, "group": group, "help": help}
-    given = Parameter(**{key: value for key, value in settings.items() if value})
+    about: dict[str, Any] = {key: value for key, value in settings.items() if value}
+    about |= {"negative": ()} if name in SEVERAL else {}
+    given = Parameter(**about)
     shown = inspect.Parameter(
         flag,
         inspect.Parameter.KEYWORD_ONLY,
@@ -369,7 +377,43 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     return int(match[1]), int(match[2])
 
 
+def _edges(texts: list[str] | None) -> tuple[Edges, ...] | None:
+    """Read tables of pairs: ``tm.tsv:TM>=0.5,and``."""
+    return None if texts is None else tuple(map(_edge_table, texts))
+
+
+def _edge_table(text: str) -> Edges:
+    rule, *words = text.split(",")
+    match = re.fullmatch(r"(.+?)(?::([^:<>=]+))?(>=|<=)([^<>=]+)", rule)
+    try:
+        path, column, sign, cut = match.groups() if match else ("", "", "", "")
+        cuts = {"at_least" if sign == ">=" else "at_most": float(cut)}
+    except ValueError:
+        raise UsageError(
+            f"--edges {text}: FILE:COLUMN>=F or FILE:COLUMN<=F is needed, such as "
+            "tm.tsv:TM>=0.5, in quotes"
+        ) from None
+    about: dict[str, Any] = {}
+    for word in words:
+        if word not in EDGE_WORDS:
+            meant = nearest_word(word, EDGE_WORDS)
+            hint = f"; did you mean {meant}?" if meant else ""
+            raise UsageError(
+                f"--edges {text}: unknown word {word!r}; choose from "
+                f"{', '.join(EDGE_WORDS)}{hint}"
+            )
+        about |= EDGE_WORDS[word]
+    return Edges(path, column=column, **cuts, **about)
+
+
+EDGE_WORDS: dict[str, dict[str, Any]] = {
+    "or": {"join": "or"},
+    "and": {"join": "and"},
+    "unknown=error": {"unknown": "error"},
+    "unknown=count": {"unknown": "count"},
+}
 READ: dict[str, Callable[[Any], Any]] = {
+    "edges": _edges,
     "free_ends": _ends,
     "bands": partial(fractions, "--bands"),
     "shard": _shard,

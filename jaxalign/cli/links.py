@@ -78,7 +78,9 @@ def prepare(
     """
     scoring, ends = known or scoring_of(verb.scoring), ends_of_links(verb)
     out, *others = outs
-    files = (*paths, *beside, verb.scoring.matrix)
+    tables = [x.table for x in getattr(verb, "edges", None) or ()]
+    tables.append(getattr(verb, "together", None))
+    files = (*paths, *beside, *tables, verb.scoring.matrix)
     check_outputs(verb, out, others, files, [getattr(verb, "plot", None)])
     messages = Messages(verb.quiet)
     hashed = hashed or verb.json
@@ -91,7 +93,8 @@ def prepare(
     if known is not None:  # a certificate says what a link is
         own["link"] = "whole"
     elif not scans:
-        own |= {"link": verb.link, "min_score": verb.min_score}
+        own |= {"link": verb.link, "min_score": verb.min_score, "edges": verb.edges}
+        own |= {"together": getattr(verb, "together", None)}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     links = HomologyOptions(**given)
     if not scans:
@@ -186,6 +189,40 @@ def write_table(
     delimited.write_list(path or output.STDOUT, columns, delimited.text_field, cuts)
 
 
+def defined(job: LinkJob, cut: Any, sets: Iterable[Sequences] = ()) -> Definition:
+    """The checked definition of a link, and the tables of edges and of groups read.
+
+    sets : whose short sequences count, unless they are not known yet
+    """
+    definition = api.define(job.read.scoring, job.options, cut, sets)
+    return api.with_evidence(definition, every_name(job))
+
+
+def every_name(job: LinkJob) -> list[KnownNames]:
+    """The names of the sequences of each file."""
+    files = zip(job.read.paths, job.read.sequences, strict=True)
+    return [KnownNames(dict.fromkeys(data.names), path) for path, data in files]
+
+
+def evidence_lines(definition: Definition) -> Iterator[str]:
+    """A line about each table of edges, and one about groups."""
+    evidence = definition.evidence
+    for table in () if evidence is None else evidence.tables:
+        about = table.about
+        lacking = about["sequences_without_a_row"]
+        text = (
+            f"{counted(about['pairs'], 'pair')} by {table}, of {about['rows']:,} rows"
+        )
+        if unknown := about["rows_of_unknown_names"]:
+            text += f"; {unknown:,} of unknown names"
+        yield f"{text}; {counted(lacking, 'sequence')} without a row"
+    if evidence is not None and evidence.together is not None:
+        about = evidence.together
+        counts = (f"{n:,} of {title}" for title, n in about["columns"].items())
+        lacking = counted(about["sequences_without_a_group"], "sequence")
+        yield f"groups that stay together: {', '.join(counts)}; {lacking} in none"
+
+
 def known_names(path: str, read: Inputs) -> KnownNames:
     """The names that tables may call the sequences of a file by."""
     return KnownNames(dict.fromkeys(read.sequences[0].names), path)
@@ -260,9 +297,10 @@ def _clusters(
 ) -> int:
     check_resume(given, (given.sequences,))
     job = prepare((given.sequences,), given, outs)
-    (data,), scoring = job.read.sequences, job.read.scoring
-    definition = api.define(scoring, job.options, given.min_identity, [data])
+    (data,) = job.read.sequences
+    definition = defined(job, given.min_identity, [data])
     heading = [f"{len(data):,} sequences; linked: {definition}"]
+    heading += evidence_lines(definition)
     heading += expected(definition, data)
     place = place_of(given)
     saved, state = checkpoint(job, definition, {"method": method}, place)

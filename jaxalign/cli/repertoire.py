@@ -193,7 +193,7 @@ def _write(
     matrix = bool(out and out.endswith(".npz"))
     if options.list_out or matrix:  # which need all edges at once
         sides = map(np.concatenate, zip(*edges, strict=True))
-        joined = api.Edges(*sides)
+        joined = api.EdgeSet(*sides)
         whole, edges = api.result_of(plan, joined, 0.0), iter([joined.sides])
         if options.list_out:
             delimited.write_list(options.list_out, whole.columns(), _field)

@@ -76,7 +76,7 @@ def split(given: Given) -> int:
     beside = (given.labels, given.fixed, given.priority)
     job = links.prepare((path,), given, outs, beside, audited)
     (data,) = job.read.sequences
-    definition = api.define(job.read.scoring, job.options, min(cuts), [data])
+    definition = links.defined(job, min(cuts), [data])
     choices = choices_of(job, shares)
     names = api.check_choices(choices, data).shares
     files = _files(path, given.fasta, names, given.force, (*outs, given.plot))
@@ -107,7 +107,9 @@ def split(given: Given) -> int:
         described = _about(series, of_series)
         return shared | described | {"seed": given.seed, "audited": audited}
 
-    heading = linked, definition.question(), *links.expected(definition, data)
+    evidence = links.evidence_lines(definition)
+    heading = linked, definition.question(), *evidence
+    heading += tuple(links.expected(definition, data))
     return run(given, job.messages, heading, compute, finish, about, saved=saved)
 
 
@@ -272,5 +274,6 @@ def split_pairs(given: Given) -> int:
             "seed": choices.seed,
         }
 
-    heading = [f"{counts}; near: {definition}", *links.expected(definition, data)]
+    heading = [f"{counts}; near: {definition}", *links.evidence_lines(definition)]
+    heading += links.expected(definition, data)
     return run(given, job.messages, heading, compute, finish, about, saved=saved)

@@ -425,12 +425,13 @@ def split(
         moved, or with --too-large remove moved or removed. Sequences that the table
         lacks are placed. Shares are those of the table, unless --parts sets others.
     priority
-        With --too-large remove: a table of names and numbers. The numbers are whole
-        ones from 1, in the column priority or the second one. Sequences with larger
+        A table of names and numbers, for --too-large remove. The numbers are whole ones
+        from 1, in the column priority or the second one. Sequences with larger
         numbers are kept first. Unlisted ones have 1.
     column
-        The column of labels, parts or numbers in the table of --labels, --fixed or
-        --priority. By default the one with a usual name, else the second.
+        The column that is read. It is one of labels, parts or numbers in the table of
+        --labels, --fixed or --priority, by default the one with a usual name, else the
+        second.
     pairs
         A table of two names per row, such as interactions. Its pairs are split instead
         of the sequences, and the list has a row for each pair.

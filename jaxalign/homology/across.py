@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from jaxalign.homology.evidence import among, located, shared_groups
 from jaxalign.homology.links import (
     PairCounts,
     joined_rows,
@@ -176,6 +177,7 @@ class NearestAcross:
 
 
 MOST_REACHING = 2000  # pairs that reach the score of a link, to measure otherwise
+PAIRS_AT_ONCE = 2**16  # of edges, whose sequences are copied
 SEEDS = 8  # likely pairs that are aligned first, a worst pair
 COLUMNS = ("a", "b", "i", "j")
 WORST, NEAREST = (*COLUMNS, "identity"), ("part", "place", "identity")
@@ -239,11 +241,13 @@ class Across:
     ----------
     worst : WorstPairs
     leaks : int
-        Linked pairs.
+        Linked pairs; pairs of one group do not count.
+    by_edges : int
+        Those of them that edges alone link.
     leaking : tuple of bool arrays, one a set
-        Which sequences have a linked one in another set.
+        Which sequences have a linked one, or one of their group, in another set.
     nearest : tuple of NearestAcross, one a set
-        Exact for sequences with a linked one, and where all pairs are aligned.
+        Exact for sequences that an alignment links, and where all pairs are aligned.
     reaching : WorstPairs
         Where a link needs a score, those that reach it, linked or not, with the most
         identical pairs over the longer length, as their ``identity``.
@@ -251,6 +255,7 @@ class Across:
 
     worst: WorstPairs
     leaks: int
+    by_edges: int
     leaking: tuple[np.ndarray, ...]
     nearest: tuple[NearestAcross, ...]
     reaching: WorstPairs
@@ -298,7 +303,12 @@ def compare(
         nearest = tuple(NearestAcross(*x) for x in zip(*sides, strict=True))
         leaks, first_job = before["leaks_and_job"].tolist()
     cells_in_all, cells_done = sum(_cells(sets[a], sets[b]) for a, b in pairs), 0
-    job = -1
+    job, evidence = -1, definition.evidence
+    places = [] if evidence is None else [evidence.places(x) for x in sets]
+    needed: dict[tuple[int, int], np.ndarray] = {}
+    if evidence is not None and evidence.needed is not None:
+        needed = {(a, b): located(evidence.needed, places[a], places[b])
+                  for a, b in pairs}  # fmt: skip
 
     def least() -> float:
         """Return the identity below which no pair is among the worst."""
@@ -356,6 +366,8 @@ def compare(
             of_sets = np.full(len(i), a), np.full(len(i), b)
             compared = WorstPairs(*of_sets, i, j, shares)
             linked = shares >= definition.cut
+            if needed:
+                linked &= among(needed[a, b], i, j, sizes[b]) >= 0
             leaking[a][compared.i[linked]] = leaking[b][compared.j[linked]] = True
             nearest[a].add(compared.i, b, compared.j, shares)
             nearest[b].add(compared.j, a, compared.i, shares)
@@ -365,7 +377,35 @@ def compare(
                 saved.put_if_due(partial(state, job, batch))
     if saved is not None:
         saved.put(state(job + 1), without=before)
-    return Across(worst, leaks, leaking, nearest, reaching)
+    by_edges = 0
+    for a, b in pairs if evidence is not None else ():
+        assert evidence is not None
+        edges = located(evidence.either, places[a], places[b])
+        of_groups = shared_groups(evidence.groupings, places[a], places[b])
+        for (i, j), edge in ((edges, True), (of_groups, False)):
+            shares = _in_blocks(definition, sets[a], sets[b], i, j)
+            if edge:  # those that alignments link count already
+                aligned = shares >= definition.cut
+                if needed:
+                    aligned &= among(needed[a, b], i, j, sizes[b]) >= 0
+                by_edges += int((~aligned).sum())
+            leaking[a][i] = leaking[b][j] = True
+            shares = np.nan_to_num(shares)
+            nearest[a].add(i, b, j, shares)
+            nearest[b].add(j, a, i, shares)
+    return Across(worst, leaks + by_edges, by_edges, leaking, nearest, reaching)
+
+
+def _in_blocks(
+    definition: Definition, a: Sequences, b: Sequences, i: np.ndarray, j: np.ndarray
+) -> np.ndarray:
+    """Return the identities of pairs (i, j) of two sets, as ``zipped_pairs``."""
+    shares = np.zeros(len(i))
+    for first in range(0, len(i), PAIRS_AT_ONCE):
+        block = slice(first, first + PAIRS_AT_ONCE)
+        sides = a.take(i[block]), b.take(j[block])
+        shares[block] = zipped_pairs(definition, *sides, _cells(a, b))[0]
+    return shares
 
 
 def no_pairs() -> WorstPairs:

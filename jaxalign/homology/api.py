@@ -11,11 +11,16 @@ skipped only if a bound proves that it is below the cut.
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy as np
+
 from jaxalign import inputs
-from jaxalign.errors import UsageError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.homology import certificate
 from jaxalign.homology.assignment import (
     REMOVED,
@@ -26,6 +31,13 @@ from jaxalign.homology.assignment import (
 from jaxalign.homology.audit import Audit, audit_of
 from jaxalign.homology.certificate import coverage
 from jaxalign.homology.clustering import clusters_of, dendrogram, graph_of
+from jaxalign.homology.evidence import (
+    EdgeTable,
+    Evidence,
+    Grouping,
+    checked_cut,
+    distinct,
+)
 from jaxalign.homology.options import (
     Definition,
     Method,
@@ -49,10 +61,16 @@ from jaxalign.homology.pair_splits import (
 from jaxalign.homology.result import Clusters, Split
 from jaxalign.homology.splitting import series_of, split_of
 from jaxalign.inputs import SetLike
-from jaxalign.keywords import AuditKeywords, LinkKeywords
+from jaxalign.io import delimited
+from jaxalign.io.delimited import KnownNames
+from jaxalign.keywords import AuditKeywords, LinkKeywords, SplitKeywords
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Edges
+from jaxalign.model.names import written
+from jaxalign.model.numbers import exact
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.model.show import counted
+from jaxalign.model.source import sha256
 from jaxalign.options import HomologyOptions
 from jaxalign.signatures import with_options
 
@@ -194,6 +212,8 @@ def identity_graph(
     [[0.0, 0.923, 0.0], [0.923, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     settings = HomologyOptions(**options)
+    if settings.edges is not None:
+        raise UsageError("edges have no identity, and the graph is one of identities")
     definition, data = _read(sequences, scoring, settings, min_identity)
     return graph_of(data, definition)
 
@@ -212,7 +232,7 @@ def split(
     unlabelled: Unlabelled = "error",
     fixed: Mapping[str, Any] | Sequence[Any] | None = None,
     priority: Mapping[str, int] | Sequence[int] | None = None,
-    **options: Unpack[LinkKeywords],
+    **options: Unpack[SplitKeywords],
 ) -> Split:
     """Split a set so that no pair across parts reaches ``min_identity``.
 
@@ -295,7 +315,7 @@ def split_series(
     too_large: TooLarge = "error",
     unlabelled: Unlabelled = "error",
     priority: Mapping[str, int] | Sequence[int] | None = None,
-    **options: Unpack[LinkKeywords],
+    **options: Unpack[SplitKeywords],
 ) -> dict[float, Split]:
     """Split a set at several cuts, comparing its pairs once.
 
@@ -346,7 +366,7 @@ def split_pairs(
     cold: Cold = "both",
     second: Second = "proteins",
     seed: int = 0,
-    **options: Unpack[LinkKeywords],
+    **options: Unpack[SplitKeywords],
 ) -> PairSplit:
     """Split pairs of sequences, such as interactions, by the similarity of their
     members.
@@ -414,7 +434,7 @@ def audit_pairs(
     min_identity: float,
     cold: Cold = "both",
     second: Second = "proteins",
-    **options: Unpack[LinkKeywords],
+    **options: Unpack[SplitKeywords],
 ) -> PairAudit:
     """Check a split of pairs made by any tool, by every pair of sequences across parts.
 
@@ -491,6 +511,7 @@ def audit(
     if isinstance(parts, Split):
         settings = with_link(settings, scoring, [parts.sequences])
         definition = define(scoring, settings, min_identity)
+        definition = with_evidence(definition, [KnownNames(parts.sequences.names)])
         sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
         return audit_of(sets, definition, removed)
     if not isinstance(parts, Mapping):
@@ -500,6 +521,8 @@ def audit(
     sets = inputs.sets(scoring, *parts.values())
     settings = with_link(settings, scoring, sets)
     definition = define(scoring, settings, min_identity)
+    names = [_known(*side) for side in zip(sets, parts.values(), strict=True)]
+    definition = with_evidence(definition, names)
     return audit_of(dict(zip(map(str, parts), sets, strict=True)), definition)
 
 
@@ -513,7 +536,176 @@ def _read(
     scoring = as_scoring(scoring)
     data = inputs.sets(scoring, sequences)[0]
     settings = with_link(options, scoring, [data])
-    return define(scoring, settings, cut, [data]), data
+    definition = define(scoring, settings, cut, [data])
+    return with_evidence(definition, [_known(data, sequences)]), data
+
+
+def _known(data: Sequences, source: Any) -> KnownNames:
+    """The names that tables may call the sequences of a set by."""
+    path = str(source) if isinstance(source, str | os.PathLike) else None
+    return KnownNames(dict.fromkeys(data.names), path)
+
+
+# ------------------------------------------------------------------------------
+# Evidence beside alignments: read tables of edges and of groups.
+
+COUNTED = "\nhint: unknown='count' counts and leaves out such rows"
+SHOWN = 3  # names in a message
+
+
+def with_evidence(
+    definition: Definition, names_of_sets: Sequence[KnownNames]
+) -> Definition:
+    """Add the edges and groups of the options to a definition; read their tables.
+
+    names_of_sets : names of all sequences, those of no part too, set by set
+
+    Raises InputError: a table cannot be read, or has a name that no sequence has, or
+        two have
+    """
+    edges, together = definition.options.edges, definition.options.together
+    if edges is None and together is None:
+        return definition
+    number: dict[str, int] = {}
+    twice = set()
+    for names in names_of_sets:
+        twice |= number.keys() & set(names.names)
+        for name in names.names:
+            number.setdefault(name, len(number))
+
+    def number_of(name: str) -> int:
+        """The number of a name of a table, -1 of one that no sequence has."""
+        for names in names_of_sets:
+            resolved = names.resolve(name)
+            if resolved in twice:
+                raise InputError(
+                    f"{written(name)} is the name of two sequences: edges and groups "
+                    "need names that differ"
+                )
+            if resolved in number:
+                return number[resolved]
+        return -1
+
+    tables = [edges] if isinstance(edges, Edges) else edges or ()
+    every = KnownNames(number)
+    edge_tables = tuple(_edge_table(x, every, number_of) for x in tables)
+    groupings, about = _groupings(together, every, number_of)
+    evidence = Evidence(number, edge_tables, groupings, about)
+    return replace(definition, evidence=evidence)
+
+
+def _edge_table(edges: Any, sequence_names: KnownNames, number_of: Any) -> EdgeTable:
+    """The pairs of one table that pass its rule."""
+    cut, upper = checked_cut(edges)
+    if isinstance(edges.table, str | os.PathLike):
+        path = str(edges.table)
+        title, pairs, values = delimited.read_edges(path, sequence_names, edges.column)
+        digest = _digest(path)
+    else:
+        path, title = None, "value" if edges.column is None else str(edges.column)
+        a, b, values = ([str(x) for x in edges.table[0]],
+                        [str(x) for x in edges.table[1]],
+                        np.asarray(edges.table[2], np.float64))  # fmt: skip
+        if not len(a) == len(b) == len(values) or not np.isfinite(values).all():
+            raise InputError(
+                f"edges: {len(a):,} and {len(b):,} names, {len(values):,} values: as "
+                "many of each are needed, and finite values"
+            )
+        pairs = list(zip(a, b, strict=True))
+        rows = zip(a, b, values.tolist(), strict=True)
+        text = "".join(f"{x}\t{y}\t{exact(z)}\n" for x, y, z in rows)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+    numbers = {
+        x: number_of(x) for x in dict.fromkeys(x for pair in pairs for x in pair)
+    }
+    unknown = [name for name, k in numbers.items() if k < 0]
+    if unknown and (edges.unknown == "error" or len(unknown) == len(numbers)):
+        raise InputError(f"{_label(path)}: {_some(unknown)} of no sequence{COUNTED}")
+    sides = np.array([[numbers[x] for x in pair] for pair in pairs], np.int64)
+    sides = np.sort(sides.reshape(-1, 2).T, axis=0)
+    named_rows, apart = sides[0] >= 0, sides[0] != sides[1]
+    passing = values <= cut if upper else values >= cut
+    linked = distinct(sides[:, named_rows & apart & passing])
+    sign = "<=" if upper else ">="
+    listed = np.unique(sides[:, named_rows])
+    about = {
+        "path": path,
+        "sha256": digest,
+        "column": title,
+        "rule": f"{sign} {exact(float(cut))}",
+        "join": edges.join,
+        "unknown": edges.unknown,
+        "rows": len(pairs),
+        "rows_of_unknown_names": int((~named_rows).sum()),
+        "rows_of_a_sequence_with_itself": int((named_rows & ~apart).sum()),
+        "sequences_without_a_row": len(sequence_names.names) - len(listed),
+        "pairs": linked.shape[1],
+    }
+    return EdgeTable(linked, about)
+
+
+def _groupings(
+    together: Any, sequence_names: KnownNames, number_of: Any
+) -> tuple[tuple[Grouping, ...], dict[str, Any] | None]:
+    """The groups of a table, or of a mapping of names to groups; and what a certificate
+    says of them."""
+    if together is None:
+        return (), None
+    if isinstance(together, str | os.PathLike):
+        path, columns = (
+            str(together),
+            delimited.read_groups(str(together), sequence_names),
+        )
+        digest = _digest(path)
+    else:
+        if not hasattr(together, "items"):
+            values, count = list(together), len(sequence_names.names)
+            if len(values) != count:
+                raise InputError(
+                    f"{counted(count, 'sequence')}, and a group for "
+                    f"{len(values):,}: give one each, None for none"
+                )
+            together = dict(zip(sequence_names.names, values, strict=True))
+        rows = [(str(x), str(y)) for x, y in together.items() if y is not None]
+        path, columns = None, {"group": rows}
+        text = "".join(f"{x}\t{y}\n" for x, y in rows)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+    names = dict.fromkeys(x for rows in columns.values() for x, _ in rows)
+    numbers = {name: number_of(name) for name in names}
+    unknown = [name for name, k in numbers.items() if k < 0]
+    if unknown:
+        raise InputError(f"{_label(path)}: {_some(unknown)} of no sequence")
+    groupings = []
+    for title, rows in columns.items():
+        groups: dict[str, int] = {}
+        group = [groups.setdefault(y, len(groups)) for _, y in rows]
+        member = np.array([numbers[x] for x, _ in rows], np.int64)
+        array = np.array(group, np.int64)
+        groupings.append(Grouping(title, tuple(groups), member, array))
+    about = {
+        "path": path,
+        "sha256": digest,
+        "columns": {x.title: len(x.names) for x in groupings},
+        "sequences_without_a_group": len(sequence_names.names)
+        - len({*numbers.values()}),
+    }
+    return tuple(groupings), about
+
+
+def _digest(path: str) -> str:
+    digest = sha256(path)
+    if digest is None:
+        raise UsageError(f"{path}: edges and groups need a file that is read again")
+    return digest
+
+
+def _label(path: str | None) -> str:
+    return "edges or groups" if path is None else path
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(written, names[:SHOWN])) + ", …" * (len(names) > SHOWN)
+    return f"{counted(len(names), 'name')} ({shown})"
 
 
 __all__ = [
@@ -550,5 +742,6 @@ __all__ = [
     "split_pairs",
     "split_pairs_of",
     "split_series",
+    "with_evidence",
     "with_link",
 ]

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,15 @@ from jaxalign.homology.across import (
     zipped_pairs,
 )
 from jaxalign.homology.certificate import sha256_of
-from jaxalign.homology.links import BINS, EDGES, PairCounts, components, stream_links
+from jaxalign.homology.evidence import divided_groups, located
+from jaxalign.homology.links import (
+    BINS,
+    EDGES,
+    PairCounts,
+    components,
+    kept_together,
+    stream_links,
+)
 from jaxalign.homology.options import (
     LOCAL,
     Definition,
@@ -95,7 +104,8 @@ def within_parts(
             continue
         links = stream_links(sequences, shown, counts, saved=state, least=cut)
         linked = ((x.i[x.identity >= cut], x.j[x.identity >= cut]) for x in links)
-        sizes.append(np.bincount(components(len(sequences), linked)))
+        together = kept_together(sequences, definition)
+        sizes.append(np.bincount(components(len(sequences), linked, together)))
         if state is not None:
             state.put({"sizes": sizes[-1]} | counts.saved(), without=before)
     return Within(counts.pairs, counts.histogram, np.concatenate(sizes))
@@ -108,6 +118,7 @@ def within_parts(
 FILTERS = ("min_identity", "identity", "min_length_ratio", "min_score")
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
+SHOWN = 3  # names in a message
 MOST_LABELS = 12  # with a colour; the others are counted together
 
 
@@ -283,7 +294,7 @@ class Audit:
     parts : tuple of Sequences
         The parts.
     leaks : int
-        Number of pairs across parts at or above the cut.
+        Number of linked pairs across parts: at or above the cut, or by an edge.
     leaking : tuple of bool arrays, one per part
         Which sequences are in a leaking pair.
     worst : dict of arrays
@@ -295,7 +306,9 @@ class Audit:
     definition : Definition
         When a pair is a leak; ``str`` is the sentence.
     info : dict
-        Numbers of pairs, in total, aligned, and excluded by each bound.
+        Numbers of pairs, in total, aligned, and excluded by each bound. With edges or
+        groups also ``evidence``: ``leaks_by_edges_alone``; ``edges_across``, of each
+        table; and names of ``divided`` groups, by column.
     left_out : dict
         Numbers of sequences in no part: ``removed`` by the author of the split, and
         ``unlisted`` in its file.
@@ -324,8 +337,13 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether no pair across is at or above the cut."""
-        return self.leaks == 0
+        """Whether no pair across is linked, and no group divided."""
+        return self.leaks == 0 and not any(self.divided.values())
+
+    @property
+    def divided(self) -> dict[str, list[str]]:
+        """Names of the groups with members in several parts, by column."""
+        return self.info.get("evidence", {}).get("divided", {})
 
     def certificate(
         self, inputs: list[dict] | None = None, split: dict | None = None
@@ -353,6 +371,7 @@ class Audit:
             "pairs": self.info["all"],
             "leaks": self.leaks,
             "holds": self.holds,
+            **({"evidence": self.info["evidence"]} if "evidence" in self.info else {}),
             "worst_count": len(self.worst["identity"]),
             "worst": [dict(zip(self.worst, row, strict=True)) for row in rows],
         }
@@ -436,6 +455,13 @@ class Audit:
         sizes = [f"{written(name)} {len(sequences):,}" for name, sequences in parts]
         leaks = show.counted(self.leaks, "leak") if self.leaks else "no leak"
         text = f"{leaks} in {pairs} across {show.listed(sizes)}"
+        if by_edges := self.info.get("evidence", {}).get("leaks_by_edges_alone"):
+            text += f"; {by_edges:,} by edges alone"
+        for title, groups in self.divided.items():
+            if groups:
+                names = ", ".join(map(written, groups[:SHOWN]))
+                names += ", …" * (len(groups) > SHOWN)
+                text += f"; {len(groups):,} of {written(title)} divided ({names})"
         incomplete = any(self.left_out.values())
         return (
             f"{text}; {certificate.coverage(self.parts, self.left_out)}"
@@ -530,6 +556,19 @@ def audit_of(
         table = jobs.run("zip", *zipped, definition.scoring, path_options)
         alignments |= zip(rows.tolist(), table.alignments(), strict=True)
         below[rows] = denominator(judge.length, {}, *table.lengths())
+    about = counts.about() | {"implementation": counts.implementation}
+    if (evidence := definition.evidence) is not None:
+        places = [evidence.places(x) for x in sets]
+        couples = list(combinations(places, 2))
+        tables = [
+            sum(located(x.pairs, *couple).shape[1] for couple in couples)
+            for x in evidence.tables
+        ]
+        about["evidence"] = {
+            "leaks_by_edges_alone": result.by_edges,
+            "edges_across": tables,
+            "divided": divided_groups(evidence.groupings, places),
+        }
     columns = {
         "query": np.array(a.names, object),
         "target": np.array(b.names, object),
@@ -546,7 +585,7 @@ def audit_of(
         worst=columns,
         alignments=tuple(alignments[k] for k in range(len(a))),
         definition=definition,
-        info=counts.about() | {"implementation": counts.implementation},
+        info=about,
         left_out={"removed": removed, "unlisted": unlisted},
         nearest=result.nearest,
         reaching=result.reaching,

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from jaxalign.errors import InputError, JaxalignError
+from jaxalign.homology.evidence import checked_cut
 from jaxalign.homology.options import LOCAL, Definition, define
 from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Edges
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.system import is_endless
 from jaxalign.options import HomologyOptions
@@ -25,6 +27,8 @@ FORMAT, FORMER = "jaxalign certificate, 3", "jaxalign certificate, 2"
 ADDED = {"question"}  # fields that former certificates lack
 # What a question says now, and what earlier ones say
 REWORDED = "domains that make up much of a sequence", "domains that are much of it"
+# What fields of another type than they should have raise
+MALFORMED = TypeError, ValueError, AttributeError, OverflowError
 # What the audit cannot be done again without.
 KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list}
 
@@ -169,10 +173,13 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         settings["min_score"] = about.get("min_score")
         settings["link"] = LOCAL if about.get("short_sequences") else None
         free = about["mode"] == "global" and about["free_ends"]
+        settings["edges"] = [_edges(x) for x in about.get("edges", ())] or None
+        if "together" in about:
+            settings["together"] = _path(about["together"], "groups")
         settings["free_ends"] = tuple(about["free_ends"]) if free else None
         definition = define(scoring, HomologyOptions(**settings), about["cut"])
         digest = _definition(definition)["scores_sha256"]
-    except (KeyError, TypeError, ValueError, OverflowError, JaxalignError) as error:
+    except (KeyError, *MALFORMED, JaxalignError) as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else error
         raise InputError(f"the definition of the certificate: {why}") from error
     if digest != about.get("scores_sha256"):
@@ -180,6 +187,22 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
             f"the matrix {about['matrix']} is not the one of the certificate"
         )
     return definition
+
+
+def _edges(about: dict[str, Any]) -> Edges:
+    """The table of edges that a certificate describes."""
+    sign, _, cut = about["rule"].partition(" ")
+    rule = {{">=": "at_least", "<=": "at_most"}[sign]: float(cut)}
+    words = {name: about[name] for name in ("column", "join", "unknown")}
+    edges = Edges(_path(about, "edges"), **rule, **words)
+    checked_cut(edges)
+    return edges
+
+
+def _path(about: dict[str, Any], noun: str) -> str:
+    if not isinstance(about["path"], str):
+        raise InputError(f"its {noun} are in no file, so they cannot be read again")
+    return about["path"]
 
 
 def differences(

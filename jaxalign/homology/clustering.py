@@ -18,7 +18,8 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
-from jaxalign.errors import MemoryPlanError
+from jaxalign.errors import MemoryPlanError, UsageError
+from jaxalign.homology.evidence import Evidence, among, located
 from jaxalign.homology.links import (
     Links,
     LinkTask,
@@ -43,7 +44,7 @@ from jaxalign.homology.options import (
     pair_options,
 )
 from jaxalign.homology.result import Clusters
-from jaxalign.model.alphabet import Sequences, renumbered
+from jaxalign.model.alphabet import Sequences, begins, renumbered
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.pairs import engine, jobs, part_stream
 from jaxalign.pairs.pair_matrix import WholeJob
@@ -67,7 +68,8 @@ class Greedy:
     representative : int64 (n,)
         Of every sequence; of a representative itself.
     identity : float64 (n,)
-        With the representative; 1 of a representative.
+        With the representative; 1 of a representative; nan where an edge alone links
+        the two.
     """
 
     representative: np.ndarray
@@ -146,12 +148,41 @@ def _join_representatives(
     rows, columns, shares = _measured_pairs(
         of_queries, None if same else of_targets, definition, counts, whole=whole
     )
+    if definition.evidence is not None:
+        sides = of_queries, None if same else of_targets
+        rows, columns, shares = _with_edges(
+            definition.evidence, *sides, (rows, columns, shares)
+        )
     sides = queries[rows].tolist(), targets[columns].tolist()
     for i, j, share in zip(*sides, shares.tolist(), strict=True):
         # Rows are in the order of queries: what comes first is the first to be joined.
         if state.representative[i] in (-1, i) and state.representative[j] < 0:
             state.representative[i] = i
             state.representative[j], state.identity[j] = i, share
+
+
+def _with_edges(
+    evidence: Evidence,
+    queries: Sequences,
+    targets: Sequences | None,
+    pairs: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leave out pairs (i, j, identity) that lack an edge which a link needs, and join
+    those that an edge alone links, with nan."""
+    first = evidence.places(queries)
+    second = None if targets is None else evidence.places(targets)
+    (i, j, shares), width = pairs, len(queries if targets is None else targets)
+    either = located(evidence.either, first, second)
+    if evidence.needed is not None:
+        needed = located(evidence.needed, first, second)
+        keep = among(needed, i, j, width) >= 0
+        keep |= among(either, i, j, width) >= 0
+        i, j, shares = i[keep], j[keep], shares[keep]
+    i, j = np.concatenate([i, either[0]]), np.concatenate([j, either[1]])
+    shares = np.append(shares, np.full(either.shape[1], np.nan))
+    order = np.lexsort((shares, j, i))  # of a pair that comes twice, nan is last
+    order = order[begins(i[order], j[order])]
+    return i[order], j[order], shares[order]
 
 
 def _measured_pairs(
@@ -508,6 +539,11 @@ def clusters_of(
     Raises UsageError: an unknown method
     """
     check_choice("method", method, METHODS)
+    if definition.evidence is not None and method in ("complete", "average"):
+        raise UsageError(
+            f"method {method!r} goes by the identities of all pairs, and edges have "
+            "none: use components or greedy"
+        )
     counts, identity = PairCounts(), None
     if method == "greedy":
         groups = greedy(data, definition, counts, saved)
@@ -521,6 +557,7 @@ def clusters_of(
             # Where scores come first, they say of most pairs that they are not linked.
             every_link |= job.tasks[0].scores_first or len(data) < 2
             every_link |= len(link_tasks) > 1 or len(job.tasks) > 1
+            every_link |= definition.evidence is not None
             proofs = None if every_link else proofs_of(job.tasks[0])
             # Common subsequences on a CPU may prove which pairs are not linked. A GPU
             # aligns the remaining pairs in less time than it takes to select some.

@@ -13,6 +13,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import MemoryPlanError
+from jaxalign.homology.evidence import (
+    BY_EDGES,
+    Evidence,
+    all_of_groups,
+    among,
+    located,
+    shared_groups,
+)
 from jaxalign.homology.options import (
     Definition,
     identities,
@@ -97,6 +105,7 @@ class Links:
     ----------
     i, j : int32 (links,)
     identity : float64 (links,)
+        ``BY_EDGES``, which is above every identity, where an edge links the two.
     """
 
     i: np.ndarray
@@ -182,7 +191,89 @@ def stream_links(
     saved: SavedState | None = None,
     least: float = 0.0,
 ) -> Iterator[Links]:
-    """Yield the links of all pairs of a set, part by part; ``counts`` counts them.
+    """Yield the links of all pairs of a set, part by part, each pair once: those that
+    alignments and edges decide over. ``counts`` counts them.
+
+    Parameters are those of ``aligned_links``.
+    """
+    stream = aligned_links(sequences, definition, counts, jobs, saved, least)
+    if definition.evidence is None or not definition.evidence.tables:
+        return stream
+    return _with_edges(stream, definition, definition.evidence, sequences, counts)
+
+
+def _with_edges(
+    stream: Iterable[Links],
+    definition: Definition,
+    evidence: Evidence,
+    sequences: Sequences,
+    counts: PairCounts,
+) -> Iterator[Links]:
+    """Leave out links that lack an edge which they need, and yield those of edges; the
+    difference is counted at the end."""
+    places, width, difference = evidence.places(sequences), len(sequences), 0
+    either, needed = located(evidence.either, places), evidence.needed
+    needed = None if needed is None else located(needed, places)
+    seen = np.zeros(either.shape[1], bool)
+    for links in stream:
+        difference -= int((links.identity >= definition.cut).sum())
+        at = among(either, links.i, links.j, width)
+        seen[at[at >= 0]] = True
+        keep = np.ones(len(links), bool)
+        if needed is not None:
+            keep = (among(needed, links.i, links.j, width) >= 0) | (at >= 0)
+        identity = np.where(at >= 0, BY_EDGES, links.identity)
+        difference += int((identity[keep] >= definition.cut).sum())
+        yield Links(links.i, links.j, identity).some(keep)
+    i, j = either[:, ~seen].astype(np.int32)
+    counts.linked += difference + len(i)
+    yield Links(i, j, np.full(len(i), BY_EDGES))
+
+
+def kept_together(sequences: Sequences, definition: Definition) -> np.ndarray | None:
+    """Number the sets of sequences that groups connect, int32 (n,); None where nothing
+    is to stay together."""
+    evidence = definition.evidence
+    if evidence is None or not evidence.groupings:
+        return None
+    pairs = shared_groups(evidence.groupings, evidence.places(sequences))
+    return components(len(sequences), [(pairs[0], pairs[1])])
+
+
+def with_groups(sequences: Sequences, definition: Definition, links: Links) -> Links:
+    """Join links with those of all pairs of one group; each pair once.
+
+    Raises MemoryPlanError: the pairs of groups exceed the budget
+    """
+    evidence = definition.evidence
+    if evidence is None or not evidence.groupings:
+        return links
+    budget = budget_of(definition.options.memory_budget)
+    sizes = [np.bincount(x.group) for x in evidence.groupings]
+    needed = sum(int((x * (x - 1) // 2).sum()) for x in sizes)
+    if (needed + len(links)) * LINK_BYTES * WORK_COPIES > budget:
+        raise MemoryPlanError(
+            f"{needed:,} pairs are of one group: to remove sequences all of them are "
+            f"needed, and they exceed the memory budget of {budget:,} bytes; raise the "
+            "budget, or allow no removal"
+        )
+    i, j = all_of_groups(evidence.groupings, evidence.places(sequences)).astype("i4")
+    links = joined_links([Links(i, j, np.full(len(i), BY_EDGES)), links])
+    order = np.lexsort((-links.identity, links.j, links.i))
+    links = links.some(order)
+    return links.some(begins(links.i, links.j))
+
+
+def aligned_links(
+    sequences: Sequences,
+    definition: Definition,
+    counts: PairCounts,
+    jobs: list[LinkTask] | None = None,
+    saved: SavedState | None = None,
+    least: float = 0.0,
+) -> Iterator[Links]:
+    """Yield the pairs of a set at or above the cut, part by part; ``counts`` counts
+    them.
 
     saved : the state of a run that was interrupted, or may be: its links so far, unless
         they become more than a share of the memory, and the parts that they are of
@@ -350,14 +441,18 @@ def all_links(
 
 
 def components(
-    count: int, links: Iterable[tuple[np.ndarray, np.ndarray]]
+    count: int,
+    links: Iterable[tuple[np.ndarray, np.ndarray]],
+    together: np.ndarray | None = None,
 ) -> np.ndarray:
     """Find the components of a graph.
 
     links : iterable of (i, j); arrays of vertices of equal length, part by part
+    together : int32 (count,), what ``kept_together`` returned
     Returns int32 (count,), numbered from 0 in the order of their first vertices
     """
     labels = np.arange(count, dtype=np.int32)
+    labels = labels if together is None else together
     waiting, link_count = [], 0
     for i, j in links:
         waiting.append((i, j))
@@ -368,14 +463,18 @@ def components(
 
 
 def components_by_cut(
-    count: int, parts: Iterable[Links], cuts: Sequence[float]
+    count: int,
+    parts: Iterable[Links],
+    cuts: Sequence[float],
+    together: np.ndarray | None = None,
 ) -> tuple[list, list]:
     """Find the components of a graph at each of several cuts, as ``components``.
 
     Returns (list of int32 (count,), list of int), components, and how many links there
         are, at each cut
     """
-    labels = [np.arange(count, dtype=np.int32) for _ in cuts]
+    start = np.arange(count, dtype=np.int32) if together is None else together
+    labels = [start for _ in cuts]
     waiting, link_count, linked = [], 0, [0] * len(cuts)
 
     def merge() -> None:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from jaxalign.errors import UsageError
+from jaxalign.homology.evidence import Evidence
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Mode
 from jaxalign.model.identity import of_lengths
@@ -67,15 +68,22 @@ class Definition:
         How many of the sequences that are compared are too short for the score of
         ``link="local"``: a pair with one of them is linked, too, if the two are alike
         from end to end. -1 where nobody has counted them.
+    evidence : Evidence or None
+        Edges and groups beside identities.
     """
 
     scoring: Scoring
     options: HomologyOptions
     cut: float
     short: int = 0
+    evidence: Evidence | None = None
 
     def __str__(self) -> str:
         """The sentence for a methods section, without its subject."""
+        return self._aligned() + str(self.evidence or "")
+
+    def _aligned(self) -> str:
+        """The sentence of alignments."""
         if not self.short:
             return self._said()
         ends = self.end_to_end()._said(scoring=False)
@@ -134,6 +142,13 @@ class Definition:
 
     def question(self) -> str:
         """The question that a link answers."""
+        text = self._asked()
+        if self.evidence is not None:
+            text += "; or what edges or groups beside alignments say"
+        return text
+
+    def _asked(self) -> str:
+        """The question that alignments answer."""
         length, options = f"over the {self.length} length", self.options
         if self.mode == "local":
             asks = f"identical residues of the best local alignment, {length}"
@@ -177,6 +192,7 @@ class Definition:
             "gap_extend": scoring.gap_extend,
             "letters": scoring.alphabet.letters,
             **gate,
+            **({} if self.evidence is None else self.evidence.about()),
         }
 
 

@@ -12,7 +12,12 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from jaxalign.errors import InputError, UsageError
 from jaxalign.homology import across
 from jaxalign.homology.assignment import REMOVED, aimed_tallies, assign, shares_of
-from jaxalign.homology.links import PairCounts, components, stream_links
+from jaxalign.homology.links import (
+    PairCounts,
+    components,
+    kept_together,
+    stream_links,
+)
 from jaxalign.homology.options import Definition, check_choice
 from jaxalign.homology.removal import outwards
 from jaxalign.homology.result import (
@@ -479,7 +484,8 @@ def split_pairs_of(
     """
     shares, counts = check_pair_choices(choices), PairCounts()
     stream = stream_links(data, definition, counts, saved=saved)
-    units = components(len(data), ((x.i, x.j) for x in stream))
+    together = kept_together(data, definition)
+    units = components(len(data), ((x.i, x.j) for x in stream), together)
     ratios, seed = np.array(list(shares.values())), choices.seed
     count = int(units.max(initial=-1)) + 1
     grouped = pairs.groups is not None

@@ -28,7 +28,9 @@ from jaxalign.homology.links import (
     all_links,
     components,
     components_by_cut,
+    kept_together,
     stream_links,
+    with_groups,
 )
 from jaxalign.homology.options import Definition
 from jaxalign.homology.removal import (
@@ -204,12 +206,14 @@ def series_of(
     if choices.too_large == "remove":
         links = all_links(task.data, definition, counts, saved)
         above = [links.some(links.identity >= cut) for cut in cuts]
-        groups = [components(len(task.data), [(x.i, x.j)]) for x in above]
         linked = [len(x) for x in above]
+        above = [with_groups(task.data, definition, x) for x in above]
+        groups = [components(len(task.data), [(x.i, x.j)]) for x in above]
     else:
         above = [None] * len(cuts)
         stream = stream_links(task.data, definition, counts, saved=saved)
-        groups, linked = components_by_cut(len(task.data), stream, cuts)
+        together = kept_together(task.data, definition)
+        groups, linked = components_by_cut(len(task.data), stream, cuts, together)
     about = counts.about() | {"seed": choices.seed, "too_large": choices.too_large}
     return [
         _split(

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import InputError, UsageError, nearest_word
 from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
 from jaxalign.model.names import read_back, written
@@ -266,6 +266,97 @@ def read_pairs(
     if not pairs:
         raise InputError(f"{label(path)}: the file lists no pair")
     return PairList(path, lines, pairs, of_pair if parts else None)
+
+
+def read_edges(
+    path: str, sequence_names: KnownNames, column: str | int | None = None
+) -> tuple[str, list[tuple[str, str]], np.ndarray]:
+    """Read pairs of names with a value each.
+
+    The first line is a heading where it has the title that is meant, or where its value
+    is no number and neither of its names is a sequence.
+
+    column : the title of the values, or their number from 1; by default the third.
+    Returns the title of the values, or their number as text; the pairs, as they come;
+        and float64 (pairs,).
+    """
+    rows = rows_of(path)
+    titles = rows[0][1] if rows else []
+    if column is None or str(column).isdecimal():
+        place = 2 if column is None else int(column) - 1
+    elif column in titles[2:]:
+        place = titles.index(str(column), 2)
+    else:
+        meant = nearest_word(column, titles[2:]) if titles[2:] else None
+        hint = f"\nhint: did you mean {written(meant)!r}?" if meant else ""
+        named = ", ".join(map(written, titles[2:])) or "none"
+        raise InputError(
+            f"{label(path)}: there is no column {column!r} of values; the heading has "
+            f"{named}{hint}"
+        )
+    if not 2 <= place < max(len(titles), 3):
+        raise InputError(
+            f"{label(path)}: there is no column {column} of values: the columns after "
+            f"the two names are 3 to {len(titles)}"
+        )
+    title = str(place + 1)
+    resolved = [sequence_names.resolve(read_back(x)) for x in titles[:2]]
+    named = any(x in sequence_names.names for x in resolved)
+    in_words = bool(rows) and not _is_number(titles[place : place + 1])
+    if in_words and (titles[place : place + 1] == [column] or not named):
+        _, heading = rows.pop(0)
+        if len(heading) > place and not heading[place].isdecimal():
+            title = heading[place]
+    pairs, values = [], np.empty(len(rows))
+    for row, (number, fields) in enumerate(rows):
+        if len(fields) <= place or not all(fields[:2]):
+            why = f"two names and a value in column {title} are needed, apart by a tab"
+            raise _wrong(path, number, why)
+        if not _is_number(fields[place : place + 1]):
+            raise _wrong(path, number, f"{title} {fields[place]!r} is not a number")
+        values[row] = float(fields[place])
+        pairs.append((read_back(fields[0]), read_back(fields[1])))
+    if not pairs:
+        raise InputError(f"{label(path)}: the file lists no pair")
+    return title, pairs, values
+
+
+def _is_number(fields: list[str]) -> bool:
+    """Whether a field is a finite number."""
+    try:
+        return bool(np.isfinite(float(fields[0])))
+    except (IndexError, ValueError):
+        return False
+
+
+def read_groups(
+    path: str, sequence_names: KnownNames
+) -> dict[str, list[tuple[str, str]]]:
+    """Read the groups that sequences are members of, from all columns of a table.
+
+    A name may have several rows, and a field may be empty: no group.
+
+    Returns, by the title of a column or its number, pairs of a name and a group.
+    """
+    rows = rows_of(path)
+    width = max((len(fields) for _, fields in rows), default=0)
+    titles = [str(number) for number in range(1, width + 1)]
+    if rows and _is_heading(path, rows, sequence_names, ()):
+        number, heading = rows.pop(0)
+        titles = [*heading, *titles[len(heading) :]]
+        if len(set(titles)) < len(titles):
+            raise _wrong(path, number, "a column comes twice")
+    groups: dict[str, list[tuple[str, str]]] = {title: [] for title in titles[1:]}
+    for number, fields in rows:
+        if len(fields) < 2 or not fields[0]:
+            raise _wrong(path, number, "a name and its groups are needed")
+        name = read_back(fields[0])
+        for title, field in zip(titles[1:], fields[1:], strict=False):
+            if field:
+                groups[title].append((name, read_back(field)))
+    if not any(groups.values()):
+        raise InputError(f"{label(path)}: the file has no group")
+    return groups
 
 
 def is_airr(path: str, buffer: bytes | None = None) -> bool:

@@ -37,7 +37,7 @@ from jaxalign.repertoire.result import RepertoireGraph, matrix_of
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import budget_of, resolve_devices
 from jaxalign.signatures import with_options
-from jaxalign.words.edges import Edges
+from jaxalign.words.edges import EdgeSet
 
 MAX_THREADS = 512  # more are not started, whatever number is given
 # CDR3 sequences, a table of AIRR rearrangements, or the path of a file of either.
@@ -211,7 +211,7 @@ def plan_of(
 
 
 def result_of(
-    plan: RepertoirePlan, edges: Edges, seconds: float, threads: int = 1
+    plan: RepertoirePlan, edges: EdgeSet, seconds: float, threads: int = 1
 ) -> RepertoireGraph:
     """Make a graph of all edges of a job."""
     one_set = plan.reference is None
@@ -316,7 +316,7 @@ def _rows(names: list[str], texts: list[Any], origin: str = "") -> ReceptorRows:
 
 __all__ = [
     "EdgeBlock",
-    "Edges",
+    "EdgeSet",
     "Machine",
     "RepertoirePlan",
     "RepertoireGraph",

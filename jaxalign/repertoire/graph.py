@@ -27,7 +27,7 @@ from jaxalign.repertoire.rectangles import Machine, check_all, has_kernels
 from jaxalign.runtime.devices import at_once
 from jaxalign.runtime.pipeline import in_threads
 from jaxalign.words.distances import distances as edit_distances
-from jaxalign.words.edges import EdgeList, Edges, least, no_edges
+from jaxalign.words.edges import EdgeList, EdgeSet, least, no_edges
 from jaxalign.words.near_pairs import (
     LengthClasses,
     VariantJoin,
@@ -90,7 +90,7 @@ def blocks_of(receptors: int, size: int | None) -> tuple[range, ...]:
 
 def near_pairs(
     a: LetterCodes, b: LetterCodes | None, definition: GraphDefinition, machine: Machine
-) -> Edges:
+) -> EdgeSet:
     """Find all pairs within the cutoff, sorted by i and j.
 
     In one set of unique sequences i < j; with ``b``, i counts in a and j in b.
@@ -235,7 +235,7 @@ class Neighbours:
         return np.where(keys[place] == pair_keys, self.distance[place], -1)
 
 
-def neighbours(edges: Edges, rows: int, width: int, symmetric: bool) -> Neighbours:
+def neighbours(edges: EdgeSet, rows: int, width: int, symmetric: bool) -> Neighbours:
     """Index edges by row; ``symmetric`` edges i < j count in both directions."""
     i, j, distance = (x.astype(np.int64) for x in edges.sides)
     if symmetric:
@@ -280,7 +280,7 @@ def join(
     cutoff: int,
     one_set: bool,
     budget: int,
-) -> Edges:
+) -> EdgeSet:
     """Join the graphs of the parts to edges of things.
 
     a, b : int64 (things, parts). The values of either side.
@@ -327,7 +327,7 @@ class EdgeBlock(NamedTuple):
     """Edges of a range of consecutive receptors (``rows``), sorted by i and j."""
 
     rows: range
-    edges: Edges
+    edges: EdgeSet
 
     __repr__ = brief
 
@@ -417,9 +417,9 @@ def blocks(
         yield EdgeBlock(rows, edges)
 
 
-def _named(edges: Edges, a: np.ndarray, b: np.ndarray) -> Edges:
+def _named(edges: EdgeSet, a: np.ndarray, b: np.ndarray) -> EdgeSet:
     """Translate edges between places of rising arrays to the numbers there."""
-    return Edges(_at(a, edges.i), _at(b, edges.j), edges.distance)
+    return EdgeSet(_at(a, edges.i), _at(b, edges.j), edges.distance)
 
 
 def _at(numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -436,7 +436,7 @@ def _of_sequences(
     columns_side: _Receptors,
     whole: bool,
     machine: Machine,
-) -> Edges:
+) -> EdgeSet:
     """Find edges of single-sequence receptors, which need no join."""
     (a, owners), (b, theirs) = (side.sequences for side in (rows_side, columns_side))
     if whole:
@@ -446,7 +446,7 @@ def _of_sequences(
         return edges
     real = edges.i < edges.j
     sides = in_threads(lambda side: side[real], edges.sides, min(machine.threads, 3))
-    return Edges(*sides)
+    return EdgeSet(*sides)
 
 
 def _chain_graph(
@@ -475,7 +475,7 @@ def _chain_graph(
     if plan.genes is not None:
         genes = plan.genes.between(values[0].genes, values[1].genes)
         i, j = np.nonzero(genes <= plan.definition.cutoff)
-        of_genes = neighbours(Edges(i, j, genes[i, j]), *genes.shape, symmetric=False)
+        of_genes = neighbours(EdgeSet(i, j, genes[i, j]), *genes.shape, symmetric=False)
         a = np.stack([a, parts[0][:, 1]], axis=1)
         b = np.stack([b, parts[1][:, 1]], axis=1)
         about = "sum", plan.definition.cutoff, False, machine.budget
@@ -485,6 +485,6 @@ def _chain_graph(
     # Values that are one sequence each are numbered as the values are.
     rows = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))
     back = [np.argsort(side) for side in (a, b)]
-    edges = Edges(back[0][rows], back[1][graph.columns], graph.distance)
+    edges = EdgeSet(back[0][rows], back[1][graph.columns], graph.distance)
     graph = neighbours(edges, len(a), len(b), symmetric=False)
     return graph, numbers, places

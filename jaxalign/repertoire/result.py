@@ -15,7 +15,7 @@ from jaxalign.repertoire.graph import RepertoirePlan, expanded, neighbours
 from jaxalign.repertoire.receptors import Receptors
 from jaxalign.words.edges import (
     BITS,
-    Edges,
+    EdgeSet,
     bits_of,
     in_order,
     pack_all,
@@ -64,13 +64,13 @@ class RepertoireGraph:
         return self.receptors.counts
 
     @property
-    def edges(self) -> Edges:
+    def edges(self) -> EdgeSet:
         """Return each edge once, as int32 i, j and distance; i < j in one set."""
         matrix = self.matrix.tocoo()
         i, j = matrix.coords
         once = i < j if self.reference is None else np.ones(len(i), bool)
         sides = (x[once].astype(np.int32) for x in (i, j, matrix.data))
-        return Edges(*sides)
+        return EdgeSet(*sides)
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -106,7 +106,7 @@ class RepertoireGraph:
             i, j = np.concatenate([i, vertices]), np.concatenate([j, vertices])
             data = np.concatenate([data, np.zeros(len(vertices), data.dtype)])
         sizes = len(self.receptors), len(columns_side)
-        links = neighbours(Edges(i, j, data), *sizes, symmetric=False)
+        links = neighbours(EdgeSet(i, j, data), *sizes, symmetric=False)
         vertex = self.receptors.vertex, columns_side.vertex
         parts = [(np.zeros(0, np.int64),) * 3, *expanded(links, *vertex)]
         rows, columns, distance = (
@@ -178,7 +178,7 @@ class RepertoireGraph:
 
 
 def matrix_of(
-    edges: Edges, rows: int, columns: int, one_set: bool, threads: int = 1
+    edges: EdgeSet, rows: int, columns: int, one_set: bool, threads: int = 1
 ) -> csr_array:
     """Make a matrix of sorted edges, symmetric for one set."""
     i, j, distance = edges.sides
@@ -193,7 +193,7 @@ def matrix_of(
     return _symmetric(edges, bits, shape, threads)
 
 
-def _symmetric(edges: Edges, bits: tuple, shape: tuple, threads: int) -> csr_array:
+def _symmetric(edges: EdgeSet, bits: tuple, shape: tuple, threads: int) -> csr_array:
     """Edges in both directions."""
     i, j, distance = edges.sides
     parts = []

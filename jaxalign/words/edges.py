@@ -98,7 +98,7 @@ def pack_all(
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class EdgeSet:
     """Pairs (i, j) and their distances, int32 (edges,) each."""
 
     i: np.ndarray
@@ -115,12 +115,12 @@ class Edges:
         return self.i, self.j, self.distance
 
 
-def no_edges() -> Edges:
+def no_edges() -> EdgeSet:
     """An empty set of edges."""
-    return Edges(*(np.zeros(0, np.int32) for _ in range(3)))
+    return EdgeSet(*(np.zeros(0, np.int32) for _ in range(3)))
 
 
-def least(parts: list[Edges], threads: int = 1) -> Edges:
+def least(parts: list[EdgeSet], threads: int = 1) -> EdgeSet:
     """Merge edges, sorted by i and j; a pair keeps its least distance."""
     largest = in_threads(
         lambda x: [int(side.max(initial=0)) for side in x.sides], parts, threads
@@ -132,14 +132,14 @@ def least(parts: list[Edges], threads: int = 1) -> Edges:
         order = np.lexsort((distance, j, i))
         i, j, distance = (x[order] for x in (i, j, distance))
         first = begins(i, j)
-        return Edges(i[first], j[first], distance[first])
+        return EdgeSet(i[first], j[first], distance[first])
     keys = pack_all([x.sides for x in parts], bits, threads)
     low = bits[2]
     ranges = in_threads(
         lambda x: x[begins(x >> np.uint64(low))], in_order(keys, low, threads), threads
     )
     count = sum(map(len, ranges))
-    edges = Edges(*(np.empty(count, np.int32) for _ in range(3)))
+    edges = EdgeSet(*(np.empty(count, np.int32) for _ in range(3)))
 
     def write(place: slice, numbers: np.ndarray) -> None:
         for side, column in zip(edges.sides, unpacked(numbers, bits), strict=True):
@@ -159,14 +159,14 @@ class EdgeList:
     budget: int
     limit: str
     advice: str = ""
-    parts: list[Edges] = field(default_factory=list)
+    parts: list[EdgeSet] = field(default_factory=list)
     count: int = 0
     lock: Any = field(default_factory=Lock)
 
     def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
         """Add edges."""
         with self.lock:
-            self.parts.append(Edges(*(x.astype(np.int32) for x in (i, j, distance))))
+            self.parts.append(EdgeSet(*(x.astype(np.int32) for x in (i, j, distance))))
             self.count += len(i)
             if self.count * EDGE_BYTES * WORK_COPIES > self.budget:
                 raise MemoryPlanError(

@@ -35,7 +35,7 @@ from jaxalign.words.distances import (
     distances,
     seconds,
 )
-from jaxalign.words.edges import EdgeList, Edges, least
+from jaxalign.words.edges import EdgeList, EdgeSet, least
 from jaxalign.words.match_vectors import QueryLetters, edit_vectors, query_letters
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ManyPairs(Exception):
     """Raised when too many pairs share a variant."""
 
 
-def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges:
+def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> EdgeSet:
     """All pairs of a set whose distance is at most ``cut``, by i and j."""
     order = by_length(sequences.lengths)
     falling = sequences.lengths[order]
@@ -108,12 +108,12 @@ def within(sequences: LetterCodes, cut: int, threads: int, budget: int) -> Edges
 
 def _near(
     sequences: LetterCodes, i: np.ndarray, j: np.ndarray, cut: int, threads: int
-) -> Edges:
+) -> EdgeSet:
     """Keep the pairs within the cut."""
     i, j = np.minimum(i, j), np.maximum(i, j)
     edits = distances(sequences, i, j, threads)
     close = edits <= cut
-    return Edges(*(x[close].astype(np.int32) for x in (i, j, edits)))
+    return EdgeSet(*(x[close].astype(np.int32) for x in (i, j, edits)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +255,7 @@ def _choices(length: int, deleted: int) -> int:
 
 def _by_variants(
     sequences: LetterCodes, cut: int, most_seconds: float, threads: int, budget: int
-) -> Edges | None:
+) -> EdgeSet | None:
     """Near pairs of a set, by i and j; None beyond ``most_seconds`` or the budget."""
     if cut > MAX_DELETED:
         return None

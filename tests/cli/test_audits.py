@@ -181,6 +181,8 @@ CERTIFICATES = {
     "whole": ("train.fa", "test.fa", *CUT, "--link", "whole"),
     "dna": ("train.fa", "test.fa", *CUT, "--match", "3", "--mismatch", "-1.5",
             "--alphabet", "dna", "--unknown", "mask", "--mode", "semiglobal"),
+    "evidence": ("train.fa", "test.fa", *CUT, "--edges", "e.tsv:3>=0.5,unknown=count",
+                 "--edges", "e.csv:tm<=2,and", "--together", "g.tsv"),
 }  # fmt: skip
 
 
@@ -188,6 +190,9 @@ def certified(kind: str) -> tuple[int, dict]:
     """(the code of an audit, its certificate), and its files in this folder."""
     Path("s.fa").write_text(f">AC\n{P}\n>t2\n{P}\n>t3\nHEAGAWGHEEU\n")
     Path("s.tsv").write_text("AC\ttest\nt2\tremoved\nt3\ttrain\n")
+    Path("e.tsv").write_text("a\tc\t0.5\nb\td\t0.7\nx\ta\t1\na\ta\t1\n")
+    Path("e.csv").write_text("query,target,rmsd,tm\r\na,c,9,2\r\n")
+    Path("g.tsv").write_text("name\tcomplex\tstudy\nb\t1\tx\nd\t1\ty\n")
     code = main(["audit", *CERTIFICATES[kind], "-o", "c.json", "-q", "--force"])
     return code, json.loads(Path("c.json").read_text())
 
@@ -221,6 +226,7 @@ def verify(parts=()) -> int:
     [
         ("leaks", 5),
         ("partial", 7),
+        ("evidence", 9),
         *(pytest.param(kind, 1, marks=pytest.mark.slow) for kind in CERTIFICATES),
     ],
 )
@@ -277,6 +283,8 @@ def test_files_of_a_certificate_are_verified(run):
         ("clean", "train.fa"),
         ("partial", "s.tsv"),
         ("partial", "s.fa"),
+        ("evidence", "e.tsv"),
+        ("evidence", "g.tsv"),
     ):
         certified(kind)
         Path(file).write_text(Path(file).read_text() + "\n")

@@ -128,6 +128,8 @@ VALUES = {
     "labels": "labels.tsv",
     "fixed": "parts.tsv",
     "priority": "priority.tsv",
+    "edges": {"audit": "edges.tsv:3<=0.5,unknown=count", "": "edges.tsv:value>=0.5"},
+    "together": "groups.tsv",
     "pairs": {"audit": "parted.tsv", "": "pairs.tsv"},
     "seed": "5",
     "split": "some.tsv",
@@ -269,6 +271,9 @@ def data(folder: Path, seed: int) -> None:
     table(
         "priority.tsv", ("name", "priority"), *((x, k) for k, x in enumerate(names, 1))
     )
+    ends = [(names[k], names[(k * 5 + 1) % 14], k % 2) for k in range(14)]
+    table("edges.tsv", ("a", "b", "value"), *ends, ("t0", "g4", 0), ("t1", "t2", 0))
+    table("groups.tsv", *((x, k % 4, k % 5) for k, x in enumerate(names)))
     pairs = [(names[k], names[(k * 3 + 2) % 10]) for k in range(10)]
     table("pairs.tsv", *pairs)
     table("some.tsv", ("name", "part"), *(x[:2] for x in parts[:7]))

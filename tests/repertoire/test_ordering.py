@@ -6,7 +6,7 @@ from scipy.sparse import coo_array, csr_array
 
 from jaxalign.repertoire import result
 from jaxalign.words import edges
-from jaxalign.words.edges import Edges, least
+from jaxalign.words.edges import EdgeSet, least
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -23,7 +23,7 @@ def test_ranges_follow_each_other(sizes, threads):
     assert sum(map(len, units)) == len(set().union(*units))
 
 
-def random_edges(seed: int, count: int, size: int) -> list[Edges]:
+def random_edges(seed: int, count: int, size: int) -> list[EdgeSet]:
     """Parts of edges i < j, many of them twice with two distances."""
     draw = np.random.default_rng(seed)
     i, j = np.sort(draw.choice(size, (count, 2)), axis=1).astype(np.int32).T
@@ -31,7 +31,7 @@ def random_edges(seed: int, count: int, size: int) -> list[Edges]:
     near = i < j
     sides = i[near], j[near], distance[near]
     cuts = np.sort(draw.integers(0, near.sum() + 1, 4))
-    return [Edges(*some) for some in zip(*(np.split(x, cuts) for x in sides))]  # noqa: B905
+    return [EdgeSet(*some) for some in zip(*(np.split(x, cuts) for x in sides))]  # noqa: B905
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -39,7 +39,7 @@ def random_edges(seed: int, count: int, size: int) -> list[Edges]:
 def test_the_least_distance_of_each_pair_is_kept(size, threads):
     """Also where an edge does not fit one number of 64 bits."""
     parts = random_edges(3, 4000, 30)
-    parts = [Edges(x.i + size - 30, x.j + size - 30, x.distance) for x in parts]
+    parts = [EdgeSet(x.i + size - 30, x.j + size - 30, x.distance) for x in parts]
     expected: dict[tuple, int] = {}
     for part in parts:
         for i, j, d in zip(*(x.tolist() for x in part.sides), strict=True):

@@ -1,0 +1,253 @@
+"""Edges and groups beside identities, by brute force over all pairs: clusters, splits,
+audits. Nothing of the package says here what is linked."""
+
+from itertools import combinations
+
+import brute_force as bf
+import numpy as np
+import pytest
+
+import jaxalign
+from jaxalign.homology import clustering
+
+SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
+HALVES = {"train": 0.5, "test": 0.5}
+
+
+def linked_by(words, shares, cut, tables, groups) -> np.ndarray:
+    """All linked pairs, bool (n, n): by tables of (rows, sign, cut, join) and by lists
+    of members."""
+    n = len(words)
+    linked = np.zeros((n, n), bool)
+    for i in range(n):
+        for j in range(n):
+            if i == j:
+                continue
+            passes = [
+                any(
+                    {a, b} == {i, j} and (value >= at if sign == ">=" else value <= at)
+                    for a, b, value in rows
+                )
+                for rows, sign, at, _ in tables
+            ]
+            joins = [join for *_, join in tables]
+            both = list(zip(passes, joins, strict=True))
+            aligned = shares[i, j] >= cut and all(
+                x for x, join in both if join == "and"
+            )
+            linked[i, j] = aligned or any(x for x, join in both if join == "or")
+            linked[i, j] |= any(i in group and j in group for group in groups)
+    return linked
+
+
+def components(linked) -> list[int]:
+    label = list(range(len(linked)))
+    for i, j in np.argwhere(linked):
+        label = [label[i] if x == label[j] else x for x in label]
+    return label
+
+
+def partition(labels) -> set:
+    labels = np.array(labels)
+    return {frozenset(np.flatnonzero(labels == x).tolist()) for x in np.unique(labels)}
+
+
+def drawn(seed: int, grouped: bool = True):
+    """Words, the options of a link and of its evidence, and all linked pairs."""
+    random = np.random.default_rng([seed, 7])
+    words = bf.random_words(random, int(random.integers(5, 13)))
+    link, shares = bf.drawn_link(seed, words, "longer")
+    cut = float(random.choice([0.4, 0.5, 2 / 3, 0.9]))
+    names, tables, edges = [f"seq{k + 1}" for k in range(len(words))], [], []
+    for _ in range(int(random.integers(1, 4))):
+        # both directions, the same pair with other values, sequences with themselves
+        rows = [
+            (*random.integers(0, len(words), 2).tolist(), float(random.integers(0, 9)))
+            for _ in range(int(random.integers(1, 3 * len(words))))
+        ]
+        sign, join = random.choice([">=", "<="]), random.choice(["or", "or", "and"])
+        at = float(random.integers(0, 9))
+        tables.append((rows, sign, at, join))
+        a, b, values = zip(*rows, strict=True)
+        table = [names[k] for k in a], [names[k] for k in b], values
+        rule = {"at_least" if sign == ">=" else "at_most": at}
+        edges.append(jaxalign.Edges(table, **rule, join=str(join)))
+    together, groups = None, []
+    if grouped and random.random() < 0.7:
+        of = random.integers(-1, len(words) // 2, len(words)).tolist()
+        together = [None if x < 0 else f"c{x}" for x in of]
+        groups = [[k for k, x in enumerate(of) if x == y] for y in {*of} - {-1}]
+    asked = {"min_identity": cut, "edges": edges, **link}
+    linked = linked_by(words, shares, cut, tables, groups)
+    more = {} if together is None else {"together": together}
+    return words, shares, asked, more, linked, groups
+
+
+def leaks(part, linked) -> int:
+    return sum(
+        linked[i, j] and -1 < part[i] != part[j] > -1
+        for i, j in combinations(range(len(part)), 2)
+    )
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_clusters_join_edges(seed, monkeypatch):
+    monkeypatch.setattr(clustering, "MIN_BAND", 3)
+    words, shares, asked, _, linked, _ = drawn(seed, grouped=False)
+    found = jaxalign.cluster(words, SCORING, **asked)
+    assert partition(found.labels) == partition(components(linked))
+    assert found.info["at_or_above_cut"] == linked.sum() // 2
+    kept = jaxalign.deduplicate(words, SCORING, **asked)
+    representatives, want = [], {}
+    for k in sorted(range(len(words)), key=lambda k: (-len(words[k]), k)):
+        first = [r for r in representatives if linked[k, r]][:1] or [k]
+        want[k] = first[0]
+        representatives += [k] if want[k] == k else []
+    assert kept.representative_of.tolist() == [want[k] for k in range(len(words))]
+    for k, r in want.items():
+        if k != r and shares[k, r] >= asked["min_identity"]:
+            assert kept.identity[k] == shares[k, r]
+        assert (
+            k == r
+            or shares[k, r] >= asked["min_identity"]
+            or np.isnan(kept.identity[k])
+        )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_splits_divide_neither_links_nor_groups(seed):
+    words, _, asked, more, linked, groups = drawn(seed)
+    too_large = ("keep", "remove")[seed % 2]
+    try:
+        found = jaxalign.split(
+            words, SCORING, parts=HALVES, too_large=too_large, **asked, **more
+        )
+    except jaxalign.UsageError as error:
+        assert "would be empty" in str(error) and too_large == "remove"
+        return
+    assert leaks(found.part, linked) == 0
+    assert partition(found.groups) == partition(components(linked))
+    assert too_large == "remove" or not len(found.removed)
+    audit = jaxalign.audit(found, SCORING, **asked, **more)
+    assert audit.holds and not any(audit.divided.values())
+    if too_large == "remove":
+        least = fewest(linked, int(np.ceil(len(words) / 2 * 4 / 3)))
+        assert found.info.get("fewest_removed", 0) <= least
+
+
+def fewest(linked, room) -> int:
+    """The fewest that leave two parts of so many at most, with no link across."""
+    n, best = len(linked), len(linked)
+    for code in range(3**n) if n <= 8 else ():
+        part = np.array([code // 3**k % 3 - 1 for k in range(n)])
+        sizes = [(part == k).sum() for k in (0, 1)]
+        if max(sizes) <= room and leaks(part, linked) == 0:
+            best = min(best, int((part < 0).sum()))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_audits_find_links_and_divided_groups(seed):
+    words, shares, asked, more, linked, groups = drawn(seed)
+    part = np.random.default_rng(seed).integers(0, 3, len(words))
+    sets = {
+        f"p{k}": {f"seq{i + 1}": words[i] for i in np.flatnonzero(part == k)}
+        for k in range(3)
+    }
+    if more:
+        together = more["together"]
+        more = {"together": {f"seq{i + 1}": x for i, x in enumerate(together)}}
+    found = jaxalign.audit(sets, SCORING, **asked, **more, worst=4)
+    ungrouped = drawn(seed, grouped=False)[4]
+    assert found.leaks == leaks(part, ungrouped)
+    divided = sum(len({part[k] for k in group}) > 1 for group in groups)
+    assert sum(map(len, found.divided.values())) == divided
+    assert found.holds == (leaks(part, linked) == 0)
+    leaking = (part[:, None] != part[None, :]) & linked
+    for k in range(3):
+        assert found.leaking[k].tolist() == leaking.any(axis=1)[part == k].tolist()
+    across = part[:, None] != part[None, :]
+    identities = sorted(shares[across & np.isfinite(shares)])[::-1]
+    assert found.worst["identity"].tolist() == identities[::2][:4]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_repairs_and_series(seed):
+    words, shares, asked, more, linked, groups = drawn(seed)
+    before = np.random.default_rng(seed).integers(0, 2, len(words))
+    fixed = [("train", "test")[k] for k in before]
+    if len({*fixed}) == 2:
+        for too_large in ("keep", "remove"):
+            try:
+                found = jaxalign.split(
+                    words, SCORING, fixed=fixed, too_large=too_large, **asked, **more
+                )
+            except jaxalign.UsageError as error:
+                assert "would be empty" in str(error)
+                continue
+            assert leaks(found.part, linked) == 0
+            now = np.array([found.names.index(x) for x in fixed])
+            changed = int((found.part != now).sum())
+            assert found.info["changes"]["bound"] <= changed
+            if too_large == "keep":
+                assert changed == fewest_moved(linked, now)
+    cut = asked.pop("min_identity")
+    cuts = [cut, min(cut + 0.05, 1.0)]
+    series = jaxalign.split_series(
+        words, SCORING, cuts=cuts, parts=HALVES, too_large="keep", **asked, **more
+    )
+    for at, found in series.items():
+        alone = jaxalign.split(
+            words,
+            SCORING,
+            min_identity=at,
+            parts=HALVES,
+            too_large="keep",
+            **asked,
+            **more,
+        )
+        assert found.part.tolist() == alone.part.tolist()
+        assert found.groups.tolist() == alone.groups.tolist()
+
+
+def fewest_moved(linked, before) -> int:
+    """Each component goes where most of it is."""
+    label, moved = np.array(components(linked)), 0
+    for x in np.unique(label):
+        moved += min((before[label == x] != k).sum() for k in (0, 1))
+    return int(moved)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pairs_keep_their_rule(seed):
+    words, _, asked, more, linked, groups = drawn(seed)
+    random = np.random.default_rng([seed, 9])
+    ends = random.integers(0, len(words), (2 * len(words), 2))
+    pairs = [(f"seq{a + 1}", f"seq{b + 1}") for a, b in ends]
+    label = np.array(components(linked))
+    try:
+        found = jaxalign.split_pairs(
+            words, pairs, SCORING, parts=HALVES, **asked, **more
+        )
+    except jaxalign.UsageError as error:
+        assert "would be empty" in str(error)
+    else:
+        units = label[ends]
+        for k, part in enumerate(found.part):
+            for m in range(k):
+                if -1 < part != found.part[m] > -1:
+                    assert not {*units[k]} & {*units[m]}
+    parts = random.choice(["train", "test"], len(pairs)).tolist()
+    parts[:2] = "train", "test"
+    audit = jaxalign.audit_pairs(words, pairs, parts, SCORING, **asked, **more)
+    near = linked | np.eye(len(words), dtype=bool)
+    want = [
+        any(
+            parts[k] != parts[m] and near[a, b]
+            for m in range(len(pairs))
+            for a in ends[k]
+            for b in ends[m]
+        )
+        for k in range(len(pairs))
+    ]
+    assert audit.leaking.tolist() == want
