@@ -3,7 +3,7 @@ many triples, in batches of boxes of one shape."""
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import permutations
@@ -259,6 +259,17 @@ def _run_single(
         with on_first(request.devices), precision(triple.dtype):
             with programs.explained(letters):
                 solution = _align(triple, request, plan)
+    except MemoryPlanError:
+        # In pieces of half the size, if the path may be divided
+        size = request.budget if plan.traceback == "split" else plan.bytes
+        least = bytes_of(triple, engine.whole(triple), request, "split")
+        if (half := max(size // 2, least)) >= size:
+            raise
+        request = replace(request, budget=half)
+        with suppress(MemoryPlanError):
+            make_plan(triple, request)
+            return _run_single(replace(triples, request=request), progress, saved)
+        raise
     except CertificateError:
         if request.named:
             raise

@@ -2,6 +2,7 @@
 apart, which is itself held to the enumeration of all alignments."""
 
 import re
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 
@@ -252,6 +253,29 @@ def test_devices_share_one_triple(model, mode, monkeypatch):
         layers = [device for device, layer in used if layer]
         assert len(layers) > 2 and len(set(layers)) >= min(len(named), 2)
     assert results == results[:1] * len(results)
+
+
+@pytest.mark.slow
+def test_a_path_without_memory_is_divided(monkeypatch):
+    texts, sizes = related(2, (12, 14, 200)), []
+    stored = jaxalign.align_three(*texts)
+
+    def short(triple, region, limit=30_000):
+        sizes.append(region.cells)
+        if region.cells > limit:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: no more")
+        return align_stored(triple, region)
+
+    align_stored = tracebacks.align_stored
+    monkeypatch.setattr(tracebacks, "align_stored", short)
+    for budget in (None, "1GiB"):
+        found = jaxalign.align_three(*texts, memory_budget=budget)
+        check(found, stored.score)
+        assert found.traceback == "split" and max(sizes) == stored.cells
+    for traceback in ("store", "split"):
+        monkeypatch.setattr(tracebacks, "align_stored", partial(short, limit=0))
+        with pytest.raises(jaxalign.MemoryPlanError, match="no memory for three"):
+            jaxalign.align_three(*texts, traceback=traceback)
 
 
 @pytest.mark.slow
