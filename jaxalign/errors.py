@@ -97,7 +97,7 @@ class LeakError(JaxalignError):
 
 
 class VerificationError(JaxalignError):
-    """A certificate of an audit is not what it says; exit code 7."""
+    """A certificate is not what it says, or its files changed; exit code 7."""
 
     exit_code = 7
 

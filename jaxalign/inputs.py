@@ -133,6 +133,19 @@ def _as_text(data: Any) -> Any:
     return fasta.read_raw(data).texts()
 
 
+def named_values(path: str, column: str) -> dict[str, str]:
+    """Read a column of a table whose first column has names, and that has a heading.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or a name comes twice.
+    """
+    from jaxalign.io import delimited
+
+    return delimited.read_names(path, (), (column,))
+
+
 def singles(scoring: Scoring, **data: SequenceLike) -> list[Sequences]:
     """Encode single sequences as sets of one; a sequence without a name has that of its
     argument.

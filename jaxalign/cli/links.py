@@ -3,16 +3,17 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from jaxalign.cli import inputs, pairs, report
-from jaxalign.cli.derive import Given
+from jaxalign.cli.derive import Given, changed
 from jaxalign.cli.inputs import Inputs
 from jaxalign.cli.request import devices_of, mode_of, scoring_of
 from jaxalign.cli.run import check_outputs, check_resume, place_of, run
-from jaxalign.cli.terminal import Messages, Report
+from jaxalign.cli.terminal import Messages, Report, as_json
 from jaxalign.errors import UsageError
 from jaxalign.homology import api
 from jaxalign.homology.api import Definition
@@ -32,6 +33,7 @@ from jaxalign.options import (
 )
 from jaxalign.pairs.api import SavedState
 
+MERGES_SHOWN = 20  # lines
 SHOWN = ("worst", "full_histogram")  # options of audits
 # Why pairs are neither aligned nor excluded by proof
 WHY_NOT = {
@@ -261,11 +263,18 @@ def pairs_line(info: dict, why_not: str | None = None) -> str:
 
 def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
-    out, fasta = given.out, given.fasta
+    out, fasta, certificate = given.out, given.fasta, given.certificate
     delimited.check_list_format(out)
+    if certificate or given.update:
+        api.certificate.check_growing(given.method, given.edges)
+    if certificate and place_of(given) is None:
+        raise UsageError("--certificate describes a table in a file: add -o FILE")
 
     def write(result: api.Clusters) -> None:
         write_table(out, result.columns(), given, result.cuts)
+        if certificate:
+            about = as_json(result.certificate(out))
+            output.write_text(certificate, [about + "\n"])
         if fasta:
             _write_representatives(given, fasta, result)
         if given.plot:
@@ -273,7 +282,7 @@ def cluster(given: Given) -> int:
 
             pictures.clusters(given.plot, result)
 
-    return _clusters(given, given.method, (out, fasta), write)
+    return _clusters(given, given.method, (out, fasta, certificate), write)
 
 
 def dedup(given: Given) -> int:
@@ -295,18 +304,28 @@ def _clusters(
     outs: tuple[str | None, ...],
     write: Callable[[api.Clusters], None],
 ) -> int:
-    check_resume(given, (given.sequences,))
-    job = prepare((given.sequences,), given, outs)
+    update = getattr(given, "update", None)
+    check_resume(given, (given.sequences, *filter(None, [update])))
+    old, beside, described = None, (), {"method": method}
+    if update is not None:
+        old = api.read_clusters(update)
+        beside, described = (update, old.table), described | {"update": sha256(update)}
+        if given.min_score is None:
+            given = changed(given, min_score=old.min_score)
+    job = prepare((given.sequences,), given, outs, beside)
     (data,) = job.read.sequences
     definition = defined(job, given.min_identity, [data])
     heading = [f"{len(data):,} sequences; linked: {definition}"]
     heading += evidence_lines(definition)
-    heading += expected(definition, data)
+    if old is None:
+        heading += expected(definition, data)
     place = place_of(given)
-    saved, state = checkpoint(job, definition, {"method": method}, place)
+    saved, state = checkpoint(job, definition, described, place)
 
     def compute(progress: Report | None) -> api.Clusters:
         reported = replace(definition, options=job.options_with(progress))
+        if old is not None:
+            return api.grown_of(data, reported, old, state)
         every_link = given.json  # which has their number
         return api.clusters_of(data, reported, method, every_link, state)
 
@@ -314,6 +333,11 @@ def _clusters(
         yield pairs_line(result.info, WHY_NOT.get(method))
         singles = int((result.sizes == 1).sum())
         yield f"{result.heading()}; {singles:,} alone ({method})"
+        if (growth := result.growth) is not None:
+            yield growth.heading()
+            yield from islice(growth.lines(), MERGES_SHOWN)
+            if (more := len(growth.merged) - MERGES_SHOWN) > 0:
+                yield f"{more:,} more merged clusters, which --json lists"
         write(result)
 
     def about(result: api.Clusters) -> dict:
@@ -322,6 +346,7 @@ def _clusters(
             "clusters": len(result),
             "largest": int(result.sizes.max(initial=0)),
             "alone": int((result.sizes == 1).sum()),
+            **({} if result.growth is None else {"update": result.growth.about()}),
         }
 
     return run(given, job.messages, heading, compute, finish, about, saved=saved)

@@ -69,6 +69,7 @@ index uniprot.fasta.gz -o uniprot.jaxdb
 index uniprot.jaxdb --verify
 cluster proteins.fasta --min-identity 0.4 -o clusters.tsv
 cluster proteins.fasta --min-identity 0.9 --method greedy --fasta some.fasta
+cluster more.fasta --min-identity 0.4 --update clusters.json -o more.tsv
 dedup proteins.fasta -o kept.fasta
 dedup proteins.fasta --min-identity 1 -o kept.fasta --list stands-for.tsv
 split proteins.fasta --min-identity 0.3 --parts train=0.8,test=0.2 -o split.tsv
@@ -319,6 +320,8 @@ def cluster(
     *,
     min_identity: Annotated[float, Parameter(metavar="F")],
     method: Literal["components", "greedy", "complete", "average"] = "components",
+    update: Annotated[str | None, FILE, Parameter(metavar="CLUSTERS.json")] = None,
+    certificate: OutJson = None,
     fasta: OutFasta = None,
     plot: Picture = None,
 ) -> None:
@@ -335,6 +338,13 @@ def cluster(
         What a cluster is. components: sequences connected by links. greedy: longest
         first, each sequence joins the first representative that it is linked to, as in
         CD-HIT. complete: all pairs of a cluster are linked. average: UPGMA.
+    update
+        Add to clusters, whose --certificate this is. SEQS has their sequences,
+        unchanged, and new ones. Only pairs with a new one are compared. The clusters
+        are those of all pairs, and old ones keep their numbers.
+    certificate
+        Write what --update needs beside the table of -o. It is the rule of a link, and
+        SHA-256 of the sequences and of the table.
     fasta
         Write the representative of each cluster as FASTA.
     plot

@@ -20,7 +20,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxalign import inputs
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import InputError, UsageError, VerificationError
 from jaxalign.homology import certificate
 from jaxalign.homology.assignment import (
     REMOVED,
@@ -29,8 +29,13 @@ from jaxalign.homology.assignment import (
     check_choices,
 )
 from jaxalign.homology.audit import Audit, audit_of
-from jaxalign.homology.certificate import coverage
-from jaxalign.homology.clustering import clusters_of, dendrogram, graph_of
+from jaxalign.homology.certificate import OldClusters, coverage
+from jaxalign.homology.clustering import (
+    clusters_of,
+    dendrogram,
+    graph_of,
+    grown_of,
+)
 from jaxalign.homology.evidence import (
     EdgeTable,
     Evidence,
@@ -82,6 +87,7 @@ def cluster(
     *,
     min_identity: float,
     method: Method = "components",
+    update: Clusters | str | os.PathLike[str] | None = None,
     **options: Unpack[LinkKeywords],
 ) -> Clusters:
     """Cluster a set by exact identities.
@@ -101,6 +107,10 @@ def cluster(
         linked. ``complete``: all pairs of a cluster are linked. ``average``: two
         clusters are joined while the mean identity of the pairs between them is at or
         above the cut (UPGMA).
+    update : Clusters, or path of a certificate of clusters, optional
+        Clusters of some of the sequences, of method ``components`` and the same rule.
+        Only pairs with a new sequence are compared. The result is that of all pairs,
+        but old clusters keep their numbers; its ``growth`` says which of them merged.
     identity : {"longer", "shorter", "mean"}
         The length that the number of identical pairs is divided by. ``shorter`` alone
         links short sequences to unrelated long ones: set ``min_length_ratio`` too. By
@@ -132,7 +142,10 @@ def cluster(
     InputError
         If a file cannot be read, or a letter is not in the alphabet.
     UsageError
-        If an option is unknown, out of range, or without effect in this call.
+        If an option is unknown, out of range, or without effect in this call; or if the
+        rule is not that of ``update``.
+    VerificationError
+        If the table or the old sequences of ``update`` have changed.
     MemoryPlanError
         If the job exceeds the budget. ``complete`` and ``average`` hold the matrix of a
         component.
@@ -143,10 +156,50 @@ def cluster(
     >>> clusters = jaxalign.cluster(["MKTAYIA", "MRV", "MKTAIA"], min_identity=0.5)
     >>> clusters.labels.tolist(), clusters.representatives.tolist()
     ([0, 1, 0], [0, 1])
+    >>> more = ["MKTAYIA", "MRV", "MKTAIA", "MRVA"]
+    >>> jaxalign.cluster(more, min_identity=0.5, update=clusters).labels.tolist()
+    [0, 1, 0, 1]
     """
     settings = HomologyOptions(**options)
+    if update is None:
+        definition, data = _read(sequences, scoring, settings, min_identity)
+        return clusters_of(data, definition, method)
+    certificate.check_growing(method, settings.edges)
+    old = update.old() if isinstance(update, Clusters) else read_clusters(update)
+    if settings.min_score is None:
+        settings = replace(settings, min_score=old.min_score)
     definition, data = _read(sequences, scoring, settings, min_identity)
-    return clusters_of(data, definition, method)
+    return grown_of(data, definition, old)
+
+
+def read_clusters(path: str | os.PathLike[str]) -> OldClusters:
+    """Read the certificate of clusters, and their table, at its path or beside it.
+
+    Raises InputError: one of them cannot be read
+    Raises VerificationError: the table is not that of the certificate
+    """
+    where = os.fspath(path)
+    about = certificate.read(where, growing=True)
+    listed, next_number = str(about["table"].get("path")), about["next_cluster"]
+    if not os.path.exists(listed):
+        listed = os.path.join(os.path.dirname(where), os.path.basename(listed))
+    if not os.path.isfile(listed):
+        raise InputError(f"{where}: {listed}, its table: no such file")
+    if sha256(listed) != about["table"].get("sha256"):
+        raise VerificationError(
+            f"{where}: {listed} is not its table: the SHA-256 differs; it was cut "
+            "short, or edited"
+        )
+    clusters = inputs.named_values(listed, "cluster")
+    numbers = [int(x) if x.isdecimal() else -1 for x in clusters.values()]
+    if not all(0 <= x < next_number < 2**62 for x in numbers):
+        raise InputError(
+            f"{where}: next_cluster = {next_number}: the clusters of {listed} need "
+            "whole numbers below it"
+        )
+    about_table = tuple(clusters), np.array(numbers, np.int64), next_number
+    digest, rule = about["sha256"], about["definition"]
+    return OldClusters(*about_table, digest, rule, where, listed)
 
 
 @with_options(HomologyOptions, like=(cluster,))
@@ -733,9 +786,11 @@ __all__ = [
     "deduplicate",
     "define",
     "dendrogram",
+    "grown_of",
     "identity_graph",
     "named_pairs",
     "numbered_parts",
+    "read_clusters",
     "series_of",
     "split",
     "split_of",

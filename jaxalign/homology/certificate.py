@@ -1,29 +1,38 @@
-"""A certificate of an audit: what was compared with what, and what was found, as JSON.
+"""Certificates, as JSON: of an audit, and of clusters that may grow.
 
-Whoever has the sequences can verify it: the audit is done again, and every field has to
-be the same. So nothing stands in it that another machine or version would find
-otherwise, and the claim says everything that decides what was compared.
+Whoever has the sequences can verify that of an audit: the audit is done again, and
+every field has to be the same. So nothing stands in it that another machine or version
+would find otherwise, and the claim says everything that decides what was compared.
+
+That of clusters says what a table of clusters is about: the rule of a link, and SHA-256
+of the sequences and of the table.
 """
 
 import hashlib
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from jaxalign.errors import InputError, JaxalignError
+from jaxalign.errors import (
+    InputError,
+    JaxalignError,
+    UsageError,
+    VerificationError,
+)
 from jaxalign.homology.evidence import checked_cut
 from jaxalign.homology.options import LOCAL, Definition, define
 from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Edges
+from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.system import is_endless
 from jaxalign.options import HomologyOptions
 
-FORMAT, FORMER = "jaxalign certificate, 3", "jaxalign certificate, 2"
+FORMAT, FORMER = FORMATS = "jaxalign certificate, 3", "jaxalign certificate, 2"
 ADDED = {"question"}  # fields that former certificates lack
 # What a question says now, and what earlier ones say
 REWORDED = "domains that make up much of a sequence", "domains that are much of it"
@@ -31,6 +40,10 @@ REWORDED = "domains that make up much of a sequence", "domains that are much of 
 MALFORMED = TypeError, ValueError, AttributeError, OverflowError
 # What the audit cannot be done again without.
 KINDS = {"definition": dict, "parts": list, "inputs": list, "worst": list}
+GROWING = "jaxalign clusters, 1"
+GROWING_KINDS = {"definition": dict, "sha256": str, "next_cluster": int, "table": dict}
+# Fields of a definition that say how many of the sequences are short
+COUNTED = ("short_sequences", "or_with_a_short_sequence")
 
 
 def subject(
@@ -117,11 +130,12 @@ def _plain(number: float | None) -> float | None:
     return int(number)
 
 
-def read(path: str) -> dict[str, Any]:
-    """Read a certificate from a file.
+def read(path: str, growing: bool = False) -> dict[str, Any]:
+    """Read a certificate of an audit, or of clusters, from a file.
 
     Raises InputError: it cannot be read, a field comes twice, or it is none
     """
+    formats, kinds = ((GROWING,), GROWING_KINDS) if growing else (FORMATS, KINDS)
     if is_endless(path):
         raise InputError(f"{path}: is a device that has no end; name a file")
     try:
@@ -132,10 +146,11 @@ def read(path: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read as a certificate ({why})") from error
-    if not isinstance(about, dict) or about.get("format") not in (FORMAT, FORMER):
-        raise InputError(f"{path}: is not a certificate; its format is not {FORMAT!r}")
-    lacking = [key for key, kind in KINDS.items() if type(about.get(key)) is not kind]
-    for key in ("inputs", "parts"):
+    if not isinstance(about, dict) or about.get("format") not in formats:
+        what = "a certificate of clusters" if growing else "a certificate"
+        raise InputError(f"{path}: is not {what}; its format is not {formats[0]!r}")
+    lacking = [key for key, kind in kinds.items() if type(about.get(key)) is not kind]
+    for key in () if growing else ("inputs", "parts"):
         if not lacking and not all(isinstance(item, dict) for item in about[key]):
             lacking = [key]
     if lacking:
@@ -203,6 +218,96 @@ def _path(about: dict[str, Any], noun: str) -> str:
     if not isinstance(about["path"], str):
         raise InputError(f"its {noun} are in no file, so they cannot be read again")
     return about["path"]
+
+
+@dataclass(frozen=True, eq=False)
+class OldClusters:
+    """Clusters of a set to which sequences are added.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the clustered sequences.
+    numbers : int64 (n,)
+        Their clusters, by the numbers that stay.
+    next_number : int
+        No cluster has had this number or a larger one.
+    sha256 : str
+        Of the sequences.
+    rule : dict
+        The definition, as ``rule_of`` returns it.
+    where : str
+        What messages call them: the path of the certificate, if there is one.
+    table : str, optional
+        Path of the table that they come from.
+    """
+
+    names: tuple[str, ...]
+    numbers: np.ndarray
+    next_number: int
+    sha256: str
+    rule: dict[str, Any]
+    where: str = "update"
+    table: str | None = None
+
+    @property
+    def min_score(self) -> float | None:
+        """The score that a link needs: more sequences do not raise it."""
+        return self.rule.get("min_score")
+
+    def rows(self, data: Sequences) -> np.ndarray:
+        """Find the old sequences in a set that has more, int64 (n,).
+
+        Raises InputError: a name is missing, or comes twice
+        Raises VerificationError: the letters of a sequence have changed
+        """
+        places = {name: k for k, name in enumerate(data.names)}
+        missing = [name for name in self.names if name not in places]
+        if missing:
+            raise InputError(
+                f"{self.where}: {show.counted(len(missing), 'old sequence')} "
+                f"({', '.join(map(written, missing[:3]))}) missing from the sequences; "
+                "old and new ones are needed, and none can be left out of old clusters"
+            )
+        if len(places) < len(data) or len({*self.names}) < len(self.names):
+            raise InputError(f"{self.where}: a name comes twice, so nothing says which")
+        rows = np.array([places[name] for name in self.names], np.int64)
+        if sha256_of(data.take(rows.tolist())) != self.sha256:
+            raise VerificationError(
+                f"{self.where}: the SHA-256 of the old sequences differs: one of them "
+                "has changed, or their order in the table; cluster all anew"
+            )
+        return rows
+
+    def check_rule(self, definition: Definition) -> None:
+        """Refuse a definition by which the old clusters were not made.
+
+        Raises UsageError: a field of the two differs
+        """
+        lines = differences(self.rule, rule_of(definition))
+        if lines:
+            said = "\n".join(lines)
+            raise UsageError(f"{self.where}: its clusters have another rule\n{said}")
+
+
+def check_growing(method: str, evidence: object = None) -> None:
+    """Refuse clusters that depend on all pairs, or on tables that change."""
+    if method != "components":
+        raise UsageError(
+            f"method {method}: only clusters of method components can grow; greedy, "
+            "complete and average ones depend on all pairs, so cluster all anew"
+        )
+    if evidence is not None:
+        raise UsageError(
+            "edges: clusters with edges cannot grow, since a table of more edges may "
+            "also link old sequences; cluster all anew"
+        )
+
+
+def rule_of(definition: Definition) -> dict[str, Any]:
+    """Return a definition as plain values that do not depend on the sequences."""
+    about = _definition(definition)
+    return {name: value for name, value in about.items() if name not in COUNTED}
 
 
 def differences(

@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
 from jaxalign.errors import MemoryPlanError, UsageError
+from jaxalign.homology.certificate import OldClusters
 from jaxalign.homology.evidence import Evidence, among, located
 from jaxalign.homology.links import (
     Links,
@@ -26,6 +27,7 @@ from jaxalign.homology.links import (
     PairCounts,
     all_links,
     components,
+    joined_links,
     joined_rows,
     link_jobs,
     longest_members,
@@ -43,7 +45,7 @@ from jaxalign.homology.options import (
     measured,
     pair_options,
 )
-from jaxalign.homology.result import Clusters
+from jaxalign.homology.result import Clusters, Growth
 from jaxalign.model.alphabet import Sequences, begins, renumbered
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.pairs import engine, jobs, part_stream
@@ -573,6 +575,101 @@ def clusters_of(
         representatives = longest_members(labels, data.lengths)
     about = counts.about()
     return Clusters(data, labels, representatives, identity, method, definition, about)
+
+
+def grown_of(
+    data: Sequences,
+    definition: Definition,
+    old: OldClusters,
+    saved: SavedState | None = None,
+) -> Clusters:
+    """Cluster a set of which old clusters are known: components of their links and of
+    those that have a new end, which are all that are compared.
+
+    saved : the state of a run that was interrupted, or may be
+    Raises UsageError, InputError, VerificationError: see ``OldClusters``
+    """
+    old.check_rule(definition)
+    rows, counts, n = old.rows(data), PairCounts(), len(data)
+    is_new = np.ones(n, bool)
+    is_new[rows] = False
+    # A vertex is an old cluster, by its first member, or a new sequence.
+    _, first, cluster = np.unique(old.numbers, return_index=True, return_inverse=True)
+    vertex = np.arange(n)
+    vertex[rows] = rows[first][cluster]
+    links = joined_links([])
+    for part in stream_links(
+        data, definition, counts, link_jobs(data, definition, is_new), saved
+    ):
+        links = _strongest_forest(joined_links([links, part]), vertex)
+    edges = [(vertex, np.arange(n)), (links.i, links.j)]
+    labels = components(n, edges)
+    return Clusters(
+        data,
+        labels,
+        longest_members(labels, data.lengths),
+        None,
+        "components",
+        definition,
+        counts.about(),
+        _growth(data, old, (rows, is_new), labels, links, vertex),
+    )
+
+
+def _strongest_forest(links: Links, vertex: np.ndarray) -> Links:
+    """Select the spanning forest with the largest identities, of equals the first:
+    it is the same however links come in parts."""
+    order = np.lexsort((links.j, links.i, -links.identity))
+    links = links.some(order)
+    a, b, n = vertex[links.i], vertex[links.j], len(vertex)
+    # the strongest link of every two vertices; no weight is 0, which would be no edge
+    edge, at = np.unique(np.minimum(a, b) * n + np.maximum(a, b), return_index=True)
+    graph = csr_array((at + 1.0, np.divmod(edge, max(n, 1))), shape=(n, n))
+    tree = np.sort(minimum_spanning_tree(graph).data).astype(np.int64) - 1
+    return links.some(tree)
+
+
+def _growth(
+    data: Sequences,
+    old: OldClusters,
+    sides: tuple[np.ndarray, np.ndarray],
+    labels: np.ndarray,
+    links: Links,
+    vertex: np.ndarray,
+) -> Growth:
+    """Number the clusters, and find the links that merge old ones.
+
+    sides : the old sequences, int64, and which sequences are new, bool (n,)
+    """
+    (rows, is_new), none = sides, np.iinfo(np.int64).max
+    numbers = np.full(int(labels.max(initial=-1)) + 1, none)
+    np.minimum.at(numbers, labels[rows], old.numbers)
+    fresh = numbers == none
+    numbers[fresh] = old.next_number + np.arange(int(fresh.sum()))
+    names_now, before = np.unique([numbers[labels[rows]], old.numbers], axis=1)
+    groups = np.split(before, np.flatnonzero(begins(names_now))[1:])
+    merged = tuple(tuple(x.tolist()) for x in groups if len(x) > 1)
+    # Of the forest, what ends in a new sequence leads to no further old cluster.
+    bridges, before = links, -1
+    while len(bridges) != before:
+        before, ends = len(bridges), (vertex[bridges.i], vertex[bridges.j])
+        leaf = is_new & (np.bincount(np.concatenate(ends), minlength=len(data)) == 1)
+        bridges = bridges.some(~(leaf[ends[0]] | leaf[ends[1]]))
+    names = np.array(data.names, object)
+    return Growth(
+        numbers,
+        old.next_number + int(fresh.sum()),
+        int(is_new.sum()),
+        int((~fresh)[labels[is_new]].sum()),
+        int(fresh.sum()),
+        merged,
+        {
+            "cluster": numbers[labels[bridges.i]],
+            "query": names[bridges.i],
+            "target": names[bridges.j],
+            "identity": bridges.identity,
+        },
+    )
 
 
 def graph_of(data: Sequences, definition: Definition) -> csr_array:

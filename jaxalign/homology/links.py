@@ -23,6 +23,7 @@ from jaxalign.homology.evidence import (
 )
 from jaxalign.homology.options import (
     Definition,
+    Measured,
     identities,
     measured,
     pair_options,
@@ -133,11 +134,30 @@ class LinkTask(NamedTuple):
     options: list[PairOptions]
 
 
-def link_jobs(sequences: Sequences, definition: Definition) -> list[LinkTask]:
-    """Make the jobs of the links of a set."""
+def link_jobs(
+    sequences: Sequences, definition: Definition, is_new: np.ndarray | None = None
+) -> list[LinkTask]:
+    """Make the jobs of the links of a set.
+
+    is_new : bool (n,); only of pairs that have one of these sequences, or two
+    """
     jobs, execution, lengths = [], definition.options, sequences.lengths
-    cells = (int(lengths.sum()) ** 2 - int((lengths**2).sum())) // 2
-    for judges, rows, columns in measured(definition, sequences):
+    squares = lengths.sum() ** 2 - (lengths**2).sum()
+    divided = measured(definition, sequences) if is_new is None else []
+    if is_new is not None:
+        old, added_rows = np.flatnonzero(~is_new), np.flatnonzero(is_new)
+        sides = sequences.take(added_rows.tolist()), sequences.take(old.tolist())
+        for judges, rows, columns in measured(definition, sides[0]):
+            columns = None if columns is None else added_rows[columns]
+            divided.append(Measured(judges, added_rows[rows], columns))
+        for judges, rows, columns in measured(definition, *sides):
+            divided.append(Measured(judges, added_rows[rows], old[columns]))
+        squares -= lengths[old].sum() ** 2 - (lengths[old] ** 2).sum()
+        divided = [
+            x for x in divided if len(x.rows) and (x.columns is None or len(x.columns))
+        ]
+    cells = int(squares) // 2
+    for judges, rows, columns in divided:
         kind = "all" if columns is None else "cross"
         rows, queries = longest_first(sequences, rows)
         if columns is None:

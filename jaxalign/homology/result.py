@@ -1,19 +1,94 @@
 """Results: clusters of a set, and a split of it."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from jaxalign.errors import UsageError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.homology.assignment import REMOVED, Labels
+from jaxalign.homology.certificate import (
+    GROWING,
+    OldClusters,
+    check_growing,
+    rule_of,
+    sha256_of,
+)
 from jaxalign.homology.options import Definition
 from jaxalign.model import frames, show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.names import written
+from jaxalign.model.source import sha256
 
 MOST_LABELS = 8  # that have a line each
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """Old clusters after sequences were added.
+
+    Attributes
+    ----------
+    numbers : int64 (clusters,)
+        The number of every cluster. Old ones keep theirs, merged ones the smallest.
+    next_number : int
+        No cluster has had this number or a larger one.
+    added, joined : int
+        New sequences, and those of them that are in an old cluster.
+    founded : int
+        New clusters.
+    merged : tuple of tuples of int
+        Numbers of old clusters that are one now.
+    bridges : dict of arrays
+        The pairs that merge old clusters, strongest first: ``cluster`` (its number),
+        ``query``, ``target`` (names) and ``identity``. They are a spanning tree of the
+        merged clusters and the new sequences between them.
+    """
+
+    numbers: np.ndarray
+    next_number: int
+    added: int
+    joined: int
+    founded: int
+    merged: tuple[tuple[int, ...], ...]
+    bridges: dict[str, np.ndarray]
+
+    def heading(self) -> str:
+        """Say where the new sequences are, and how many old clusters are left."""
+        text = (
+            f"{show.counted(self.added, 'new sequence')}: {self.joined:,} in old "
+            f"clusters, {self.added - self.joined:,} in "
+            f"{show.counted(self.founded, 'new cluster')}"
+        )
+        if not self.merged:
+            return f"{text}; no old ones merged"
+        lost = sum(map(len, self.merged))
+        return f"{text}; {lost:,} old ones merged into {len(self.merged):,}"
+
+    def about(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        rows = zip(*(x.tolist() for x in self.bridges.values()), strict=True)
+        return {
+            "added": self.added,
+            "joined": self.joined,
+            "founded": self.founded,
+            "merged": [list(x) for x in self.merged],
+            "bridges": [dict(zip(self.bridges, row, strict=True)) for row in rows],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Say which clusters merged, and by which pairs, a line for each."""
+        rows = list(zip(*(x.tolist() for x in self.bridges.values()), strict=True))
+        for numbers in self.merged:
+            pairs = [
+                f"{written(query)} and {written(target)} ({identity:.4f})"
+                for number, query, target, identity in rows
+                if number == numbers[0]
+            ]
+            clusters = show.listed([str(x) for x in numbers])
+            yield f"clusters {clusters} are now {numbers[0]}: {show.listed(pairs)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +115,8 @@ class Clusters:
     info : dict
         Numbers of pairs, in total, aligned, and excluded by each bound. Other pairs
         were not needed: one has a representative already, or links connect the two.
+    growth : Growth or None
+        With ``update``, what became of the old clusters.
     """
 
     sequences: Sequences
@@ -49,6 +126,7 @@ class Clusters:
     method: str
     definition: Definition
     info: dict
+    growth: Growth | None = None
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
@@ -71,16 +149,64 @@ class Clusters:
         """Return the index of every sequence's representative, int64 (n,)."""
         return self.representatives[self.labels]
 
+    @property
+    def numbers(self) -> np.ndarray:
+        """Return the number that every cluster has in a table, int64 (clusters,)."""
+        return np.arange(len(self)) if self.growth is None else self.growth.numbers
+
     def kept(self) -> Sequences:
         """Return the representatives, in input order."""
         return self.sequences.take(np.sort(self.representatives))
+
+    def certificate(self, table: str | os.PathLike[str]) -> dict[str, Any]:
+        """Return what ``update`` needs beside a table of these clusters, for JSON.
+
+        Parameters
+        ----------
+        table : path
+            The file that ``write`` made.
+
+        Returns
+        -------
+        dict
+            The rule of a link, and SHA-256 of the sequences and of the table.
+
+        Raises
+        ------
+        UsageError
+            If the method is not ``components``: other clusters cannot grow.
+        InputError
+            If there is no such file.
+        """
+        old, path = self.old(), os.fspath(table)
+        if not os.path.isfile(path):
+            raise InputError(f"{path}: no such file; write the table first")
+        return {
+            "format": GROWING,
+            "definition": old.rule,
+            "sha256": old.sha256,
+            "next_cluster": old.next_number,
+            "table": {"path": path, "sha256": sha256(path)},
+        }
+
+    def old(self) -> OldClusters:
+        """Return these clusters as those to which sequences are added."""
+        check_growing(self.method, self.definition.evidence)
+        growth, names = self.growth, self.sequences.names
+        return OldClusters(
+            names,
+            self.numbers[self.labels].astype(np.int64),
+            len(self) if growth is None else growth.next_number,
+            sha256_of(self.sequences),
+            rule_of(self.definition),
+        )
 
     def columns(self) -> dict[str, Any]:
         """Return one row per sequence: its name, cluster and representative."""
         names = np.array(self.sequences.names, object)
         columns = {
             "name": names,
-            "cluster": self.labels,
+            "cluster": self.numbers[self.labels],
             "representative": names[self.representative_of],
         }
         return (

@@ -53,6 +53,48 @@ def test_cluster(run):
     assert "6 pairs, " in err and "3 clusters of 4 sequences" in err
 
 
+def test_clusters_grow(run):
+    """The table is that of all pairs; what merged is said, and a summary has it."""
+    old = [f">a\n{P}\n", ">b\nGGGGGGGGWWWWWWWWCCCCCC\n", ">c\nHEAGAWGHEEPAWHEAEHEAGA\n"]
+    new = [f">d\n{P}GGGGGGGGWWWWWWWWCCCCCC\n", ">e\nLLLLLLLLLLKKKKKKKKKK\n"]
+    Path("old.fa").write_text("".join(old))
+    Path("all.fa").write_text("".join(old + new))
+    words = ("--min-identity", "0.9", "--identity", "shorter")
+    files = ("-o", "c.tsv", "--certificate", "c.json")
+    assert run("cluster", "old.fa", *words, *files)[0] == DONE
+    files = ("-o", "d.tsv", "--certificate", "d.json", "--update", "c.json")
+    code, _, err = run("cluster", "all.fa", *words, *files)
+    assert code == DONE
+    assert "2 new sequences: 1 in old clusters, 1 in 1 new cluster; 2 old ones" in err
+    assert "clusters 0, 1 are now 0: a and d (1.0000), b and d (1.0000)" in err
+    numbers = {name: cluster for name, cluster, _ in rows(Path("d.tsv").read_text())}
+    assert [numbers[x] for x in "abcde"] == ["0", "0", "2", "0", "3"]
+    code, out, _ = run("cluster", "all.fa", *words, "--update", "d.json", "--json")
+    about = {"added": 0, "joined": 0, "founded": 0, "merged": [], "bridges": []}
+    assert code == DONE and json.loads(out)["update"] == about
+    refusals = {
+        ("--update", "c.json", "--method", "greedy"): (USAGE, "depend on all pairs"),
+        ("--update", "c.json", "-o", "c.tsv", "--force"): (USAGE, "c.tsv"),
+        ("--certificate", "x.json"): (USAGE, "add -o FILE"),
+        ("--certificate", "x.json", "-o", "x", "--method", "average"): (USAGE, "grow"),
+        ("--update", "c.json", "--min-length-ratio", "0.1"): (
+            USAGE,
+            "min_length_ratio",
+        ),
+        ("--update", "c.tsv"): (INPUT, "is not JSON"),
+        ("--update", "none.json"): (INPUT, "cannot be read"),
+    }
+    for more, (code, said) in refusals.items():
+        answer = run("cluster", "all.fa", *words, *more)
+        assert answer[0] == code and said in answer[2], more
+    Path("all.fa").write_text("".join(old + new).replace("GGWW", "GAWW"))
+    code, _, err = run("cluster", "all.fa", *words, "--update", "c.json")
+    assert code == FORGED and "one of them has changed" in err
+    Path("c.tsv").write_text("name\tcluster\na\t0\n")
+    code, _, err = run("cluster", "all.fa", *words, "--update", "c.json")
+    assert code == FORGED and "cut short" in err
+
+
 @pytest.mark.parametrize("method", ["components", "greedy", "complete", "average"])
 def test_methods_and_representatives(run, method):
     words = ("--method", method, "-o", "c.tsv", "--fasta", "r.fa", "-q")

@@ -34,6 +34,8 @@ VERBS = {
     "pairs": ("split", "s.fa", *PAIRS, "--cold", "both", "-o", "o.tsv", "--folds", "2"),
     "checked": ("audit", "s.fa", *PAIRS, "--leaks", "l.tsv", "--cold", "one"),
     "cluster": ("cluster", "s.fa", *CUT, "-o", "o.tsv", "--fasta", "f.fasta"),
+    "grown": ("cluster", "s.fa", *CUT, "-o", "o.tsv", "--certificate", "o.json")
+    + ("--update", "c.json"),
     "split": ("split", "s.fa", *CUT, "--folds", "2", "--too-large", "keep")
     + ("-o", "o.tsv", "--certificate", "c.json", "--report", "r.html"),
     "repertoire": ("repertoire", "r.fa", "--part-rows", "3", "--cutoff", "40")
@@ -113,6 +115,9 @@ def test_a_run_that_is_killed_at_any_moment_is_completed(
     """Folders are copied after a file is written, state or output, as ``kill -9`` would
     leave them; each copy is completed."""
     words = (*VERBS[verb], "--progress", "none")  # which a busy machine would print
+    if verb == "grown":
+        old = ("-o", "c.tsv", "--certificate", "c.json")
+        assert run("cluster", "a.fa", *CUT, *old)[0] == DONE
     replace_file, copies, count = output.replace_file, [], [0]
 
     def copying(path, fill):
