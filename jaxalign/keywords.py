@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Implementation,
         LengthIdentity,
         Link,
+        LinkStrand,
         Metric,
         Progress,
         Schedule,
@@ -72,6 +73,7 @@ class MeasureKeywords(TypedDict, total=False):
 
     identity: LengthIdentity | None
     min_length_ratio: float | None
+    strand: LinkStrand | None
     filter: bool
 
 

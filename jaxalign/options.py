@@ -56,6 +56,7 @@ SearchProgress = Callable[[int, int | None], object] | None
 # Denominators that depend on neither a path nor the order of two sequences.
 LengthIdentity = Literal["longer", "shorter", "mean"]
 Link = Literal["whole", "local"]
+LinkStrand = Literal["both", "plus"]
 By = Literal["identity", "score", "bits"]
 Metric = Literal["tcrdist", "hamming", "levenshtein", "alignment"]
 Chains = Literal["VJ", "VDJ", "sum", "all", "any"]
@@ -178,6 +179,10 @@ class Measure:
     min_length_ratio: float | None = None
     """Compare only pairs whose shorter length is at least this share of the longer, 0
     to 1."""
+
+    strand: LinkStrand | None = None
+    """Strands of nucleotides to compare: both also compares the reverse complement of
+    one sequence of each pair. [both for DNA, plus for RNA]"""
 
     filter: bool = True
     """Skip pairs that provably cannot pass; results do not change."""

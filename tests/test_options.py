@@ -93,12 +93,12 @@ TAKES = {
     | MACHINE
     | {"min_identity", "min_score", "max_evalue", "min_cov", "identity", "filter"}
     | READING
-    | {"link", "min_length_ratio", "progress"},
+    | {"link", "min_length_ratio", "strand", "progress"},
     "nearest": ENDS
     | MACHINE
     | {"by", "top", "bands", "identity", "min_length_ratio", "filter"}
     | READING
-    | {"link", "min_score", "progress"},
+    | {"link", "min_score", "strand", "progress"},
     "index_database": READING | {"force", "progress"},
     "open_database": set(),
     "soft_score": SOFT,

@@ -124,6 +124,7 @@ def nearest(given: Given) -> int:
 
     heading = [f"{path}, {len(tests):,} test sequences, against {corpus}"]
     cells = len(tests.codes) * residues_about(*files)
+    cells *= 1 + (chosen.strand == "both")
     proofs = given.by == "identity" and chosen.filter
     heading += report.expected(cells, "score", chosen, proofs=proofs)
     about = partial(about_nearest, job, files)
@@ -222,6 +223,7 @@ def purge(given: Given) -> int:
     sides = f"{given.train} against {given.against}, {len(tests):,} test sequences"
     heading = [f"{sides}; near: {cut}"]
     cells = len(tests.codes) * residues_about(*files)
+    cells *= 1 + (cut.options.strand == "both")
     proofs = cut.definition is not None and chosen.filter
     heading += report.expected(cells, "score", chosen, proofs=proofs)
     about, ends = partial(about_purge, job, files), {"saved": saved, "check": check}

@@ -87,7 +87,9 @@ def prepare(
     messages = Messages(verb.quiet)
     hashed = hashed or verb.json
     about = scoring, verb.scoring, hashed, messages
-    read = inputs.read(paths, *about, letters)
+    # Of links a line says the strands; only those of DNA alone may be as given.
+    as_given = verb.strand == "plus"
+    read = inputs.read(paths, *about, letters, as_given=as_given)
     pairs.select_device(verb)
     own = {x: getattr(verb, x) for x in SHOWN if hasattr(verb, x)}
     # Scans of a corpus know what their score is about (``cli.corpus``).
@@ -173,6 +175,7 @@ def expected(definition: Definition, *sets: Sequences) -> list[str]:
     alone = sets[0].lengths.tolist() if len(sets) == 1 else letters
     cells = (sum(letters) ** 2 - sum(x**2 for x in alone)) / 2
     options = definition.options
+    cells *= 1 + (options.strand == "both")
     if options.min_score is not None:
         return report.expected(2 * cells, "score", options)
     return report.expected(cells, "identity", options, proofs=options.filter)

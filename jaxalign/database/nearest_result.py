@@ -3,7 +3,7 @@ of it for people, one page of HTML that needs no network."""
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -20,11 +20,13 @@ from jaxalign.database.pieces import sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model import frames, show, statistics
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Strand
 from jaxalign.model.identity import ratio
 from jaxalign.model.names import written
 from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted, page
+from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.system import package_versions
 from jaxalign.options import Execution, NearestOptions, PairOptions, shared
 from jaxalign.pairs import jobs
@@ -77,6 +79,9 @@ class Nearest:
         ``sequences`` and ``residues`` of the corpus, pairs ``compared`` and
         ``aligned``, letters ``substituted``, ``min_score``, ``seconds``,
         ``implementation``.
+    strand : int8 (rows,) or None
+        Of both strands, 1, or -1 if identity, score and coverages are those of the
+        reverse complement of the test sequence.
     """
 
     tests: Sequences
@@ -97,6 +102,7 @@ class Nearest:
     definition: str
     by: str
     info: dict
+    strand: np.ndarray | None = None
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
@@ -165,6 +171,7 @@ class Nearest:
             "nearest_coverage": self.nearest_coverage,
             "test_length": self.tests.lengths[self.test],
             "nearest_length": n,
+            **({} if self.strand is None else {"strand": self.strand}),
             "note": np.array(self.notes, object),
         }
 
@@ -321,6 +328,7 @@ def result(
             "implementation": state.implementation,
             "seconds": time.perf_counter() - about["began"],
         },
+        strand=paired["strand"].astype(np.int8) if options.strand == "both" else None,
     )
 
 
@@ -335,25 +343,44 @@ def _aligned(
     """Compute the identity and the best local alignment of the pairs of all rows."""
     names = ("identity", "identities", "score", "test_span", "nearest_span")
     columns = {name: np.zeros(len(test)) for name in names}
+    columns["strand"] = np.full(len(test), PLUS)
     (rows,) = np.nonzero(nearest >= 0)
     if not len(rows):
         return columns
     queries = tests.take(test[rows].tolist())
     targets = corpus.take(nearest[rows].tolist())
     local = PairOptions(mode=LOCAL, output="stats", **shared(options, Execution))
-    table = jobs.run("zip", queries, targets, scoring, local)
-    columns["score"][rows] = score = table["score"]
-    columns["test_span"][rows] = table["query_end"] - table["query_start"]
-    columns["nearest_span"][rows] = table["target_end"] - table["target_start"]
+    strands: tuple[Strand | None, ...] = (None,)
+    if options.strand == "both":
+        strands = None, "minus"
+    tables = [
+        jobs.run("zip", queries, targets, scoring, replace(local, strand=x))
+        for x in strands
+    ]
+    scores = np.stack([table["score"] for table in tables])
     # With a short sequence the larger identity counts; a local one needs the score.
     reached = (reach(x, scoring, options) for x in (queries, targets))
     lower = np.minimum(*reached)
-    gate = (lower >= SHORT_REACH) | (score >= (options.min_score or 0))
-    of_pairs = (options, gate), (end_to_end(options), lower < SHORT_REACH)
-    measures: list[jobs.PairMeasure] = [
-        (identity_options(choice), choice.identity or "longer", np.flatnonzero(mask))
-        for choice, mask in of_pairs
-    ]
-    identity, count, _ = jobs.by_measures(queries, targets, scoring, measures)
+    measures: list[jobs.PairMeasure] = []
+    for number, (strand, score) in enumerate(zip(strands, scores, strict=True)):
+        gate = (lower >= SHORT_REACH) | (score >= (options.min_score or 0))
+        of_pairs = (options, gate), (end_to_end(options), lower < SHORT_REACH)
+        # By score, all is of the strand that scores more.
+        meant = scores.argmax(axis=0) == number
+        meant |= options.by == "identity"
+        for choice, mask in of_pairs:
+            of_strand = replace(identity_options(choice), strand=strand)
+            places, length = np.flatnonzero(mask & meant), choice.identity or "longer"
+            measures.append((of_strand, length, places))
+    identity, count, which = jobs.by_measures(queries, targets, scoring, measures)
     columns["identity"][rows], columns["identities"][rows] = identity, count
+    which = which // 2 if options.by == "identity" else scores.argmax(axis=0)
+    for number, table in enumerate(tables):
+        (of_strand,) = np.nonzero(which == number)
+        places = rows[of_strand]
+        columns["strand"][places] = MINUS if number else PLUS
+        columns["score"][places] = table["score"][of_strand]
+        for name, side in (("test_span", "query"), ("nearest_span", "target")):
+            span = table[f"{side}_end"] - table[f"{side}_start"]
+            columns[name][places] = span[of_strand]
     return columns

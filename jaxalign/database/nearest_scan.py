@@ -9,7 +9,7 @@ with the largest bounds first (on a CPU ``pairs.proofs.best_first``, on GPUs
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +30,10 @@ from jaxalign.database.nearest_state import (
 )
 from jaxalign.database.options import LOCAL, divided, gated_options
 from jaxalign.database.pieces import BlockPiece, Hits, Records
-from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.alphabet import Sequences, begins, best_rows, from_parts
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.strands import SIGNS, reverse_complement
+from jaxalign.model.table import by_strands
 from jaxalign.options import Execution, NearestOptions, PairOptions, shared
 from jaxalign.pairs import by_rows, part_stream
 from jaxalign.pairs.jobs import tables_of, with_kernels
@@ -64,7 +66,9 @@ def scan_by_score(
     """
     pairs = PairOptions(mode=LOCAL, output="score", **shared(options, Execution))
     nothing = from_parts((), [], scoring.alphabet)
-    task = make_task("cross", tests, nothing, scoring, pairs)
+    signs = SIGNS[options.strand or "plus"]
+    stranded = by_strands(tests, signs)
+    task = make_task("cross", stranded, nothing, scoring, pairs)
     task = replace(task, top=options.top)
     hits, first = saved_hits or (None, {})
 
@@ -76,12 +80,24 @@ def scan_by_score(
 
     on_hits = None if on_block is None else lambda so_far: on_block(so_far, first)
     hits = hit_tables_scan(
-        task, with_first_records(), True, report_progress, hits, on_hits
+        task,
+        with_first_records(),
+        True,
+        lambda cells: report_progress(cells // len(signs)),
+        hits,
+        on_hits,
     )
     state = no_state(len(tests), options.top)
-    width = min(hits.index.shape[1], options.top)
-    state.index[:, :width] = hits.index[:, :width]
-    state.records = dict(hits.records)
+    row, place = np.nonzero(hits.index >= 0)
+    index, score = hits.index[row, place], hits.score[row, place]
+    row %= max(len(tests), 1)
+    # A sequence of both strands is a hit once, with its larger score.
+    order = np.lexsort((-score, index, row))
+    order = order[begins(row[order], index[order])]
+    row, index, score = row[order], index[order], score[order]
+    best, rank = best_rows(row, (-score, index), options.top)
+    state.index[row[best], rank] = index[best]
+    state.records = {k: hits.records[k] for k in np.unique(index[best]).tolist()}
     for row in np.flatnonzero((state.index == NONE).any(axis=1)).tolist():
         scored = state.index[row, state.index[row] != NONE]
         unscored = np.setdiff1d(np.fromiter(first, np.int64), scored)
@@ -115,7 +131,10 @@ def scan_by_identity(
 ) -> Iterator[NearestState]:
     """Join the blocks of a corpus, which follow what ``state`` has seen, with the
     nearest so far; yield the state after each."""
-    letters = WholeCodes(queries.codes)
+    of_strands = [queries]
+    if options.strand == "both":
+        of_strands.append(reverse_complement(queries))
+    letters = [WholeCodes(x.codes) for x in of_strands]
     budget, every = parts_budget(options.memory_budget), max(len(queries), 1)
     targets_at_once = max(at_once(BOUNDS_AT_ONCE, BOUND_BYTES, budget) // every, 1)
 
@@ -123,16 +142,16 @@ def scan_by_identity(
         """Yield pieces of blocks, each with its regions; GPUs start to count at
         once."""
         for block in blocks:
-            whole = letters, WholeCodes(block.codes)
+            whole = (*letters, WholeCodes(block.codes))
             step = -(-len(block) // max(-(-len(block) // targets_at_once), 1)) or 1
             for start in range(0, len(block), step):
                 stop = min(start + step, len(block))
                 targets = block.between(start, stop)
-                sides = queries, targets, scoring, options
-                regions = regions_of(*sides)
-                if len(regions) == 1:
-                    task = replace(regions[0].task, whole_codes=whole)
-                    regions = [regions[0]._replace(task=task)]
+                regions = regions_of(of_strands, targets, scoring, options)
+                if len(regions) == len(of_strands):
+                    tasks = [replace(x.task, whole_codes=whole) for x in regions]
+                    pairs = zip(regions, tasks, strict=True)
+                    regions = [x._replace(task=task) for x, task in pairs]
                 if options.filter:
                     regions = [_begun(region) for region in regions]
                 whole_block = block if stop == len(block) else None
@@ -174,15 +193,21 @@ class PieceRegion(NamedTuple):
 
 
 def regions_of(
-    queries: Sequences, targets: Sequences, scoring: Scoring, options: NearestOptions
+    of_strands: list[Sequences],
+    targets: Sequences,
+    scoring: Scoring,
+    options: NearestOptions,
 ) -> list[PieceRegion]:
-    """Divide the pairs of a piece by what is asked of them."""
-    parts = divided(queries, targets, scoring, options)
-    regions, cells = [], len(queries.codes) * len(targets.codes)
-    for choice, rows, columns in parts:
+    """Divide the pairs of a piece by what is asked of them, and by the strands of the
+    queries."""
+    parts = divided(of_strands[0], targets, scoring, options)
+    regions, cells = [], len(of_strands[0].codes) * len(targets.codes)
+    for (choice, rows, columns), queries in product(parts, of_strands):
         places, sides = None, (queries, targets)
+        if len(parts) > 1 or len(of_strands) > 1:
+            places = rows, columns
         if len(parts) > 1:
-            places, sides = (rows, columns), (queries.take(rows), targets.take(columns))
+            sides = queries.take(rows), targets.take(columns)
         gated = gated_options(choice)
         if gated.min_score is not None:
             gated = with_kernels(gated, cells)
@@ -212,7 +237,10 @@ def _fold(
     report_progress: Any,
 ) -> None:
     """Join the pairs of a piece of a block with the nearest so far."""
-    cells = 0
+    cells, strands = 0, 1 + (options.strand == "both")
+    report_plus, report_progress = report_progress, None
+    if report_plus is not None:
+        report_progress = partial(_report_share, report_plus, strands)
     for region in piece.work:
         report_region = pieces.tell_after(report_progress, cells)
         if region.places is None:
@@ -223,6 +251,11 @@ def _fold(
         cells += len(region.task.queries.codes) * len(region.task.targets.codes)
         if report_progress is not None:
             report_progress(cells)
+
+
+def _report_share(report_progress: Any, strands: int, cells: int) -> None:
+    """Report the cells of all strands as those of one."""
+    report_progress(cells // strands)
 
 
 def _fold_region(

@@ -29,7 +29,13 @@ from jaxalign.options import (
     SearchOptions,
     shared,
 )
-from jaxalign.pairs.options import SHORT_REACH, end_to_end, reach, with_link
+from jaxalign.pairs.options import (
+    SHORT_REACH,
+    STRANDS_SAID,
+    end_to_end,
+    reach,
+    with_link,
+)
 
 MAX_TOP = 10_000  # of each test sequence, all of which are kept
 LOCAL = "local"
@@ -92,11 +98,11 @@ def nearest_definition(options: NearestOptions, scoring: Scoring) -> str:
     if free:
         ends = f"{ends} with free {', '.join(sorted(free))}"
     said = f"identity_{options.identity}{ratio}; {ends}, {scoring}"
-    if options.link != LOCAL:
-        return said
-    whole = end_to_end(options)
-    also = f"identity_{whole.identity}; {whole.mode} alignment"
-    return f"{said}; or, with a short sequence, {also}"
+    if options.link == LOCAL:
+        whole = end_to_end(options)
+        also = f"identity_{whole.identity}; {whole.mode} alignment"
+        said = f"{said}; or, with a short sequence, {also}"
+    return f"{said}{STRANDS_SAID[options.strand]}"
 
 
 def identity_options(options: NearestOptions) -> PairOptions:
@@ -136,5 +142,5 @@ def divided(
 
 def gated_options(options: NearestOptions) -> PairOptions:
     """The options of the pairs that reach ``min_score``."""
-    measure = shared(options, Measure) | {"identity": None}
+    measure = shared(options, Measure) | {"identity": None, "strand": None}
     return replace(identity_options(options), min_score=options.min_score, **measure)

@@ -43,11 +43,12 @@ from jaxalign.model.identity import Filters, of_lengths
 from jaxalign.model.names import written
 from jaxalign.model.numbers import exact, printed_beside
 from jaxalign.model.statistics import parameters
+from jaxalign.model.strands import reverse_complement
 from jaxalign.model.table import Table
 from jaxalign.pairs import by_rows, jobs, part_stream
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.part_stream import Part
-from jaxalign.pairs.plan import Arrays, SavedState
+from jaxalign.pairs.plan import Arrays, SavedState, WholeCodes
 from jaxalign.runtime import pipeline
 from jaxalign.runtime.pipeline import in_threads
 
@@ -350,10 +351,10 @@ def compare(
             lowest, finished, stop = before["batch"].tolist()
             parts = [Part(*x) for x in before["parts"].tolist()]
             first_round = Round(parts, lowest, int(finished), int(stop))
-        for tables, scored, batch in _tables(
+        for tables, of_gates, batch in _tables(
             queries, targets, judges, least, of_job, first_round
         ):
-            if scored is not None:
+            for scored in of_gates:
                 sides = of_a[scored["query"]], of_b[scored["target"]]
                 of_longer = of_lengths(
                     "longer", scored["max_identities"], *scored.lengths()
@@ -448,10 +449,10 @@ def _tables(
     least: Callable[[], float],
     of_job: tuple[int, int],
     first_round: Round | None = None,
-) -> Iterator[tuple[tuple[Table, ...], Table | None, Round | None]]:
+) -> Iterator[tuple[tuple[Table, ...], list[Table], Round | None]]:
     """Yield all pairs of two sets at or above an identity, a table of each definition;
-    those of the first one that are aligned since they reach its score, None where it
-    has none; and the round whose last finished part they are, None for a job without
+    those that are aligned since they reach the score of one, a table of each that has
+    one; and the round whose last finished part they are, None for a job without
     parts. The identity rises with the worst pairs up to the cut, and until then it is
     asked again before every round; rounds grow.
 
@@ -459,9 +460,13 @@ def _tables(
     first_round : that of a run that was interrupted
     """
     shown, full = list(map(everything, judges)), judges[0].options.full_histogram
-    about, cut = (queries, targets, judges[0].scoring), judges[0].cut
-    task = make_task("cross", *about, pair_options(shown[0]))
+    scoring, cut = judges[0].scoring, judges[0].cut
+    # Of each strand the queries once, whose letters stay on a device
+    minus = [reverse_complement(queries)] if judges[-1].minus else []
+    of_strands = [queries, *minus]
+    task = make_task("cross", queries, targets, scoring, pair_options(shown[0]))
     letters = part_stream.whole_codes(task)
+    letters = (*(WholeCodes(x.codes) for x in minus), *letters)
     short = first_round is None and by_rows.is_short(task.job.total)
     parts, at, (cells_done, cells_in_all) = [], 0, of_job
     if first_round is not None:
@@ -488,7 +493,8 @@ def _tables(
                     ),
                     busy=judge.options.busy,
                 )
-            task = make_task("cross", *about, batch_options)
+            sides = of_strands[judge.minus], targets, scoring
+            task = make_task("cross", *sides, replace(batch_options, strand=None))
             task = replace(task, whole_codes=letters)
             if lowest < cut:
                 task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
@@ -507,7 +513,8 @@ def _tables(
                 x if y is None else x.filter(_passing(x, y))
                 for x, y in zip(tables, filters, strict=True)
             )
-            scored = None if filters[0] is None else tables[0]
+            pairs = zip(tables, filters, strict=True)
+            scored = [x for x, gate in pairs if gate is not None]
             batch_round = None if short else Round(parts, lowest, finished, stop)
             yield linked, scored, batch_round
         if short:
@@ -591,10 +598,14 @@ def likely_across(sets: list[Sequences], definition: Definition) -> WorstPairs:
     likely = no_pairs()
     for a, second in enumerate(sets):
         for b, first in enumerate(sets[:a]):
-            if len(first) and len(second):
-                j, i = likely_pairs(second, first, LIKELY, threads, of_shorter=True)
+            strands = [second]
+            if definition.options.strand == "both":
+                strands.append(reverse_complement(second))
+            for side in strands if len(first) and len(second) else ():
+                j, i = likely_pairs(side, first, LIKELY, threads, of_shorter=True)
                 of_sets = np.full(len(i), b), np.full(len(i), a)
-                likely = likely.joined(WorstPairs(*of_sets, i, j, np.zeros(len(i))))
+                of_strand = WorstPairs(*of_sets, i, j, np.zeros(len(i)))
+                likely = likely.joined(of_strand.without(likely))
     return likely
 
 

@@ -46,7 +46,9 @@ from jaxalign.model.identity import denominator
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_whole, exact, printed_beside
 from jaxalign.model.show import page
+from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.system import package_versions
+from jaxalign.model.table import along_plus
 from jaxalign.pairs import jobs
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import SavedState
@@ -299,7 +301,8 @@ class Audit:
         Which sequences are in a leaking pair.
     worst : dict of arrays
         The worst pairs, worst first: ``query`` and ``target`` (names), ``query_part``,
-        ``target_part``, ``identity``, and ``identities``, its numerator.
+        ``target_part``, ``identity``, and ``identities``, its numerator; of both
+        strands also ``strand``, 1, or -1 of the reverse complement of the query.
     alignments : tuple of Alignment
         An optimal alignment of each worst pair. It may have fewer identical pairs than
         the optimal alignment with most of them, which ``identities`` counts.
@@ -471,12 +474,15 @@ class Audit:
 
     def lines(self) -> list[str]:
         """Format the worst pairs, one per line."""
-        *names, identities, _ = self.worst.values()
+        *names, identities, _ = list(self.worst.values())[:6]
         shown = printed_beside(identities, 4, self.definition.cut, 1).tolist()
-        rows = zip(*(map(written, column) for column in names), shown, strict=True)
+        strand = self.worst.get("strand", np.full(len(shown), PLUS)).tolist()
+        rows = zip(
+            *(map(written, column) for column in names), shown, strand, strict=True
+        )
         return [
-            f"{identity:.4f} {query} ({a}), {target} ({b})"
-            for query, target, a, b, identity in rows
+            f"{identity:.4f} {query} ({a}{', minus' * (sign == MINUS)}), {target} ({b})"
+            for query, target, a, b, identity, sign in rows
         ]
 
 
@@ -528,6 +534,8 @@ def audit_of(
     by_longest = sorted(sets, key=lambda x: int(x.lengths.max(initial=0)))[-2:]
     a, b = by_longest[0], by_longest[-1]
     for judge in judges_of(definition):
+        if judge.minus:  # whose lengths are those of the other strand
+            continue
         path_options = replace(pair_options(judge, 0.0), output="alignment", **plain)
         task = make_task("cross", a, b, definition.scoring, path_options)
         proof.with_room(replace(task, top=options.worst))
@@ -546,7 +554,9 @@ def audit_of(
     alignments: dict[int, Alignment] = {}
     below = np.zeros(len(a))
     which = np.zeros(len(a), np.int64)
-    if definition.short:
+    stranded = definition.options.strand == "both"
+    strand = np.full(len(a), PLUS, np.int8)
+    if definition.short or stranded:
         _, which = zipped_pairs(definition, a, b, 0)
     for number, judge in enumerate(judges_of(definition)):
         (rows,) = np.nonzero(which == number)
@@ -554,6 +564,9 @@ def audit_of(
         path_options = replace(pair_options(judge, 0.0), output="alignment", **plain)
         path_options = replace(path_options, equals_alike=False)
         table = jobs.run("zip", *zipped, definition.scoring, path_options)
+        if judge.minus:
+            strand[rows] = MINUS
+            table = along_plus(table, zipped[0], strand[rows])
         alignments |= zip(rows.tolist(), table.alignments(), strict=True)
         below[rows] = denominator(judge.length, {}, *table.lengths())
     about = counts.about() | {"implementation": counts.implementation}
@@ -576,6 +589,7 @@ def audit_of(
         "target_part": np.array([names[k] for k in worst.b], object),
         "identity": worst.identity,
         "identities": np.rint(worst.identity * below).astype(np.int64),
+        **({"strand": strand} if stranded else {}),
     }
     return Audit(
         names=names,

@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
 from jaxalign.errors import MemoryPlanError, UsageError
+from jaxalign.homology.across import zipped_pairs
 from jaxalign.homology.certificate import OldClusters
 from jaxalign.homology.evidence import Evidence, among, located
 from jaxalign.homology.links import (
@@ -42,12 +43,14 @@ from jaxalign.homology.options import (
     Definition,
     check_choice,
     identities,
+    judges_of,
     measured,
     pair_options,
 )
 from jaxalign.homology.result import Clusters, Growth
 from jaxalign.model.alphabet import Sequences, begins, renumbered
 from jaxalign.model.identity import denominator, ratio
+from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.pairs import engine, jobs, part_stream
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.part_stream import Part
@@ -264,7 +267,7 @@ class Joining:
     """Components so far, ``labels`` (n,), and the pairs counted so far; both change
     while a job runs.
 
-    task : all pairs of the sequences, longest first
+    task : all pairs of the sequences, longest first, along one strand
     report_progress : is told of the cells of pairs that are aligned or need not be
     """
 
@@ -273,6 +276,7 @@ class Joining:
     labels: np.ndarray
     report_progress: Callable[[int], None]
     counts: PairCounts = field(default_factory=PairCounts)
+    plus_counts: PairCounts | None = None  # of the plus strand, while minus is joined
 
     def apart(self, pairs: OpenPairs) -> OpenPairs:
         """Select the pairs between different components."""
@@ -291,25 +295,37 @@ def joined_components(
 
     saved : the state of a run that was interrupted, or may be, after each part
     """
-    (definition,), (job_task,), (options,) = job.judges, job.tasks, job.options
-    parts, before = parts_of(job_task, definition), {}
+    definition, tasks = job.judges[0], job.tasks
+    parts, before = parts_of(tasks[0], definition), {}
     if saved is not None and "joined_done" in saved.arrays:
         before = saved.arrays
         parts = [Part(*x) for x in before["parts"].tolist()]
-    report_progress = teller(options.progress, sum(part.cells for part in parts))
+    cells = sum(part.cells for part in parts) * len(tasks)
+    report_progress = teller(definition.options.progress, cells)
     labels = np.arange(len(job.rows), dtype=np.int32)
-    labels = merged(labels, [equal_texts(job_task)])
-    task = replace(job_task, equals_alike=False)  # equal texts are joined
-    state = Joining(task, definition, labels, report_progress)
+    labels = merged(labels, list(map(equal_texts, tasks)))
+    tasks = [replace(x, equals_alike=False) for x in tasks]  # equal texts are joined
+    state = Joining(tasks[0], definition, labels, report_progress)
     waiting, pair_count, finished = [], 0, 0
     if before:
         finished, state.labels = int(before["joined_done"]), before["labels"]
+        state.task = tasks[(finished - 1) // len(parts)]
         waiting = [OpenPairs(*(before[name] for name in OpenPairs._fields))]
         pair_count = len(waiting[0].i)
         state.counts.restore(before)
-        cells = sum(part.cells for part in parts[:finished])
+        if "plus_counts" in before:
+            state.plus_counts = PairCounts()
+            state.plus_counts.restore({"counts": before["plus_counts"]})
+        cells = sum(part.cells for part in (parts * len(tasks))[:finished])
         report_progress(cells - state.cells(waiting[0]))
-    for number, part in enumerate(parts[finished:], finished + 1):
+    # All parts of one strand, then of the other one
+    of_strands = [(task, part) for task in tasks for part in parts]
+    for number, (task, part) in enumerate(of_strands[finished:], finished + 1):
+        if task is not state.task:
+            if waiting:
+                _join(state, waiting)
+            waiting, pair_count, state.task = [], 0, task
+            state.plus_counts, state.counts = state.counts, PairCounts()
         waiting.append(_pairs_of(state, part))
         pair_count += len(waiting[-1].i)
         if pair_count >= MOST_WAITING:
@@ -320,7 +336,9 @@ def joined_components(
     if waiting:
         _join(state, waiting)
     labels[job.rows] = state.labels.copy()
-    return renumbered(labels), state.counts
+    # Each pair counts once: as of the strand that had more of them aligned
+    of_strands = [x for x in (state.plus_counts, state.counts) if x is not None]
+    return renumbered(labels), max(of_strands, key=lambda x: x.aligned)
 
 
 def _joined_state(
@@ -331,6 +349,8 @@ def _joined_state(
     pairs = (np.concatenate(x) for x in zip(none, *waiting, strict=True))
     places = {"joined_done": np.array(finished), "parts": parts_array(parts)}
     open_pairs = dict(zip(OpenPairs._fields, pairs, strict=True))
+    if state.plus_counts is not None:
+        open_pairs["plus_counts"] = state.plus_counts.saved()["counts"]
     return open_pairs | places | {"labels": state.labels} | state.counts.saved()
 
 
@@ -546,20 +566,24 @@ def clusters_of(
             f"method {method!r} goes by the identities of all pairs, and edges have "
             "none: use components or greedy"
         )
-    counts, identity = PairCounts(), None
+    counts, identity, strands = PairCounts(), None, None
     if method == "greedy":
         groups = greedy(data, definition, counts, saved)
         labels = renumbered(groups.representative)
         first = np.unique(labels, return_index=True)[1]
         representatives, identity = groups.representative[first], groups.identity
+        if definition.options.strand == "both":
+            strands = strands_with(data, groups.representative, definition)
     else:
         if method == "components":
             link_tasks = link_jobs(data, definition)
             job = link_tasks[0]
             # Where scores come first, they say of most pairs that they are not linked.
             every_link |= job.tasks[0].scores_first or len(data) < 2
-            every_link |= len(link_tasks) > 1 or len(job.tasks) > 1
-            every_link |= definition.evidence is not None
+            # Joining has one definition, of one strand or of both.
+            every_link |= len(link_tasks) > 1 or definition.evidence is not None
+            every_link |= any(x.length != definition.length for x in job.judges)
+            every_link |= any(x.mode != definition.mode for x in job.judges)
             proofs = None if every_link else proofs_of(job.tasks[0])
             # Common subsequences on a CPU may prove which pairs are not linked. A GPU
             # aligns the remaining pairs in less time than it takes to select some.
@@ -574,7 +598,22 @@ def clusters_of(
             labels = linkage_clusters(data, definition, links, groups, method, counts)
         representatives = longest_members(labels, data.lengths)
     about = counts.about()
-    return Clusters(data, labels, representatives, identity, method, definition, about)
+    sides = data, labels, representatives, identity
+    return Clusters(*sides, method, definition, about, strand=strands)
+
+
+def strands_with(
+    sequences: Sequences, representatives: np.ndarray, definition: Definition
+) -> np.ndarray:
+    """Find along which strand each sequence is as alike as it is to its representative:
+    int8 (n,), 1 or -1."""
+    strands = np.full(len(sequences), PLUS, np.int8)
+    (members,) = np.nonzero(representatives != np.arange(len(sequences)))
+    sides = sequences.take(members), sequences.take(representatives[members])
+    _, judge = zipped_pairs(definition, *sides, 0)
+    minus = np.array([x.minus for x in judges_of(definition)])
+    strands[members[minus[judge]]] = MINUS
+    return strands
 
 
 def grown_of(

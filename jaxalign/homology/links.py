@@ -416,6 +416,7 @@ def parts_of(task: Task, definition: Definition) -> list[part_stream.Part]:
     pairs that can be excluded, all its rows are in memory.
     """
     in_memory = part_stream.parts_held(len(task.devices))
+    in_memory *= 1 + (definition.options.strand == "both")
     rows = task.job.pairs // part_stream.MIN_PARTS
     rows = max(rows, part_stream.QUERIES_STEP * task.shape[1])
     rows = max(min(rows, rows_at_once(definition.options, in_memory)), 1)

@@ -23,6 +23,7 @@ from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.show import counted
 from jaxalign.model.statistics import parameters
+from jaxalign.model.strands import complement_codes
 from jaxalign.model.table import Table
 from jaxalign.options import (
     AsLinked,
@@ -36,8 +37,10 @@ from jaxalign.options import (
 )
 from jaxalign.pairs.options import (
     SHORT_REACH,
+    STRANDS_SAID,
     by_reach,
     end_to_end,
+    link_strand,
     reach,
     with_link,
 )
@@ -70,6 +73,9 @@ class Definition:
         from end to end. -1 where nobody has counted them.
     evidence : Evidence or None
         Edges and groups beside identities.
+    minus : bool
+        Of one of ``judges_of``: whether it compares the reverse complements of the
+        queries with the targets.
     """
 
     scoring: Scoring
@@ -77,13 +83,15 @@ class Definition:
     cut: float
     short: int = 0
     evidence: Evidence | None = None
+    minus: bool = False
 
     def __str__(self) -> str:
         """The sentence for a methods section, without its subject."""
-        return self._aligned() + str(self.evidence or "")
+        strands = STRANDS_SAID[self.options.strand]
+        return f"{self._aligned()}{strands}{self.evidence or ''}"
 
     def _aligned(self) -> str:
-        """The sentence of alignments."""
+        """The sentence of alignments along one strand."""
         if not self.short:
             return self._said()
         ends = self.end_to_end()._said(scoring=False)
@@ -142,13 +150,14 @@ class Definition:
 
     def question(self) -> str:
         """The question that a link answers."""
-        text = self._asked()
+        strands = {"both": ", along either strand", "plus": ", along the plus strands"}
+        text = self._asked() + strands.get(str(self.options.strand), "")
         if self.evidence is not None:
             text += "; or what edges or groups beside alignments say"
         return text
 
     def _asked(self) -> str:
-        """The question that alignments answer."""
+        """The question that alignments along one strand answer."""
         length, options = f"over the {self.length} length", self.options
         if self.mode == "local":
             asks = f"identical residues of the best local alignment, {length}"
@@ -178,6 +187,8 @@ class Definition:
         if self.short:
             ends = self.end_to_end()._said(scoring=False)
             gate |= {"short_sequences": self.short, "or_with_a_short_sequence": ends}
+        if options.strand is not None:
+            gate["strand"] = options.strand
         return {
             "identity": "the most identical pairs of all optimal alignments / length",
             "denominator": self.length,
@@ -228,6 +239,19 @@ def define(
             f"{definition.ends()}, {scoring.matrix_name}: links need a symmetric "
             "matrix and symmetric free ends, the same of both sequences"
         )
+    if options.strand == "both":
+        codes, scores = complement_codes(scoring.alphabet), scoring.scores
+        free = resolve_ends(definition.mode, options.free_ends)
+        starts, ends = (
+            {x.split("_")[0] for x in free if x.endswith(which)}
+            for which in ("start", "end")
+        )
+        if starts != ends or (scores[np.ix_(codes, codes)] != scores).any():
+            raise UsageError(
+                f"{definition.ends()}, {scoring.matrix_name}: strand 'both' needs a "
+                "matrix in which complements score alike, and sequences whose two ends "
+                "are free or not alike; strand 'plus' needs neither"
+            )
     return definition.of_sets(sets)
 
 
@@ -251,7 +275,13 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
         min_identity=definition.cut if least is None else least,
         min_score=options.min_score,
         equals_alike=True,
-        **shared(options, Measure, Execution, identity=definition.length),
+        **shared(
+            options,
+            Measure,
+            Execution,
+            identity=definition.length,
+            strand="minus" if definition.minus else None,
+        ),
     )
 
 
@@ -265,9 +295,18 @@ class Measured(NamedTuple):
     columns: np.ndarray | None = None
 
 
-def judges_of(definition: Definition) -> tuple[Definition, Definition]:
-    """The definition, and the other one of pairs with a short sequence."""
-    return definition, definition.end_to_end()
+def judges_of(definition: Definition) -> tuple[Definition, ...]:
+    """The definition, and the other one of pairs with a short sequence; then, of both
+    strands, the same of reverse complements."""
+    return of_strands((definition, definition.end_to_end()))
+
+
+def of_strands(judges: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    """Some definitions of the plus strand, and of both strands those of the minus
+    strand after them."""
+    if judges[0].options.strand != "both":
+        return judges
+    return (*judges, *(replace(x, minus=True) for x in judges))
 
 
 def measured(
@@ -279,11 +318,9 @@ def measured(
 
     Returns one part at least, though it may be empty
     """
-    (none, few, enough), every = (
-        (groups := by_reach(definition.reach(queries))),
-        judges_of(definition),
-    )
-    gate, whole = every[:1], every[1:]
+    none, few, enough = groups = by_reach(definition.reach(queries))
+    each = definition, definition.end_to_end()
+    gate, whole, every = (of_strands(x) for x in (each[:1], each[1:], each))
     if targets is None:
         parts = [
             Measured(gate, enough),
@@ -308,13 +345,14 @@ def measured(
 
 def measured_pairs(
     definition: Definition, queries: Sequences, targets: Sequences
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Return which pairs (k, k) of two lists each of ``judges_of`` judges, as by
     ``measured``."""
     lower = np.minimum(definition.reach(queries), definition.reach(targets))
     none, few, enough = by_reach(lower)
     gate, whole = np.concatenate([few, enough]), np.concatenate([none, few])
-    return np.sort(gate), np.sort(whole)
+    of_strand = np.sort(gate), np.sort(whole)
+    return of_strand * (len(judges_of(definition)) // 2)
 
 
 def identities(table: Table, definition: Definition) -> np.ndarray:
@@ -348,11 +386,14 @@ class PurgeCut:
     options : PurgeOptions
     definition : Definition or None
         Of a cut by identity.
+    minus : bool
+        Of a part of ``divided``, whether reverse complements of the tests are compared.
     """
 
     scoring: Scoring
     options: PurgeOptions
     definition: Definition | None
+    minus: bool = False
 
     @property
     def column(self) -> str:
@@ -373,7 +414,8 @@ class PurgeCut:
         else:
             assert options.max_evalue is not None
             cut = f"E-value <= {exact(options.max_evalue)}"
-        return f"{cut}{cov}, or equal texts; local alignment, {self.scoring}"
+        strands = STRANDS_SAID[options.strand]
+        return f"{cut}{cov}, or equal texts; local alignment, {self.scoring}{strands}"
 
     def pair_options(self) -> PairOptions:
         """The options of the pairs that may be too near; of a cut by E-value those of
@@ -386,7 +428,9 @@ class PurgeCut:
             chosen = pair_options(self.definition)
             if options.min_cov is not None:
                 chosen = replace(chosen, output="stats")
-        return replace(chosen, min_cov=options.min_cov, **shared(options, Execution))
+        strand = "minus" if self.minus else None
+        chosen = replace(chosen, min_cov=options.min_cov, strand=strand)
+        return replace(chosen, **shared(options, Execution))
 
     def divided(
         self, tests: Sequences, targets: Sequences
@@ -394,7 +438,9 @@ class PurgeCut:
         """Divide the pairs of two sets as ``measured``: (cut, tests, targets); pairs
         that two cuts are about come twice. Of one from end to end ``min_cov`` is 1."""
         if self.definition is None:
-            return [(self, np.arange(len(tests)), np.arange(len(targets)))]
+            signs = (False, True)[: 1 + (self.options.strand == "both")]
+            every = np.arange(len(tests)), np.arange(len(targets))
+            return [(replace(self, minus=minus), *every) for minus in signs]
         cuts = []
         for judges, rows, columns in measured(self.definition, tests, targets):
             assert columns is not None
@@ -402,7 +448,7 @@ class PurgeCut:
                 options = self.options
                 if judge.options.link != self.definition.options.link:
                     options = replace(options, min_cov=None)
-                cut = PurgeCut(self.scoring, options, judge)
+                cut = PurgeCut(self.scoring, options, judge, judge.minus)
                 cuts.append((cut, rows, columns))
         return cuts
 
@@ -435,7 +481,7 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         definition = define(scoring, links, options.min_identity)
         if links.link == LOCAL:
             definition = replace(definition, short=-1)
-        decided = {x: getattr(links, x) for x in ("link", "identity", *ends)}
+        decided = {x: getattr(links, x) for x in ("link", "identity", "strand", *ends)}
         return PurgeCut(scoring, replace(options, **decided), definition)
     if options.link is not None:
         raise UsageError(f"link {options.link} needs a cut by min_identity")
@@ -450,6 +496,8 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         value = getattr(options, name)
         if value is not None and not (is_number(value) and 0 < value < inf):
             raise UsageError(f"{name} = {value!r}: a number above 0 is needed")
+    strand = link_strand(options.strand, scoring, LOCAL)
+    options = replace(options, strand=strand)
     if options.max_evalue is not None and parameters(scoring, LOCAL) is None:
         raise UsageError(
             f"max_evalue: no statistics are published for {scoring}; use min_score"

@@ -119,9 +119,9 @@ def purge_of(
         "implementation": state.implementation,
         "seconds": time.perf_counter() - start,
     }
-    index, test, value = purge_scan.joined(state)
+    index, test, value, strand = purge_scan.joined(state)
     names, size = tuple(state.names), state.sequences
-    return Purge(encoded, index, names, test, value, size, cut, info)
+    return Purge(encoded, index, names, test, value, strand, size, cut, info)
 
 
 __all__ = [

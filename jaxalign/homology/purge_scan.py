@@ -15,6 +15,7 @@ from jaxalign.model import frames, statistics
 from jaxalign.model.alphabet import Sequences, join_best
 from jaxalign.model.identity import of_lengths
 from jaxalign.model.show import counted
+from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.table import Table
 from jaxalign.pairs import engine, part_stream
 from jaxalign.pairs.jobs import tables_of, with_kernels
@@ -41,6 +42,8 @@ class Purge:
         Index of the nearest test sequence of each; the first of equally near ones.
     value : float64 (removed,)
         Identity (0 to 1), score or E-value of the two.
+    strand : int8 (removed,)
+        1, or -1 if the value is that of the reverse complement of the test sequence.
     size : int
         Number of sequences in the training set.
     cut : PurgeCut
@@ -54,6 +57,7 @@ class Purge:
     names: tuple[str, ...]
     test: np.ndarray
     value: np.ndarray
+    strand: np.ndarray
     size: int
     cut: PurgeCut
     info: dict
@@ -78,12 +82,14 @@ class Purge:
         return stays
 
     def columns(self) -> dict[str, Any]:
-        """Return one row per removed sequence: its name, the test sequence, the
-        value."""
+        """Return one row per removed sequence: its name, the test sequence, the value;
+        of both strands also the strand."""
+        stranded = self.cut.options.strand == "both"
         return {
             "name": np.array(self.names, object),
             "test": np.array([*self.tests.names, ""], object)[self.test],
             self.cut.column: self.value,
+            **({"strand": self.strand} if stranded else {}),
         }
 
     def heading(self) -> str:
@@ -108,12 +114,15 @@ class PurgeState:
         Which sequence of the corpus, in order, and the test sequence that is nearest.
     value : list of float64 arrays
         Of that pair: identity, score or E-value.
+    strand : list of int8 arrays
+        Of that pair, 1 or -1.
     names : list of str
     """
 
     index: list[np.ndarray] = field(default_factory=list)
     test: list[np.ndarray] = field(default_factory=list)
     value: list[np.ndarray] = field(default_factory=list)
+    strand: list[np.ndarray] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     sequences: int = 0
     residues: int = 0
@@ -123,13 +132,14 @@ class PurgeState:
 
 def arrays_of(state: PurgeState) -> dict[str, np.ndarray]:
     """Save the state as arrays, for a file."""
-    index, test, value = joined(state)
+    index, test, value, strand = joined(state)
     names = "\n".join(state.names).encode()
     counts = [state.sequences, state.residues, state.aligned]
     return {
         "index": index,
         "test": test,
         "value": value,
+        "strand": strand,
         "names": np.frombuffer(names, np.uint8),
         "counts": np.array(counts, np.int64),
         "implementation": np.array(state.implementation),
@@ -144,6 +154,7 @@ def state_of(arrays: dict[str, np.ndarray]) -> PurgeState:
         index=[arrays["index"]],
         test=[arrays["test"]],
         value=[arrays["value"]],
+        strand=[arrays["strand"]],
         names=names.split("\n") if names else [],
         sequences=sequences,
         residues=residues,
@@ -152,11 +163,12 @@ def state_of(arrays: dict[str, np.ndarray]) -> PurgeState:
     )
 
 
-def joined(state: PurgeState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (index, test, value) of all removed sequences."""
+def joined(state: PurgeState) -> tuple[np.ndarray, ...]:
+    """Return (index, test, value, strand) of all removed sequences."""
     none = np.zeros(0, np.int64)
     index, test = (np.concatenate([none, *x]) for x in (state.index, state.test))
-    return index, test, np.concatenate([np.zeros(0), *state.value])
+    strand = np.concatenate([np.zeros(0, np.int8), *state.strand])
+    return index, test, np.concatenate([np.zeros(0), *state.value]), strand
 
 
 def scan(
@@ -194,22 +206,25 @@ def scan(
         block = piece.targets
         if not len(tests) or not len(block):
             return
-        best = np.full(len(block), -1, np.int64)
+        best, best_strand = np.full((2, len(block)), -1, np.int64)
         best_rank, best_value = (
             np.full(len(block), -np.inf),
             np.full(len(block), np.nan),
         )
-        tables = best[:, None], best_rank[:, None], best_value[:, None]
+        columns_of_best = best, best_rank, best_value, best_strand
+        tables = tuple(x[:, None] for x in columns_of_best)
 
-        def add(query: np.ndarray, target: np.ndarray, value: np.ndarray) -> None:
+        def add(
+            query: np.ndarray, target: np.ndarray, value: np.ndarray, minus: bool
+        ) -> None:
             rank = -value if by_evalue else value
             query, target = query.astype(np.int64), target.astype(np.int64)
             join_best(
                 tables,
                 tables[0] >= 0,
                 target,
-                (query, rank, value),
-                lambda test, rank, _value: (-rank, test),
+                (query, rank, value, np.full(len(query), MINUS if minus else PLUS)),
+                lambda test, rank, _value, strand: (-rank, test, -strand),
             )
 
         parts, sides = cut.divided(tests, block), (tests, block)
@@ -230,7 +245,7 @@ def scan(
                 value = _values(table, judge, size)
                 within_cut = value <= evalue if by_evalue else value >= least
                 i, j = (table[x][within_cut] for x in ("query", "target"))
-                add(rows[i], columns[j], value[within_cut])
+                add(rows[i], columns[j], value[within_cut], judge.minus)
             if not by_score:
                 continue
             test, train = equal_texts(task, every=True)
@@ -241,11 +256,12 @@ def scan(
             equal = tests.take(test[first]), block.take(train)
             plan = engine.plan(make_task("zip", *equal, cut.scoring, every))
             value = _values(engine.run(plan), judge, size)
-            add(test[first], train, value)
+            add(test[first], train, value, judge.minus)
         which = np.flatnonzero(best >= 0)
         state.index.append(which + state.sequences)
         state.test.append(best[which])
         state.value.append(best_value[which])
+        state.strand.append(best_strand[which].astype(np.int8))
         state.names += [block.names[k] for k in which.tolist()]
 
     parts = (BlockPiece(block, block) for block in blocks)

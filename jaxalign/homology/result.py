@@ -117,6 +117,9 @@ class Clusters:
         were not needed: one has a representative already, or links connect the two.
     growth : Growth or None
         With ``update``, what became of the old clusters.
+    strand : int8 (n,) or None
+        With method greedy and both strands, 1, or -1 if the identity is that of the
+        reverse complement.
     """
 
     sequences: Sequences
@@ -127,6 +130,7 @@ class Clusters:
     definition: Definition
     info: dict
     growth: Growth | None = None
+    strand: np.ndarray | None = None
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
@@ -209,9 +213,9 @@ class Clusters:
             "cluster": self.numbers[self.labels],
             "representative": names[self.representative_of],
         }
-        return (
-            columns if self.identity is None else columns | {"identity": self.identity}
-        )
+        if self.identity is not None:
+            columns["identity"] = self.identity
+        return columns if self.strand is None else columns | {"strand": self.strand}
 
     def __str__(self) -> str:
         return f"{self.heading()}\n{self.method}, {self.definition}"

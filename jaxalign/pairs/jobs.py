@@ -20,7 +20,7 @@ from jaxalign.keywords import StreamKeywords
 from jaxalign.model.alphabet import Sequences, views
 from jaxalign.model.identity import Filters, of_lengths
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.strands import MINUS, PLUS, reverse_complement, strands_of
+from jaxalign.model.strands import MINUS, PLUS, strands_of
 from jaxalign.model.table import Table, along_plus, by_strands, join
 from jaxalign.options import LengthIdentity, PairOptions
 from jaxalign.pairs import by_rows, engine, part_stream
@@ -317,19 +317,18 @@ def plan_sets(
     signs = None
     if options.strand is not None:
         signs = strands_of(options.strand, scoring, options.mode)
-    aligned = reverse_complement(queries) if signs == (MINUS,) else queries
     # Pairs are zipped, or one is paired with all.
     kind, paired = "zip", targets
-    if len(aligned) == 1 and len(targets) != 1:
+    if len(queries) == 1 and len(targets) != 1:
         kind = "cross"
-    elif len(targets) == 1 and len(aligned) != 1:
-        paired = targets.take([0] * len(aligned))
-    elif len(aligned) != len(targets):
+    elif len(targets) == 1 and len(queries) != 1:
+        paired = targets.take([0] * len(queries))
+    elif len(queries) != len(targets):
         raise InputError(
-            f"{len(aligned)} queries and {len(targets)} targets: query k is aligned "
+            f"{len(queries)} queries and {len(targets)} targets: query k is aligned "
             "with target k, so the numbers must be equal, or one of them 1"
         )
-    task = make_task(kind, aligned, paired, scoring, options)
+    task = make_task(kind, queries, paired, scoring, options)
     if len(paired) != len(targets):
         task = replace(task, single_target=targets)
     plan = proof.planned(task, engine.plan)

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.choices import Mode
 from jaxalign.model.identity import (
     Filters,
     check_coverage,
@@ -20,11 +21,13 @@ from jaxalign.model.identity import (
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.statistics import least_score, parameters
+from jaxalign.model.strands import reverse_complement, strands_of
 from jaxalign.model.table import OUTPUTS
 from jaxalign.options import (
     HomologyOptions,
     Implementation,
     Link,
+    LinkStrand,
     NearestOptions,
     PairOptions,
 )
@@ -33,6 +36,10 @@ from jaxalign.runtime import pipeline
 from jaxalign.runtime.devices import USUAL_BYTES, budget_of, resolve_devices
 
 LINKS: tuple[str, ...] = get_args(Link)
+LINK_STRANDS: tuple[str, ...] = get_args(LinkStrand)
+USUAL_STRANDS: dict[str, LinkStrand] = {"dna": "both", "rna": "plus"}
+# What a definition says of the strands that are compared
+STRANDS_SAID = {"both": "; either strand", "plus": "; plus strands", None: ""}
 LOCAL = "local"
 # What a link says of the alignment, and of the length that identities are divided by.
 MEASURES: dict[str, dict[str, Any]] = {
@@ -54,13 +61,17 @@ def make_task(
     scoring: Scoring,
     options: PairOptions = PairOptions(),  # noqa: B008
 ) -> Task:
-    """The task of some options."""
+    """The task of some options; of ``strand="minus"`` that of the reverse complements
+    of the queries."""
     free, positions = check(options), len(scoring.scores)
     if scoring.by_position and (kind == "all" or set(queries.lengths) - {positions}):
         raise UsageError(
             f"{scoring.matrix_name} is a profile of {positions} positions, and can "
             "only be a query"
         )
+    minus = options.strand == "minus"
+    if minus:
+        queries = reverse_complement(queries)
     devices = resolve_devices(options.devices)
     budget = budget_of(options.memory_budget)
     return Task(
@@ -82,6 +93,7 @@ def make_task(
         options.mesh,
         bounded=options.filter,
         equals_alike=options.equals_alike,
+        one_set=not minus,
     )
 
 
@@ -160,7 +172,31 @@ def symmetric(scoring: Scoring, options: PairOptions) -> bool:
 Asked = TypeVar("Asked", HomologyOptions, NearestOptions)
 
 
+def link_strand(
+    strand: LinkStrand | None, scoring: Scoring, mode: Mode
+) -> LinkStrand | None:
+    """The strands that links of some letters compare; None: they have no strands.
+
+    Raises UsageError: a word that is none, or letters without complements
+    """
+    if strand not in (None, *LINK_STRANDS):
+        names = ", ".join(LINK_STRANDS)
+        raise UsageError(f"strand = {strand!r}: one of {names} is needed")
+    kind = scoring.alphabet.kind
+    if strand is not None:
+        strands_of(strand, scoring, mode)  # refuses letters without complements
+        return strand
+    return USUAL_STRANDS.get(kind)
+
+
 def with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) -> Asked:
+    """Write ``link`` and ``strand`` out, as ``_with_link`` and ``link_strand`` do."""
+    options = _with_link(options, scoring, sets)
+    strand = link_strand(options.strand, scoring, options.mode or "global")
+    return replace(options, strand=strand)
+
+
+def _with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) -> Asked:
     """Write ``link`` out as mode, length and score; what is written out stays as it is.
     Where nothing says what a link is, it is local.
 

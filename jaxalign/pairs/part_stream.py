@@ -246,15 +246,16 @@ def tasks_of_part(task: Task, part: Part, reserved: int) -> tuple[Task, list[Tas
     whole = WholeJob((longest, longest), task.job.cells, n, len(task.queries.codes))
     same = replace(task, whole=whole, reserved=reserved)
     band = task.queries.between(part.first, part.last)
-    rows = replace(same, queries=band, targets=task.queries.between(part.first, n))
+    rows = replace(same, queries=band, targets=task.targets.between(part.first, n))
     if len(band) * MIN_TARGET_RATIO <= len(rows.targets):
         rows = replace(rows, once=False)
         return rows, [rows]
-    corner = replace(same, queries=band, targets=band, size=n - part.first)
+    targets = band if task.one_set else task.targets.between(part.first, part.last)
+    corner = replace(same, queries=band, targets=targets, size=n - part.first)
     if part.last == n:
         return replace(corner, size=None), [corner]
-    later_queries = task.queries.between(part.last, n)
-    square = replace(corner, kind="cross", targets=later_queries, shift=len(band))
+    later = task.targets.between(part.last, n)
+    square = replace(corner, kind="cross", targets=later, shift=len(band))
     return rows, [square, corner]
 
 

@@ -92,6 +92,8 @@ class Task:
     nearest: NearestOnly | None = None  # of a task ``cross`` with a ``min_identity``
     later_filters: Filters | None = None  # of rows that only pairs kept here can have
     equals_alike: bool = False  # all residues of pairs of equal texts are identical
+    # Whether query k of a task ``all`` is target k; else it is the reverse complement
+    one_set: bool = True
 
     @cached_property
     def local(self) -> bool:

@@ -426,7 +426,7 @@ READ, GENE = NUCLEIC.replace("R", "C")[2:], f"CC{NUCLEIC.replace('R', 'C')}"
 MET = {  # verb: words, after its files
     "align": "r.fa g.fa --output stats",
     "search": "r.fa g.fa --columns pident,score",
-    "nearest": "r.fa g.fa",
+    "nearest": "r.fa g.fa --strand plus",
     "audit": "r.fa g.fa --min-identity 0.5 --min-length-ratio 0.1",
     "purge": "g.fa --against r.fa --min-identity 0.5",
     "all": "b.fa --output stats",

@@ -19,7 +19,30 @@ def below(kind: str, m: int, n: int) -> float:
     return {"longer": max(m, n), "shorter": min(m, n), "mean": (m + n) / 2}[kind]
 
 
-def identity(a: str, b: str, kind: str = "longer", mode: str = "global") -> float:
+PARTNER = dict(zip(LETTERS, "TGCAN", strict=True))
+
+
+def turned(word: str) -> str:
+    """The reverse complement of a word of ``LETTERS``."""
+    return "".join(PARTNER[x] for x in reversed(word))
+
+
+def either_strand(of, a: str, b: str, *about) -> float:
+    """The larger value of two words, and of the first one turned and the second."""
+    return float(np.fmax(of(a, b, *about), of(turned(a), b, *about)))
+
+
+def identity(a: str, b: str, *about) -> float:
+    """The identity of two words along either strand, the default for DNA."""
+    return either_strand(plus_identity, a, b, *about)
+
+
+def local_identity(a: str, b: str, least: float) -> float:
+    """The identity of two words by the default link, along either strand."""
+    return either_strand(plus_local_identity, a, b, least)
+
+
+def plus_identity(a: str, b: str, kind: str = "longer", mode: str = "global") -> float:
     """The identity of two words of ``LETTERS``, 1 of equal ones; nan of an empty one,
     over the shorter."""
     if a == b:
@@ -33,14 +56,14 @@ def identity(a: str, b: str, kind: str = "longer", mode: str = "global") -> floa
     return count / divisor if divisor else float("nan")
 
 
-def local_identity(a: str, b: str, least: float) -> float:
+def plus_local_identity(a: str, b: str, least: float) -> float:
     """The identity of two words by ``link="local"``, the default; nan below the score.
 
     Short ones, whose letters cannot score twice as much, are also compared from end to
     end, and the larger identity counts.
     """
     reach = min(2 * (len(x) - x.count("N")) for x in (a, b)) / least
-    whole = identity(a, b) if a == b or reach < 2 else float("nan")
+    whole = plus_identity(a, b) if a == b or reach < 2 else float("nan")
     if a == b or reach < 1:
         return whole
     codes = [[LETTERS.index(x) for x in word] for word in (a, b)]

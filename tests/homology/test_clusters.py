@@ -153,7 +153,7 @@ def test_deduplication_says_who_stands_for_whom():
     columns = found.columns()
     assert columns["representative"].tolist() == ["b", "b", "b", "d"]
     assert columns["identity"].round(3).tolist() == [0.889, 1, 0.889, 1]
-    assert found.to_pandas().shape == (4, 4)
+    assert found.to_pandas().shape == (4, 5)
     assert repr(found) == "<Clusters: 2 clusters of 4 sequences, the largest of 3>"
     assert "identity_longer >= 0.8; global alignment" in str(found)
     assert "<br>" in found._repr_html_()

@@ -25,18 +25,20 @@ LETTERS = list("ACDEFGHIKLMNPQRSTVWY")
 
 
 def linked(words, kind, mode, cut, least) -> np.ndarray:
-    """Whether pairs are linked, by the oracle's loops; equal words always are."""
+    """Whether pairs are linked along either strand, by the oracle's loops; equal words
+    always are."""
     n, square = len(words), np.zeros((len(words),) * 2, bool)
-    codes = [[bf.LETTERS.index(x) for x in word] for word in words]
     for i in range(n):
         for j in range(i):
-            score, count = oracle.max_identities(
-                codes[i], codes[j], bf.matrix(), bf.OPEN, bf.EXTEND, mode,
-                wildcard=bf.WILDCARD,
-            )  # fmt: skip
-            length = bf.below(kind, len(words[i]), len(words[j]))
-            reached = length > 0 and count / length >= cut and score >= least
-            square[i, j] = square[j, i] = words[i] == words[j] or reached
+            for word in (words[i], bf.turned(words[i])):
+                sides = [[bf.LETTERS.index(x) for x in y] for y in (word, words[j])]
+                score, count = oracle.max_identities(
+                    *sides, bf.matrix(), bf.OPEN, bf.EXTEND, mode, wildcard=bf.WILDCARD
+                )
+                length = bf.below(kind, len(words[i]), len(words[j]))
+                reached = length > 0 and count / length >= cut and score >= least
+                square[i, j] |= word == words[j] or reached
+            square[j, i] = square[i, j]
     return square
 
 

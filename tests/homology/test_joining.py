@@ -23,12 +23,12 @@ WAYS = {
 }
 
 
-def drawn(seed: int) -> tuple[list[str], Any, float, np.ndarray]:
+def drawn(seed: int, of=bf.identity) -> tuple[list[str], Any, float, np.ndarray]:
     random = np.random.default_rng(seed)
     words = bf.random_words(random, 14)
     kind = str(random.choice(["longer", "shorter", "mean"]))
     cut = float(random.choice([0.3, 0.5, 2 / 3, 0.75]))
-    return words, kind, cut, bf.identities(words, kind)
+    return words, kind, cut, bf.identities(words, kind, of=of)
 
 
 def labels_of(linked: np.ndarray) -> np.ndarray:
@@ -62,15 +62,20 @@ def set_way(monkeypatch, way: str) -> None:
         monkeypatch.setattr(where, name, value)
 
 
+STRANDS = {"plus": bf.plus_identity, "both": bf.identity}
+
+
+@pytest.mark.parametrize("strand", STRANDS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_components_are_those_of_all_links(seed, way, aligned, monkeypatch):
+def test_components_are_those_of_all_links(seed, way, strand, aligned, monkeypatch):
     set_way(monkeypatch, way)
-    words, kind, cut, shares = drawn(seed)
-    clusters = jaxalign.cluster(words, SCORING, min_identity=cut, identity=kind)
+    words, kind, cut, shares = drawn(seed, STRANDS[strand])
+    asked: Any = {"min_identity": cut, "identity": kind, "strand": strand}
+    clusters = jaxalign.cluster(words, SCORING, **asked)
     want = labels_of(shares >= cut)
     assert clusters.labels.tolist() == want.tolist()
-    if way != "all pairs of a part":
+    if way != "all pairs of a part" and strand == "plus":
         assert len(set(aligned)) == len(aligned) == clusters.info["aligned"]
     pairs = len(words) * (len(words) - 1) // 2
     assert clusters.info["all"] == pairs
@@ -103,7 +108,7 @@ def test_forests_take_the_largest_bounds():
 def test_every_link_is_counted_where_it_is_wanted(aligned):
     """As the summary of a run for programs has it."""
     words, kind, cut, shares = drawn(3)
-    chosen = options.HomologyOptions(identity=kind)
+    chosen = options.HomologyOptions(identity=kind, strand="both")
     definition = options.define(SCORING, chosen, cut)
     (data,) = inputs.sets(SCORING, words)
     every = clustering.clusters_of(data, definition, "components", every_link=True)
@@ -122,5 +127,5 @@ def test_progress_ends_with_all_cells(aligned):
 
     jaxalign.cluster(words, SCORING, min_identity=0.5, progress=progress, link="whole")
     total = (sum(map(len, words)) ** 2 - sum(len(x) ** 2 for x in words)) // 2
-    assert steps[-1] == (total, total)
+    assert steps[-1] == (2 * total, 2 * total), "of both strands"
     assert all(before <= after for (before, _), (after, _) in pairwise(steps))

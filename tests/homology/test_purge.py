@@ -1,5 +1,7 @@
 """What is near to a test set, by brute force over tiny sets; blocks, ties, refusals."""
 
+from typing import Any
+
 import brute_force as bf
 import numpy as np
 import oracle
@@ -59,14 +61,16 @@ def local_scores(train, tests):
         sides = *codes, bf.matrix(), bf.OPEN, bf.EXTEND, "local"
         return oracle.max_identities(*sides, wildcard=bf.WILDCARD)[0]
 
-    return np.array([[score(a, b) for b in tests] for a in train], float)
+    of_pairs = [[bf.either_strand(score, b, a) for b in tests] for a in train]
+    return np.array(of_pairs, float)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_by_score(seed):
     train, tests = drawn(seed)
     clean = jaxalign.purge(train, tests, SCORING, min_score=6)
-    scores, equal = local_scores(train, tests), np.array(train)[:, None] == tests
+    scores = local_scores(train, tests)
+    equal = np.array([[a in (b, bf.turned(b)) for b in tests] for a in train])
     assert result(clean) == expected(np.where(equal | (scores >= 6), scores, -1), 0)
 
 
@@ -99,7 +103,8 @@ def test_by_evalue(seed):
 def test_by_coverage(seed):
     """Identity of the path, of alignments with enough of both sequences."""
     train, tests = drawn(seed)
-    options = {"mode": "local", "output": "stats"}
+    local: Any = {"mode": "local"}
+    options = local | {"output": "stats"}
     shares = np.full((len(train), len(tests)), np.nan)
     for i, word in enumerate(train):
         rows = jaxalign.align_pairs(tests, [word] * len(tests), SCORING, **options)
@@ -112,7 +117,7 @@ def test_by_coverage(seed):
         shares[i] = np.where((covered >= 0.6) & (share >= 0.4), share, np.nan)
         shares[i][np.array(tests) == word] = 1
     clean = jaxalign.purge(
-        train, tests, SCORING, min_identity=0.4, min_cov=0.6, mode="local"
+        train, tests, SCORING, min_identity=0.4, min_cov=0.6, strand="plus", **local
     )
     assert result(clean) == expected(shares, 0.4)
 

@@ -114,7 +114,7 @@ def test_a_full_histogram_has_all_pairs():
 def test_a_report_says_no_pair_of_low_score_to_be_below_the_cut(full):
     """15 of 40 letters are identical, which is above the cut."""
     shared = "CGGCTCGACTGCATG"
-    parts = {"train": ["A" * 25 + shared], "test": ["T" * 25 + shared]}
+    parts = {"train": ["A" * 25 + shared], "test": ["C" * 25 + shared]}
     gate = {"link": "local", "min_score": 20, "full_histogram": full}
     found = jaxalign.audit(parts, jaxalign.Scoring("NUC"), min_identity=0.3, **gate)
     assert not found.holds

@@ -29,9 +29,11 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import resolve_ends
 from jaxalign.model.table import join
-from jaxalign.pairs import compiled, pair_matrix, part_stream, result
+from jaxalign.options import PairOptions
+from jaxalign.pairs import compiled, engine, pair_matrix, part_stream, result
 from jaxalign.pairs.gpu import device_arrays, device_job, dispatch, launches
 from jaxalign.pairs.gpu.launches import Highest, Launch, cut, launch_bytes, zipped
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import Partition, WholeJob
 from jaxalign.pairs.plan import NearestOnly, Piece, Run, Task, Worker
 from jaxalign.runtime.pipeline import teller
@@ -78,6 +80,45 @@ def test_launches_give_the_sweeps_table(kind, output, monkeypatch):
     runs, offsets = (None, None) if paths is None else paths
     found = replace(want, columns=columns, operations=runs, operation_offsets=offsets)
     same_tables(found, want)
+
+
+def turned_task(output: str, mode: str = "local", longest: int = 30) -> Task:
+    """All pairs of a set, the first of each pair as its reverse complement."""
+    rng = np.random.default_rng(4)
+    scoring = jaxalign.Scoring(match=2, mismatch=-3)
+    parts = [codes(rng, n, 4) for n in rng.integers(0, longest, 9)]
+    parts[4] = 3 - parts[2][::-1]  # A C G T: a reverse complement
+    sets = as_sequences(parts, scoring.alphabet)
+    options = PairOptions(mode=mode, output=output, strand="minus")
+    return make_task("all", sets, sets, scoring, options)
+
+
+def turned_rows(task: Task, name: str) -> list:
+    """A column of the pairs of a ``turned_task``, each aligned by rows."""
+    i, j = np.triu_indices(len(task.targets), 1)
+    sides = task.queries.take(i), task.targets.take(j)
+    about = {"mode": task.mode, "output": task.output, "implementation": "rows"}
+    return jaxalign.align_pairs(*sides, task.scoring, **about)[name].tolist()
+
+
+@interpreted
+@pytest.mark.parametrize("output, name", [("identity", "max_identities")])
+def test_the_second_side_of_a_triangle_is_its_own(output, name, monkeypatch):
+    task = turned_task(output)
+    columns, _ = run_all(task, monkeypatch)
+    assert columns[name].tolist() == turned_rows(task, name)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
+@pytest.mark.parametrize(
+    "output, name", [("score",) * 2, ("identity", "max_identities")]
+)
+def test_reverse_complements_are_those_by_rows_on_a_device(mode, output, name):
+    task = replace(turned_task(output, mode, 300), implementation="pallas")
+    table = engine.run(engine.plan(task))
+    assert table.implementation == "pallas"
+    assert table[name].tolist() == turned_rows(task, name)
 
 
 @interpreted

@@ -268,7 +268,7 @@ def outlined_job(task: "Task", kernels: Any) -> DeviceJob:
     sizes = (job.whole.letters, job.whole.targets) if job.whole else (0, 0)
     targets = device_job.outlined(task.targets, *sizes, task.whole_codes)
     queries = targets
-    if job.kind != "all":
+    if job.kind != "all" or not task.one_set:
         queries = device_job.outlined(task.queries, *sizes, task.whole_codes)
     order = shapes_of(device_job.order_of(task, *map(np.zeros, task.shape)))
     problem = shapes_of(device_job.problem_of(task, kernels))
@@ -430,7 +430,7 @@ def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
     else:
         targets = device_job.load_block(task.targets)
     queries = targets  # or the first of them
-    if job.kind != "all":
+    if job.kind != "all" or not task.one_set:
         queries = load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(task.shape[1])
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)

@@ -789,7 +789,7 @@ def longest_pair(task: Task) -> tuple[int, int] | None:
     if task.kind == "zip":
         place = int(np.argmax(np.where(proofs.may_pass(m, n), m * n, -1)))
         return (place, place) if proofs.may_pass(m[place], n[place]) else None
-    one_set, best, sizes = task.queries is task.targets, -1, (0, 0)
+    one_set, best, sizes = task.kind == "all" and len(m) == len(n), -1, (0, 0)
     counts = dict(zip(*np.unique(m, return_counts=True), strict=True))
     partners = np.unique(n)[::-1]
     for length in sorted(counts, reverse=True):
