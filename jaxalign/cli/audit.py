@@ -286,7 +286,8 @@ def run_audit(
             answer([as_json(about)])
         elif split is None:  # the worst pairs, each with an alignment
             shown = zip(result.lines(), result.alignments, strict=True)
-            answer(["\n\n".join(f"{line}\n{pair}" for line, pair in shown)])
+            pairs = "\n\n".join(f"{line}\n{pair}" for line, pair in shown)
+            answer(["\n".join((pairs, *result.evidence_lines()))])
 
     def code(result: Audit) -> int:
         return 0 if result.holds else LEAK

@@ -22,7 +22,7 @@ from jaxalign.model.show import counted
 # Options that do not go with --pairs.
 OF_SEQUENCES = ("cuts", "labels", "fixed", "priority", "fasta", "certificate")
 OF_SEQUENCES += ("report", "plot", "leaks", "too_large", "unlabelled")
-OF_SEQUENCES += ("worst", "full_histogram", "across_only", "column")
+OF_SEQUENCES += ("weights", "worst", "full_histogram", "across_only", "column")
 
 
 def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
@@ -73,7 +73,7 @@ def split(given: Given) -> int:
     audit_place = given.certificate or given.report or given.leaks
     if audit_place is not None:  # which has a state of its own
         SavedRun(audit_place, {}).is_begun(given.resume, given.force)
-    beside = (given.labels, given.fixed, given.priority)
+    beside = (given.labels, given.fixed, given.priority, given.weights)
     job = links.prepare((path,), given, outs, beside, audited)
     (data,) = job.read.sequences
     definition = links.defined(job, min(cuts), [data])
@@ -131,8 +131,9 @@ def _check(given: Given, audited: bool) -> None:
         refuse(given, ("worst",), "about --certificate and --report")
     if given.labels is None:
         refuse(given, ("unlabelled",), "about the table of --labels")
-    if sum(x is not None for x in (given.labels, given.fixed, given.priority)) != 1:
-        why = "about one table, of --labels, --fixed or --priority"
+    tables = (given.labels, given.fixed, given.priority, given.weights)
+    if sum(x is not None for x in tables) != 1:
+        why = "about one table, of --labels, --fixed, --priority or --weights"
         refuse(given, ("column",), why)
     if given.certificate and given.out is None:
         raise UsageError("--certificate describes a split in a file: add -o SPLIT.tsv")
@@ -153,6 +154,7 @@ def choices_of(job: LinkJob, shares: dict[str, float] | None) -> api.SplitChoice
         "labels": ("label", "class"),
         "fixed": PART_COLUMNS,
         "priority": ("priority",),
+        "weights": ("weight",),
     }
     files = {name: getattr(given, name) for name in columns}
     tables = {

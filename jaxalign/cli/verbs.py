@@ -397,6 +397,7 @@ def split(
     unlabelled: Literal["error", "label", "remove"] = "error",
     fixed: Sheet = None,
     priority: Sheet = None,
+    weights: Sheet = None,
     column: Column = None,
     pairs: Sheet = None,
     cold: Cold = "both",
@@ -438,10 +439,14 @@ def split(
         A table of names and numbers, for --too-large remove. The numbers are whole ones
         from 1, in the column priority or the second one. Sequences with larger
         numbers are kept first. Unlisted ones have 1.
+    weights
+        A table of names and numbers above 0. Shares of parts are those of their sums.
+        The numbers are in the column weight or the second one; unlisted sequences have
+        1. Shares of labels count sequences.
     column
         The column that is read. It is one of labels, parts or numbers in the table of
-        --labels, --fixed or --priority, by default the one with a usual name, else the
-        second.
+        --labels, --fixed, --priority or --weights, by default the one with a usual
+        name, else the second.
     pairs
         A table of two names per row, such as interactions. Its pairs are split instead
         of the sequences, and the list has a row for each pair.

@@ -245,6 +245,8 @@ class Across:
         Linked pairs; pairs of one group do not count.
     by_edges : int
         Those of them that edges alone link.
+    edges : WorstPairs
+        As many of these as of ``worst``; identity 0 below the score of a link.
     leaking : tuple of bool arrays, one a set
         Which sequences have a linked one, or one of their group, in another set.
     nearest : tuple of NearestAcross, one a set
@@ -257,6 +259,7 @@ class Across:
     worst: WorstPairs
     leaks: int
     by_edges: int
+    edges: WorstPairs
     leaking: tuple[np.ndarray, ...]
     nearest: tuple[NearestAcross, ...]
     reaching: WorstPairs
@@ -378,23 +381,27 @@ def compare(
                 saved.put_if_due(partial(state, job, batch))
     if saved is not None:
         saved.put(state(job + 1), without=before)
-    by_edges = 0
+    by_edges, edge_pairs = 0, no_pairs()
     for a, b in pairs if evidence is not None else ():
         assert evidence is not None
         edges = located(evidence.either, places[a], places[b])
         of_groups = shared_groups(evidence.groupings, places[a], places[b])
         for (i, j), edge in ((edges, True), (of_groups, False)):
-            shares = _in_blocks(definition, sets[a], sets[b], i, j)
+            shares = np.nan_to_num(_in_blocks(definition, sets[a], sets[b], i, j))
             if edge:  # those that alignments link count already
                 aligned = shares >= definition.cut
                 if needed:
                     aligned &= among(needed[a, b], i, j, sizes[b]) >= 0
                 by_edges += int((~aligned).sum())
+                compared = WorstPairs(
+                    np.full(len(i), a), np.full(len(i), b), i, j, shares
+                )
+                edge_pairs = edge_pairs.and_more(compared.some(~aligned), count)
             leaking[a][i] = leaking[b][j] = True
-            shares = np.nan_to_num(shares)
             nearest[a].add(i, b, j, shares)
             nearest[b].add(j, a, i, shares)
-    return Across(worst, leaks + by_edges, by_edges, leaking, nearest, reaching)
+    linked_pairs = leaks + by_edges, by_edges, edge_pairs
+    return Across(worst, *linked_pairs, leaking, nearest, reaching)
 
 
 def _in_blocks(

@@ -285,6 +285,7 @@ def split(
     unlabelled: Unlabelled = "error",
     fixed: Mapping[str, Any] | Sequence[Any] | None = None,
     priority: Mapping[str, int] | Sequence[int] | None = None,
+    weights: Mapping[str, float] | Sequence[float] | None = None,
     **options: Unpack[SplitKeywords],
 ) -> Split:
     """Split a set so that no pair across parts reaches ``min_identity``.
@@ -320,6 +321,9 @@ def split(
     priority : sequence, or mapping of names to integers from 1, optional
         With ``too_large="remove"``: remove sequences with the smallest total priority
         that the search finds. Sequences missing from it have priority 1.
+    weights : sequence, or mapping of names to numbers above 0, optional
+        What each sequence counts in the shares of parts; 1 if it is missing. Labels
+        count sequences all the same.
 
     Returns
     -------
@@ -348,7 +352,7 @@ def split(
     ([0, 1], [2, 3])
     """
     choices = SplitChoices(
-        parts, folds, labels, seed, too_large, unlabelled, fixed, priority
+        parts, folds, labels, seed, too_large, unlabelled, fixed, priority, weights
     )
     settings = HomologyOptions(**options)
     definition, data = _read(sequences, scoring, settings, min_identity)
@@ -368,6 +372,7 @@ def split_series(
     too_large: TooLarge = "error",
     unlabelled: Unlabelled = "error",
     priority: Mapping[str, int] | Sequence[int] | None = None,
+    weights: Mapping[str, float] | Sequence[float] | None = None,
     **options: Unpack[SplitKeywords],
 ) -> dict[float, Split]:
     """Split a set at several cuts, comparing its pairs once.
@@ -398,7 +403,7 @@ def split_series(
     """
     check_cuts("cuts", cuts)
     choices = SplitChoices(
-        parts, folds, labels, seed, too_large, unlabelled, None, priority
+        parts, folds, labels, seed, too_large, unlabelled, None, priority, weights
     )
     settings = HomologyOptions(**options)
     definition, data = _read(sequences, scoring, settings, min(cuts))

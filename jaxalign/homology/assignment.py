@@ -8,7 +8,7 @@ are swapped, as long as that brings it nearer.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose
+from math import inf, isclose
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -61,6 +61,7 @@ class SplitChoices:
     unlabelled: Unlabelled = "error"
     fixed: Mapping[str, Any] | Sequence[Any] | None = None
     priority: Mapping[str, Any] | Sequence[Any] | None = None
+    weights: Mapping[str, Any] | Sequence[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,9 @@ class SplitTask:
     fixed_parts : KnownParts or None
         Numbers of its parts are places of ``shares``.
     weight : int64 (n,) or None
+        Priorities.
+    sizes : float64 (n,) or None
+        What sequences count in the shares of parts, 1 on average.
     """
 
     data: Sequences
@@ -86,6 +90,7 @@ class SplitTask:
     labels: Labels | None
     fixed_parts: KnownParts | None
     weight: np.ndarray | None
+    sizes: np.ndarray | None
 
 
 def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
@@ -98,6 +103,11 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
         )
     if choices.priority is not None and choices.too_large != "remove":
         raise UsageError("priority says what to remove: it needs too_large='remove'")
+    if choices.weights is not None and choices.too_large == "remove":
+        raise UsageError(
+            "too_large='remove' counts the sequences that it removes and keeps: leave "
+            "out weights, or let parts differ from their shares with too_large='keep'"
+        )
     seed = choices.seed
     check_whole("seed", seed, "0 or more is needed", least=0)
     members = np.arange(len(data))
@@ -109,12 +119,13 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
         else:
             mask = [label is not None for label in named]
         members = np.flatnonzero(mask)
-    tables = (labels, choices.fixed, choices.priority)
+    tables = (labels, choices.fixed, choices.priority, choices.weights)
     remaining = data if len(members) == len(data) else data.take(members.tolist())
-    labels, fixed, priority = (_of_members(x, data, members) for x in tables)
+    labels, fixed, priority, weights = (_of_members(x, data, members) for x in tables)
     usual = UNLABELLED if choices.unlabelled == "label" else None
     fixed_parts = parts_of(fixed, remaining.names)
-    shares, fixed_parts = _shares(choices, fixed_parts)
+    sizes = sizes_of(weights, remaining.names)
+    shares, fixed_parts = _shares(choices, fixed_parts, sizes)
     return SplitTask(
         remaining,
         members,
@@ -122,6 +133,7 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
         labels_of(labels, remaining.names, usual),
         fixed_parts,
         weights_of(priority, remaining.names),
+        sizes,
     )
 
 
@@ -137,17 +149,20 @@ def _of_members(table: Any, data: Sequences, members: np.ndarray) -> Any:
 
 
 def _shares(
-    choices: SplitChoices, fixed_parts: KnownParts | None
+    choices: SplitChoices, fixed_parts: KnownParts | None, sizes: np.ndarray | None
 ) -> tuple[dict[str, float], KnownParts | None]:
     """Return (shares by name; the existing split, with parts numbered as the
     shares)."""
     if fixed_parts is None:
         return shares_of(choices.parts, choices.folds), None
     if choices.parts is None and choices.folds is None:
-        sizes = np.bincount(
-            fixed_parts.part[fixed_parts.part >= 0], minlength=len(fixed_parts.names)
+        listed = fixed_parts.part >= 0
+        counts = np.bincount(
+            fixed_parts.part[listed],
+            None if sizes is None else sizes[listed],
+            len(fixed_parts.names),
         )
-        shares = (sizes / sizes.sum()).tolist()
+        shares = (counts / counts.sum()).tolist()
         return dict(zip(fixed_parts.names, shares, strict=True)), fixed_parts
     shares = shares_of(choices.parts, choices.folds)
     lacking = [name for name in fixed_parts.names if name not in shares]
@@ -258,6 +273,28 @@ def weights_of(priority: Any, names: tuple[str, ...]) -> np.ndarray | None:
     return np.array(weights, np.int64)
 
 
+def sizes_of(weights: Any, names: tuple[str, ...]) -> np.ndarray | None:
+    """Return weights of sequences, scaled to 1 on average, float64 (n,); 1 without one.
+
+    Raises InputError: a name is of no sequence, or a weight is no number above 0
+    """
+    if weights is None:
+        return None
+    numbers = []
+    for value, name in zip(_values(weights, names, "weight", 1), names, strict=True):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = 0.0
+        if not 0 < number < inf:
+            raise InputError(
+                f"{written(name)}: weight {value!r} is not a finite number above 0"
+            )
+        numbers.append(number)
+    sizes = np.array(numbers)
+    return sizes / sizes.mean() if len(sizes) else sizes
+
+
 def _values(table: Any, names: tuple[str, ...], noun: str, usual: Any) -> list:
     """Return a value of every sequence; ``usual``, unless it is None, for one that the
     table lacks."""
@@ -330,13 +367,17 @@ def tally(
     groups: np.ndarray,
     labels: np.ndarray | None,
     shape: tuple[int, ...] | None = None,
+    sizes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Count the sequences of every group, in all and of each label: float64 (groups, 1
-    + labels), or with 0 up to a shape. Members with a group below 0 count nowhere."""
+    + labels), or with 0 up to a shape. Members with a group below 0 count nowhere.
+
+    sizes : float64 (n,), optional; what sequences count in all
+    """
     placed = groups >= 0
     count = int(groups.max(initial=-1)) + 1
-    sizes = np.bincount(groups[placed], minlength=count)[:, None]
-    counts = sizes.astype(np.float64)
+    weights = None if sizes is None else sizes[placed]
+    counts = np.bincount(groups[placed], weights, count)[:, None].astype(np.float64)
     if labels is not None:
         kinds = int(labels.max(initial=-1)) + 1
         flat = groups[placed].astype(np.int64) * kinds + labels[placed]

@@ -155,14 +155,16 @@ def report_parts(
     yield "<th class=n>share</th><th class=n>asked for</th>"
     yield "<th class=n>in a leak</th></tr>"
     count = max(sum(map(len, sets)), 1)
-    shares = [""] * len(sets)
+    shares, reached = [""] * len(sets), [len(x) / count for x in sets]
     if split is not None:
         shares = [f"{share:.2%}" for share in split.shares.tolist()]
-    for name, sequences, share, leaks in zip(names, sets, shares, leaking, strict=True):
+        reached = split.kept_shares.tolist()
+    rows = zip(names, sets, reached, shares, leaking, strict=True)
+    for name, sequences, part, share, leaks in rows:
         size = len(sequences)
         yield (
             f"<tr><td>{escape(name)}</td><td class=n>{size:,}</td>"
-            f"<td class=n>{size / count:.2%}</td><td class=n>{share}</td>"
+            f"<td class=n>{part:.2%}</td><td class=n>{share}</td>"
             f"<td class=n>{int(leaks.sum()):,}</td></tr>"
         )
     yield "</table>"
@@ -321,6 +323,8 @@ class Audit:
     reaching : WorstPairs
         Pairs across parts that reach the score of a link, which other measures may
         link.
+    edges : WorstPairs
+        Pairs across parts that edges alone link, as many as of ``worst``.
     """
 
     names: tuple[str, ...]
@@ -334,6 +338,7 @@ class Audit:
     left_out: dict
     nearest: tuple[NearestAcross, ...]
     reaching: WorstPairs = field(default_factory=no_pairs)
+    edges: WorstPairs = field(default_factory=no_pairs)
     future_others: Future | None = None  # where a thread computes ``others``
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
@@ -448,7 +453,8 @@ class Audit:
         return self.worst
 
     def __str__(self) -> str:
-        return "\n".join((self.heading(), f"a leak: {self.definition}", *self.lines()))
+        lines = *self.lines(), *self.evidence_lines()
+        return "\n".join((self.heading(), f"a leak: {self.definition}", *lines))
 
     def heading(self) -> str:
         """Say how many pairs and leaks there are, and how many sequences are in no
@@ -484,6 +490,24 @@ class Audit:
             f"{identity:.4f} {query} ({a}{', minus' * (sign == MINUS)}), {target} ({b})"
             for query, target, a, b, identity, sign in rows
         ]
+
+    def evidence_lines(self) -> list[str]:
+        """Format pairs that edges alone link, and groups in several parts."""
+        lines, pairs = [], self.edges
+        sides = (pairs.a, pairs.i), (pairs.b, pairs.j)
+        ends = [
+            [
+                f"{written(self.parts[a].names[i])} ({written(self.names[a])})"
+                for a, i in zip(of_sets.tolist(), places.tolist(), strict=True)
+            ]
+            for of_sets, places in sides
+        ]
+        for a, b, identity in zip(*ends, pairs.identity.tolist(), strict=True):
+            lines.append(f"{identity:.4f} {a}, {b}, by edges")
+        for title, groups in self.divided.items():
+            shown = groups[: self.definition.options.worst]
+            lines += [f"{written(title)} {written(x)} is divided" for x in shown]
+        return lines
 
 
 def _of_likely_pairs(
@@ -603,5 +627,6 @@ def audit_of(
         left_out={"removed": removed, "unlisted": unlisted},
         nearest=result.nearest,
         reaching=result.reaching,
+        edges=result.edges,
         future_others=future_others,
     )

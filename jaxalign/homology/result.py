@@ -288,6 +288,8 @@ class Split:
         When two sequences are linked; ``str`` is the sentence.
     info : dict
         Numbers of pairs, and ``least_share_error`` and other bounds.
+    weights : float64 (n,) or None
+        What every sequence counts in the shares of parts, 1 on average.
     """
 
     sequences: Sequences
@@ -298,13 +300,27 @@ class Split:
     labels: Labels | None
     definition: Definition
     info: dict
+    weights: np.ndarray | None = None
 
     to_pandas, to_arrow, to_polars, write, __repr__, _repr_html_ = frames.METHODS
 
     __len__ = part_count
     sizes = part_sizes
     removed = not_in_parts
-    share_error = largest_share_error
+
+    @property
+    def share_error(self) -> float:
+        """Largest difference between a part's share of the kept members and its
+        target, by weight where sequences have one."""
+        return float(np.abs(self.kept_shares - self.shares).max())
+
+    @property
+    def kept_shares(self) -> np.ndarray:
+        """Every part's share of the kept members, float64 (parts,), by weight."""
+        inside = self.part >= 0
+        weights = None if self.weights is None else self.weights[inside]
+        placed = np.bincount(self.part[inside], weights, len(self.names))
+        return placed / (placed.sum() or 1)
 
     @property
     def label_counts(self) -> np.ndarray | None:
@@ -376,7 +392,8 @@ class Split:
 
     def nearness(self) -> str:
         """Summarise how close shares and labels are to the request."""
-        text = f"shares differ by {self.share_error:.2%} at most"
+        by_weight = "" if self.weights is None else " of the weight"
+        text = f"shares{by_weight} differ by {self.share_error:.2%} at most"
         least = self.info.get("least_share_error", 0.0)
         if least > 0:
             text += f" (no split of these components by less than {least:.2%})"

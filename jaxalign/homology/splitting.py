@@ -144,6 +144,7 @@ def repaired(
     ratios: np.ndarray,
     labels: np.ndarray | None,
     seed: int,
+    sizes: np.ndarray | None = None,
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Repair an existing split: (a part for every sequence, -1 for none; the changes,
     in numbers).
@@ -154,6 +155,7 @@ def repaired(
     weight : int64 (n,)
     ratios : float64 (parts,); shares by which what has no link to any part is placed
     labels : int32 (n,) or None
+    sizes : float64 (n,) or None; what sequences count in the shares
     """
     if links is None:
         repair, groups = by_moves(component, before, weight, len(ratios)), component
@@ -166,10 +168,12 @@ def repaired(
     if repair.free.any():
         # free sequences go into parts by whole groups and by the shares
         free, of_free = repair.free, renumbered(groups[repair.free])
-        aim = aimed_tallies(ratios, tally(np.zeros(len(part), np.int32), labels))
+        everywhere = tally(np.zeros(len(part), np.int32), labels, None, sizes)
+        aim = aimed_tallies(ratios, everywhere)
         shape = int(of_free.max()) + 1, aim.counts.shape[1]
-        tallies = tally(of_free, None if labels is None else labels[free], shape)
-        before_free = tally(part, labels, aim.counts.shape)
+        about = [None if x is None else x[free] for x in (labels, sizes)]
+        tallies = tally(of_free, about[0], shape, about[1])
+        before_free = tally(part, labels, aim.counts.shape, sizes)
         part[free] = assign(tallies, aim, seed, before_free)[0][of_free]
     listed = before >= 0
     moved, gone = listed & (part >= 0) & (part != before), part < 0
@@ -239,10 +243,10 @@ def _split(
     """Split a set by the links of one cut."""
     (groups, links), shares, fixed_parts = graph, task.shares, task.fixed_parts
     ratios = np.array(list(shares.values()))
-    sizes = np.bincount(groups, minlength=1)
+    sizes = np.bincount(groups, task.sizes, 1)
     about = about | {"least_share_error": least_share_error(sizes, ratios)}
     if fixed_parts is None:
-        placing = choices.seed, choices.too_large, task.weight
+        placing = choices.seed, choices.too_large, task.weight, task.sizes
         part = place(groups, links, shares, task.labels, *placing)
         if links is not None and (part < 0).any():
             # every split of these shares takes out so many sequences at least
@@ -254,7 +258,7 @@ def _split(
     else:
         numbers = None if task.labels is None else task.labels.numbers
         weight = np.ones(len(groups), np.int64) if task.weight is None else task.weight
-        about_parts = ratios, numbers, choices.seed
+        about_parts = ratios, numbers, choices.seed, task.sizes
         part, changes = repaired(groups, links, fixed_parts.part, weight, *about_parts)
         check_parts(part, shares, sizes[:, None], choices.too_large)
         about |= {"changes": changes}
@@ -262,6 +266,10 @@ def _split(
     if labels is not None:  # those that are left out are in no part to count in
         numbers = _of_all(labels.numbers, task, len(data), 0)
         labels = Labels(labels.names, numbers)
+    weights = None
+    if task.sizes is not None:
+        weights = np.zeros(len(data))
+        weights[task.members] = task.sizes
     return Split(
         sequences=data,
         names=tuple(shares),
@@ -271,6 +279,7 @@ def _split(
         labels=labels,
         definition=definition,
         info=about | {"unlabelled": len(data) - len(task.members)},
+        weights=weights,
     )
 
 
@@ -293,6 +302,7 @@ def place(
     seed: int,
     too_large: str,
     weight: np.ndarray | None = None,
+    sizes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Put every sequence into a part, so that no link is across parts.
 
@@ -300,25 +310,26 @@ def place(
     links : needed where something may be removed
     weight : int64 (n,), optional; priorities: what is removed is to have as little as
         can be
+    sizes : float64 (n,), optional; what sequences count in the shares
     Returns int32 (n,), numbers of parts, -1 for what is removed
     Raises UsageError: a component fits no part, or a part would be empty
     """
     ratios = np.array(list(shares.values()))
     numbers = None if labels is None else labels.numbers
-    tallies = tally(component, numbers)
+    tallies = tally(component, numbers, None, sizes)
     aim = aimed_tallies(ratios, tallies)
     part_of, large = assign(tallies, aim, seed)
     if large.any() and too_large == "error":
-        sizes = tallies[:, 0]
-        worst = int(np.argmax(np.where(large, sizes, -1)))
+        counts = tallies[:, 0]
+        worst = int(np.argmax(np.where(large, counts, -1)))
         name, share = list(shares.items())[int(part_of[worst])]
         raise UsageError(
-            f"{int(large.sum()):,} of {len(sizes):,} components fit into no part; the "
-            f"largest of them has {int(sizes[worst]):,} of {int(sizes.sum()):,} "
-            f"sequences, and part {name} should have {share:.1%}; larger components "
-            "are placed first\nhint: too_large='keep' lets parts differ from their "
-            "shares, too_large='remove' removes sequences; a higher cut has smaller "
-            "components"
+            f"{int(large.sum()):,} of {len(counts):,} components fit into no part; the "
+            f"largest of them has {round(counts[worst]):,} of {round(counts.sum()):,} "
+            f"sequences{'' if sizes is None else ' by weight'}, and part {name} should "
+            f"have {share:.1%}; larger components are placed first\nhint: "
+            "too_large='keep' lets parts differ from their shares, too_large='remove' "
+            "removes sequences; a higher cut has smaller components"
         )
     part = part_of[component]
     if too_large == "remove" and len(np.unique(part_of)) < len(shares) and len(part_of):
@@ -368,8 +379,8 @@ def least_share_error(sizes: np.ndarray, ratios: np.ndarray) -> float:
 
     The part with the largest component has its share of all at least.
 
-    sizes : integers (components,)
+    sizes : numbers (components,)
     ratios : float64 (parts,); shares that are asked for
     """
-    total = max(int(sizes.sum()), 1)
+    total = float(sizes.sum()) or 1.0
     return max(float(sizes.max(initial=0)) / total - float(ratios.max()), 0.0)

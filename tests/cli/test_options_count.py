@@ -128,8 +128,9 @@ VALUES = {
     "labels": "labels.tsv",
     "fixed": "parts.tsv",
     "priority": "priority.tsv",
+    "weights": "priority.tsv",
     "edges": {"audit": "edges.tsv:3<=0.5,unknown=count", "": "edges.tsv:value>=0.5"},
-    "together": "groups.tsv",
+    "together": {"audit": "across.tsv", "": "groups.tsv"},
     "pairs": {"audit": "parted.tsv", "": "pairs.tsv"},
     "seed": "5",
     "split": "some.tsv",
@@ -273,6 +274,7 @@ def data(folder: Path, seed: int) -> None:
     )
     ends = [(names[k], names[(k * 5 + 1) % 14], k % 2) for k in range(14)]
     table("edges.tsv", ("a", "b", "value"), *ends, ("t0", "g4", 0), ("t1", "t2", 0))
+    table("across.tsv", ("t0", "x"), ("g0", "x"))
     table("groups.tsv", *((x, k % 4, k % 5) for k, x in enumerate(names)))
     pairs = [(names[k], names[(k * 3 + 2) % 10]) for k in range(10)]
     table("pairs.tsv", *pairs)

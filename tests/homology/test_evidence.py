@@ -160,6 +160,8 @@ def test_audits_find_links_and_divided_groups(seed):
     found = jaxalign.audit(sets, SCORING, **asked, **more, worst=4)
     ungrouped = drawn(seed, grouped=False)[4]
     assert found.leaks == leaks(part, ungrouped)
+    by_edges = [x for x in found.evidence_lines() if x.endswith("by edges")]
+    assert len(by_edges) == min(4, found.info["evidence"]["leaks_by_edges_alone"])
     divided = sum(len({part[k] for k in group}) > 1 for group in groups)
     assert sum(map(len, found.divided.values())) == divided
     assert found.holds == (leaks(part, linked) == 0)
@@ -251,3 +253,42 @@ def test_pairs_keep_their_rule(seed):
         for k in range(len(pairs))
     ]
     assert audit.leaking.tolist() == want
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_are_those_of_weights(seed):
+    """No assignment of whole components is nearer than the bound; scale is nothing."""
+    words, _, asked, more, linked, _ = drawn(seed)
+    weights = np.random.default_rng(seed).integers(1, 9, len(words)).astype(float)
+    keep = {"parts": HALVES, "too_large": "keep", **asked, **more}
+    found = jaxalign.split(words, SCORING, weights=weights, **keep)
+    scaled = jaxalign.split(words, SCORING, weights=(weights * 7.5).tolist(), **keep)
+    assert found.part.tolist() == scaled.part.tolist()
+    assert leaks(found.part, linked) == 0
+    shares = [weights[found.part == k].sum() / weights.sum() for k in (0, 1)]
+    assert found.share_error == pytest.approx(max(abs(x - 0.5) for x in shares))
+    label = np.array(components(linked))
+    kinds = np.unique(label)
+    sums = [weights[label == x].sum() / weights.sum() for x in kinds]
+    masks = (np.arange(2 ** len(kinds))[:, None] >> np.arange(len(kinds))) & 1
+    nearest = np.abs(masks @ sums - 0.5).min()
+    assert found.info["least_share_error"] <= nearest + 1e-12
+    assert nearest <= found.share_error + 1e-12
+    assert found.share_error <= nearest + max(weights) / weights.sum()
+
+
+def test_weights_are_checked():
+    asked = {"min_identity": 0.9, "parts": HALVES}
+    words = {"a": "MKTAYIA", "b": "WWPHGE", "c": "MRVLLK"}
+    for weight in (0, -1, float("nan"), "x"):
+        with pytest.raises(jaxalign.InputError, match="a: weight"):
+            jaxalign.split(words, weights={"a": weight}, **asked)
+    with pytest.raises(jaxalign.InputError, match="belongs to no sequence"):
+        jaxalign.split(words, weights={"z": 1}, **asked)
+    with pytest.raises(jaxalign.UsageError, match="leave out weights"):
+        jaxalign.split(words, weights={"a": 2}, too_large="remove", **asked)
+    found = jaxalign.split(words, weights={"a": 2}, **asked)
+    assert found.share_error == 0
+    old = {"a": "train", "b": "test", "c": "test"}
+    asked = {"min_identity": 0.9, "fixed": old}
+    assert jaxalign.split(words, weights={"a": 2}, **asked).shares.tolist() == [0.5] * 2
