@@ -87,6 +87,36 @@ def test_scikitlearn():
     groups = names["groups"]
     assert not {*groups[names["train"]]} & {*groups[names["test"]]}
     assert len(names["scores"]) == 2
+    names = run("scikit-learn", 1)
+    shown = {k: f"{x:.2f}" for k, x in names["scores"].items()}
+    assert shown == {"random folds": "0.81", "without relatives": "0.69"}
+    sizes = np.bincount(names["divided"].groups)
+    assert (
+        (sizes == 1).sum() == 258 and sizes.max() == 89 and names["viral"].sum() == 303
+    )
+
+
+def test_scikitlearn_searches_and_validates():
+    selection = pytest.importorskip("sklearn.model_selection")
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    random = np.random.default_rng(3)
+    texts = ["".join(random.choice([*"ACDEFGHIKL"], 30)) for _ in range(20)]
+    texts += [text[:-1] for text in texts]
+    X, y = random.random((40, 2)), np.arange(40) % 2
+    asked = {"min_identity": 0.9, "link": "whole"}
+    folds = jaxalign.split(texts, folds=4, **asked).splitter()
+    model = neighbors.KNeighborsClassifier(1)
+    search = selection.GridSearchCV(model, {"n_neighbors": [1, 3]}, cv=folds).fit(X, y)
+    assert (
+        search.n_splits_ == 4 == len(selection.cross_val_score(model, X, y, cv=folds))
+    )
+    parts = {"train": 0.5, "valid": 0.25, "test": 0.25}
+    one = jaxalign.split(texts, parts=parts, **asked).splitter("test", "train")
+    assert len(selection.cross_validate(model, X, y, cv=one)["test_score"]) == 1
+    with pytest.raises(ValueError, match="20 samples, and the split 40 sequences"):
+        selection.cross_val_score(model, X[:20], y[:20], cv=folds)
+    with pytest.raises(ValueError, match="groups of its own"):
+        selection.cross_val_score(model, X, y, cv=folds, groups=y)
 
 
 def test_anndata():

@@ -1,7 +1,7 @@
 """Results: clusters of a set, and a split of it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -266,6 +266,60 @@ def largest_share_error(self: InParts) -> float:
     return float(np.abs(placed / max(placed.sum(), 1) - self.shares).max())
 
 
+@dataclass(frozen=True, eq=False)
+class Splitter:
+    """Divide samples into training and test sets, as scikit-learn's splitters do.
+
+    Attributes
+    ----------
+    pairs : tuple of (int64 (train,), int64 (test,))
+        Indices of the sequences of each split.
+    groups : int32 (n,)
+        The component of every sequence. No link is across the two sets of a split.
+    """
+
+    pairs: tuple[tuple[np.ndarray, np.ndarray], ...]
+    groups: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"<Splitter: {show.counted(len(self.pairs), 'split')}>"
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits; the arguments are those of scikit-learn."""
+        return len(self.pairs)
+
+    def split(
+        self, X: Any = None, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield (training indices, test indices) of every split.
+
+        Parameters
+        ----------
+        X, y : array-like (n, ...), optional
+            A sample for each sequence, in the order of the split.
+        groups : None
+            A splitter has its own.
+
+        Raises
+        ------
+        UsageError
+            If there are more or fewer samples than sequences, or groups are given.
+        """
+        if groups is not None:
+            raise UsageError("groups: the split has groups of its own; leave them out")
+        for name, samples in (("X", X), ("y", y)):
+            count = getattr(samples, "shape", None) or (
+                (len(samples),) if hasattr(samples, "__len__") else None
+            )
+            if count is not None and count[0] != len(self.groups):
+                raise UsageError(
+                    f"{name} has {show.counted(count[0], 'sample')}, and the split "
+                    f"{show.counted(len(self.groups), 'sequence')}: one sample for "
+                    "each is needed, in the order of the split"
+                )
+        return iter(self.pairs)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Parts of a set with no linked pair across them.
@@ -352,21 +406,66 @@ class Split:
         UsageError
             If there is no such part.
         """
+        self._check_name(name)
+        return np.flatnonzero(self.part == self.names.index(name))
+
+    def _check_name(self, name: str) -> None:
         if name not in self.names:
             raise UsageError(f"part {name!r}: one of {', '.join(self.names)} is needed")
-        return np.flatnonzero(self.part == self.names.index(name))
 
     def take(self, name: str) -> Sequences:
         """Return the sequences of the part ``name``."""
         return self.sequences.take(self.indices(name))
 
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Return (indices of all other parts, of this part) for every part.
+        """Return (indices of all other parts, of this part) for every part: the
+        iterable that scikit-learn takes as ``cv``."""
+        return self.splitter().split()
 
-        This is scikit-learn's ``cv``."""
-        for number in range(len(self)):
-            training = (self.part >= 0) & (self.part != number)
-            yield np.flatnonzero(training), np.flatnonzero(self.part == number)
+    def splitter(
+        self, test: str | None = None, train: str | Sequence[str] | None = None
+    ) -> "Splitter":
+        """Return a cross-validator of scikit-learn's kind, which has its groups.
+
+        Parameters
+        ----------
+        test : str, optional
+            The part to test on, in one split. By default each part in turn.
+        train : str or sequence of str, optional
+            Parts to train on. By default all but the part to test on.
+
+        Returns
+        -------
+        Splitter
+
+        Raises
+        ------
+        UsageError
+            If there is no such part, or a part would be tested on and trained on.
+
+        Examples
+        --------
+        >>> import jaxalign
+        >>> some = ["MKTAYIA", "MKTAIA", "MRVLLK", "WWPHGE"]
+        >>> folds = jaxalign.split(some, min_identity=0.5, folds=2).splitter()
+        >>> folds.get_n_splits(), [test.tolist() for _, test in folds.split()]
+        (2, [[0, 1], [2, 3]])
+        """
+        tested = self.names if test is None else (test,)
+        trained = (train,) if isinstance(train, str) else train
+        for name in (*tested, *(trained or ())):
+            self._check_name(name)
+        if trained is not None and {*trained} & {*tested}:
+            names = ", ".join(sorted({*trained} & {*tested}))
+            raise UsageError(f"train = {train!r}: {names} cannot be tested on, too")
+        number = self.names.index
+        pairs = []
+        for name in tested:
+            parts = self.names if trained is None else trained
+            sides = [number(x) for x in parts if x != name]
+            indices = np.flatnonzero(np.isin(self.part, sides))
+            pairs.append((indices, self.indices(name)))
+        return Splitter(tuple(pairs), self.groups)
 
     def columns(self) -> dict[str, Any]:
         """Return one row per sequence: its name, part and component.

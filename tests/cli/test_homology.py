@@ -79,7 +79,7 @@ def test_clusters_grow(run):
         ("--certificate", "x.json", "-o", "x", "--method", "average"): (USAGE, "grow"),
         ("--update", "c.json", "--min-length-ratio", "0.1"): (
             USAGE,
-            "min_length_ratio",
+            "another rule",
         ),
         ("--update", "c.tsv"): (INPUT, "is not JSON"),
         ("--update", "none.json"): (INPUT, "cannot be read"),

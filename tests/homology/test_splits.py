@@ -302,6 +302,35 @@ def test_folds_are_groups_of_scikit_learn():
     )
     for train, test in found.folds():
         assert not set(found.groups[train]) & set(found.groups[test])
+    splitter = found.splitter()
+    assert splitter.get_n_splits(words, None, None) == 2 and "2 splits" in repr(
+        splitter
+    )
+    assert splitter.groups is found.groups
+    pairs = zip(found.folds(), splitter.split(words, words), strict=True)
+    assert all(
+        np.array_equal(*sides) for pair in pairs for sides in zip(*pair, strict=True)
+    )
+    with pytest.raises(jaxalign.UsageError, match="y has 2 samples, and the split 30"):
+        splitter.split(words, [0, 1])
+    with pytest.raises(jaxalign.UsageError, match="groups of its own"):
+        splitter.split(words, groups=[0] * 30)
+
+
+def test_a_splitter_of_one_split():
+    words, parts = far_apart(12), {"train": 0.5, "valid": 0.25, "test": 0.25}
+    asked = {"min_identity": 0.9, "link": "whole", "parts": parts}
+    found = jaxalign.split(words, SCORING, **asked)
+    for train, names in ((None, ("train", "valid")), ("valid", ("valid",))):
+        ((rows, tests),) = found.splitter("test", train).split()
+        assert tests.tolist() == found.indices("test").tolist()
+        want = np.sort(np.concatenate([found.indices(x) for x in names]))
+        assert rows.tolist() == want.tolist()
+    for about in (("best",), ("test", "best")):
+        with pytest.raises(jaxalign.UsageError, match="part 'best': one of train"):
+            found.splitter(*about)
+    with pytest.raises(jaxalign.UsageError, match="test cannot be tested on, too"):
+        found.splitter("test", ["train", "test"])
 
 
 # What is too large -------------------------------------------------------------------
