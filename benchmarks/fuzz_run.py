@@ -271,7 +271,7 @@ def run_other(job, small: bool):
 
 
 def _triples(job, rng, longest, count):
-    model = str(rng.choice(["linear", "quasi-natural", "quasi-natural"]))
+    model = str(rng.choice(["linear", "quasi-natural", "natural"]))
     gaps = (job.gaps[0],) * 2 if model == "linear" else job.gaps
     scoring = jaxalign.Scoring(job.matrix, *gaps)
     texts = replace(job, letters="protein", queries=3 * count, longest=longest)

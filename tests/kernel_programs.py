@@ -34,8 +34,6 @@ from kernels_pallas.words import near as near
 
 SETTINGS = {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
 LETTERS = 24
-# Of sizes, scores, costs, seeds and end.
-TRIPLE_SHAPES = (1, 3), (3, LETTERS, LETTERS), (2,), (1, 7), (1,), (1, 6)
 GOLDEN = Path(__file__).with_name("kernels") / "resources.json"
 DUMPS = ("MOSAIC_GPU_DUMP_PTXAS", "MOSAIC_GPU_DUMP_PTX")
 
@@ -110,9 +108,11 @@ def triple_programs(target: Target):
     for rule in triples.RULES.values():
         for name, options in kinds.items():
             s = triples.shape_of((100, 90, 80), rule, target=target, **options)
+            seeds = (1, rule.seed_words - 1)
+            shapes = (1, 3), (3, LETTERS, LETTERS), (2,), seeds, (1,), (1, 6)
             request = triples.Triples(
                 tuple(np.zeros((1, n), np.uint8) for n in triples.rooms(s)),
-                *(np.zeros(shape, np.int32) for shape in TRIPLE_SHAPES),
+                *(np.zeros(shape, np.int32) for shape in shapes),
             )
             packed = triples.pack_triples(request, s)
             run = partial(triples.solve_packed, s=s, letters=LETTERS)

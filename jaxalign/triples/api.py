@@ -74,7 +74,7 @@ def align_three(
         ``height`` is given, chunks are s x s x s, and sub-chunks as high.
     implementation : {"planes", "layers", "pallas"}, optional
         Use this implementation or fail. By default the GPU kernels if they can run
-        (``linear`` and ``quasi-natural``, all modes), otherwise planes or layers.
+        (all gap models and modes), otherwise planes or layers.
     devices : "all", int, or sequence of int or JAX devices, optional
         Devices that share the work. Two fill the halves of a score (not of a local
         one) and of each division by ``split``, all of them the pieces that a path is

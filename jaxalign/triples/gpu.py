@@ -6,6 +6,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import product
 from typing import Any
 
 import jax
@@ -17,7 +18,16 @@ from jaxalign.errors import CertificateError, UsageError
 from jaxalign.model.alphabet import ranks
 from jaxalign.runtime.devices import first_device
 from jaxalign.runtime.programs import program
-from jaxalign.triples.dp.recurrence import COLUMN_ORDER, SEQUENCE_PAIRS, BoxFill
+from jaxalign.triples.dp.recurrence import (
+    BOTH,
+    COLUMN_ORDER,
+    FIRST_ONLY,
+    SECOND_ONLY,
+    SEQUENCE_PAIRS,
+    BoxFill,
+    Model,
+    pattern,
+)
 from jaxalign.triples.result import Region, RegionBatch, Solution, Triple, gapped_rows
 
 RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)
@@ -31,9 +41,7 @@ def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | Non
     largest = int(max(np.abs(matrix).max(initial=0) for matrix in triple.matrices))
     letters, size = len(triple.matrices[0]), sum(triple.lengths)
     why = None
-    if triple.model.name not in kernels.RULES:
-        why = f"gap model {triple.model.name}: the kernels know linear, quasi-natural"
-    elif letters >= kernels.MAX_CODES:
+    if letters >= kernels.MAX_CODES:
         why = f"{letters} letters: the kernels know fewer than 32"
     elif (
         triple.dtype != "int32"
@@ -152,27 +160,17 @@ def scores_of(
     starts = ends - counts
     if not len(steps) or steps.max() > 7 or (counts == 0).any():
         return None
-    # Columns before the first of each path, and last ones; 0 for any. The only state of
-    # a model is no column.
-    first, last = COLUMN_ORDER[0], np.zeros(len(batch), np.uint8)
-    if triple.model.states > 1:
-        columns = np.array([*COLUMN_ORDER, 0], np.uint8)  # the last for any state, -1
-        first, last = columns[batch.start], columns[batch.end]
-    before = np.append(np.uint8(0), steps[:-1])
-    before[starts] = first
-    owner = np.repeat(np.arange(0, 64 * len(batch), 64), counts)
-    moves = np.bincount(owner + (8 * before + steps), minlength=64 * len(batch))
-    moves = moves.reshape(-1, 8, 8)
-    residues = moves.sum(axis=1) @ RESIDUES_OF_COLUMN
-    if (residues != batch.extents).any():
+    path = np.repeat(np.arange(len(batch)), counts)
+    owner = 8 * path + steps
+    taken = np.bincount(owner, minlength=8 * len(batch)).reshape(-1, 8)
+    if (taken @ RESIDUES_OF_COLUMN != batch.extents).any():
         return None
-    if not ((last == 0) | (last == steps[ends - 1])).all():
-        return None
-    if triple.mode == "semiglobal":
-        gaps = _gaps_between_ends(batch, before, steps, counts)
+    if triple.model.name == "natural":
+        gaps = _natural_gaps(batch, steps, counts)
     else:
-        costs = _gap_costs(*triple.cost).sum(axis=0)
-        gaps = (moves * costs).sum(axis=(1, 2))
+        gaps = _gaps_of_columns(batch, steps, counts)
+    if gaps is None:
+        return None
     # Sum of residue-pair scores of every column, int32
     size = len(triple.matrices[0]) + 1
     rows = gapped_rows(size - 1, letters, steps)
@@ -184,21 +182,91 @@ def scores_of(
     return np.add.reduceat(pairs, starts, dtype=np.int64) - gaps
 
 
+def _gaps_of_columns(batch: RegionBatch, steps: np.ndarray, counts: np.ndarray):
+    """Costs of the gaps of each path where the column before decides which open; None
+    where a path does not end in its end state."""
+    triple, ends = batch.triple, np.cumsum(counts)
+    # Columns before the first of each path, and last ones; 0 for any. The only state of
+    # a model is no column.
+    first, last = COLUMN_ORDER[0], np.zeros(len(batch), np.uint8)
+    if triple.model.states > 1:
+        columns = np.array([*COLUMN_ORDER, 0], np.uint8)  # the last for any state, -1
+        first, last = columns[batch.start], columns[batch.end]
+    if not ((last == 0) | (last == steps[ends - 1])).all():
+        return None
+    before = np.append(np.uint8(0), steps[:-1])
+    before[ends - counts] = first
+    if triple.mode == "semiglobal":
+        return _gaps_between_ends(batch, before, steps, counts)
+    owner = np.repeat(np.arange(0, 64 * len(batch), 64), counts)
+    moves = np.bincount(owner + (8 * before + steps), minlength=64 * len(batch))
+    costs = _gap_costs(*triple.cost).sum(axis=0)
+    return (moves.reshape(-1, 8, 8) * costs).sum(axis=(1, 2))
+
+
+def _natural_gaps(batch: RegionBatch, steps: np.ndarray, counts: np.ndarray):
+    """``_gaps_of_columns`` with natural gaps: in each pair the last column before that
+    is not gap/gap decides which open."""
+    triple, ends = batch.triple, np.cumsum(counts)
+    starts, number = ends - counts, np.arange(len(steps))
+    origins = np.repeat(starts, counts)
+    gap_open, gap_extend = triple.cost
+    paid = np.stack([_paid(batch, steps, counts, axis) for axis in range(3)])
+    total = np.zeros(len(steps), np.int64)
+    states = _remembered(triple.model)
+    for n, (x, y) in enumerate(SEQUENCE_PAIRS):
+        current = RESIDUES_OF_COLUMN[steps] @ (
+            np.array([2, 1]) @ np.eye(3, dtype=int)[[x, y]]
+        )
+        last = np.maximum.accumulate(np.where(current > 0, number, -1))
+        final = np.where(last[ends - 1] >= starts, current[last[ends - 1]],
+                         states[batch.start, n])  # fmt: skip
+        if not ((batch.end < 0) | (final == states[batch.end, n])).all():
+            return None
+        last = np.append(-1, last[:-1])
+        first = np.repeat(states[batch.start, n], counts)
+        before = np.where(last >= origins, current[last], first)
+        cost = np.where(current == before, gap_extend, gap_open)
+        for sequence, gap in ((y, FIRST_ONLY), (x, SECOND_ONLY)):
+            total += (current == gap) * paid[sequence] * cost
+    return np.add.reduceat(total, starts)
+
+
+@cache
+def _remembered(model: Model) -> np.ndarray:
+    """(13, 3): the last pattern other than gap/gap of each pair in each state."""
+    after = {
+        (m.source, m.column): q for q, into in enumerate(model.moves) for m in into
+    }
+    patterns = {0: (BOTH,) * 3}
+    while len(patterns) < model.states:
+        for state, column in product([*patterns], COLUMN_ORDER):
+            current = (pattern(column, pair) for pair in SEQUENCE_PAIRS)
+            pairs = zip(current, patterns[state], strict=True)
+            patterns.setdefault(after[state, column], tuple(x or y for x, y in pairs))
+    return np.array([patterns[state] for state in range(model.states)])
+
+
+def _paid(batch: RegionBatch, steps: np.ndarray, counts: np.ndarray, axis: int):
+    """Whether a gap in a sequence is not free in each column of the paths."""
+    if batch.triple.mode != "semiglobal":
+        return np.ones(len(steps), bool)
+    # The index of the axis at the end of every column, from that of the region
+    taken = np.cumsum(RESIDUES_OF_COLUMN[steps, axis])
+    starts = np.cumsum(counts) - counts
+    at = taken - np.repeat(np.append(0, taken)[starts], counts)
+    low, high = np.repeat(batch.free_ends()[:, :, axis], counts, axis=1)
+    return (at != low) & (at != high)
+
+
 def _gaps_between_ends(
     batch: RegionBatch, before: np.ndarray, steps: np.ndarray, counts: np.ndarray
 ):
     """Costs of the gaps of each path, int64, but of those that are free."""
-    starts = np.cumsum(counts) - counts
     total = np.zeros(len(steps), np.int64)
-    free = batch.free_ends()
     for axis, of_axis in enumerate(_gap_costs(*batch.triple.cost)):
-        # The index of the axis at the end of every column, from that of the region
-        taken = np.cumsum(RESIDUES_OF_COLUMN[steps, axis])
-        at = taken - np.repeat(np.append(0, taken)[starts], counts)
-        low, high = np.repeat(free[:, :, axis], counts, axis=1)
-        paid = (at != low) & (at != high)
-        total += paid * of_axis[before, steps]
-    return np.add.reduceat(total, starts)
+        total += _paid(batch, steps, counts, axis) * of_axis[before, steps]
+    return np.add.reduceat(total, np.cumsum(counts) - counts)
 
 
 @cache
@@ -289,7 +357,7 @@ def launch(
     each, kind = np.unique(kinds, axis=0, return_inverse=True)
     cost = triple.cost[0] - triple.cost[1]
     seeds = [
-        kernels.seed(None if state < 0 else state, cost, backwards, ends)
+        kernels.seed(None if state < 0 else state, cost, backwards, ends, shape.rule)
         for state, *ends in each.tolist()
     ]
     ends = np.full(len(batch), -1) if reverse else batch.end

@@ -130,14 +130,15 @@ def ticket(th: Threads, ref: Any, shared: Any, program: Any):
     return th.load(shared, th.splat(0))[0]
 
 
-def low_bytes(th: Threads, a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Array):
-    """Pack the lowest bytes of four words into one, the first lowest; int32 (128,)."""
+def with_byte(th: Threads, word: jax.Array, value: jax.Array, place: int, byte=0):
+    """``word`` with byte ``byte`` of a value in its byte ``place``; int32 (128,)."""
     if th.plain:
-        return (a & 255) | ((b & 255) << 8) | ((c & 255) << 16) | (d << 24)
+        byte = lax.shift_right_logical(value, th.splat(8 * byte)) & 255
+        mask = (~(255 << 8 * place) + 2**31) % 2**32 - 2**31
+        return (word & mask) | lax.shift_left(byte, th.splat(8 * place))
 
-    asm = "{ .reg .b32 x, y; prmt.b32 x, $1, $2, 0x0040;"
-    asm += " prmt.b32 y, $3, $4, 0x0040; prmt.b32 $0, x, y, 0x5410; }"
-    return word_of(asm, a, b, c, d, pure=True)
+    selected = sum((4 + byte if n == place else n) << (4 * n) for n in range(4))
+    return word_of(f"prmt.b32 $0, $1, $2, {selected};", word, value, pure=True)
 
 
 def ballot(th: Threads, flags: jax.Array):

@@ -14,6 +14,7 @@ from kernels_pallas.triples.shapes import (
     COLUMNS,
     MAX_CODES,
     MINUS_INFINITY,
+    QUASI,
     RULES,
     WARPS,
     Arrays,
@@ -21,7 +22,7 @@ from kernels_pallas.triples.shapes import (
     Shape,
     arrays_of,
     fill_bytes,
-    opened,
+    moves,
     shape_of,
     table_of,
 )
@@ -32,7 +33,6 @@ from kernels_pallas.triples.walk import longest, walk
 # small ones take longer than the kernel on 700 residues.
 
 WORD_BYTES = 4
-HEAD_WORDS = 3 + 7 + 1 + 6  # of a triple: sizes, seeds, end, free
 COST_WORDS = 2  # of all triples
 
 
@@ -43,7 +43,7 @@ class Triples(NamedTuple):
     sizes : int32 (triples, 3), lengths; the third should be the longest, for speed
     scores : int32 (3, A, A) of the pairs ab, ac, bc, A < 32, shared by all triples
     costs : int32 (2,), open and extend
-    seeds : int32 (triples, 7), from ``seed``
+    seeds : int32 (triples, 7 or 15), from ``seed``
     end : int32 (triples,), number of the state in which paths end, or -1 for any
     free : int32 (triples, 6), two indices of a, two of b, two of c at which a gap is
         free, negative for none; read with ``Shape.free``
@@ -91,11 +91,12 @@ def rooms(s: Shape) -> tuple[int, int, int]:
 def unpack_triples(data, s: Shape, letters: int) -> Triples:
     """Undo ``pack_triples`` on the device; ``letters`` is A."""
     shared = WORD_BYTES * (COST_WORDS + 3 * letters**2)
+    heads = np.cumsum([3, s.rule.seed_words - 1, 1, 6]).tolist()
     costs, scores = jnp.split(_words(data[:shared]), [COST_WORDS])
-    ends = np.cumsum([HEAD_WORDS * WORD_BYTES, *rooms(s)]).tolist()
+    ends = np.cumsum([heads[-1] * WORD_BYTES, *rooms(s)]).tolist()
     rows = data[shared:].reshape(s.triples, -1)
     head, *codes = jnp.split(rows, ends[:-1], axis=1)
-    sizes, seeds, end, free = jnp.split(_words(head), (3, 10, 11), axis=1)
+    sizes, seeds, end, free = jnp.split(_words(head), heads[:-1], axis=1)
     scores = scores.reshape(3, letters, letters)
     return Triples(tuple(codes), sizes, scores, costs, seeds, end[:, 0], free)
 
@@ -140,16 +141,23 @@ HOST = "pinned_host"  # host memory that a device can write
 
 
 def seed(
-    start: int | None, cost: int, backwards=False, free: tuple = (False,) * 3
+    start: int | None,
+    cost: int,
+    backwards: bool = False,
+    free: tuple = (False,) * 3,
+    rule: Rule = QUASI,
 ) -> list[int]:
     """Make ``Triples.seeds`` for paths that begin in a state (None: any); ``cost`` is
     open - extend, and ``free`` says of which sequences a first gap is free."""
     if backwards:
-        return [
-            0 if start in (None, n) else MINUS_INFINITY for n in range(len(COLUMNS))
-        ]
-    opens = (opened(COLUMNS[start or 0], column) for column in COLUMNS)
-    return [-cost * sum(not free[x] for x in sequences) for sequences in opens]
+        values = {n: 0 for n in range(rule.states) if start in (None, n)}
+    else:
+        values = {
+            q: -cost * sum(not free[x] for x in into[start or 0])
+            for q, into in enumerate(moves(rule))
+            if (start or 0) in into
+        }
+    return [values.get(n, MINUS_INFINITY) for n in range(rule.seed_words - 1)]
 
 
 def reach(largest: int, gap_open: int, gap_extend: int, letters: int) -> bool:
@@ -185,14 +193,18 @@ def walks(scores, gap_open: int, gap_extend: int, rule: Rule, free: bool) -> boo
     """Whether a walk is likely to find its path: that of these costs in a fill whose
     gaps may be ``free``.
 
-    Where they may, the states of a cell are stored 2 D + 1 apart at most, and two moves
-    into a cell then 4 D + 1; a single state's scores of letters have to fit a byte.
+    Where they may, or gaps are natural, the states of a cell are stored 2 D + 1
+    (natural: 3 D + 1) apart at most, and two moves into a cell then 4 D + 1 (5 D + 1);
+    a single state's scores of letters have to fit a byte.
     """
-    if not free:
-        return spread(scores, gap_open, gap_extend) < MAX_MOVE_DIFFERENCE
-    if rule.states > 1:
-        return 4 * (gap_open - gap_extend) + 1 < 256
-    return np.abs(np.asarray(scores, np.int64) + 2 * gap_extend).max(initial=0) < 128
+    if not free and spread(scores, gap_open, gap_extend) >= MAX_MOVE_DIFFERENCE:
+        return False
+    if free and rule.states == 1:
+        return (
+            np.abs(np.asarray(scores, np.int64) + 2 * gap_extend).max(initial=0) < 128
+        )
+    clamped = free or rule.states > 7
+    return not clamped or (rule.apart + 2) * (gap_open - gap_extend) + 1 < 256
 
 
 @partial(jax.jit, static_argnames=("s", "interpret"))
@@ -233,12 +245,12 @@ def _by_bytes(top, score_bytes, sizes, s: Shape):
     at = at * s.strips + i // s.rows
     lane = j % s.sides[1] // s.columns
     at = (at * s.steps + k + lane + s.front).astype(jnp.uint32)
-    group = state * (s.rows // 4) + i % s.rows // 4
+    number = i % s.rows * s.stored + state
     width = s.stored * s.rows * s.columns * 8
-    word = score_bytes.reshape(-1, width)[at, group * 128 + lane * 4 + i % 4]
+    word = score_bytes.reshape(-1, width)[at, number // 4 * 128 + lane * 4 + number % 4]
     low = word >> (j % 4 * 8)
     residues = np.array(
-        [[column >> (2 - n) & 1 for n in range(3)] for column in COLUMNS]
+        [[column >> (2 - n) & 1 for n in range(3)] for column in s.rule.columns]
     )
     reached = (sizes[:, None] >= residues[None]).all(axis=2)
     return jnp.where(reached, top - ((top - low) & 255), MINUS_INFINITY)

@@ -30,16 +30,16 @@ from kernels_pallas.core.exchange import (
     announce,
     await_number,
     fetch,
-    low_bytes,
     ticket,
     uniform,
+    with_byte,
 )
 from kernels_pallas.core.mosaic import THREADS, Threads, kernel, where
 from kernels_pallas.triples.shapes import (
+    BORDER_WORDS,
     MAX_CODES,
     MINUS_INFINITY,
     PAD_WORDS,
-    SEED_WORDS,
     WARPS,
     Around,
     Arrays,
@@ -135,12 +135,13 @@ def _program(*refs, s: Shape):
     size = th.load(arrays.sizes, triple * 4, 4)
     arrays = arrays._replace(scores=th.read_only(arrays.scores))
     store_profiles(th, s, arrays, (of_b, of_a), triple, (block_i, block_j))
+    rows = (arrays.seeds, s.rule.seed_words), (arrays.borders, BORDER_WORDS)
     seeds, borders = (
-        tuple(w for k in (0, 4) for w in th.load(ref, triple * SEED_WORDS + k, 4))
-        for ref in (arrays.seeds, arrays.borders)
+        tuple(w for k in range(0, n, 4) for w in th.load(ref, triple * n + k, 4))
+        for ref, n in rows
     )
     if s.free:
-        _store_costs(th, s, costs, borders, seeds[7], (block_i, block_j))
+        _store_costs(th, s, costs, borders, seeds[-1], (block_i, block_j))
     skew = strip * s.rows + block_j * s.sides[1] + lane * (s.columns - 1) - s.front
     view = TripleFillView(
         th=th, s=s, lane=lane, triple=triple, block=(block_i, block_j), strip=strip,
@@ -232,8 +233,9 @@ def _batch(view, t, state: MarchState) -> MarchState:
             carry = _step(view, t + (n * s.unroll + x), carry)
         return carry
 
+    letters = tuple(_letter(view, t + n) for n in range(max(s.early, 1)))
     queue = tuple(_ahead(view, t + n) for n in range(s.early))
-    carry = state, queue, letter_scores(view, queue[0][0])
+    carry = state, (letters, queue), letter_scores(view, letters[0])
     turns = jnp.int32(s.batch // s.unroll)
     state, *_ = lax.fori_loop(jnp.int32(0), turns, turn, carry)
     view.th.wait()
@@ -241,10 +243,9 @@ def _batch(view, t, state: MarchState) -> MarchState:
 
 
 def _ahead(view, t):
-    """Load the inputs of step ``t``: letter, planes above, corners, planes before."""
+    """Load the inputs of step ``t``: planes above, corners, planes before."""
     th, s = view.th, view.s
     planes = s.rule.planes
-    (letter,) = th.load(view.refs["c"], t - view.lane, 1, view.triple, s.steps)
     base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
     north, west = (), ()
     for x in range(0, s.columns * planes, 4):
@@ -254,7 +255,13 @@ def _ahead(view, t):
     for x in range(0, s.slot, 4):
         west += fetch(th, view.refs["west"], th.splat(x), base, s.slot)
     corner = west[: len(s.rule.corners)]
-    return letter, _cut(north, s.columns), corner, _cut(west[4:], s.rows)
+    return _cut(north, s.columns), corner, _cut(west[4:], s.rows)
+
+
+def _letter(view, t):
+    """Load the letter of step ``t``."""
+    steps = view.s.steps
+    return view.th.load(view.refs["c"], t - view.lane, 1, view.triple, steps)[0]
 
 
 def _cut(values, size):
@@ -264,10 +271,10 @@ def _cut(values, size):
 def _step(view, t, carry):
     """Fill one layer of the tile: R x C cells at k = t - lane."""
     th, s = view.th, view.s
-    state, queue, profile = carry
-    queue = (*queue, _ahead(view, t + s.early))
-    (_, north, corner, face), *queue = queue
-    next_profile = letter_scores(view, queue[0][0])
+    state, (letters, queue), profile = carry
+    _, *letters = *letters, _letter(view, t + max(s.early, 1))
+    (north, corner, face), *queue = *queue, _ahead(view, t + s.early)
+    next_profile = letter_scores(view, letters[0])
     edge = view.lane == 0
 
     # The lane before computed its last column for this k in the step before.
@@ -283,18 +290,17 @@ def _step(view, t, carry):
     )
     around = Around(north, west, corner)
     origin = view.corner & (t == s.front)
-    parameters = origin, view.seeds[:7], view.seeds[7], s.backwards
-    if s.rule.states == 1:
-        parameters = origin, view.seeds[:1]
+    parameters = origin, view.seeds[: s.rule.states], view.seeds[-1], s.backwards
     scores, ends = (view.ab, *profile), _ends(view, t)
-    keep = partial(_packed, th, s) if s.bytes else tuple
+    keep = partial(_keep_bytes, view, t) if s.bytes else None
     tile, south, east, values, tops = cells(
         s.rule, state.tile, around, state.past, scores, parameters, ends, keep
     )
     _store_faces(view, t, around, south, east)
-    _store_cells(view, t, values, tops)
+    _store_layer(view, t, values, tops)
     best = _best(view, t, ends.mark(tops), state.best) if s.best else state.best
-    return MarchState(tile, around, east, best), tuple(queue), next_profile
+    later = tuple(letters), tuple(queue)
+    return MarchState(tile, around, east, best), later, next_profile
 
 
 def _ends(view, t):
@@ -314,14 +320,14 @@ def _ends(view, t):
                 parts = (th.load(view.costs, at + (start + x), 4)
                          for x in range(0, size, 4))  # fmt: skip
                 words.append(sum(parts, ()))
-        gaps = words[0], words[2], where(at_border, 0, view.seeds[7])
+        gaps = words[0], words[2], where(at_border, 0, view.seeds[-1])
         free = words[1], words[3], where(at_border, extend, 0)
     if s.best:
         inside = t - view.lane >= s.front
         rise = 2 * extend
         first = where(inside, view.skew + t * rise, MINUS_INFINITY)
         skew = tuple(first + n * rise for n in range(s.rows + s.columns - 1))
-    clamped = s.free and s.bytes and s.rule.states > 1
+    clamped = s.bytes and (s.rule.states > 7 or (s.free and s.rule.states > 1))
     return Ends(gaps, free, skew, s.floor, clamped)
 
 
@@ -351,8 +357,8 @@ def _store_faces(view, t, around, south, east):
                  s.slot, last)  # fmt: skip
 
 
-def _store_cells(view, t, values, tops):
-    """Store the layer k = lc, or its best, and the lowest bytes of all cells."""
+def _store_layer(view, t, values, tops):
+    """Store the layer k = lc, or its best."""
     th, s = view.th, view.s
     in_layer = (t - view.lane == view.size[2] + s.front).astype(jnp.int32)
     at = view.block[1] * s.sides[1] + view.lane * s.columns
@@ -361,31 +367,35 @@ def _store_cells(view, t, values, tops):
         base = (view.triple * s.planes + q) * s.face[0] + view.strip * s.rows
         for r in range(s.rows):
             for x in range(0, s.columns, 4):
-                row = (values[r][x + n][q] if s.layer else tops[r][x + n]
+                row = (values[r * s.columns + x + n][q] if s.layer else tops[r][x + n]
                        for n in range(4))  # fmt: skip
                 th.store(view.refs["layer"], at + x, tuple(row), base + r, s.face[1],
                          in_layer)  # fmt: skip
+
+
+def _keep_bytes(view, t, row, cell):
+    """Pack the bytes of one more cell of a tile and store what is whole: words of four
+    cells of a row, in each state, or of the only one the lowest two bytes. ``row`` has
+    the cells so far, words not stored yet, and those of the row that fills."""
+    th, s = view.th, view.s
+    count, whole, words = row or (0, (), ())
+    kinds = [(n, 0) if s.rule.states > 1 else (0, n) for n in range(s.stored)]
+    place = count % 4
+    if place == 0:
+        words = tuple(cell[q] for q, _ in kinds)
+    words = tuple(
+        with_byte(th, word, cell[q], place, byte) if place or byte else word
+        for word, (q, byte) in zip(words, kinds, strict=True)
+    )
+    if place < 3:
+        return count + 1, whole, words
+    size = s.rows * s.columns // 4 * s.stored
     base = (view.triple * s.blocks[1] + view.block[1]) * s.strips + view.strip
-    base = (base * s.steps + t) * s.stored
-    for n in range(s.stored * s.bytes):
-        words = [word for row in values for word in row[n]]
-        for x in range(0, len(words), 4):
-            th.store(view.refs["score_bytes"], view.lane * 4 + x * 32,
-                     tuple(words[x : x + 4]), base + n, 32 * len(words))  # fmt: skip
-
-
-def _packed(th, s, row):
-    """The bytes of a row of cells that are stored, in words: of each state, or of the
-    only one the lowest two."""
-    kinds = [(n, 0) if s.rule.states > 1 else (0, 8 * n) for n in range(s.stored)]
-    return [
-        [
-            low_bytes(th, *(_shifted(th, cell[q], bits) for cell in row[x : x + 4]))
-            for x in range(0, s.columns, 4)
-        ]
-        for q, bits in kinds
-    ]
-
-
-def _shifted(th, word, count):
-    return th.shift_right(word, count) if count else word
+    base, first = base * s.steps + t, (count + 1) // 4 * s.stored
+    whole += words
+    first -= len(whole)
+    while len(whole) >= 4:
+        th.store(view.refs["score_bytes"], view.lane * 4 + first * 32, whole[:4], base,
+                 32 * size)  # fmt: skip
+        whole, first = whole[4:], first + 4
+    return count + 1, whole, ()

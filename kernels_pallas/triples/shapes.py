@@ -1,7 +1,7 @@
 """Gap models, static shape and input arrays of a launch over triples."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +12,7 @@ from kernels_pallas.core.mosaic import THREADS
 from kernels_pallas.core.target import Target, this_target
 
 # ------------------------------------------------------------------------------
-# The cells of a tile of three sequences, in registers: two gap models.
+# The cells of a tile of three sequences, in registers: three gap models.
 #
 # Letters are those of Li, Ranka and Sahni (Optimal Alignment of Three Sequences On A
 # GPU, section 3). A column is a number t = 4a + 2b + c, a bit where that sequence has a
@@ -45,26 +45,166 @@ from kernels_pallas.core.target import Target, this_target
 # the move earns E = extend for each pair, which the skew took for granted. In local
 # mode a path starts in state 7 wherever H' would be below the skew alone.
 
-COLUMNS = (7, 6, 5, 3, 4, 2, 1)  # states in this order; the first of a tie wins
-NEAR = {6: (4, 2), 5: (4, 1), 3: (2, 1), 4: (6, 5), 2: (6, 3), 1: (5, 3)}
+COLUMNS = (7, 6, 5, 3, 4, 2, 1)  # the first of a tie wins
 # Sequences (0, 1, 2 for a, b, c) with a gap in a column, one for each of its pairs.
 GAPPED = {6: (2, 2), 5: (1, 1), 3: (0, 0), 4: (1, 2), 2: (0, 2), 1: (0, 1)}
+PAIRS = (0, 1), (0, 2), (1, 2)
 CELL_BITS = 5  # of a number of a cell of a tile
 
 
+def patterns(column: int) -> tuple[int, ...]:
+    """Who of each pair has a residue: 3 for both, 2 the first, 1 the second, 0 none."""
+    a, b, c = (column >> n & 1 for n in (2, 1, 0))
+    return 2 * a + b, 2 * a + c, 2 * b + c
+
+
 class Rule(NamedTuple):
-    """A gap model: a cell has ``states`` values and hands ``planes`` values to a
-    neighbour, of which ``corners`` cross a corner."""
+    """A gap model. Every state has a last column and the patterns of the three pairs
+    that decide which gaps the next one opens; the first state of a tie wins."""
 
     name: str
-    planes: int
-    corners: tuple
-    states: int
+    columns: tuple
+    before: tuple
+    apart: int  # gaps that open at most after one state of a cell and not another
+    shared: tuple = ()  # numbers of states of which ``factored`` makes maxima first
+
+    @property
+    def states(self) -> int:
+        """Values of a cell."""
+        return len(self.columns)
+
+    @property
+    def north(self):
+        """States that a cell hands to those below it, of this k and then of the next;
+        ``west`` to those right of it, ``layered`` to the next layer."""
+        return self._of(4, 6, 5, 7)
+
+    @property
+    def west(self):
+        return self._of(2, 6, 3, 7)
+
+    @property
+    def layered(self):
+        return self._of(1, 5, 3, 7)
+
+    def _of(self, *columns):
+        return tuple(q for t in columns for q in range(self.states)
+                     if self.columns[q] == t)  # fmt: skip
+
+    @property
+    def planes(self) -> int:
+        """Values that a cell hands to a neighbour."""
+        return len(self.north)
+
+    @property
+    def corners(self):
+        """Those of them that cross a corner."""
+        return tuple(n for n, q in enumerate(self.north) if self.columns[q] >= 6)
+
+    @property
+    def seed_words(self) -> int:
+        """Words of a row of ``Arrays.seeds``: X of cell (0, 0, 0), and last D."""
+        return 8 if self.states < 8 else 16
 
 
-LINEAR = Rule("linear", 1, (0,), 1)
-QUASI = Rule("quasi-natural", 4, (1, 3), 7)
-RULES = {rule.name: rule for rule in (LINEAR, QUASI)}
+def _natural() -> Rule:
+    """Find the states that paths from "all residue" reach, in the order of COLUMNS."""
+    states = [(7, patterns(7))]
+    for _, before in states:  # grows while it is read
+        for t in COLUMNS:
+            after = t, tuple(x or y for x, y in zip(patterns(t), before, strict=True))
+            states += [after] * (after not in states)
+    columns, before = zip(*states, strict=True)
+    return Rule("natural", columns, before, 3, (2, 3))
+
+
+LINEAR = Rule("linear", (7,), ((0, 0, 0),), 0)
+QUASI = Rule("quasi-natural", COLUMNS, tuple(map(patterns, COLUMNS)), 2, (6,))
+NATURAL = _natural()
+RULES = {rule.name: rule for rule in (LINEAR, QUASI, NATURAL)}
+
+
+def opened(before: tuple[int, ...], column: int) -> tuple[int, ...]:
+    """Sequences in which ``column`` opens a gap after these patterns of the pairs, one
+    for each pair."""
+    return tuple(
+        pair[current == 2]
+        for pair, current, old in zip(PAIRS, patterns(column), before, strict=True)
+        if current in (1, 2) and current != old
+    )
+
+
+@cache
+def moves(rule: Rule, backwards: bool = False) -> tuple:
+    """For every state the moves into it, ``{state before: sequences of the gaps that
+    open}``; backwards the moves out of it."""
+    into = tuple({} for _ in rule.columns)
+    for p, before in enumerate(rule.before):
+        for t in COLUMNS:
+            after = tuple(x or y for x, y in zip(patterns(t), before, strict=True))
+            for q, column in enumerate(rule.columns):
+                several = rule.columns.count(column) > 1
+                if column == t and (not several or rule.before[q] == after):
+                    x, y = (q, p) if backwards else (p, q)
+                    into[y][x] = opened(before, t)
+    return into
+
+
+@cache
+def factored(rule: Rule, backwards: bool = False, alike: bool = True) -> tuple:
+    """Find maxima that states share: steps that make X of all states from their H.
+
+    The values are numbered, H of all states first. A step makes the next one as the
+    maximum of ``parts``, (value, gaps of a, b and c that open), where gaps that are
+    ``alike`` count as those of a. X of a state is a maximum of H_p less what opens
+    after p. Whatever costs each p at least as much can take part in it, so greedily
+    the value is taken that settles most states. Returns (steps, values that are X).
+    """
+    count = range(rule.states)
+    targets = [
+        {p: (len(x), 0, 0) if alike else tuple(map(x.count, range(3)))
+         for p, x in into.items()}
+        for into in moves(rule, backwards)
+    ]  # fmt: skip
+    groups = {
+        frozenset(p for p in costs if costs[p] == cost)
+        for costs in targets for cost in costs.values()
+    }  # fmt: skip
+    free = (0, 0, 0)
+    shared = sorted((sorted(x) for x in groups if len(x) in rule.shared),
+                    key=lambda x: (len(x), x))  # fmt: skip
+    values = [{p: free} for p in count]
+    steps = []
+    sought: list[dict] = [*({p: free for p in group} for group in shared), *targets]
+    for target in sought:
+        parts, missing = [], set(target)
+        while missing:
+            number, less, settled = max(
+                _settling(target, values),
+                key=lambda x: (len(x[2] & missing), -sum(x[1]), x[0]),
+            )
+            parts.append((number, less))
+            missing -= settled
+        values.append(target)
+        steps.append(tuple(sorted(parts, key=lambda x: (sum(x[1]), x[0]))))
+    return tuple(steps), range(len(values) - rule.states, len(values))
+
+
+def _settling(target: dict, values: list):
+    """Yield (value, gaps opened besides, states that it settles) for what may be part
+    of a maximum with these gaps opened after each state."""
+    for number, costs in enumerate(values):
+        if not costs.keys() <= target.keys():
+            continue
+        besides = {
+            p: tuple(x - y for x, y in zip(target[p], cost, strict=True))
+            for p, cost in costs.items()
+        }
+        for less in {*besides.values()}:
+            enough = all(x >= y for cost in besides.values()
+                         for x, y in zip(less, cost, strict=True))  # fmt: skip
+            if enough and min(less) >= 0:
+                yield number, less, {p for p, cost in besides.items() if cost == less}
 
 
 class Around(NamedTuple):
@@ -74,26 +214,6 @@ class Around(NamedTuple):
     north: tuple
     west: tuple
     corner: tuple
-
-
-def opened(before: int, column: int) -> tuple[int, ...]:
-    """Sequences in which ``column`` opens a gap after the column ``before``, one for
-    each pair."""
-    if column == 7 or before == column:
-        return ()
-    if before not in NEAR[column]:
-        return GAPPED[column]
-    pairs = [(x, y) for x in range(3) for y in range(x + 1, 3)]
-
-    def pattern(column, pair):
-        return tuple(column >> (2 - x) & 1 for x in pair)
-
-    return tuple(
-        pair[pattern(column, pair).index(0)]
-        for pair in pairs
-        if sum(pattern(column, pair)) == 1
-        and pattern(column, pair) != pattern(before, pair)
-    )
 
 
 class Ends(NamedTuple):
@@ -149,18 +269,20 @@ def cells(
     scores,
     parameters,
     ends: Ends | None = None,
-    keep: Callable[[Any], Any] = tuple,
+    keep: Callable[[Any, Any], Any] | None = None,
 ):
     """Compute one layer; returns (tile, south, east, values, tops).
 
     ``old`` and ``tile`` (rows, columns, planes) are the values of cells for the next
-    layer; ``south`` and ``east`` as ``Around.north`` and ``west``; ``values`` (rows,
-    columns, states). ``scores`` are ab (rows, columns), ac (rows,), bc (columns,);
-    ``parameters`` the step's origin mask, seeds, D, and whether it goes backwards.
-    ``tops`` (rows, columns) are the best values of cells, of all states. ``keep`` is
-    called on the ``values`` of each row at once: registers are few.
+    layer; ``south`` and ``east`` as ``Around.north`` and ``west``. ``scores`` are ab
+    (rows, columns), ac (rows,), bc (columns,); ``parameters`` the step's origin mask,
+    seeds, D, and whether it goes backwards. ``tops`` (rows, columns) are the best
+    values of cells, of all states. ``keep`` takes its value for the cells before (at
+    first None) and the values of the next one, row by row, at once: registers are few.
+    Without it ``values`` are those of all cells (cells, states).
     """
-    step = _linear if rule.states == 1 else _quasi
+    keep = keep or (lambda values, cell: (*(values or ()), cell))
+    step = _linear if rule.states == 1 else partial(_affine, rule)
     return step(old, around, past, scores, parameters, ends or Ends(), keep)
 
 
@@ -170,7 +292,7 @@ def _linear(old, around, past, scores, parameters, ends, keep):
     (north,), (west,), (corner,) = around
     (north_old,), (west_old,), (corner_old,) = past
     above, above_old = (corner, *north), (corner_old, *north_old)
-    tile = []
+    tile, values = [], None
     for r in range(len(ac)):
         row = [west[r]]
         row_old = (west_old[r], *(x for (x,) in old[r]))
@@ -184,104 +306,105 @@ def _linear(old, around, past, scores, parameters, ends, keep):
             m = ends.started(m, r, x)
             m = jnp.where(origin, seeds[0], m) if r == x == 0 else m
             row.append(m)
+            values = keep(values, (m,))
         above, above_old = tuple(row), row_old
         tile.append(tuple((x,) for x in row[1:]))
     south = (tuple(x for (x,) in tile[-1]),)
     east = (tuple(row[-1][0] for row in tile),)
     tops = [[m for (m,) in row] for row in tile]
-    return tuple(tile), south, east, list(map(keep, tile)), tops
+    return tuple(tile), south, east, values, tops
 
 
-def _quasi(old, around, past, scores, parameters, ends, keep):
-    # South X_4, X_6, X_5, X_7; east X_2, X_6, X_3, X_7; kept X_1, X_5, X_3, X_7.
+def _affine(rule, old, around, past, scores, parameters, ends, keep):
     ab, ac, bc = scores
-    x4, x6, *_ = around.north
-    _, _, x5, x7 = past.north
-    x6, x7 = (around.corner[0], *x6), (past.corner[1], *x7)
-    tile, values, east, tops = [], [], [], []
+    t, north, west = rule.columns, rule.north, rule.west
+
+    def lines(side, states, corners=()):
+        """Values of states around the tile, of this k or, with a residue of c, of the
+        one before."""
+        taken = {}
+        for n, q in enumerate(states):
+            of = past if t[q] & 1 else around
+            line = getattr(of, side)[n]
+            taken[q] = (of.corner[corners.index(n)], *line) if n in corners else line
+        return taken
+
+    above, before = lines("north", north, rule.corners), lines("west", west)
+    tile, east, tops, values = [], [], [], None
     for r in range(len(ac)):
-        x2 = around.west[0][r]
-        row4, row6, row5, row7 = [], [around.west[1][r]], [], [past.west[3][r]]
-        before3 = past.west[2][r]
-        row, row_values = [], []
+        left = {q: line[r] for q, line in before.items()}
+        below = {q: [left[q]] if t[q] >= 6 else [] for q in north}
+        row = []
         for x in range(len(bc)):
-            x1, *old_values = old[r][x]
-            h = {
-                7: x7[x] + (ab[r][x] + (ac[r] + bc[x])),
-                6: x6[x] + ab[r][x],
-                5: x5[x] + ac[r],
-                3: before3 + bc[x],
-                4: x4[x],
-                2: x2,
-                1: x1,
+            same = dict(zip(rule.layered, old[r][x], strict=True))
+            residues = {
+                7: lambda r=r, x=x: ab[r][x] + (ac[r] + bc[x]),
+                6: lambda r=r, x=x: ab[r][x],
+                5: lambda r=r: ac[r],
+                3: lambda x=x: bc[x],
             }
-            h |= {t: ends.earn(h[t], t, r, x) for t in GAPPED}
-            h[7] = ends.started(h[7], r, x)
+            h = {}
+            for q, column in enumerate(t):
+                if column & 4:
+                    h[q] = above[q][x]
+                else:
+                    h[q] = left[q] if column & 2 else same[q]
+                if column in residues:
+                    h[q] = h[q] + residues[column]()
+                if column in GAPPED:
+                    h[q] = ends.earn(h[q], column, r, x)
+            h[0] = ends.started(h[0], r, x)
             gaps = None if ends.gaps is None else ends.at(ends.gaps, r, x)
-            go, value = _leave(h, parameters, r == x == 0, gaps)
+            go = leave(rule, h, parameters, r == x == 0, gaps)
+            value = go if parameters[3] else tuple(h.values())
             if ends.clamped:
                 # No path goes on from a state further down: whoever reads bytes of
                 # states of one cell can tell them apart.
-                low = _largest(list(h.values())) - (2 * parameters[2] + 1)
+                low = go[0] if not parameters[3] else _largest(value)
+                low = low - (rule.apart * parameters[2] + 1)
                 value = tuple(jnp.maximum(x, low) for x in value)
-            row4.append(go[4])
-            row6.append(go[6])
-            row5.append(old_values[0])
-            row7.append(old_values[2])
-            before3, x2 = old_values[1], go[2]
-            row.append((go[1], go[5], go[3], go[7]))
-            row_values.append(value)
-        x4, x6, x5, x7 = row4, row6, row5, row7
-        east.append((go[2], go[6], go[3], go[7]))
+            for q in north:
+                below[q].append(same[q] if t[q] & 1 else go[q])
+            for q in west:
+                left[q] = same[q] if t[q] & 1 else go[q]
+            row.append(tuple(go[q] for q in rule.layered))
+            values = keep(values, value)
+        above = below
+        east.append(tuple(go[q] for q in west))
         tile.append(tuple(row))
-        tops.append([x for *_, x in row])
-        values.append(keep(row_values))
-    last = tile[-1]
-    south = (
-        tuple(x4),
-        tuple(x6[1:]),
-        tuple(x[1] for x in last),
-        tuple(x[3] for x in last),
+        tops.append([cell[rule.layered.index(0)] for cell in row])
+    south = tuple(
+        tuple(x[rule.layered.index(q)] for x in tile[-1])
+        if t[q] & 1
+        else tuple(above[q][t[q] >= 6 :])
+        for q in north
     )
     return tuple(tile), south, tuple(zip(*east, strict=True)), values, tops
 
 
-def _leave(h, parameters, first, gaps):
-    """X of all columns from H of all states, and the values to store; ``gaps`` are D of
-    a gap in a, b and c, where they differ."""
+def leave(rule, h, parameters, first, gaps):
+    """X of all states from H of all; ``gaps`` are D of a gap in a, b and c, where they
+    differ."""
     origin, seeds, d, backwards = parameters
     alike, gaps, less = gaps is None, gaps or (d,) * 3, {}
+    values = list(h.values())
 
-    def without(value, of, sequences):
-        """A value, that ``of`` some states, less the gaps opened in two sequences or
-        one."""
-        key = of, tuple(id(gaps[x]) for x in sequences)
-        if key not in less:
-            cost = gaps[sequences[0]]
-            less[key] = value - (cost + gaps[sequences[1]] if sequences[1:] else cost)
-        return less[key]
+    def without(number, opens):
+        """A value less the cost of gaps that open; each once."""
+        costs = [
+            gap for gap, count in zip(gaps, opens, strict=True) for _ in range(count)
+        ]
+        if costs and (number, opens) not in less:
+            less[number, opens] = values[number] - sum(costs[1:], costs[0])
+        return less[number, opens] if costs else values[number]
 
-    if not backwards:
-        go = {7: _largest(list(h.values()))}
-    elif alike:
-        best = _largest([h[t] for t in COLUMNS[1:]])
-        go = {7: jnp.maximum(best - 2 * d, h[7])}
-    else:
-        go = {7: _largest([h[7], *(without(h[t], t, GAPPED[t]) for t in NEAR)])}
-    for t in COLUMNS[1:]:
-        top = h[t]
-        for p in NEAR[t]:
-            opens = opened(t, p) if backwards else opened(p, t)
-            top = jnp.maximum(top, without(h[p], p, opens))
-        low = go[7] if backwards else without(go[7], 0, GAPPED[t])
-        go[t] = jnp.maximum(top, low)
+    steps, taken = factored(rule, backwards, alike)
+    for parts in steps:
+        values.append(_largest([without(*part) for part in parts]))
+    go = [values[n] for n in taken]
     if first:
-        go = {
-            t: jnp.where(origin, seed, go[t])
-            for t, seed in zip(COLUMNS, seeds, strict=True)
-        }
-    value = go if backwards else h
-    return go, tuple(value[t] for t in COLUMNS)
+        go = [jnp.where(origin, *x) for x in zip(seeds, go, strict=True)]
+    return tuple(go)
 
 
 def _largest(values):
@@ -295,7 +418,7 @@ WARPS = THREADS // 32
 MAX_CODES = 32  # letters of a score table; the last stands for "none"
 PAD_CODE = MAX_CODES - 1
 MINUS_INFINITY = -(2**29)
-SEED_WORDS = 8  # words: X of cell (0, 0, 0), and D
+BORDER_WORDS = 8
 # At a time on a multiprocessor: fewer programs wait for each other's batches, more for
 # arithmetic.
 RESIDENT_PROGRAMS = 2
@@ -377,9 +500,9 @@ class Shape(NamedTuple):
 
 class Arrays(NamedTuple):
     """int32. ``sizes`` (triples, 4): la, lb, lc, 0; letters a, b, c (triples, room);
-    ``scores`` (triples, 3, 32, 32) of ab, ac, bc; ``seeds`` (triples, 8): X at cell
-    (0, 0, 0) in the order of ``COLUMNS``, and D; ``borders`` (triples, 8): two indices
-    of a, two of b and two of c at which a gap is free, then extend and 0."""
+    ``scores`` (triples, 3, 32, 32) of ab, ac, bc; ``seeds`` (triples, 8 or 16): X of
+    all states at cell (0, 0, 0), and last D; ``borders`` (triples, 8): two indices of
+    a, two of b and two of c at which a gap is free, then extend and 0."""
 
     sizes: jax.Array
     a: jax.Array
@@ -396,7 +519,8 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
     by default JAX's first device."""
     la, lb, lc = lengths
     if rule.states > 1:  # registers are few
-        options = {"early": 1, "unroll": 1} | options
+        early = int(rule.states <= 7 or not options.get("bytes"))
+        options = {"early": early, "unroll": 1} | options
     rows = rows or (8 if rule.states == 1 else 4)
     sides = WARPS * rows, 32 * columns
     blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
@@ -458,7 +582,8 @@ def best_size(s: Shape) -> int:
 
 def fill_bytes(s: Shape) -> int:
     """Device bytes of a fill: faces, stored scores, letters."""
-    letters = s.triples * (sum(s.face) + s.steps + 4 + 2 * SEED_WORDS)
+    rows = 4 + s.rule.seed_words + BORDER_WORDS
+    letters = s.triples * (sum(s.face) + s.steps + rows)
     words = sum(face_sizes(s)) + bytes_size(s) + best_size(s) + letters + s.programs
     return 4 * words
 

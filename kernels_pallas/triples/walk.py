@@ -8,7 +8,7 @@ caller must compare the score of the path with the score of the fill. Where gaps
 free the fill sees to it that the states of a cell differ by less, and of a single state
 it stores two bytes (``Shape.stored``).
 
-A warp walks a path, a lane for each of the seven columns (linear) or states that it
+A warp walks a path, a lane for each of the seven columns (linear) or the states that it
 may have come from, through windows of 16 x 16 x 16 cells. The time is that of the chain
 from a place to the next one: addresses and a load, a vote, and by the lowest bit of the
 vote the subtractions.
@@ -38,13 +38,14 @@ from kernels_pallas.core.mosaic import (
     where,
 )
 from kernels_pallas.triples.shapes import (
+    BORDER_WORDS,
     COLUMNS,
     GAPPED,
     MAX_CODES,
-    SEED_WORDS,
     Arrays,
+    Rule,
     Shape,
-    opened,
+    moves,
 )
 
 # ------------------------------------------------------------------------------
@@ -55,7 +56,7 @@ from kernels_pallas.triples.shapes import (
 # of the byte of a cell. Of 20 bytes of a row 16 are cells, so that the words a warp
 # stores lie in different banks, and rows of 16 slabs as well:
 #
-#   GUARD + number CUBE + i ROW + j + k SLAB    H modulo 256 in state ``number``, 1 to 7
+#   GUARD + number CUBE + i ROW + j + k SLAB    H modulo 256 in state ``number``, from 1
 #   GUARD + i ROW + 16 + k SLAB                 score of the letters of a and c
 #   GUARD + j + k SLAB                          of b and c
 #   i ROW + j                                   of a and b
@@ -84,8 +85,9 @@ class TripleWalkView(NamedTuple):
 
 
 def number_of(s: Shape, state: int) -> int:
-    """Number of a state's bytes: its column; 1 for the only state, 2 for its second."""
-    return COLUMNS[state] if s.rule.states > 1 else 1 + state
+    """Number of a state's bytes: its column where each has one state; 1 for the only
+    state, 2 for its second."""
+    return s.rule.columns[state] if s.rule.states == len(COLUMNS) else 1 + state
 
 
 def load_byte(view, where, offset=0):
@@ -167,12 +169,12 @@ def load_window(view, base, thread):
     th.wait()  # no thread reads the previous window now
     for unit in units:
         for q in range(s.stored):
-            # Four words, one of each row.
             at = _sixteenth(th, unit) * (SLAB // 4) + (unit & 3)
-            at = at + (_quarter(th, unit) & 3) * ROW
-            at = at + (GUARD + number_of(s, q) * CUBE) // 4
-            for row, word in enumerate(words.pop(0)):
-                th.store(view.window, at + row * (ROW // 4), (word,))
+            at = at + (_quarter(th, unit) & 3) * ROW + GUARD // 4
+            for n, word in enumerate(words.pop(0), 4 * q):
+                row, state = divmod(n, s.stored)
+                place = row * (ROW // 4) + number_of(s, state) * (CUBE // 4)
+                th.store(view.window, at + place, (word,))
     for pair, (ab, ac, bc) in zip(pairs, scores, strict=True):
         high, low = _sixteenth(th, pair), pair & (SIDE - 1)
         _store_byte(view, high * ROW + low, ab)
@@ -209,15 +211,16 @@ def _sixteenth(th, value):
     return lax.shift_right_logical(value, th.splat(4))
 
 
-def _source(th, s, triple, place, state):
-    """(index, line) of the first word of a unit in ``score_bytes``."""
+def _source(th, s, triple, place, quad):
+    """(index, line) of four words of a unit in ``score_bytes``, in which each row has a
+    word of every state."""
     i, j, k = (jnp.maximum(x, 0) for x in place)
     strip, r = _split(th, i, s.rows)
     block, remainder = _split(th, j, s.sides[1])
     lane = _quarter(th, remainder)
     line = (triple * s.blocks[1] + block) * s.strips + strip
     line = line * s.steps + k + lane + s.front
-    group = _quarter(th, r) + state * (s.rows // 4)
+    group = _quarter(th, r) * s.stored + quad
     return group * THREADS + lane * 4, line
 
 
@@ -227,8 +230,6 @@ def _split(th, value, size):
     return lax.shift_right_logical(value, th.splat(bits)), value & (size - 1)
 
 
-# COLUMNS, four bits each, the first lowest.
-PACKED_COLUMNS = sum(column << (4 * n) for n, column in enumerate(COLUMNS))
 STEPS_PER_TURN = 4  # of the loop; steps after leaving the window do nothing
 MOST_NEGATIVE = -(2**31)
 
@@ -238,7 +239,7 @@ def walk(arrays: Arrays, score_bytes, state, s: Shape, interpret=None):
     to the start**, and count (triples,), -1 where no move attains a score.
 
     Tiles are 4 columns wide. ``score_bytes`` is that of ``triples.fill``; ``state``
-    (triples,) the number of the state, in the order of COLUMNS, in which a path ends.
+    (triples,) the number of the state in which a path ends.
     """
     room = longest(s)
     # Of a window: scores, then a cube for each state.
@@ -261,10 +262,11 @@ def longest(s: Shape) -> int:
 
 
 class Lane(NamedTuple):
-    """The move that a lane tests: column (linear) or state COLUMNS[n] in lane n, none
-    in lanes from 7 on. ``opens`` are a sequence (None: any), a number of gaps, and the
-    set of columns that open so many in it after the lane's, a bit each in the order of
-    COLUMNS. ``gapped`` are the pairs in which the lane's column has a gap of a, b, c.
+    """The move that a lane tests: column COLUMNS[n] (linear) or from state n in lane n,
+    none in lanes that are left. ``opens`` are a sequence (None: any), a number of gaps,
+    and the set of states that open so many in it after the lane's, a bit each;
+    ``never`` the set of states that do not follow it. ``gapped`` are the pairs in which
+    the lane's column has a gap of a, b, c.
     """
 
     bit: jax.Array
@@ -273,6 +275,7 @@ class Lane(NamedTuple):
     pairs: tuple
     number: jax.Array
     opens: tuple  # (int or None, int, word)
+    never: jax.Array | None  # where all do
     gapped: tuple  # of words
 
 
@@ -295,8 +298,8 @@ def _program(*refs, s: Shape):
     triple = th.splat(lax.axis_index("triple"))
     place = th.load(sizes, triple * 4, 4)[:3]
     (q,) = th.load(state, triple)
-    (d,) = th.load(seeds, triple * SEED_WORDS + 7)
-    borders = [th.load(borders, triple * SEED_WORDS + k, 4) for k in (0, 4)]
+    (d,) = th.load(seeds, triple * s.rule.seed_words + (s.rule.seed_words - 1))
+    borders = [th.load(borders, triple * BORDER_WORDS + k, 4) for k in (0, 4)]
     first = (thread == 0).astype(jnp.int32)
     view = TripleWalkView(th, s, triple, (a, b, c), scores, score_bytes, window,
                           sum(borders, ()), d)  # fmt: skip
@@ -314,7 +317,7 @@ def _program(*refs, s: Shape):
             step = partial(_linear, view, lane, zero, store_column)
             inner = _may_go
         else:
-            step = partial(_quasi, view, lane, zero, store_column)
+            step = partial(_affine, view, lane, zero, store_column)
             inner = partial(_inner, zero=zero)
 
         def within(carry):
@@ -344,45 +347,66 @@ def _program(*refs, s: Shape):
 
 def _lane(th, s, lane):
     """The move that a lane tests."""
-    mine = (
-        lax.shift_right_logical(th.splat(PACKED_COLUMNS), jnp.minimum(lane, 7) * 4) & 7
-    )
+    columns = _columns(s.rule)
+    lanes = [lane == n for n in range(len(columns))]
+
+    def of_lane(values):
+        """A word of each lane's own; 0 in lanes that are left."""
+        word = th.splat(0)
+        for mine, x in zip(lanes, values, strict=True):
+            word = where(mine, x, word) if x else word
+        return word
+
+    mine = of_lane(columns)
     bits = tuple((mine & bit) != 0 for bit in (4, 2, 1))
     residues = tuple(where(bit, n, 0) for bit, n in zip(bits, AXIS_BYTES, strict=True))
     pairs = tuple(where((mine & two) == two, -1, 0) for two in (6, 5, 3))
-    sequences = (0, 1, 2) if s.free else (None,)
-    opens = tuple(
-        (x, gaps, _openers(mine, x, gaps)) for x in sequences for gaps in (1, 2)
-    )
+    none = (mine == 0).astype(jnp.int32)
     gapped = tuple(
         sum(where(mine == t, pairs.count(x), 0) for t, pairs in GAPPED.items())
         for x in range(3)
     )
-    bit = where(mine == 0, 0, lax.shift_left(th.splat(1), lane & 7))
-    none = (mine == 0).astype(jnp.int32)
-    number = jnp.maximum(mine, 1) * CUBE
-    return Lane(bit, none, residues, pairs, number, opens, gapped)
+    opens, never = (), None
+    if s.rule.states > 1:
+        into = moves(s.rule)
+        sequences = (0, 1, 2) if s.free else (None,)
+
+        def openers(x, gaps):
+            def opening(p, q):
+                opens = into[q].get(p, ())
+                return (len(opens) if x is None else opens.count(x)) == gaps
+
+            return [
+                _set(s.rule, lambda q, p=p: opening(p, q)) for p in range(len(columns))
+            ]
+
+        opens = tuple(
+            (x, gaps, of_lane(openers(x, gaps))) for x in sequences for gaps in (1, 2)
+        )
+        barred = [
+            _set(s.rule, lambda q, p=p: p not in into[q]) for p in range(len(columns))
+        ]
+        never = of_lane(barred) if any(barred) else None
+    numbers = [number_of(s, n) * CUBE for n in range(s.rule.states)]
+    number = of_lane(numbers) if s.rule.states > 1 else th.splat(CUBE)
+    bit = where(mine == 0, 0, lax.shift_left(th.splat(1), lane & 15))
+    return Lane(bit, none, residues, pairs, number, opens, never, gapped)
 
 
-def _openers(mine, sequence, gaps):
-    """Columns that open this many gaps after a lane's, in a sequence or in any."""
-
-    def count(before, column):
-        opens = opened(before, column)
-        return len(opens) if sequence is None else opens.count(sequence)
-
-    sets = {b: _set(lambda t, b=b: count(b, t) == gaps) for b in COLUMNS}
-    return sum(where(mine == before, bits, 0) for before, bits in sets.items())
+def _columns(rule: Rule):
+    """Column of each of a lane's bits: of a state, or all columns of the only one."""
+    return rule.columns if rule.states > 1 else COLUMNS
 
 
-def _set(test):
-    """Columns that pass a test, a bit each."""
-    return sum(test(column) << n for n, column in enumerate(COLUMNS))
+def _set(rule: Rule, test):
+    """States (linear: columns) with a number that passes a test, a bit each."""
+    return sum(test(n) << n for n in range(len(_columns(rule))))
 
 
-def _has(residues):
-    """Columns with these residues, a bit each."""
-    return _set(lambda column: column & residues == residues)
+def _has(rule: Rule, residues):
+    """Those whose column has these residues, a bit each."""
+    columns = _columns(rule)
+    return _set(rule, lambda n: columns[n] & residues == residues)
 
 
 def _linear(view, lane, zero, store_column, path):
@@ -411,9 +435,9 @@ def _linear(view, lane, zero, store_column, path):
     # The first lane wins; where none may move, at cell (0, 0, 0) too, nothing does.
     votes = ballot(view.th, valid.astype(jnp.int32))
     taken = votes & -votes
-    store_column(path.length, _column(taken))
+    store_column(path.length, _column(view, taken))
     length = path.length + (taken != 0).astype(jnp.int32)
-    return Walk(_less(place, taken), where(go, taken, path.state), length)
+    return Walk(_less(view, place, taken), where(go, taken, path.state), length)
 
 
 def _free(view, place, zero):
@@ -426,14 +450,19 @@ def _free(view, place, zero):
     return tuple(zip(*costs, strict=True))
 
 
-def _quasi(view, lane, zero, store_column, path):
+def _affine(view, lane, zero, store_column, path):
     """Take one column back, given by the state, and vote on the state before it. If no
     move is possible, the path stays."""
     i, j, k = place = path.place
     go = _inner(place, zero)
     taken = where(go, path.state, 0)
-    before = _less(place, taken)
-    number = _column(path.state) * CUBE
+    before = _less(view, place, taken)
+    numbers = [number_of(view.s, n) for n in range(view.s.rule.states)]
+    number = CUBE * sum(
+        where((path.state & bits) != 0, bit, 0)
+        for bit in (1, 2, 4, 8)
+        if (bits := _set(view.s.rule, lambda n, bit=bit: (numbers[n] & bit) != 0))
+    )
     wrong = load_byte(view, sum(before) + lane.number, GUARD)
     wrong = wrong - load_byte(view, (i + j + k) + number, GUARD)
     gaps = earned = ()
@@ -445,21 +474,26 @@ def _quasi(view, lane, zero, store_column, path):
     for sequence, extend in enumerate(earned):
         for count in (1, 2):
             columns = _set(
-                lambda t, x=sequence, n=count: GAPPED.get(t, ()).count(x) == n
+                view.s.rule,
+                lambda q, x=sequence, n=count: (
+                    GAPPED.get(view.s.rule.columns[q], ()).count(x) == n
+                ),
             )
             wrong = wrong + where((taken & columns) != 0, count * extend, 0)
     for score, two in zip(_scores(view, place), (6, 5, 3), strict=True):
-        wrong = wrong + where((taken & _has(two)) != 0, score, 0)
+        wrong = wrong + where((taken & _has(view.s.rule, two)) != 0, score, 0)
     remaining = _from(before, zero)
     go = go & (path.state != 0)
     # Whatever the state, a path has begun at cell (0, 0, 0).
     start = go & (_or(remaining) == 0) & (lane.bit == 1)
     sure = start | (~go & ((lane.bit & path.state) != 0))
     barred = (_or(_from(remaining, lane.residues)) & MOST_NEGATIVE) | lane.none
+    if lane.never is not None:
+        barred = barred | where((taken & lane.never) != 0, 1, 0)
     barred = where(sure, 0, barred | where(go, 0, 1))
     valid = ((wrong & where(sure, 0, 255)) | barred) == 0
     votes = ballot(view.th, valid.astype(jnp.int32))
-    store_column(path.length, _column(taken))
+    store_column(path.length, _column(view, taken))
     return Walk(before, votes & -votes, path.length + go.astype(jnp.int32))
 
 
@@ -486,16 +520,17 @@ def _or(place):
     return i | j | k
 
 
-def _less(place, taken):
+def _less(view, place, taken):
     """Subtract the residues of the column with bit ``taken`` from a place."""
-    residues = (where((taken & _has(bit)) != 0, size, 0)
+    residues = (where((taken & _has(view.s.rule, bit)) != 0, size, 0)
                 for bit, size in zip((4, 2, 1), AXIS_BYTES, strict=True))  # fmt: skip
     return _from(place, residues)
 
 
-def _column(taken):
+def _column(view, taken):
     """Column of a bit."""
-    return sum(where((taken & _has(bit)) != 0, bit, 0) for bit in (4, 2, 1))
+    rule = view.s.rule
+    return sum(where((taken & _has(rule, bit)) != 0, bit, 0) for bit in (4, 2, 1))
 
 
 def _goes_on(cell, state):

@@ -36,7 +36,7 @@ from kernels_pallas.pairs import config
 ROOT = Path(__file__).resolve().parents[2]
 PACKED = [kind for kind in KINDS if kind[1]]
 GOLDEN_TABLE = json.loads(GOLDEN.read_text())
-SPILLED = 32  # bytes of a thread: so many more spills may come of a new compiler
+SPILLED = 40  # bytes of a thread: so many more spills may come of a new compiler
 slow = pytest.mark.slow
 
 

@@ -20,6 +20,7 @@ from jaxalign.model.scoring import Scoring
 from jaxalign.options import TripleOptions
 from jaxalign.runtime import backend
 from jaxalign.triples import engine, gpu, tracebacks
+from jaxalign.triples.dp import recurrence
 from jaxalign.triples.dp.recurrence import COLUMN_ORDER
 from jaxalign.triples.gpu import scores_of
 from jaxalign.triples.options import TripleRequest
@@ -28,7 +29,7 @@ from jaxalign.triples.result import batch_of
 from kernels_pallas.core import mosaic
 from kernels_pallas.triples import api, shapes
 
-MODELS = ("linear", "quasi-natural")
+MODELS = ("linear", "quasi-natural", "natural")
 ONE_AT_A_TIME = Lock()  # all threads share the interpreter's memory
 slow = pytest.mark.slow
 values = pytest.mark.skipif(
@@ -44,7 +45,7 @@ def lowered(shape):
         np.ones((number, 3), np.int32),
         np.zeros((3, letters, letters), np.int32),
         np.ones(2, np.int32),
-        np.zeros((number, 7), np.int32),
+        np.zeros((number, shape.rule.seed_words - 1), np.int32),
         np.zeros(number, np.int32),
         np.zeros((number, 6), np.int32),
     )
@@ -63,10 +64,12 @@ STARTS = {"best": True}
         ("quasi-natural", ENDS),
         *(
             pytest.param(model, options, marks=slow)
-            for model in MODELS
+            for model in MODELS[:2]
             for options in ({}, {"bytes": True}, {"free": True}, ENDS, STARTS)
         ),
         pytest.param("quasi-natural", {"bytes": True, "free": True}, marks=slow),
+        pytest.param("natural", {"bytes": True, "free": True}, marks=slow),
+        pytest.param("natural", ENDS, marks=slow),
     ],
 )
 def test_kernels_lower_for_cuda(model, options):
@@ -138,6 +141,7 @@ MORE = (0, 0, 0), (0, 0, 1), (0, 5, 9), (11, 17, 36), (16, 4, 47), (9, 9, 2)
         ("linear", FEW),
         pytest.param("linear", MORE, marks=slow),
         pytest.param("quasi-natural", FEW + MORE, marks=slow),
+        pytest.param("natural", (*FEW, (0, 0, 1), (0, 5, 9), (16, 4, 21)), marks=slow),
     ],
 )
 def test_paths_have_the_oracles_score(model, lengths, interpreted):
@@ -167,7 +171,8 @@ def test_many_triples_by_an_asymmetric_matrix(interpreted):
 @pytest.mark.parametrize("mode", ["semiglobal", "local"])
 @pytest.mark.parametrize("model", MODELS)
 def test_free_ends_and_local_paths(model, mode, interpreted):
-    lengths = (0, 0, 1), (1, 1, 1), (0, 5, 9), (5, 6, 7), (11, 17, 36), (16, 4, 30)
+    lengths = (0, 0, 1), (1, 1, 1), (0, 5, 9), (5, 6, 7), (16, 4, 21), (11, 17, 36)
+    lengths = lengths[: 5 if model == "natural" else 6]  # it takes long here
     triples = [related(n, some, "ACDE") for n, some in enumerate(lengths)]
     scoring = Scoring(gap_open=5, gap_extend=5 if model == "linear" else 2)
     words = {"gap_model": model, "mode": mode}
@@ -201,7 +206,7 @@ def marched(texts, scoring, model, mode="global"):
         (minus,) * len(rule.corners),
     )
     ab = [[score(a, i, b, j) for j in columns] for i in rows]
-    seeds = [jnp.int32(x) for x in api.seed(0, cost)]
+    seeds = [jnp.int32(x) for x in api.seed(0, cost, rule=rule)[: rule.states]]
     tile = (((minus,) * rule.planes,) * len(columns),) * len(rows)
 
     def costs_at(index, text, free):
@@ -226,7 +231,7 @@ def marched(texts, scoring, model, mode="global"):
 
     # At cell (0, 0, 0) all gaps are free.
     if mode == "semiglobal":
-        seeds = [jnp.int32(0)] * 7
+        seeds = [jnp.int32(x) for x in api.seed(0, 0, rule=rule)[: rule.states]]
     marks = []
     for k in range(len(c) + 1):
         scores = (
@@ -243,7 +248,32 @@ def marched(texts, scoring, model, mode="global"):
             marks.append(ends.mark(tops))
     if mode == "local":
         return max(map(int, marks)) >> shapes.CELL_BITS
-    return max(map(int, found[-1][-1])) - 2 * extend * sum(map(len, (a, b, c)))
+    return max(map(int, found[-1])) - 2 * extend * sum(map(len, (a, b, c)))
+
+
+@pytest.mark.parametrize("model", MODELS[1:])
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("alike", [True, False], ids=["alike", "apart"])
+def test_shared_maxima_are_those_of_all_moves(model, backwards, alike):
+    """Of 49 and 91 moves, with one cost of an opening or one for each sequence."""
+    rule, plain = api.RULES[model], recurrence.MODELS[model]
+    assert list(rule.columns) == [moves[0].column for moves in plain.moves]
+    into = (recurrence.backwards(plain) if backwards else plain).moves
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        h = dict(enumerate(rng.integers(-50, 50, rule.states).tolist()))
+        d, *apart = rng.integers(0, 20, 4).tolist()
+        costs = (d,) * 3 if alike else tuple(apart)
+        want = [
+            max(h[move.source] - sum(costs[x] for x, opens in move.gaps if opens)
+                for move in moves)
+            for moves in into
+        ]  # fmt: skip
+        parameters = False, (), d, backwards
+        found = shapes.leave(rule, h, parameters, False, None if alike else costs)
+        assert list(map(int, found)) == want
+    steps, _ = shapes.factored(rule, backwards, alike)
+    assert sum(len(parts) - 1 for parts in steps) < (30 if rule.states == 7 else 75)
 
 
 @pytest.mark.parametrize("lengths", [(3, 4, 5), (2, 0, 3), (0, 1, 1)])
@@ -276,10 +306,17 @@ def triple_of(texts, model="quasi-natural"):
 @values
 @slow
 @pytest.mark.parametrize(
-    "start, end, reverse", [(0, None, False), (4, None, False), (3, 2, True)]
+    "model, start, end, reverse",
+    [
+        ("quasi-natural", 0, None, False),
+        ("quasi-natural", 4, None, False),
+        ("quasi-natural", 3, 2, True),
+        ("natural", 8, None, False),
+        ("natural", 3, 7, True),
+    ],
 )
-def test_layers_are_those_of_planes(start, end, reverse):
-    triple = triple_of(related(5, (9, 13, 18)))
+def test_layers_are_those_of_planes(model, start, end, reverse):
+    triple = triple_of(related(5, (9, 13, 18)), model)
     part = replace(engine.whole(triple), start=start, end=end)
     want = np.asarray(engine.sweep(triple, part, reverse, layer=True).layer)
     by_kernels = replace(triple, kernels=Small())
@@ -361,7 +398,7 @@ def test_a_path_without_its_score_is_not_returned(monkeypatch):
 @pytest.mark.parametrize("start", [0, 4])
 def test_the_certificate_counts_as_rescoring_does(model, start):
     triple = triple_of(related(9, (7, 9, 11)), model)
-    start = start if model == "quasi-natural" else 0
+    start = start if model != "linear" else 0
     part = replace(engine.whole(triple), start=start)
     score, columns = tracebacks.align_stored(triple, part)
     count = partial(counted, triple)
@@ -370,14 +407,13 @@ def test_the_certificate_counts_as_rescoring_does(model, start):
     assert count([part] * 2, [columns[:0], columns]) is None
     assert count([part] * 2, [columns, columns + 8]) is None
     other = replace(part, end=(COLUMN_ORDER.index(columns[-1]) + 1) % 7)
-    if model == "quasi-natural":
+    if model != "linear":
         assert count([other, part], [columns] * 2) is None
 
 
 @pytest.mark.parametrize(
     "words, why",
     [
-        ({"gap_model": "natural"}, "natural"),
         ({"traceback": "bt1"}, "traceback"),
         ({"schedule": "layered"}, "schedule"),
         ({"scoring": Scoring(match=3000, mismatch=-900, alphabet="dna")}, "large"),
