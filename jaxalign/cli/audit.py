@@ -107,7 +107,7 @@ def read_parts(
     if len(sets) < 2:
         raise InputError(
             f"{split}: has only one part: {', '.join(map(written, sets)) or 'none'}; "
-            "an audit needs two or more"
+            f"{api.TWO_PARTS}"
         )
     return AuditedParts(sets, left_out)
 
@@ -205,7 +205,7 @@ def check_shown(given: Given) -> None:
 def _check(request: Given) -> None:
     if request.split is None and len(request.parts) < 2:
         raise UsageError(
-            f"an audit needs two or more files, not {len(request.parts)}, or one file "
+            f"{api.TWO_PARTS} files, not {len(request.parts)}, or one file "
             "and --split SPLIT.tsv"
         )
     if request.split is not None and len(request.parts) != 1:
@@ -483,9 +483,7 @@ def _certificate_files(path: str, known: dict, request: Given) -> CertificateFil
             f"{path}: a list belongs to one file of sequences, not {len(parts)}"
         )
     if split is None and len(parts) < 2:
-        raise InputError(
-            f"{path}: has {counted(len(parts), 'part')}; two or more are needed"
-        )
+        raise InputError(f"{path}: has {counted(len(parts), 'part')}; {api.TWO_PARTS}")
     split = None if split is None else str(split)
     column = None if split is None or column is None else str(column)
     return CertificateFiles(parts, split, column, readings.pop())

@@ -120,7 +120,9 @@ def _zipped(
     widths = {x.shape[1] for x in (*queries.values(), *targets.values())}
     if len(widths) > 1:
         sizes = " and ".join(map(str, sorted(widths)))
-        raise InputError(f"{a}, {b}: vectors of {sizes} numbers: all must have as many")
+        raise InputError(
+            f"{a}, {b}: vectors of {sizes} numbers: all must have one length"
+        )
     count = max(m, n) if min(m, n) else 0
     first, second = ([*x] * (count if len(x) == 1 else 1) for x in (queries, targets))
     return [*zip(first, second, strict=True)] if count else []

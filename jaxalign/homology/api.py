@@ -44,9 +44,11 @@ from jaxalign.homology.evidence import (
     distinct,
 )
 from jaxalign.homology.options import (
+    TWO_PARTS,
     Definition,
     Method,
     TooLarge,
+    check_audited,
     check_cuts,
     define,
     with_link,
@@ -574,8 +576,7 @@ def audit(
         return audit_of(sets, definition, removed)
     if not isinstance(parts, Mapping):
         parts = {f"part{k}": part for k, part in enumerate(parts, 1)}
-    if len(parts) < 2:
-        raise UsageError(f"{counted(len(parts), 'part')}: an audit needs two or more")
+    check_audited(len(parts))
     sets = inputs.sets(scoring, *parts.values())
     settings = with_link(settings, scoring, sets)
     definition = define(scoring, settings, min_identity)
@@ -772,6 +773,7 @@ __all__ = [
     "Clusters",
     "Definition",
     "HomologyOptions",
+    "TWO_PARTS",
     "PairAudit",
     "PairChoices",
     "PairSplit",

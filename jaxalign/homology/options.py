@@ -51,6 +51,7 @@ METHODS: tuple[str, ...] = get_args(Method)
 TOO_LARGE: tuple[str, ...] = get_args(TooLarge)
 LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
 LOCAL = "local"
+TWO_PARTS = "an audit needs two or more"
 NEEDED = (
     "one cut is needed, and not two: min_identity, which min_score may stand beside, "
     "min_score alone, or max_evalue"
@@ -368,6 +369,12 @@ def everything(definition: Definition) -> Definition:
     return replace(
         definition, cut=0.0, options=replace(definition.options, filter=False)
     )
+
+
+def check_audited(count: int) -> None:
+    """Refuse an audit of fewer than two parts."""
+    if count < 2:
+        raise UsageError(f"{counted(count, 'part')}: {TWO_PARTS}")
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

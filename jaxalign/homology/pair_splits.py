@@ -18,7 +18,7 @@ from jaxalign.homology.links import (
     kept_together,
     stream_links,
 )
-from jaxalign.homology.options import Definition, check_choice
+from jaxalign.homology.options import Definition, check_audited, check_choice
 from jaxalign.homology.removal import outwards
 from jaxalign.homology.result import (
     largest_share_error,
@@ -643,10 +643,7 @@ def audit_pairs_of(
     Raises UsageError: there are fewer than two parts
     """
     names, part = parts
-    if len(names) < 2:
-        raise UsageError(
-            f"{show.counted(len(names), 'part')}: an audit needs two or more"
-        )
+    check_audited(len(names))
     counts = PairCounts()
     if cold == "none":
         leaking = _shared(pair_keys(pairs, data), part)
