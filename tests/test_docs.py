@@ -49,7 +49,8 @@ OURS = {"jaxalign", "python"}
 NOTHING = ":"
 # Programs of others, and what runs in their place: what commands after them need.
 FOREIGN = {
-    **dict.fromkeys("conda datasail docker foldseek make needle pip USalign".split(), NOTHING),
+    **dict.fromkeys("conda datasail docker make needle pip".split(), NOTHING),
+    **dict.fromkeys(("foldseek", "USalign"), NOTHING),
     "graphpart": "jaxalign split bare.fasta --min-identity 0.4 --folds 5 -q"
     " -o part.csv; sed '1 s/name,part/AC,cluster/' part.csv > graphpart.csv",
     "sbatch": 'for k in $(seq 16); do SLURM_ARRAY_TASK_ID=$k bash -c "$3"; done',
