@@ -139,7 +139,8 @@ def test_bridges_do_not_depend_on_parts(monkeypatch):
     assert trees[0] == trees[1]
 
 
-def test_only_pairs_with_a_new_sequence_are_compared(monkeypatch):
+@pytest.mark.parametrize(("strand", "times"), [("plus", 1), ("both", 2)])
+def test_only_pairs_with_a_new_sequence_are_compared(strand, times, monkeypatch):
     seen = []
     jobs = clustering.link_jobs
 
@@ -147,14 +148,13 @@ def test_only_pairs_with_a_new_sequence_are_compared(monkeypatch):
         seen.extend(task.job.total for x in jobs(*about) for task in x.tasks)
         return jobs(*about)
 
-    old = jaxalign.cluster(["ACGT", "GGGGG"], SCORING, min_identity=0.9, link="whole")
-    monkeypatch.setattr(clustering, "link_jobs", watched)
     words = ["ACGT", "GGGGG", "ACG"]
-    jaxalign.cluster(words, SCORING, min_identity=0.9, link="whole", update=old)
-    assert sum(seen) == 3 * (4 + 5)
-    same = jaxalign.cluster(
-        words[:2], SCORING, min_identity=0.9, link="whole", update=old
-    )
+    asked: dict[str, Any] = {"min_identity": 0.9, "link": "whole", "strand": strand}
+    old = jaxalign.cluster(words[:2], SCORING, **asked)
+    monkeypatch.setattr(clustering, "link_jobs", watched)
+    jaxalign.cluster(words, SCORING, update=old, **asked)
+    assert sum(seen) == times * 3 * (4 + 5)
+    same = jaxalign.cluster(words[:2], SCORING, update=old, **asked)
     assert same.numbers.tolist() == [0, 1] and same.info["all"] == 0
 
 
