@@ -202,13 +202,14 @@ def _meeting(region: Region, f: jax.Array, b: jax.Array):
 def join(f: jax.Array, b: jax.Array, extent: jax.Array):
     """(score, flat index) of the best meeting of layers (S, U, V), the second reversed.
 
-    Cell u of the first is cell extent + 2 - u of the second. Two minus infinities would
-    wrap, so only reachable cells are added.
+    Cell u of the first is cell extent + 2 - u of the second; both have one shape. Two
+    minus infinities would wrap, so only reachable cells are added.
     """
     u = jnp.arange(f.shape[1], dtype=jnp.int32)
     v = jnp.arange(f.shape[2], dtype=jnp.int32)
-    b = b.at[:, extent[0] + 2 - u, :].get(mode="clip")
-    b = b.at[:, :, extent[1] + 2 - v].get(mode="clip")
+    # What is rolled in from the other end lies outside the region.
+    shifts = extent + (3 - np.array(f.shape[1:], np.int32))
+    b = jnp.roll(jnp.flip(b, (1, 2)), shifts, (1, 2))
     inside = ((u >= 1) & (u <= extent[0] + 1))[None, :, None]
     inside = inside & ((v >= 1) & (v <= extent[1] + 1))[None, None, :]
     minus = neg_inf(f.dtype)
