@@ -181,8 +181,8 @@ class Measure:
     to 1."""
 
     strand: LinkStrand | None = None
-    """Strands of nucleotides to compare: both also compares the reverse complement of
-    one sequence of each pair. [both for DNA, plus for RNA]"""
+    """Strands of nucleotides to compare. With both, the reverse complement of one
+    sequence of each pair is compared, too. [both for DNA, plus for RNA]"""
 
     filter: bool = True
     """Skip pairs that provably cannot pass; results do not change."""

@@ -54,7 +54,7 @@ EXTRA = {
     # Filters are those of the table of hits.
     "search": "max-evalue profile min-score min-identity identity min-cov coverage "
     "min-length-ratio no-filter",
-    "cluster": "fasta",
+    "cluster": "fasta certificate",
     "three": "all",
     "split": "column cuts pairs cold second fasta certificate worst full-histogram",
     "audit": "split pairs cold second column verify partial",

@@ -229,7 +229,7 @@ def test_python_takes_old_words_with_a_warning(call):
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_is_short_and_has_examples(verb):
     lines = [line for line in EXAMPLES.splitlines() if line.split()[:1] == [verb]]
-    assert len(lines) == 2
+    assert len(lines) in (2, 3)
     for line in lines:
         words = line.split()
         program(verb).parse_args(words, exit_on_error=False, print_error=False)
@@ -253,28 +253,33 @@ def test_the_program_prints_the_help_that_is_asked_for(run, folder, monkeypatch)
         assert run("index", flag) == (0, help_of("index", brief), "")
 
 
-# Verbs that look at other strands, those that take nucleotides as they are given, and
-# those that take none, or align nothing.
+# Verbs that look at other strands if asked, those that link along either unless told
+# otherwise, those that take nucleotides as they are given, and those that take none, or
+# align nothing.
 STRANDS = {"align", "search"}
-AS_GIVEN = {"all", "three", "nearest", "cluster", "dedup", "split", "audit", "purge"}
-AS_GIVEN |= {"soft"}
+LINKED = {"nearest", "cluster", "dedup", "split", "audit", "purge"}
+AS_GIVEN = {"all", "three", "soft"}
 NO_STRANDS = {"family", "repertoire", "index", "info", "warmup", "selftest", "matrices"}
 NO_STRANDS |= {"demo"}
 
 
 def test_verbs_have_strands_or_say_that_they_do_not(run, folder):
-    assert {*VERBS} == STRANDS | AS_GIVEN | NO_STRANDS
-    assert {x for x in VERBS if "strand" in {y for y, _, _ in told(x)}} == STRANDS
+    assert {*VERBS} == STRANDS | LINKED | AS_GIVEN | NO_STRANDS
+    stranded = {x for x in VERBS if "strand" in {y for y, _, _ in told(x)}}
+    assert stranded == STRANDS | LINKED
     gene = "ACGTTGCAAGGCTTACGATTACG"
     for name in ("d.fa", "e.fa"):
         records = (f">{name[0]}{k}\n{gene[k:]}\n" for k in range(3))
         (folder / name).write_text("".join(records))
-    for verb in sorted((STRANDS | AS_GIVEN) - {"soft"}):  # which compiles
+    for verb in sorted((stranded | AS_GIVEN) - {"soft"}):  # which compiles
         more = ("--too-large", "keep") if verb == "split" else ()
-        code, _, err = run(*job(verb, ["d.fa", "e.fa"], *more))
-        assert code in (0, 6), (verb, err)
-        said = "along the strands that are given; --alphabet protein" in err
-        assert said == (verb in AS_GIVEN), (verb, err)
+        for strand in ((), ("--strand", "plus"))[: 1 + (verb in LINKED)]:
+            code, _, err = run(*job(verb, ["d.fa", "e.fa"], *more, *strand))
+            assert code in (0, 6), (verb, err)
+            said = "along the strands that are given; --alphabet protein" in err
+            assert said == (verb in AS_GIVEN or bool(strand)), (verb, err)
+            assert ("; either strand" in err) == (verb in LINKED and not strand), err
+            assert ("; plus strands" in err) == bool(strand), (verb, err)
 
 
 def test_an_index_has_the_options_that_count():
