@@ -229,6 +229,8 @@ class LinkKeywords(
 
     mode: Mode | None
     min_score: float | None
+    min_cov: float | None
+    coverage: Coverage
 
 
 class SplitKeywords(LinkKeywords, total=False):

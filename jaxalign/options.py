@@ -245,7 +245,7 @@ class Tabular(Windowed):
     1."""
 
     coverage: Coverage = "both"
-    """The sequences that min_cov tests (columns qcov and tcov)."""
+    """The sequences that min_cov tests (columns qcov and tcov), or the shorter one."""
 
     min_length_ratio: float | None = None
     """Keep pairs whose shorter length is at least this share of the longer, 0 to 1."""
@@ -447,6 +447,14 @@ class Linked(AsLinked, Watch, Measure, FromOutside, Execution, AlignedEnds):
     min_score: float | None = None
     """Link only pairs whose best alignment has at least this score. [with --link local:
     the score with E = 0.001 in a search of the set]"""
+
+    min_cov: float | None = None
+    """Link only pairs whose alignment covers at least this share of the sequences, 0 to
+    1, in mode local or with free ends. Identities are then those of its path."""
+
+    coverage: Coverage = "both"
+    """The sequences that min_cov tests: both, either of the two (query or target), or
+    the shorter one."""
 
 
 @part

@@ -26,6 +26,7 @@ from jaxalign.homology.options import (
     LOCAL,
     Definition,
     everything,
+    identities,
     judges_of,
     measured,
     measured_pairs,
@@ -435,7 +436,14 @@ def zipped_pairs(
         (jobs.with_kernels(pair_options(judge, 0.0), cells), judge.length, rows)
         for judge, rows in zip(judges_of(definition), of_judges, strict=True)
     ]
-    shares, _, which = jobs.by_measures(queries, targets, definition.scoring, measures)
+    judges = judges_of(definition)
+    shares, _, which = jobs.by_measures(
+        queries,
+        targets,
+        definition.scoring,
+        measures,
+        lambda table, number: identities(table, judges[number]),
+    )
     return shares, which
 
 
@@ -550,7 +558,7 @@ def _cells(a: Sequences, b: Sequences) -> int:
 # score of a link. These are some pairs and no proof; the audit by that measure is one.
 
 LIKELY = 200  # pairs that are looked at, of every two parts
-OTHERWISE = ("link", "min_length_ratio", "min_score", "progress", "busy")
+OTHERWISE = ("link", "min_length_ratio", "min_score", "min_cov", "progress", "busy")
 MEASURES = (("global", "longer"), ("global", "shorter"), ("local", "shorter"))
 LEAST_OF_SHORTER = 0.5  # cuts below it say nothing of global alignments of fragments
 

@@ -187,6 +187,8 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         settings["min_length_ratio"] = about["min_length_ratio"]
         settings["min_score"] = about.get("min_score")
         settings["strand"] = about.get("strand")
+        settings["min_cov"] = about.get("min_cov")
+        settings["coverage"] = about.get("coverage", "both")
         settings["link"] = LOCAL if about.get("short_sequences") else None
         free = about["mode"] == "global" and about["free_ends"]
         settings["edges"] = [_edges(x) for x in about.get("edges", ())] or None

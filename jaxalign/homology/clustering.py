@@ -214,7 +214,8 @@ def _measured_pairs(
             jobs.run(kind, *sides, scoring, pair_options(judge, least), whole)
             for judge in judges
         ]
-        query, target, shares = joined_rows(tables, judges, counts)
+        lowest = definition.cut if least is None else least
+        query, target, shares = joined_rows(tables, judges, counts, lowest)
         i, j = rows[query], columns[target]
         if targets is None:
             i, j = np.minimum(i, j), np.maximum(i, j)
@@ -582,6 +583,7 @@ def clusters_of(
             every_link |= job.tasks[0].scores_first or len(data) < 2
             # Joining has one definition, of one strand or of both.
             every_link |= len(link_tasks) > 1 or definition.evidence is not None
+            every_link |= definition.options.min_cov is not None
             every_link |= any(x.length != definition.length for x in job.judges)
             every_link |= any(x.mode != definition.mode for x in job.judges)
             proofs = None if every_link else proofs_of(job.tasks[0])

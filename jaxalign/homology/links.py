@@ -336,7 +336,7 @@ def aligned_links(
             ]  # fmt: skip
         streams = [tables_of(*job, parts) for job in zip(tasks, options, strict=True)]
         for count, tables in enumerate(zip(*streams, strict=True), finished + 1):
-            query, target, shares = joined_rows(tables, judges, counts)
+            query, target, shares = joined_rows(tables, judges, counts, judges[0].cut)
             i, j = rows[query].astype(np.int32), columns[target].astype(np.int32)
             links = Links(np.minimum(i, j), np.maximum(i, j), shares)
             if saved is not None:
@@ -372,10 +372,14 @@ def joined_links(parts: Sequence[Links]) -> Links:
 
 
 def joined_rows(
-    tables: Sequence[Table], judges: Sequence[Definition], counts: PairCounts
+    tables: Sequence[Table],
+    judges: Sequence[Definition],
+    counts: PairCounts,
+    least: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (query, target, identity) of the rows of tables of the same pairs, one of
-    each definition: each pair once, with the larger identity.
+    each definition: each pair once, with the larger identity. Pairs without the
+    coverage that is asked for are left out, and those below ``least`` by their path.
 
     ``counts`` takes the pairs of the table that has more of them aligned.
     """
@@ -388,6 +392,9 @@ def joined_rows(
         order = np.lexsort((-identity, target, query))
         order = order[begins(query[order]) | begins(target[order])]
         query, target, identity = query[order], target[order], identity[order]
+    if judges[0].options.min_cov is not None:
+        passing = identity >= least
+        query, target, identity = query[passing], target[passing], identity[passing]
     infos = [table.info for table in tables]
     fuller = max(infos, key=lambda info: info.get("aligned_pairs", info["pairs"]))
     counts.add(

@@ -16,14 +16,14 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.homology.evidence import Evidence
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.choices import Mode
-from jaxalign.model.identity import of_lengths
+from jaxalign.model.identity import Filters, check_coverage, of_lengths
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.show import counted
 from jaxalign.model.statistics import parameters
-from jaxalign.model.strands import complement_codes
+from jaxalign.model.strands import complement_codes, reverse_complement
 from jaxalign.model.table import Table
 from jaxalign.options import (
     AsLinked,
@@ -35,6 +35,7 @@ from jaxalign.options import (
     PurgeOptions,
     shared,
 )
+from jaxalign.pairs import jobs
 from jaxalign.pairs.options import (
     SHORT_REACH,
     STRANDS_SAID,
@@ -52,6 +53,9 @@ TOO_LARGE: tuple[str, ...] = get_args(TooLarge)
 LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
 LOCAL = "local"
 TWO_PARTS = "an audit needs two or more"
+# Of ``Coverage``: of a pair without an order, either sequence may be the query.
+COVERED = {"both": "both", "query": "one", "target": "one", "shorter": "the shorter"}
+PATHS_AT_ONCE = 2**16  # pairs whose coverage is measured
 NEEDED = (
     "one cut is needed, and not two: min_identity, which min_score may stand beside, "
     "min_score alone, or max_evalue"
@@ -109,6 +113,9 @@ class Definition:
             ratio_text = f", length ratio (shorter / longer) >= {least}"
         score = self.options.min_score
         score_text = "" if score is None else f", score >= {exact(score)}"
+        if self.options.min_cov is not None:
+            covered = COVERED[self.options.coverage]
+            score_text += f", coverage of {covered} >= {exact(self.options.min_cov)}"
         scored = f", {self.scoring}" if scoring else ""
         return (
             f"identity_{self.length} >= {exact(self.cut)}{ratio_text}"
@@ -136,7 +143,8 @@ class Definition:
 
     def end_to_end(self) -> Definition:
         """The other definition of pairs with a short sequence: ``link="whole"``."""
-        return replace(self, options=end_to_end(self.options), short=0)
+        options = replace(end_to_end(self.options), min_cov=None)
+        return replace(self, options=options, short=0)
 
     def reach(self, sequences: Sequences) -> np.ndarray:
         """Divide what sequences can score at most, the sum of the best scores of their
@@ -190,6 +198,8 @@ class Definition:
             gate |= {"short_sequences": self.short, "or_with_a_short_sequence": ends}
         if options.strand is not None:
             gate["strand"] = options.strand
+        if options.min_cov is not None:
+            gate |= {"min_cov": float(options.min_cov), "coverage": options.coverage}
         return {
             "identity": "the most identical pairs of all optimal alignments / length",
             "denominator": self.length,
@@ -233,6 +243,18 @@ def define(
     score = options.min_score
     if score is not None and not (is_number(score) and isfinite(score)):
         raise UsageError(f"min_score = {score!r}: a finite number is needed")
+    if options.coverage not in COVERED:
+        raise UsageError(
+            f"unknown coverage {options.coverage!r}: one of {', '.join(COVERED)}"
+        )
+    if options.min_cov is not None:
+        mode = options.mode or "global"
+        check_fraction("min_cov", options.min_cov)
+        check_coverage(options.min_cov, mode, resolve_ends(mode, options.free_ends))
+    elif options.coverage != "both":
+        raise UsageError(
+            f"coverage = {options.coverage!r} has no effect without min_cov"
+        )
     check_whole("threads", options.threads)
     definition = Definition(scoring, options, float(cut))
     if not is_symmetric(scoring, resolve_ends(definition.mode, options.free_ends)):
@@ -357,9 +379,44 @@ def measured_pairs(
 
 
 def identities(table: Table, definition: Definition) -> np.ndarray:
-    """Identities of the rows of a table, float64."""
-    counts = table["max_identities"]
-    return of_lengths(definition.length, counts, *table.lengths())
+    """Identities of the rows of a table, float64. With ``min_cov`` they are those of a
+    path, the larger of the two orders of a pair; nan where neither passes."""
+    counts, (m, n) = table["max_identities"], table.lengths()
+    shares = of_lengths(definition.length, counts, m, n)
+    options = definition.options
+    if options.min_cov is None:
+        return shares
+    free = None if options.free_ends is None else tuple(options.free_ends)
+    chosen = PairOptions(
+        mode=definition.mode,
+        free_ends=free,
+        output="stats",
+        **shared(options, Execution),
+    )
+    gate = Filters(min_cov=options.min_cov, coverage=options.coverage)
+    equal = (m == n) & (counts == m)  # of equal texts both are covered
+    for first in range(0, len(table), PATHS_AT_ONCE):
+        block = np.arange(first, min(first + PATHS_AT_ONCE, len(table)))
+        block = block[~equal[block]]
+        queries, targets = (
+            from_parts(("",) * len(block), [side[k] for k in rows], side.alphabet)
+            for side, rows in (
+                (table.queries, table["query"][block].tolist()),
+                (table.targets, table["target"][block].tolist()),
+            )
+        )
+        orders = [(queries, targets), (targets, queries)]
+        if definition.minus:  # of either order the first sequence is turned
+            orders[1] = reverse_complement(targets), reverse_complement(queries)
+        best = np.full(len(block), np.nan)
+        for sides in orders if len(block) else ():
+            paths = jobs.run("zip", *sides, definition.scoring, chosen)
+            lengths = paths.lengths()
+            value = of_lengths(definition.length, paths["identities"], *lengths)
+            passing = gate.mask(paths.columns, *lengths)
+            best = np.fmax(best, np.where(passing, value, np.nan))
+        shares[block] = best
+    return shares
 
 
 def everything(definition: Definition) -> Definition:

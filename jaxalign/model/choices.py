@@ -10,7 +10,7 @@ Output = Literal["score", "identity", "stats", "alignment"]
 Identity = Literal[
     "alignment", "full", "aligned", "shorter", "longer", "mean", "query", "target"
 ]
-Coverage = Literal["both", "query", "target"]
+Coverage = Literal["both", "query", "target", "shorter"]
 Strand = Literal["both", "plus", "minus"]
 Statistics = Literal["published", "fitted"]
 UnknownLetters = Literal["error", "X", "mask"]

@@ -95,7 +95,8 @@ class Filters:
     """Thresholds, None for none; a row whose value is ``nan`` is not kept.
 
     ``coverage`` says of whom at least ``min_cov`` must be covered: of both sequences,
-    of the query or of the target (MMseqs2's coverage modes 0, 2 and 1).
+    of the query or of the target (MMseqs2's coverage modes 0, 2 and 1), or of the
+    shorter sequence, of two that are equally long of the one that is covered more.
     ``min_length_ratio`` is about the shorter length over the longer one (CD-HIT's -s).
     ``cut_name`` is written in place of ``min_identity`` where pairs below it are
     counted, as where it rises while a job runs.
@@ -120,7 +121,7 @@ class Filters:
         if self.min_identity is not None:
             said.append(f"identity_{self.identity} >= {exact(self.min_identity)}")
         if self.min_cov is not None:
-            columns = {"query": "qcov", "target": "tcov"}
+            columns = {"query": "qcov", "target": "tcov", "shorter": "cov of shorter"}
             column = columns.get(self.coverage, "qcov and tcov")
             said.append(f"{column} >= {exact(self.min_cov)}")
         if self.min_length_ratio is not None:
@@ -173,10 +174,17 @@ class Filters:
             below = denominator(self.identity, columns, m, n, xp)
             passing &= share(counts, below, xp) >= self.min_identity - slack
         if self.min_cov is not None:
-            for side, length in (("query", m), ("target", n)):
+            spans = [columns[f"{x}_end"] - columns[f"{x}_start"] for x in SIDES]
+            larger = xp.maximum(*spans)
+            for side, span, length, rival in zip(
+                SIDES, spans, (m, n), (n, m), strict=True
+            ):
                 if self.coverage in ("both", side):
-                    span = columns[f"{side}_end"] - columns[f"{side}_start"]
                     passing &= share(span, length, xp) >= self.min_cov - slack
+                if self.coverage == "shorter":  # of equal lengths, the larger span
+                    span = xp.where(m == n, larger, span)
+                    covered = share(span, length, xp) >= self.min_cov - slack
+                    passing &= covered | (length > rival)
         return passing
 
     def length_mask(self, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
@@ -345,7 +353,9 @@ def identity_bound(
     inside = [side for side in SIDES if mode != "local" and not ends[side] & free]
     covered = []
     if filters.min_cov is not None:
-        sides_to_cover = SIDES if filters.coverage == "both" else (filters.coverage,)
+        sides_to_cover = {"both": SIDES, "shorter": ()}.get(
+            filters.coverage, (filters.coverage,)
+        )
         covered = [side for side in sides_to_cover if side not in inside]
     if not inside and not covered:
         return None

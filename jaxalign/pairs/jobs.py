@@ -178,10 +178,13 @@ def by_measures(
     targets: Sequences,
     scoring: Scoring,
     measures: Sequence[PairMeasure],
+    identities: Callable[[Table, int], np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the largest identity of pairs (k, k) by some measures, float64 (n,), nan
     where there is none; its identical pairs, int64 (n,); and whose it is, the first of
     equals, int64 (n,).
+
+    identities : function of (table, number of a measure), instead of those by length
     """
     shares = np.full(len(queries), np.nan)
     counts, which = np.zeros((2, len(queries)), np.int64)
@@ -191,7 +194,10 @@ def by_measures(
         sides = queries.take(rows), targets.take(rows)
         table = run("zip", *sides, scoring, options)
         places, identical = rows[table["query"]], table["max_identities"]
-        identity = of_lengths(length, identical, *table.lengths())
+        if identities is None:
+            identity = of_lengths(length, identical, *table.lengths())
+        else:
+            identity = identities(table, number)
         larger = ~np.isnan(identity) & ~(identity <= shares[places])
         at = places[larger]
         shares[at], counts[at] = identity[larger], identical[larger]

@@ -171,7 +171,7 @@ def test_deduplication_says_who_stands_for_whom():
         ({"identity": "query"}, "order of two sequences"),
         ({"min_length_ratio": 2}, "min_length_ratio = 2"),
         ({"free_ends": ("query_start",)}, "symmetric free ends"),
-        ({"min_cov": 0.8}, "no option 'min_cov'"),
+        ({"min_cov": 0.8}, "every coverage is 1"),
         ({"mode": "glocal"}, "glocal"),
     ],
 )
