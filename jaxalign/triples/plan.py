@@ -502,22 +502,26 @@ def _sweep(batch: RegionBatch, reverse: bool = False, **outputs: Any):
     costs = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), triple.scoring
     )
+    box.size[len(batch) :] = 1  # of what pads the batch, the first cell
     static = FillOutputs(free=triple.mode == "semiglobal", **outputs)
-    stop = int(box.size.sum(axis=1).max())
     model = backwards(triple.model) if reverse else triple.model
-    return fills(model, static, box, costs, stop)
+    return fills(model, static, tracebacks.many_at_once(), box, costs)
 
 
-@program(("model", "outputs"))
+@program(("model", "outputs", "at_once"))
 def fills(
-    model: Model, outputs: FillOutputs, box: Box, costs: TripleScoring, stop: jax.Array
+    model: Model, outputs: FillOutputs, at_once: bool, box: Box, costs: TripleScoring
 ):
-    """``planes.fill`` of every box of a batch."""
+    """``planes.fill`` of every box of a batch: in the same steps, or one box after
+    the other, whose planes then stay in the cache of a core."""
+    last = jnp.max(jnp.sum(box.size, axis=1, dtype=jnp.int32)) if at_once else None
 
     def fill_box(box: Box, costs: TripleScoring):
-        return planes.fill(model, outputs, box, costs, None, stop)
+        return planes.fill(model, outputs, box, costs, None, last)
 
-    return jax.vmap(fill_box)(box, costs)
+    if at_once:
+        return jax.vmap(fill_box)(box, costs)
+    return jax.lax.map(lambda each: fill_box(*each), (box, costs))
 
 
 @program(("model", "longest"))

@@ -349,7 +349,7 @@ def _fill_bytes(grid: Grid) -> tuple[int, int]:
 
 
 def many_at_once() -> bool:
-    """Whether chunks are filled together: not on a CPU, whose cores they share."""
+    """Whether boxes are filled together: not on a CPU, whose caches they share."""
     return first_device().platform != "cpu"
 
 

@@ -18,8 +18,10 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.bounds import triple_dtype
 from jaxalign.model.scoring import Scoring
 from jaxalign.options import TripleOptions
-from jaxalign.triples import plan, tracebacks
+from jaxalign.triples import engine, plan, tracebacks
+from jaxalign.triples.dp import planes
 from jaxalign.triples.dp.recurrence import MODELS as MODELS3
+from jaxalign.triples.dp.recurrence import FillOutputs
 from jaxalign.triples.options import TripleRequest
 
 MODELS = ("quasi-natural", "natural", "linear")
@@ -150,8 +152,10 @@ def test_chunks_and_segments_filled_together(traceback, depth, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("at_once", [False, True], ids=["in turn", "at once"])
 @pytest.mark.parametrize("model, mode", CASES[::4])
-def test_batches_agree_with_single_triples(model, mode):
+def test_batches_agree_with_single_triples(model, mode, at_once, monkeypatch):
+    monkeypatch.setattr(tracebacks, "many_at_once", lambda: at_once)
     scoring, options = costs(model), {"gap_model": model, "mode": mode}
     triples = [related(s, n) for s, n in enumerate([(9, 12, 7), (0, 5, 9), (3, 3, 3)])]
     found = jaxalign.align_triples(triples, scoring, **options)
@@ -446,6 +450,28 @@ def test_auto_stores_what_fits_and_splits_what_does_not():
     )
     check(found, jaxalign.align_three(*texts).score)
     assert found.traceback == "split"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode, reverse", [("semiglobal", True), ("local", False)])
+def test_a_plan_has_room_for_what_xla_takes(mode, reverse):
+    """Linear gaps, whose few planes leave the least room for the rest."""
+    options = TripleOptions(gap_model="linear", mode=mode, schedule="sloped")
+    texts, scoring = related(0, (40, 45, 50)), costs("linear")
+    sequences = as_sequences(list(zip("abc", texts, strict=True)), scoring.alphabet)
+    triple = plan.triples_of(sequences, scoring, TripleRequest(options, 2**30))[0]
+    region = engine.whole(triple)
+    box = engine.box_of(triple, region, engine.seed_of(triple, None), reverse=reverse)
+    outputs = engine.best_outputs(triple, reverse) if mode == "local" else {"layer": 1}
+    static = FillOutputs(free=mode == "semiglobal", **outputs)
+
+    def fill(box, scoring):
+        return planes.fill(triple.model, static, box, scoring, None)
+
+    memory = jax.jit(fill).lower(box, triple.scoring).compile().memory_analysis()
+    needed = memory.temp_size_in_bytes + memory.output_size_in_bytes
+    needed += memory.argument_size_in_bytes
+    assert needed <= engine.sweep_bytes(triple, region) < 1.5 * needed
 
 
 @pytest.mark.parametrize("schedule, way", [("sloped", "split"), ("layered", "store")])
