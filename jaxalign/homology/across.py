@@ -5,6 +5,7 @@ proves that it is no worse than all of the worst pairs known by then.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -63,20 +64,21 @@ WORD, SHORT_WORD = 4, 2  # letters; the second where sequences are short
 SHORT = 40  # mean length
 MOST_PRODUCTS = 3e8  # of words, about: seconds
 BLOCK = 1024  # sequences whose words are sorted, and multiplied, at a time
+FEW = 2048  # sequences of a set that are looked through before all are
+
+Pairs = tuple[np.ndarray, np.ndarray]  # (i, j), int64 each, of two sets
 
 
 def likely_pairs(
-    a: Sequences, b: Sequences, count: int, threads: int = 1, of_shorter: bool = False
-) -> tuple:
-    """Find about ``count`` pairs with the largest share of common words, over the
-    longer length or the shorter one.
-
-    Returns i, j : int64, sequences of ``a`` and of ``b``; each i at most once
-    """
+    a: Sequences, b: Sequences, longer: int = 0, shorter: int = 0, threads: int = 1
+) -> tuple[Pairs, Pairs]:
+    """Find pairs (i, j) of sequences of ``a`` and of ``b`` with the largest share of
+    common words: about ``longer`` of them over the longer length, each i at most once,
+    and about ``shorter`` over the shorter one, each j at most once."""
     letters = a.alphabet.size
     mean = (len(a.codes) + len(b.codes)) / max(len(a) + len(b), 1)
     word = SHORT_WORD if mean < SHORT else WORD
-    sampled = _evenly(len(a), len(a) * len(b))  # whose counts are looked through
+    sampled = _evenly(len(b), len(a) * len(b))  # whose counts are looked through
 
     def words_of(block: Sequences) -> csr_array:
         return _words(block, word, letters)
@@ -86,29 +88,34 @@ def likely_pairs(
             yield sequences.between(first, first + BLOCK)
 
     # NumPy sorts, and SciPy multiplies, without Python's lock.
-    of_a = csr_array(vstack(in_threads(words_of, blocks_of(a.take(sampled)), threads)))
-    blocks = in_threads(words_of, blocks_of(b), threads)
-    of_b = sum((x.sum(axis=0) for x in blocks), np.zeros(letters**word))
-    fewer = _evenly(len(sampled), float(of_a.sum(axis=0) @ of_b))
-    sampled, columns = sampled[fewer], csr_array(of_a[fewer].T)
-    lengths = np.maximum(a.lengths[sampled], 1).astype(np.float32)
+    of_b = csr_array(vstack(in_threads(words_of, blocks_of(b.take(sampled)), threads)))
+    blocks = in_threads(words_of, blocks_of(a), threads)
+    of_a = sum((x.sum(axis=0) for x in blocks), np.zeros(letters**word))
+    fewer = _evenly(len(sampled), float(of_b.sum(axis=0) @ of_a))
+    sampled, columns = sampled[fewer], csr_array(of_b[fewer].T)
+    n = np.maximum(b.lengths[sampled], 1).astype(np.float32)
 
-    def best_in(block: tuple[int, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best target in a block of each query, and its share."""
+    def best_in(block: tuple[int, Any]) -> tuple[np.ndarray, ...]:
+        """Return the best j of each i of a block and its share over the longer length,
+        the best i of each j and its share over the shorter one."""
         first, words = block
         common = (words @ columns).toarray()
-        join = np.minimum if of_shorter else np.maximum
-        of_targets = np.maximum(b.lengths[first : first + BLOCK][:, None], 1)
-        common /= join(of_targets.astype(np.float32), lengths)
-        return common.argmax(axis=0) + first, common.max(axis=0)
+        m = np.maximum(a.lengths[first : first + BLOCK], 1).astype(np.float32)[:, None]
+        share = common / np.maximum(m, n)
+        of_rows = share.argmax(axis=1), share.max(axis=1)
+        share = np.divide(common, np.minimum(m, n), out=share)
+        return *of_rows, share.argmax(axis=0) + first, share.max(axis=0)
 
-    firsts = range(0, len(b), BLOCK)
-    best = in_threads(best_in, zip(firsts, blocks, strict=True), threads)
-    best_j, share = (np.array(x) for x in zip(*best, strict=True))
-    block, query = share.argmax(axis=0), np.arange(len(sampled))
-    best_j, share = best_j[block, query], share[block, query]
-    best = np.argsort(-share, kind="stable")[:count]
-    return sampled[best], best_j[best]
+    starts = range(0, len(a), BLOCK)
+    of_blocks = in_threads(best_in, zip(starts, blocks, strict=True), threads)
+    best_j, of_longer, best_i, of_shorter = zip(*of_blocks, strict=True)
+    j, of_longer = sampled[np.concatenate(best_j)], np.concatenate(of_longer)
+    best_i, of_shorter = np.array(best_i), np.array(of_shorter)
+    block, column = of_shorter.argmax(axis=0), np.arange(len(sampled))
+    i, of_shorter = best_i[block, column], of_shorter[block, column]
+    best = np.argsort(-of_longer, kind="stable")[:longer]
+    of_columns = np.argsort(-of_shorter, kind="stable")[:shorter]
+    return (best, j[best]), (i[of_columns], sampled[of_columns])
 
 
 def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
@@ -272,10 +279,12 @@ def compare(
     count: int,
     counts: PairCounts,
     saved: SavedState | None = None,
+    likely: Future | None = None,
 ) -> Across:
     """Compare every sequence of every set with every one of all other sets.
 
     saved : the state of a run that was interrupted, or may be, after each part
+    likely : what ``likely_across`` finds in a thread meanwhile
     """
     worst = reaching = no_pairs()
     leaking = tuple(np.zeros(len(sequences), bool) for sequences in sets)
@@ -288,13 +297,35 @@ def compare(
     pairs = [(a, b) for a, b in pairs if len(sets[a]) and len(sets[b])]
     threads = definition.options.threads or pipeline.default_threads()
     before = {} if saved is None else saved.all()
-    for a, b in [] if before else pairs:  # first those that are likely among the worst
-        i, j = likely_pairs(sets[a], sets[b], SEEDS * count, threads)
+
+    def least() -> float:
+        """Return the identity below which no pair is among the worst."""
+        lowest = worst.identity[-1] if len(worst) >= count else 0.0
+        return min(float(lowest), definition.cut)
+
+    def seeds() -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
+        """Find pairs likely among the worst: of some sequences, then of all."""
+        samples = [np.arange(0, n, max(-(-n // FEW), 1)) for n in sizes]
+        for a, b in pairs if max(sizes) > FEW else ():
+            sides = sets[a].take(samples[a]), sets[b].take(samples[b])
+            (i, j), _ = likely_pairs(*sides, SEEDS * count, 0, threads)
+            yield a, b, samples[a][i], samples[b][j]
+        of_longer = {} if likely is None else likely.result()[0]
+        for a, b in pairs:
+            if (a, b) not in of_longer:
+                sides = sets[a], sets[b]
+                of_longer[a, b], _ = likely_pairs(*sides, SEEDS * count, 0, threads)
+            yield a, b, *of_longer[a, b]
+
+    # With all identities, all pairs are aligned in any case.
+    for a, b, i, j in [] if before or definition.options.full_histogram else seeds():
         sides = sets[a].take(i), sets[b].take(j)
         shares, _ = zipped_pairs(definition, *sides, _cells(sets[a], sets[b]))
         of_sets = np.full(len(i), a), np.full(len(i), b)
         compared = WorstPairs(*of_sets, i, j, shares)
         worst = worst.and_more(compared.some(~np.isnan(shares)), count)
+        if least() >= definition.cut:
+            break
     falling, leaks, first_job = [longest_first(x) for x in sets], 0, 0
     if before:
         counts.restore(before)
@@ -314,11 +345,6 @@ def compare(
     if evidence is not None and evidence.needed is not None:
         needed = {(a, b): located(evidence.needed, places[a], places[b])
                   for a, b in pairs}  # fmt: skip
-
-    def least() -> float:
-        """Return the identity below which no pair is among the worst."""
-        lowest = worst.identity[-1] if len(worst) >= count else 0.0
-        return min(float(lowest), definition.cut)
 
     def sorted_part(a: int, rows: np.ndarray) -> tuple[np.ndarray, Sequences]:
         return falling[a] if len(rows) == sizes[a] else longest_first(sets[a], rows)
@@ -607,21 +633,25 @@ class OtherMeasure:
         return replace(worse, pairs=pairs, linked=linked)
 
 
-def likely_across(sets: list[Sequences], definition: Definition) -> WorstPairs:
-    """Find pairs across that share many words, of every two sets."""
+def likely_across(
+    sets: list[Sequences], definition: Definition
+) -> tuple[dict[tuple[int, int], Pairs], WorstPairs]:
+    """Find pairs across that share many words, of every two sets: over the longer
+    length, those that ``compare`` takes, and over the shorter one."""
     threads = definition.options.threads or pipeline.default_threads()
-    likely = no_pairs()
+    count, of_longer, likely = SEEDS * definition.options.worst, {}, no_pairs()
     for a, second in enumerate(sets):
         for b, first in enumerate(sets[:a]):
             strands = [second]
             if definition.options.strand == "both":
                 strands.append(reverse_complement(second))
             for side in strands if len(first) and len(second) else ():
-                j, i = likely_pairs(side, first, LIKELY, threads, of_shorter=True)
+                longer, (i, j) = likely_pairs(first, side, count, LIKELY, threads)
+                of_longer.setdefault((b, a), longer)
                 of_sets = np.full(len(i), b), np.full(len(i), a)
                 of_strand = WorstPairs(*of_sets, i, j, np.zeros(len(i)))
                 likely = likely.joined(of_strand.without(likely))
-    return likely
+    return of_longer, likely
 
 
 def other_measures(

@@ -412,8 +412,9 @@ class Audit:
         if self.future_others is not None:
             return self.future_others.result()
         sets = list(self.parts)
-        likely = _of_likely_pairs(sets, self.definition)
-        return _with_reaching(sets, self.definition, likely, self.reaching)
+        _, likely = likely_across(sets, self.definition)
+        measures = other_measures(sets, self.definition, likely)
+        return _with_reaching(sets, self.definition, likely, measures, self.reaching)
 
     def report(
         self,
@@ -510,22 +511,14 @@ class Audit:
         return lines
 
 
-def _of_likely_pairs(
-    sets: list[Sequences], definition: Definition
-) -> tuple[WorstPairs, list[OtherMeasure]]:
-    """Find likely pairs across, and compare them by other measures."""
-    likely = likely_across(sets, definition)
-    return likely, other_measures(sets, definition, likely)
-
-
 def _with_reaching(
     sets: list[Sequences],
     definition: Definition,
-    likely: tuple[WorstPairs, list[OtherMeasure]],
+    pairs: WorstPairs,
+    measures: list[OtherMeasure],
     reaching: WorstPairs,
 ) -> list[OtherMeasure]:
     """Compare pairs that reach the score of a link, too."""
-    pairs, measures = likely
     further = other_measures(sets, definition, reaching.without(pairs))
     if not (measures and further):
         return measures or further
@@ -549,10 +542,11 @@ def audit_of(
     counts, names, sets = PairCounts(), tuple(parts), list(parts.values())
     definition, options = definition.of_sets(sets), definition.options
     check_whole("worst", options.worst)
-    future_likely = future_others = None
+    likely = measures = future_others = None
     if with_others:
-        likely = partial(_of_likely_pairs, sets)
-        (future_likely,) = in_background(likely, [definition], 1)
+        (likely,) = in_background(partial(likely_across, sets), [definition], 1)
+        measure = partial(other_measures, sets, definition)
+        (measures,) = in_background(lambda x: measure(x.result()[1]), [likely], 1)
     plain = dict.fromkeys(FILTERS)
     # The worst pairs have paths: is there room for that of the longest?
     by_longest = sorted(sets, key=lambda x: int(x.lengths.max(initial=0)))[-2:]
@@ -564,11 +558,13 @@ def audit_of(
         task = make_task("cross", a, b, definition.scoring, path_options)
         proof.with_room(replace(task, top=options.worst))
     across_state = None if saved is None else saved.part("across")
-    result = compare(sets, definition, options.worst, counts, across_state)
-    if future_likely is not None:
+    result = compare(sets, definition, options.worst, counts, across_state, likely)
+    if likely is not None and measures is not None:
         compute = partial(_with_reaching, sets, definition, reaching=result.reaching)
-        futures = in_background(lambda x: compute(x.result()), [future_likely], 1)
-        (future_others,) = futures
+        futures = likely, measures
+        (future_others,) = in_background(
+            lambda x: compute(x[0].result()[1], x[1].result()), [futures], 1
+        )
     worst, sides = result.worst, []
     for which, index in ((worst.a, worst.i), (worst.b, worst.j)):
         pairs = list(zip(which.tolist(), index.tolist(), strict=True))

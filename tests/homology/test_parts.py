@@ -188,23 +188,25 @@ def test_likely_pairs_share_the_most_words(monkeypatch):
         for count in (5, 8)
         for sizes in [random.integers(0, 30, count)]
     )
-    for of_shorter in (False, True):
-        words = [
-            [
-                {tuple(x[k : k + across.SHORT_WORD]) for k in range(len(x) - 1)}
-                for x in (side[k].tolist() for k in range(len(side)))
-            ]
-            for side in (a, b)
+    words = [
+        [
+            {tuple(x[k : k + across.SHORT_WORD]) for k in range(len(x) - 1)}
+            for x in (side[k].tolist() for k in range(len(side)))
         ]
-        join = min if of_shorter else max
-        share = [
+        for side in (a, b)
+    ]
+    found = across.likely_pairs(a, b, 4, 3, 2)
+    for (i, j), join, count in zip(found, (max, min), (4, 3), strict=True):
+        share = np.array(
             [
-                len(x & y) / join(max(int(m), 1), max(int(n), 1))
-                for y, n in zip(words[1], b.lengths, strict=True)
+                [
+                    len(x & y) / join(max(int(m), 1), max(int(n), 1))
+                    for y, n in zip(words[1], b.lengths, strict=True)
+                ]
+                for x, m in zip(words[0], a.lengths, strict=True)
             ]
-            for x, m in zip(words[0], a.lengths, strict=True)
-        ]
-        i, j = across.likely_pairs(a, b, 4, 2, of_shorter)
-        best = [max(row) for row in share]
-        assert [share[x][y] for x, y in zip(i, j, strict=True)] == [best[x] for x in i]
-        assert sorted(best[x] for x in i) == sorted(best)[-4:]
+        )
+        which, best = (i, share.max(axis=1)) if join is max else (j, share.max(axis=0))
+        assert share[i, j].tolist() == best[which].tolist()
+        assert len(set(which.tolist())) == count
+        assert sorted(best[which]) == sorted(best)[-count:]

@@ -6,6 +6,7 @@ import pytest
 
 import jaxalign
 from jaxalign.homology import across, assignment, removal, splitting
+from jaxalign.homology.audit import audit_of
 from jaxalign.homology.links import Links
 from jaxalign.pairs.proofs import proof
 
@@ -170,6 +171,44 @@ def test_an_audit_tells_of_other_measures():
         jaxalign.audit({"a": [], "b": []}, min_identity=0.5, link="whole").others()
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("cut", "worst", "every"),
+    [
+        (0.9, 7, 2),
+        pytest.param(0.9, 2, 0, marks=pytest.mark.slow),
+        pytest.param(1, 1, 3, marks=pytest.mark.slow),
+    ],
+)
+def test_likely_pairs_are_looked_for_once(cut, worst, every, monkeypatch):
+    """Those of a few sequences suffice where enough of them reach the cut; those of all
+    serve the worst pairs and the other measures alike."""
+    random, sizes = np.random.default_rng(5), []
+    words = ["".join(random.choice([*"ACGT"], 20)) for _ in range(16)]
+    changed = [x[:-2] + ("CA" if x[-2:] == "GT" else "GT") for x in words[:8]]
+    words, likely_pairs = words + changed, across.likely_pairs
+
+    def spied(a, b, *given):
+        sizes.append((len(a), len(b)))
+        return likely_pairs(a, b, *given)
+
+    monkeypatch.setattr(across, "likely_pairs", spied)
+    monkeypatch.setattr(across, "FEW", 4)
+    monkeypatch.setattr(across, "SHORT_WORD", 4)  # which random words rarely share
+    part, asked = np.repeat([0, 1, 2], 8), {"min_identity": cut, "worst": worst}
+    sets = {f"p{p}": [words[k] for k in np.flatnonzero(part == p)] for p in range(3)}
+    found = jaxalign.audit(sets, SCORING, link="whole", **asked)
+    check_worst(found, part, bf.identities(words), worst)
+    few = 3 if every else 2  # pairs of parts; the second has the pairs that are alike
+    assert sizes == few * [(4, 4)] + every * [(8, 8)]
+    expected = found.others()
+    sizes.clear()
+    parts = dict(zip(found.names, found.parts, strict=True))
+    meanwhile = audit_of(parts, found.definition, with_others=True)
+    assert meanwhile.others() == expected and expected
+    assert sorted(sizes) == few * [(4, 4)] + 2 * 3 * [(8, 8)]  # of two strands
+    assert meanwhile.worst["identity"].tolist() == found.worst["identity"].tolist()
 
 
 def planted_pair(random, anchor: str) -> tuple[str, str]:
