@@ -10,7 +10,7 @@ of the sequences and of the table.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -31,6 +31,7 @@ from jaxalign.model.names import written
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.system import is_endless
 from jaxalign.options import HomologyOptions
+from jaxalign.pairs.options import link_strand
 
 FORMAT, FORMER = FORMATS = "jaxalign certificate, 3", "jaxalign certificate, 2"
 ADDED = {"question"}  # fields that former certificates lack
@@ -186,7 +187,10 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         settings |= {"mode": about["mode"], "identity": about["denominator"]}
         settings["min_length_ratio"] = about["min_length_ratio"]
         settings["min_score"] = about.get("min_score")
-        settings["strand"] = about.get("strand")
+        strand = about.get("strand")
+        if strand is not None:
+            strand = link_strand(strand, scoring, about["mode"])
+        settings["strand"] = strand
         settings["min_cov"] = about.get("min_cov")
         settings["coverage"] = about.get("coverage", "both")
         settings["link"] = LOCAL if about.get("short_sequences") else None
@@ -318,6 +322,9 @@ def differences(
 ) -> list[str]:
     """List the fields in which two certificates differ, a line each.
 
+    Of a field that has fields the lines name those that differ, of a list of as many
+    items the first item.
+
     certificate : as it was read
     recomputed : as it was made again
     names : compare these fields; else all that either has
@@ -327,20 +334,39 @@ def differences(
         recomputed = lacking | {"format": FORMER}
     if "question" in recomputed and REWORDED[1] in str(certificate.get("question")):
         recomputed |= {"question": recomputed["question"].replace(*REWORDED)}
-    names = {**certificate, **recomputed} if names is None else names
+    names = {*certificate, *recomputed} if names is None else {*names}
+    old, new = ({x: y for x, y in about.items() if x in names}
+                for about in (certificate, recomputed))  # fmt: skip
     return [
-        f"{name}: the certificate has {_shown(certificate, name)}, the computation "
-        f"{_shown(recomputed, name)}"
-        for name in names
-        if _text(certificate, name) != _text(recomputed, name)
+        f"{path}: the certificate has {_shown(before)}, the computation {_shown(after)}"
+        for path, before, after in _unlike("", old, new)
     ]
 
 
-def _text(about: dict, name: str) -> str | None:
+NO_FIELD = object()
+
+
+def _unlike(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path and both values of each field in which two values differ."""
+    if _text(old) == _text(new):
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in {**old, **new}:
+            sides = old.get(name, NO_FIELD), new.get(name, NO_FIELD)
+            yield from _unlike(f"{path}.{name}" if path else str(name), *sides)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True))
+        k, sides = next((k, x) for k, x in pairs if _text(x[0]) != _text(x[1]))
+        yield from _unlike(f"{path}[{k}]", *sides)
+    else:
+        yield path, old, new
+
+
+def _text(value: Any) -> str:
     """Return a field as JSON: 1, 1.0 and true differ, and numbers are written whole."""
-    return json.dumps(about[name], sort_keys=True) if name in about else None
+    return "none" if value is NO_FIELD else json.dumps(value, sort_keys=True)
 
 
-def _shown(about: dict, name: str) -> str:
-    text = _text(about, name) or "none"
+def _shown(value: Any) -> str:
+    text = _text(value)
     return text if len(text) <= 200 else f"{text[:197]}..."

@@ -345,7 +345,10 @@ def test_certificates_of_other_definitions(run, words, says):
     [
         ({"leaks": 0}, "leaks: the certificate has 0, the computation 1"),
         ({"worst": []}, "worst: the certificate has []"),
-        ({"parts": [{"name": "train"}, {"name": "test"}]}, "parts: the certificate"),
+        (
+            {"parts": [{"name": "train"}, {"name": "test"}]},
+            "parts[0].sequences: the certificate",
+        ),
     ],
 )
 def test_a_wrong_certificate(run, change, message):
@@ -403,7 +406,7 @@ def test_the_certificate_of_a_split(run):
     lines[4] = "\t".join((name, swapped[part], rest))
     Path("sp.tsv").write_text("\n".join(lines) + "\n")
     code, _, err = run("audit", "--verify", "c.json")
-    assert code == FORGED and "parts: the certificate has" in err
+    assert code == FORGED and "parts[0].sha256: the certificate has" in err
 
 
 def test_too_large(run):
