@@ -103,10 +103,12 @@ def check_choices(choices: SplitChoices, data: Sequences) -> SplitTask:
         )
     if choices.priority is not None and choices.too_large != "remove":
         raise UsageError("priority says what to remove: it needs too_large='remove'")
-    if choices.weights is not None and choices.too_large == "remove":
+    divided = choices.too_large == "remove" and choices.fixed is None
+    if choices.weights is not None and divided:
         raise UsageError(
-            "too_large='remove' counts the sequences that it removes and keeps: leave "
-            "out weights, or let parts differ from their shares with too_large='keep'"
+            "weights with too_large='remove': it divides a component that is too large "
+            "by numbers of sequences, and parts would miss their shares of the weight; "
+            "leave out weights, or use too_large='keep', which divides none"
         )
     seed = choices.seed
     check_whole("seed", seed, "0 or more is needed", least=0)

@@ -59,6 +59,7 @@ WAYS = {
     "index --verify": "index a.jaxdb --verify",
     "cluster": "cluster g.fa --min-identity 0.5",
     "cluster --json": "cluster g.fa --min-identity 0.5 --json",
+    "cluster --update": "cluster g.fa --min-identity 0.5 --update old.json -o g.tsv",
     "dedup": "dedup g.fa --min-identity 0.5",
     "dedup --json": "dedup g.fa --min-identity 0.5 --json",
     "split": "split g.fa --min-identity 0.5 --parts a=0.5,b=0.5",
@@ -129,7 +130,11 @@ VALUES = {
     "fixed": "parts.tsv",
     "priority": "priority.tsv",
     "weights": "priority.tsv",
-    "edges": {"audit": "edges.tsv:3<=0.5,unknown=count", "": "edges.tsv:value>=0.5"},
+    "edges": {
+        "audit": "edges.tsv:3<=0.5,unknown=count",
+        "": "edges.tsv:value>=0.5,unknown=count",
+    },
+    "update": "old.json",
     "together": {"audit": "across.tsv", "": "groups.tsv"},
     "pairs": {"audit": "parted.tsv", "": "pairs.tsv"},
     "seed": "5",
@@ -242,6 +247,8 @@ def data(folder: Path, seed: int) -> None:
     shifted = first + some(4) + second[:10]
     alone += [first + second, shifted]
     fasta("g.fa", [*members, *alone])
+    old = (f">g{k} x\n{members[k]}\n" for k in (5, 4, 3, 2, 1, 0))
+    (folder / "old.fa").write_text("".join(old))
     tests = [like(x, share) for x in bases for share in (0.2, 0.35, 0.45, 0.55)]
     tests.append(shifted)
     fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
@@ -390,6 +397,8 @@ def place(seed: int) -> Place:
         assert main(["index", "a.fa", "-o", "a.jaxdb", "-q"]) == DONE
         words = "g.fa --min-identity 0.5 --split parts.tsv -o c.json -q".split()
         assert main(["audit", *words]) in (DONE, LEAK)
+        words = "old.fa --min-identity 0.5 -o old.tsv --certificate old.json -q".split()
+        assert main(["cluster", *words]) == DONE
     ready.known.update(x.name for x in folder.iterdir())
     return ready
 

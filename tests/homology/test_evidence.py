@@ -193,6 +193,14 @@ def test_repairs_and_series(seed):
             assert found.info["changes"]["bound"] <= changed
             if too_large == "keep":
                 assert changed == fewest_moved(linked, now)
+            weights = [1.0 + k % 3 for k in range(len(words))]
+            more_weights = {"weights": weights, "too_large": too_large, **asked, **more}
+            heavy = jaxalign.split(words, SCORING, fixed=fixed, **more_weights)
+            assert heavy.info["changes"]["changed_weight"] == changed
+            assert leaks(heavy.part, linked) == 0
+            placed = np.bincount(heavy.part[heavy.part >= 0],
+                                 np.array(weights)[heavy.part >= 0], 2)  # fmt: skip
+            assert heavy.kept_shares == pytest.approx(placed / placed.sum())
     cut = asked.pop("min_identity")
     cuts = [cut, min(cut + 0.05, 1.0)]
     series = jaxalign.split_series(
@@ -285,7 +293,7 @@ def test_weights_are_checked():
             jaxalign.split(words, weights={"a": weight}, **asked)
     with pytest.raises(jaxalign.InputError, match="belongs to no sequence"):
         jaxalign.split(words, weights={"z": 1}, **asked)
-    with pytest.raises(jaxalign.UsageError, match="leave out weights"):
+    with pytest.raises(jaxalign.UsageError, match="shares of the weight"):
         jaxalign.split(words, weights={"a": 2}, too_large="remove", **asked)
     found = jaxalign.split(words, weights={"a": 2}, **asked)
     assert found.share_error == 0
