@@ -13,7 +13,7 @@ import numpy as np
 from jaxalign.database.nearest_state import NONE, NearestState
 from jaxalign.database.options import (
     LOCAL,
-    identity_options,
+    gated_options,
     nearest_definition,
 )
 from jaxalign.database.pieces import sequences_of
@@ -358,19 +358,17 @@ def _aligned(
         for x in strands
     ]
     scores = np.stack([table["score"] for table in tables])
-    # With a short sequence the larger identity counts; a local one needs the score.
+    # With a short sequence the larger identity counts; each strand needs the score.
     reached = (reach(x, scoring, options) for x in (queries, targets))
-    lower = np.minimum(*reached)
+    short = np.minimum(*reached) < SHORT_REACH
     measures: list[jobs.PairMeasure] = []
-    for number, (strand, score) in enumerate(zip(strands, scores, strict=True)):
-        gate = (lower >= SHORT_REACH) | (score >= (options.min_score or 0))
-        of_pairs = (options, gate), (end_to_end(options), lower < SHORT_REACH)
+    for number, strand in enumerate(strands):
         # By score, all is of the strand that scores more.
         meant = scores.argmax(axis=0) == number
         meant |= options.by == "identity"
-        for choice, mask in of_pairs:
-            of_strand = replace(identity_options(choice), strand=strand)
-            places, length = np.flatnonzero(mask & meant), choice.identity or "longer"
+        for choice, mask in (options, meant), (end_to_end(options), meant & short):
+            of_strand = replace(gated_options(choice), strand=strand)
+            places, length = np.flatnonzero(mask), choice.identity or "longer"
             measures.append((of_strand, length, places))
     identity, count, which = jobs.by_measures(queries, targets, scoring, measures)
     columns["identity"][rows], columns["identities"][rows] = identity, count

@@ -37,7 +37,8 @@ def scans(request, monkeypatch):
         monkeypatch.setattr(by_rows, "MAX_SECONDS", {False: -1.0, True: -1.0})
 
 
-@pytest.mark.parametrize("seed", range(8))
+# Of 157 one strand alone reaches the score, and the other is more identical.
+@pytest.mark.parametrize("seed", [*range(8), 157])
 def test_near_is_what_reaches_the_score(scans, seed):
     check_near(seed)
 
