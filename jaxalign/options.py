@@ -449,8 +449,8 @@ class Linked(AsLinked, Watch, Measure, FromOutside, Execution, AlignedEnds):
     the score with E = 0.001 in a search of the set]"""
 
     min_cov: float | None = None
-    """Link only pairs whose alignment covers at least this share of the sequences, 0 to
-    1, in mode local or with free ends. Identities are then those of its path."""
+    """Link only pairs whose alignment covers at least this share, 0 to 1. It needs mode
+    local or free ends, and identities are then those of its path."""
 
     coverage: Coverage = "both"
     """The sequences that min_cov tests: both, either of the two (query or target), or

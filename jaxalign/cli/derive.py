@@ -74,10 +74,12 @@ GROUPS = {
     options.RunTriples: MACHINE,
     options.Parts: LONG,
 }
-# What --help-all shows and --help does not: groups, and options by name.
+# What --help-all shows and --help does not: groups, and options by name, of which some
+# mean nothing without another option.
 BEHIND = {MACHINE, LONG, arguments.MESSAGES, "match", "mismatch", "gap_style"}
 BEHIND |= {"strip_stop", "names", "no_filter", "eqx", "full_histogram", "across_only"}
 BEHIND |= {"unknown", "json", "worst", "second", "column", "unlabelled", "priority"}
+BEHIND |= {"cold", "coverage"}
 GROUPS_BY_NAME = {"output": arguments.OUTPUT, "cluster": LONG, "part_rows": LONG}
 GROUPS_BY_NAME |= {"memory_budget": MACHINE, "implementation": MACHINE}
 ENDS: dict[str, FreeEnd] = {

@@ -181,6 +181,7 @@ CERTIFICATES = {
     "whole": ("train.fa", "test.fa", *CUT, "--link", "whole"),
     "dna": ("train.fa", "test.fa", *CUT, "--match", "3", "--mismatch", "-1.5",
             "--alphabet", "dna", "--unknown", "mask", "--mode", "semiglobal"),
+    "covered": ("train.fa", "test.fa", *CUT, "--min-cov", "0.5", "--coverage", "query"),
     "evidence": ("train.fa", "test.fa", *CUT, "--edges", "e.tsv:3>=0.5,unknown=count",
                  "--edges", "e.csv:tm<=2,and", "--together", "g.tsv"),
 }  # fmt: skip
