@@ -99,6 +99,40 @@ def current_word(word: str, function: str) -> str | None:
     return word if function in places.split() or not places else None
 
 
+# Options that a related function or verb has, and why others lack them.
+OTHERS_HAVE = {
+    "edges": (
+        "nearest purge",
+        "a corpus, which may be of any size, is compared by identity or score alone; "
+        "audit takes edges between two sets",
+    ),
+    "together": (
+        "cluster deduplicate dedup identity_graph nearest purge",
+        "it says which sequences no part may divide; split and audit take it",
+    ),
+    "weights": (
+        "cluster deduplicate dedup identity_graph split_pairs audit audit_pairs "
+        "nearest purge",
+        "it says what sequences count in the shares of parts; split takes it",
+    ),
+    "update": (
+        "deduplicate dedup identity_graph split split_series nearest purge",
+        "only clusters of method components can grow; cluster takes it",
+    ),
+    "min_cov": (
+        "nearest",
+        "its columns test_coverage and nearest_coverage say what alignments cover; "
+        "audit and purge take it",
+    ),
+}
+
+
+def why_absent(word: str, function: str) -> str | None:
+    """The reason for which a function or verb lacks an option of related ones."""
+    places, reason = OTHERS_HAVE.get(word, ("", ""))
+    return reason if function in places.split() else None
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def part(record: Class) -> Class:
     """Mark fields that several records have.

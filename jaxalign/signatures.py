@@ -24,7 +24,7 @@ from warnings import warn
 
 from jaxalign.errors import UsageError, nearest_word
 from jaxalign.model.scoring import Scoring, ScoringLike
-from jaxalign.options import current_word, field_texts
+from jaxalign.options import current_word, field_texts, why_absent
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 SCORES = frozenset(signature(Scoring).parameters)
@@ -226,6 +226,8 @@ def _refusal(
         pair = {"match", "mismatch"} - {*scores}
         values += f", {pair.pop()}=…" if len(pair) == 1 else ""
         return f"{text}: it belongs to the scoring, scoring=Scoring({values})"
+    if reason := why_absent(option, name):
+        return f"{text}: {reason}"
     if meant := nearest_word(option, parameters):
         return f"{text}: did you mean {meant!r}?"
     names = [x.name for x in parameters.values() if x.kind == Parameter.KEYWORD_ONLY]

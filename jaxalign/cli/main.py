@@ -28,7 +28,7 @@ from jaxalign.errors import (
 )
 from jaxalign.io import output
 from jaxalign.model.source import streams_kept
-from jaxalign.options import OLD_WORDS, current_word
+from jaxalign.options import OLD_WORDS, current_word, why_absent
 
 FAILED, USAGE, INTERRUPTED = JaxalignError.exit_code, UsageError.exit_code, 130
 NO_CACHE, CACHE = "--no-cache", "JAXALIGN_CACHE_DIR"
@@ -171,6 +171,9 @@ def _misread(error: CycloptsError, argv: list[str]) -> str:
     unsaid = isinstance(error, MissingArgumentError) and error.keyword is None
     if unsaid and argument is not None and not argument.tokens:
         said = f"{verb}: {argument.name} is missing"
+    for flag in {x.partition("=")[0] for x in argv} - _options(argv):
+        if reason := why_absent(flag.lstrip("-").replace("-", "_"), verb):
+            said = f"{verb} has no option {flag}: {reason}"
     help = f"{verb} --help" if _options(argv) else "--help"
     return f"{said}\nhint: see jaxalign {help}"
 

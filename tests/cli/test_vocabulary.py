@@ -17,7 +17,7 @@ from verb_jobs import words as job
 import jaxalign
 from jaxalign.cli.main import app, main
 from jaxalign.cli.verbs import EXAMPLES
-from jaxalign.options import OLD_WORDS, current_word
+from jaxalign.options import OLD_WORDS, OTHERS_HAVE, current_word
 
 CONVENTIONS = Path(__file__).parents[2] / "docs" / "conventions.md"
 FUNCTIONS = [x for x in jaxalign.__all__ if inspect.isfunction(getattr(jaxalign, x))]
@@ -128,6 +128,26 @@ def test_no_help_and_no_signature_has_an_old_word():
     for name in FUNCTIONS:
         for parameter in inspect.signature(getattr(jaxalign, name)).parameters:
             assert current_word(parameter, name) is None, (name, parameter)
+
+
+def test_an_option_of_related_verbs_is_refused_with_the_reason(run):
+    """Verbs that the reason names have the option, and those of the table say why they
+    do not."""
+    for option, (places, reason) in OTHERS_HAVE.items():
+        flag = "--" + option.replace("_", "-")
+        taking = reason.rpartition("; ")[2]
+        having = {x for x in re.findall(r"[a-z]+", taking) if x in VERBS}
+        assert having, option
+        for verb in having:
+            assert flag[2:] in {name for name, _, _ in told(verb)}, (verb, flag)
+        for place in places.split():
+            if place in VERBS:
+                code, _, err = run(place, "s.fa", f"{flag}=x")
+                assert code == 2 and f"{place} has no option {flag}: {reason}" in err
+            if (function := getattr(jaxalign, place, None)) is not None:
+                with pytest.raises(jaxalign.UsageError, match="has no option") as error:
+                    function("s.fa", **{option: 1})
+                assert reason in str(error.value), (place, option)
 
 
 def test_the_table_of_words_is_that_of_the_options():
