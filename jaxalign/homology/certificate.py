@@ -335,31 +335,31 @@ def differences(
     if "question" in recomputed and REWORDED[1] in str(certificate.get("question")):
         recomputed |= {"question": recomputed["question"].replace(*REWORDED)}
     names = {*certificate, *recomputed} if names is None else {*names}
-    old, new = ({x: y for x, y in about.items() if x in names}
+    compared = ({x: y for x, y in about.items() if x in names}
                 for about in (certificate, recomputed))  # fmt: skip
     return [
-        f"{path}: the certificate has {_shown(before)}, the computation {_shown(after)}"
-        for path, before, after in _unlike("", old, new)
+        f"{path}: the certificate has {_shown(left)}, the computation {_shown(right)}"
+        for path, left, right in _unlike("", *compared)
     ]
 
 
 NO_FIELD = object()
 
 
-def _unlike(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+def _unlike(path: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the path and both values of each field in which two values differ."""
-    if _text(old) == _text(new):
+    if _text(left) == _text(right):
         return
-    if isinstance(old, dict) and isinstance(new, dict):
-        for name in {**old, **new}:
-            sides = old.get(name, NO_FIELD), new.get(name, NO_FIELD)
+    if isinstance(left, dict) and isinstance(right, dict):
+        for name in {**left, **right}:
+            sides = left.get(name, NO_FIELD), right.get(name, NO_FIELD)
             yield from _unlike(f"{path}.{name}" if path else str(name), *sides)
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = enumerate(zip(old, new, strict=True))
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        pairs = enumerate(zip(left, right, strict=True))
         k, sides = next((k, x) for k, x in pairs if _text(x[0]) != _text(x[1]))
         yield from _unlike(f"{path}[{k}]", *sides)
     else:
-        yield path, old, new
+        yield path, left, right
 
 
 def _text(value: Any) -> str:

@@ -38,6 +38,9 @@ VERBS = {
     + ("--update", "c.json"),
     "split": ("split", "s.fa", *CUT, "--folds", "2", "--too-large", "keep")
     + ("-o", "o.tsv", "--certificate", "c.json", "--report", "r.html"),
+    "evidence": ("split", "s.fa", *CUT, "--folds", "2", "--too-large", "keep")
+    + ("--edges", "e.tsv:3>=0.5", "--edges", "n.tsv:3<=0.9,and")
+    + ("--together", "g.tsv", "-o", "o.tsv", "--certificate", "c.json"),
     "repertoire": ("repertoire", "r.fa", "--part-rows", "3", "--cutoff", "40")
     + ("-o", "o.parquet"),
     "graph": ("repertoire", "r.fa", "--part-rows", "3", "--cutoff", "40")
@@ -85,6 +88,15 @@ def folder(tmp_path, monkeypatch):
     sides = random.integers(count, size=(40, 2)).tolist()
     parts = [f"s{a}\ts{b}\t{'xyz'[k % 3]}\n" for k, (a, b) in enumerate(sides)]
     Path("p.tsv").write_text("first\tsecond\tpart\n" + "".join(parts))
+    edges = [f"s{a}\ts{b}\t{k % 10 / 10}\tx\n" for k, (a, b) in enumerate(sides)]
+    Path("e.tsv").write_text("".join(edges))
+    near = [
+        f"s{a}\ts{b}\t{a * b % 10 / 10}\tx\n" for a in range(count) for b in range(a)
+    ]
+    Path("n.tsv").write_text("".join(near))
+    Path("g.tsv").write_text(
+        "".join(f"s{k}\t{'xyz'[k % 3]}{k // 9}\n" for k in range(count))
+    )
     three = "".join(f">s{k}\n{text[:24]}\n" for k, text in enumerate(texts[:3]))
     Path("abc.fa").write_text(three)
     monkeypatch.setattr(pieces, "BLOCK_RECORDS", 9)
@@ -161,6 +173,7 @@ OWN = {
     "checked": ("--second", "groups"),
     "cluster": ("--method", "greedy"),
     "split": ("--seed", "3"),
+    "evidence": ("--edges", "e.tsv:3>=0.9"),
     "purge": ("--min-score", "30"),
 }
 
@@ -196,7 +209,8 @@ def test_a_run_whose_inputs_or_options_changed_is_refused(
                 other = (*words[:at], value, *words[at + 1 :])
         code, _, err = run(*other, "--resume")
         assert code == USAGE and "is of another run" in err, other
-    for path in sorted({*words} & {x.name for x in folder.iterdir()} - {"o.tsv"}):
+    named = {x.partition(":")[0] for x in words}
+    for path in sorted(named & {x.name for x in folder.iterdir()} - {"o.tsv"}):
         whole = Path(path).read_text()
         body = whole.rstrip("\n")
         Path(path).write_text(body[:-1] + ("y" if body[-1] in "xz" else "K") + "\n")
