@@ -54,6 +54,15 @@ class Edges:
     join: Literal["or", "and"] = "or"
     unknown: Literal["error", "count"] = "error"
 
+    def __repr__(self) -> str:
+        table = self.table
+        if isinstance(table, (tuple, list)) and table:
+            table = f"{len(table[-1]):,} pairs"
+        cut = f"at_least={self.at_least}"
+        if self.at_least is None:
+            cut = f"at_most={self.at_most}"
+        return f"Edges({str(table)!r:.200}, {cut}, join={self.join!r})"
+
 
 class EndKeywords(TypedDict, total=False):
     """Options for free end gaps of pair alignment."""

@@ -82,6 +82,9 @@ RESULTS = {
     "Clusters": lambda: jaxalign.cluster(SET, **CUT),
     "Split": lambda: jaxalign.split(SET, parts=PARTS, too_large="keep", **CUT),
     "Purge": lambda: jaxalign.purge(SET, SET[:200], **CUT),
+    "Edges": lambda: jaxalign.Edges(
+        ([n for n, _ in SET], [n for n, _ in SET], [0.5] * len(SET)), at_least=0.5
+    ),
     "Nearest": lambda: jaxalign.nearest(SET[:20], SET),
     "Audit": lambda: jaxalign.audit({n: [(n, t)] for n, t in SET[:25]}, **CUT),
     "PairSplit": lambda: jaxalign.split_pairs(
