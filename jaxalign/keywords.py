@@ -73,6 +73,8 @@ class MeasureKeywords(TypedDict, total=False):
 
     identity: LengthIdentity | None
     min_length_ratio: float | None
+    min_cov: float | None
+    coverage: Coverage
     strand: LinkStrand | None
     filter: bool
 
@@ -229,8 +231,6 @@ class LinkKeywords(
 
     mode: Mode | None
     min_score: float | None
-    min_cov: float | None
-    coverage: Coverage
 
 
 class SplitKeywords(LinkKeywords, total=False):
@@ -266,7 +266,6 @@ class PurgeKeywords(AsLinkedKeywords, MeasureKeywords, CorpusScanKeywords, total
     min_identity: float | None
     min_score: float | None
     max_evalue: float | None
-    min_cov: float | None
 
 
 class RepertoireKeywords(HostKeywords, total=False):

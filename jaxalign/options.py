@@ -119,11 +119,6 @@ OTHERS_HAVE = {
         "deduplicate dedup identity_graph split split_series nearest purge",
         "only clusters of method components can grow; cluster takes it",
     ),
-    "min_cov": (
-        "nearest",
-        "its columns test_coverage and nearest_coverage say what alignments cover; "
-        "audit and purge take it",
-    ),
 }
 
 
@@ -213,6 +208,14 @@ class Measure:
     min_length_ratio: float | None = None
     """Compare only pairs whose shorter length is at least this share of the longer, 0
     to 1."""
+
+    min_cov: float | None = None
+    """Least share that an alignment has to cover, 0 to 1. For mode local and free ends;
+    identities are then those of a path."""
+
+    coverage: Coverage = "both"
+    """The sequences that min_cov tests: both, the shorter one, or either of the two
+    (query or target)."""
 
     strand: LinkStrand | None = None
     """Strands of nucleotides to compare. With both, the reverse complement of one
@@ -482,14 +485,6 @@ class Linked(AsLinked, Watch, Measure, FromOutside, Execution, AlignedEnds):
     """Link only pairs whose best alignment has at least this score. [with --link local:
     the score with E = 0.001 in a search of the set]"""
 
-    min_cov: float | None = None
-    """Link only pairs whose alignment covers at least this share, 0 to 1. It needs mode
-    local or free ends, and identities are then those of its path."""
-
-    coverage: Coverage = "both"
-    """The sequences that min_cov tests: both, either of the two (query or target), or
-    the shorter one."""
-
 
 @part
 class Divided(Linked):
@@ -559,10 +554,6 @@ class PurgeOptions(AsLinked, Measure, CorpusScan):
     max_evalue: float | None = None
     """Another cut: remove sequences whose best local alignment has at most this E-value
     in a search of the whole training set."""
-
-    min_cov: float | None = None
-    """Count only alignments that cover at least this share of both sequences, in mode
-    local or with free ends."""
 
 
 @dataclass(frozen=True, kw_only=True)

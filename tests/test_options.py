@@ -91,14 +91,16 @@ TAKES = {
     "search_family": FAMILY,
     "purge": ENDS
     | MACHINE
-    | {"min_identity", "min_score", "max_evalue", "min_cov", "identity", "filter"}
+    | {"max_evalue"}
+    | FILTERS
     | READING
-    | {"link", "min_length_ratio", "strand", "progress"},
+    | {"link", "strand", "progress"},
     "nearest": ENDS
     | MACHINE
-    | {"by", "top", "bands", "identity", "min_length_ratio", "filter"}
+    | {"by", "top", "bands"}
+    | (FILTERS - {"min_identity"})
     | READING
-    | {"link", "min_score", "strand", "progress"},
+    | {"link", "strand", "progress"},
     "index_database": READING | {"force", "progress"},
     "open_database": set(),
     "soft_score": SOFT,

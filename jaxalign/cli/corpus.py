@@ -153,7 +153,7 @@ def _about_corpus(files: tuple[str, ...], info: dict) -> dict:
     return {"files": hashes, "records": info["sequences"]} | sizes
 
 
-CUTS = ("min_identity", "min_score", "max_evalue", "min_cov")
+CUTS = ("min_identity", "min_score", "max_evalue")
 
 
 def purge(given: Given) -> int:
@@ -169,8 +169,8 @@ def purge(given: Given) -> int:
             raise UsageError(
                 "--certificate certifies the file that -o writes: add -o FILE"
             )
-        if given.min_identity is None or given.min_cov is not None:
-            raise UsageError("--certificate needs --min-identity, and no --min-cov")
+        if given.min_identity is None:
+            raise UsageError("--certificate needs --min-identity")
         if given.against == STDIN:
             raise UsageError("--certificate needs --against FILE, not standard input")
     if given.min_identity is None:

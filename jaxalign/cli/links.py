@@ -99,7 +99,6 @@ def prepare(
     elif not scans:
         own |= {"link": verb.link, "min_score": verb.min_score, "edges": verb.edges}
         own |= {"together": getattr(verb, "together", None)}
-        own |= {"min_cov": verb.min_cov, "coverage": verb.coverage}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     links = HomologyOptions(**given)
     if not scans:

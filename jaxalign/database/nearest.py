@@ -73,6 +73,12 @@ def nearest(
     min_length_ratio : float, optional
         With ``by="identity"``: compare only pairs whose shorter length is at least this
         share of the longer one.
+    min_cov : float, optional
+        With ``by="identity"``: consider only sequences whose alignment covers at least
+        this share of the sequences that ``coverage`` names, in either order of the two,
+        in mode local or with free ends. Identities are then those of a path.
+    coverage : {"both", "query", "target", "shorter"}
+        Query and target mean either of the two.
     filter : bool
         Skip pairs that are provably no nearer. Results do not depend on it.
     unknown : {"error", "X", "mask"}

@@ -30,7 +30,7 @@ from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.system import package_versions
 from jaxalign.options import Execution, NearestOptions, PairOptions, shared
 from jaxalign.pairs import jobs
-from jaxalign.pairs.options import SHORT_REACH, end_to_end, reach
+from jaxalign.pairs.options import SHORT_REACH, end_to_end, gate_of, reach
 
 NO_BAND = "none"
 EMPTY, UNKNOWN = "the test sequence is empty", "the test sequence has no known residue"
@@ -369,7 +369,7 @@ def _aligned(
         for choice, mask in (options, meant), (end_to_end(options), meant & short):
             of_strand = replace(gated_options(choice), strand=strand)
             places, length = np.flatnonzero(mask), choice.identity or "longer"
-            measures.append((of_strand, length, places))
+            measures.append((of_strand, length, gate_of(choice), places))
     identity, count, which = jobs.by_measures(queries, targets, scoring, measures)
     columns["identity"][rows], columns["identities"][rows] = identity, count
     which = which // 2 if options.by == "identity" else scores.argmax(axis=0)

@@ -184,11 +184,13 @@ class PieceRegion(NamedTuple):
 
     task : of kind ``cross``; one with a ``min_score`` is computed whole
     places : (rows, columns), int64, the queries and the targets; None for all
+    minus : whether the queries are reverse complements
     bounds : on a GPU, of a task without a ``min_score``
     """
 
     task: Task
     places: tuple[np.ndarray, np.ndarray] | None = None
+    minus: bool = False
     bounds: Any = None
 
 
@@ -212,8 +214,10 @@ def regions_of(
         if gated.min_score is not None:
             gated = with_kernels(gated, cells)
         task = make_task("cross", *sides, scoring, gated)
-        filters = replace(task.filters, identity=choice.identity)
-        regions.append(PieceRegion(replace(task, filters=filters), places))
+        gate = {"min_cov": choice.min_cov, "coverage": choice.coverage}
+        filters = replace(task.filters, identity=choice.identity, **gate)
+        minus = queries is not of_strands[0]
+        regions.append(PieceRegion(replace(task, filters=filters), places, minus))
     return regions
 
 
@@ -243,6 +247,7 @@ def _fold(
         report_progress = partial(_report_share, report_plus, strands)
     for region in piece.work:
         report_region = pieces.tell_after(report_progress, cells)
+        state.minus = region.minus
         if region.places is None:
             _fold_region(options, state, region, report_region)
         else:
@@ -265,7 +270,7 @@ def _fold_region(
     report_progress: Any,
 ) -> None:
     """Join the pairs of a region with the nearest so far."""
-    task, _, bounds = region
+    task, bounds = region.task, region.bounds
     if not min(task.shape):
         return
     top = state.index.shape[1]
@@ -281,6 +286,7 @@ def _fold_region(
             step = max(pairs_at_once // task.shape[0], 1)
         for first in range(0, len(task.targets), step):
             part = replace(task, targets=task.targets.between(first, first + step))
+            part = replace(part, filters=replace(part.filters, min_cov=None))
             cells = letters * int(task.targets.offsets[first])
             report_part = pieces.tell_after(report_progress, cells)
             pairs = PairOptions(progress=report_part)

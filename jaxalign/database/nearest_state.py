@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from jaxalign.database.pieces import Hits, Records
-from jaxalign.model.alphabet import join_best, views
+from jaxalign.model.alphabet import best_rows, join_best, views
 from jaxalign.model.identity import Filters, of_lengths
-from jaxalign.pairs import engine
+from jaxalign.pairs import engine, jobs
+from jaxalign.pairs.options import gate_of
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.plan import NearestOnly, Run, Task
 from jaxalign.pairs.proofs.best_first import NO_BAR
@@ -23,6 +24,7 @@ PAIR_BYTES = 128  # of a job, with what joins it
 PAIRS_AT_ONCE = 2**20  # zipped
 DENSE_PAIRS = 2**23  # of a job of all pairs …
 QUERIES_AT_ONCE = 64  # … and its queries: as many as a launch on a GPU takes
+PATHS_GROWTH = 8  # of a query, times as many in a round as in the one before
 JOBS_AHEAD = 2  # planned or computed beyond the one whose pairs are joined
 
 
@@ -42,6 +44,8 @@ class NearestState:
         Index to (name, codes), of these.
     columns : int64 (targets,), optional
         Places in the piece of the targets that are joined, rising; None for all.
+    minus : bool
+        Whether the queries that are joined are reverse complements.
     """
 
     identity: np.ndarray
@@ -53,6 +57,7 @@ class NearestState:
     aligned: int = 0
     implementation: str = ""
     columns: np.ndarray | None = None
+    minus: bool = False
 
 
 def no_state(queries: int, top: int) -> NearestState:
@@ -101,12 +106,15 @@ def rectangles(
     task: Task, queries: np.ndarray, targets: np.ndarray, bars: np.ndarray, top: int
 ) -> Iterator[PairJob]:
     """Yield jobs of queries with all of the targets; of each query only the ``top``
-    nearest that reach its bar are returned.
+    nearest that reach its bar are returned, or all that may be without a coverage.
 
     bars : float64 (queries,)
     """
-    filters = replace(task.filters, min_identity=max(float(bars.min(initial=1)), 0.0))
-    pairs = replace(task, filters=filters, nearest=NearestOnly(top, bars))
+    least = max(float(bars.min(initial=1)), 0.0)
+    filters = replace(task.filters, min_identity=least, min_cov=None)
+    gated = task.filters.min_cov is not None
+    nearest = None if gated else NearestOnly(top, bars)
+    pairs = replace(task, filters=filters, nearest=nearest)
     pairs = replace(pairs, whole=whole_of(task), bounded=False)
     pairs_at_once = at_once(DENSE_PAIRS, PAIR_BYTES, task.budget)
     step = max(pairs_at_once // max(len(queries), 1), 1)
@@ -163,7 +171,11 @@ def join_pairs(
     state: NearestState,
 ) -> None:
     """Join pairs (i, j) of a piece, with their identical pairs, with the nearest so
-    far."""
+    far.
+
+    With a coverage, paths are aligned of the pairs of a query with most identical
+    pairs: those that pass leave fewer of the others.
+    """
     state.aligned += info["pairs"]
     state.implementation = state.implementation or info["implementation"]
     m, n = task.queries.lengths[i], task.targets.lengths[j]
@@ -171,13 +183,44 @@ def join_pairs(
     better = identity >= state.identity[i, -1]
     better &= task.filters.length_mask(m, n) | (m == n)
     index = (j if state.columns is None else state.columns[j]) + state.sequences
+    rows = i, j, identity, count, index
+    i, j, identity, count, index = (x[better] for x in rows)
+    if task.filters.min_cov is None:
+        _join(state, i, identity, count, index)
+        return
+    gate, length = gate_of(task.filters), task.filters.identity
+    limit = 2 * state.index.shape[1]
+    while len(i):
+        best, _ = best_rows(i, (-identity, index), limit)
+        about = i[best], j[best], count[best], gate, length, state.minus
+        values, counts = jobs.of_covered_paths(task, *about)
+        passing = ~np.isnan(values)
+        covered = best[passing]
+        _join(state, i[covered], values[passing], counts[passing], index[covered])
+        left = identity >= state.identity[i, -1]
+        left[best] = False
+        rows = i, j, identity, count, index
+        i, j, identity, count, index = (x[left] for x in rows)
+        limit *= PATHS_GROWTH
+
+
+def _join(
+    state: NearestState,
+    i: np.ndarray,
+    identity: np.ndarray,
+    count: np.ndarray,
+    index: np.ndarray,
+) -> None:
+    """Join pairs with the nearest so far; a pair may come twice."""
     if state.columns is not None:
-        better[better] = _raised(state, i[better], identity[better], index[better])
-    join_best(  # a pair may come twice
+        raised = _raised(state, i, identity, index)
+        columns = i, identity, count, index
+        i, identity, count, index = (x[raised] for x in columns)
+    join_best(
         (state.identity, state.count, state.index),
         state.index != NONE,
-        i[better],
-        (identity[better], count[better], index[better]),
+        i,
+        (identity, count, index),
         lambda identity, _count, index: (-identity, index),
     )
 

@@ -16,7 +16,7 @@ from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Output
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
-from jaxalign.model.scoring import Scoring, resolve_ends
+from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.statistics import parameters
 from jaxalign.options import (
     AlignedEnds,
@@ -32,6 +32,8 @@ from jaxalign.options import (
 from jaxalign.pairs.options import (
     SHORT_REACH,
     STRANDS_SAID,
+    check_gate,
+    coverage_said,
     end_to_end,
     reach,
     with_link,
@@ -79,6 +81,8 @@ def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
         raise UsageError(f"min_score = {score!r}: a finite number is needed")
     if score is not None and options.by != "identity":
         raise UsageError("min_score needs by = 'identity'")
+    if options.min_cov is not None and options.by != "identity":
+        raise UsageError("min_cov needs by = 'identity'")
     if options.by == "bits" and parameters(scoring, LOCAL) is None:
         raise UsageError(
             f"by = 'bits': no statistics are published for {scoring}; by = 'score' "
@@ -94,6 +98,7 @@ def nearest_definition(options: NearestOptions, scoring: Scoring) -> str:
         ratio = f", length ratio (shorter / longer) >= {least}"
     if options.min_score is not None:
         ratio += f", score >= {exact(options.min_score)}"
+    ratio += coverage_said(options)
     ends = f"{options.mode} alignment"
     if free:
         ends = f"{ends} with free {', '.join(sorted(free))}"
@@ -118,9 +123,23 @@ def linked(
 ) -> NearestOptions:
     """Write ``link`` out; the search that finds a score by chance is of the test set,
     so that a score is the same whatever the corpus. By score a link says identities
-    alone."""
+    alone.
+
+    Raises UsageError: a coverage that is none, has no effect or depends on the order
+    """
     if options.by == "identity":
-        return with_link(options, scoring, [tests])
+        options = with_link(options, scoring, [tests])
+        mode, free = options.mode or "global", options.free_ends
+        check_gate(options, mode, free)
+        ends = resolve_ends(mode, free)
+        if options.min_cov is not None and not is_symmetric(scoring, ends):
+            raise UsageError(
+                f"min_cov = {exact(options.min_cov)}: a coverage is that of either "
+                "order of two sequences, and needs a symmetric matrix and symmetric "
+                "free ends"
+            )
+        return options
+    check_gate(options, LOCAL, None)
     written_out = with_link(replace(options, min_score=0), scoring, [tests])
     return replace(written_out, min_score=options.min_score, link=None)
 
@@ -143,4 +162,5 @@ def divided(
 def gated_options(options: NearestOptions) -> PairOptions:
     """The options of the pairs that reach ``min_score``."""
     measure = shared(options, Measure) | {"identity": None, "strand": None}
+    measure |= {"min_cov": None, "coverage": "both"}  # of paths: ``PieceRegion``
     return replace(identity_options(options), min_score=options.min_score, **measure)

@@ -27,7 +27,6 @@ from jaxalign.homology.options import (
     LOCAL,
     Definition,
     everything,
-    identities,
     judges_of,
     measured,
     measured_pairs,
@@ -48,7 +47,7 @@ from jaxalign.model.statistics import parameters
 from jaxalign.model.strands import reverse_complement
 from jaxalign.model.table import Table
 from jaxalign.pairs import by_rows, jobs, part_stream
-from jaxalign.pairs.options import make_task
+from jaxalign.pairs.options import gate_of, make_task
 from jaxalign.pairs.part_stream import Part
 from jaxalign.pairs.plan import Arrays, SavedState, WholeCodes
 from jaxalign.runtime import pipeline
@@ -459,17 +458,16 @@ def zipped_pairs(
     """
     of_judges = measured_pairs(definition, queries, targets)
     measures: list[jobs.PairMeasure] = [
-        (jobs.with_kernels(pair_options(judge, 0.0), cells), judge.length, rows)
+        (
+            jobs.with_kernels(pair_options(judge, 0.0), cells),
+            judge.length,
+            gate_of(judge.options),
+            rows,
+        )
         for judge, rows in zip(judges_of(definition), of_judges, strict=True)
     ]
-    judges = judges_of(definition)
-    shares, _, which = jobs.by_measures(
-        queries,
-        targets,
-        definition.scoring,
-        measures,
-        lambda table, number: identities(table, judges[number]),
-    )
+    sides = queries, targets, definition.scoring
+    shares, _, which = jobs.by_measures(*sides, measures)
     return shares, which
 
 

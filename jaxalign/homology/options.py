@@ -16,14 +16,14 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.homology.evidence import Evidence
-from jaxalign.model.alphabet import Sequences, from_parts
+from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Mode
-from jaxalign.model.identity import Filters, check_coverage, of_lengths
+from jaxalign.model.identity import of_lengths
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.show import counted
 from jaxalign.model.statistics import parameters
-from jaxalign.model.strands import complement_codes, reverse_complement
+from jaxalign.model.strands import complement_codes
 from jaxalign.model.table import Table
 from jaxalign.options import (
     AsLinked,
@@ -40,7 +40,10 @@ from jaxalign.pairs.options import (
     SHORT_REACH,
     STRANDS_SAID,
     by_reach,
+    check_gate,
+    coverage_said,
     end_to_end,
+    gate_of,
     link_strand,
     reach,
     with_link,
@@ -53,9 +56,6 @@ TOO_LARGE: tuple[str, ...] = get_args(TooLarge)
 LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
 LOCAL = "local"
 TWO_PARTS = "an audit needs two or more"
-# Of ``Coverage``: of a pair without an order, either sequence may be the query.
-COVERED = {"both": "both", "query": "one", "target": "one", "shorter": "the shorter"}
-PATHS_AT_ONCE = 2**16  # pairs whose coverage is measured
 NEEDED = (
     "one cut is needed, and not two: min_identity, which min_score may stand beside, "
     "min_score alone, or max_evalue"
@@ -113,9 +113,7 @@ class Definition:
             ratio_text = f", length ratio (shorter / longer) >= {least}"
         score = self.options.min_score
         score_text = "" if score is None else f", score >= {exact(score)}"
-        if self.options.min_cov is not None:
-            covered = COVERED[self.options.coverage]
-            score_text += f", coverage of {covered} >= {exact(self.options.min_cov)}"
+        score_text += coverage_said(self.options)
         scored = f", {self.scoring}" if scoring else ""
         return (
             f"identity_{self.length} >= {exact(self.cut)}{ratio_text}"
@@ -143,8 +141,7 @@ class Definition:
 
     def end_to_end(self) -> Definition:
         """The other definition of pairs with a short sequence: ``link="whole"``."""
-        options = replace(end_to_end(self.options), min_cov=None)
-        return replace(self, options=options, short=0)
+        return replace(self, options=end_to_end(self.options), short=0)
 
     def reach(self, sequences: Sequences) -> np.ndarray:
         """Divide what sequences can score at most, the sum of the best scores of their
@@ -243,18 +240,7 @@ def define(
     score = options.min_score
     if score is not None and not (is_number(score) and isfinite(score)):
         raise UsageError(f"min_score = {score!r}: a finite number is needed")
-    if options.coverage not in COVERED:
-        raise UsageError(
-            f"unknown coverage {options.coverage!r}: one of {', '.join(COVERED)}"
-        )
-    if options.min_cov is not None:
-        mode = options.mode or "global"
-        check_fraction("min_cov", options.min_cov)
-        check_coverage(options.min_cov, mode, resolve_ends(mode, options.free_ends))
-    elif options.coverage != "both":
-        raise UsageError(
-            f"coverage = {options.coverage!r} has no effect without min_cov"
-        )
+    check_gate(options, options.mode or "global", options.free_ends)
     check_whole("threads", options.threads)
     definition = Definition(scoring, options, float(cut))
     if not is_symmetric(scoring, resolve_ends(definition.mode, options.free_ends)):
@@ -303,6 +289,8 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
             Measure,
             Execution,
             identity=definition.length,
+            min_cov=None,  # of a path, which a job of identities has not
+            coverage="both",
             strand="minus" if definition.minus else None,
         ),
     )
@@ -381,42 +369,11 @@ def measured_pairs(
 def identities(table: Table, definition: Definition) -> np.ndarray:
     """Identities of the rows of a table, float64. With ``min_cov`` they are those of a
     path, the larger of the two orders of a pair; nan where neither passes."""
-    counts, (m, n) = table["max_identities"], table.lengths()
-    shares = of_lengths(definition.length, counts, m, n)
-    options = definition.options
-    if options.min_cov is None:
-        return shares
-    free = None if options.free_ends is None else tuple(options.free_ends)
-    chosen = PairOptions(
-        mode=definition.mode,
-        free_ends=free,
-        output="stats",
-        **shared(options, Execution),
-    )
-    gate = Filters(min_cov=options.min_cov, coverage=options.coverage)
-    equal = (m == n) & (counts == m)  # of equal texts both are covered
-    for first in range(0, len(table), PATHS_AT_ONCE):
-        block = np.arange(first, min(first + PATHS_AT_ONCE, len(table)))
-        block = block[~equal[block]]
-        queries, targets = (
-            from_parts(("",) * len(block), [side[k] for k in rows], side.alphabet)
-            for side, rows in (
-                (table.queries, table["query"][block].tolist()),
-                (table.targets, table["target"][block].tolist()),
-            )
-        )
-        orders = [(queries, targets), (targets, queries)]
-        if definition.minus:  # of either order the first sequence is turned
-            orders[1] = reverse_complement(targets), reverse_complement(queries)
-        best = np.full(len(block), np.nan)
-        for sides in orders if len(block) else ():
-            paths = jobs.run("zip", *sides, definition.scoring, chosen)
-            lengths = paths.lengths()
-            value = of_lengths(definition.length, paths["identities"], *lengths)
-            passing = gate.mask(paths.columns, *lengths)
-            best = np.fmax(best, np.where(passing, value, np.nan))
-        shares[block] = best
-    return shares
+    if definition.options.min_cov is None:
+        counts = table["max_identities"]
+        return of_lengths(definition.length, counts, *table.lengths())
+    measure = pair_options(definition), gate_of(definition.options), definition.length
+    return jobs.of_covered_rows(table, definition.scoring, *measure)[0]
 
 
 def everything(definition: Definition) -> Definition:
@@ -468,11 +425,9 @@ class PurgeCut:
 
     def __str__(self) -> str:
         """The sentence for a methods section."""
-        options, cov = self.options, ""
-        if options.min_cov is not None:
-            cov = f", of both at least {exact(options.min_cov)} in the alignment"
+        options, cov = self.options, coverage_said(self.options)
         if self.definition is not None:
-            return f"{self.definition}{cov}"
+            return str(self.definition)
         if options.min_score is not None:
             cut = f"score >= {exact(options.min_score)}"
         else:
@@ -486,21 +441,18 @@ class PurgeCut:
         all pairs."""
         options = self.options
         if self.definition is None:
-            level = "score" if options.min_cov is None else "stats"
-            chosen = PairOptions(mode=LOCAL, output=level, min_score=options.min_score)
+            least = options.min_score
+            chosen = PairOptions(mode=LOCAL, output="score", min_score=least)
         else:
             chosen = pair_options(self.definition)
-            if options.min_cov is not None:
-                chosen = replace(chosen, output="stats")
         strand = "minus" if self.minus else None
-        chosen = replace(chosen, min_cov=options.min_cov, strand=strand)
-        return replace(chosen, **shared(options, Execution))
+        return replace(chosen, strand=strand, **shared(options, Execution))
 
     def divided(
         self, tests: Sequences, targets: Sequences
     ) -> list[tuple[PurgeCut, np.ndarray, np.ndarray]]:
         """Divide the pairs of two sets as ``measured``: (cut, tests, targets); pairs
-        that two cuts are about come twice. Of one from end to end ``min_cov`` is 1."""
+        that two cuts are about come twice."""
         if self.definition is None:
             signs = (False, True)[: 1 + (self.options.strand == "both")]
             every = np.arange(len(tests)), np.arange(len(targets))
@@ -509,10 +461,7 @@ class PurgeCut:
         for judges, rows, columns in measured(self.definition, tests, targets):
             assert columns is not None
             for judge in judges:
-                options = self.options
-                if judge.options.link != self.definition.options.link:
-                    options = replace(options, min_cov=None)
-                cut = PurgeCut(self.scoring, options, judge, judge.minus)
+                cut = PurgeCut(self.scoring, self.options, judge, judge.minus)
                 cuts.append((cut, rows, columns))
         return cuts
 
@@ -527,21 +476,10 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
     score = options.min_score if options.min_identity is None else None
     if sum(cut is not None for cut in (*cuts, score)) != 1:
         raise UsageError(NEEDED)
-    least = options.min_cov
-    if least is not None:
-        check_fraction("min_cov", least)
     if options.min_identity is not None:
         chosen = shared(options, AsLinked, Measure, Execution)
         ends = {x: getattr(options, x) for x in ("mode", "free_ends", "min_score")}
         links = with_link(HomologyOptions(**chosen, **ends), scoring, [tests])
-        mode = links.mode or "global"
-        free = resolve_ends(mode, links.free_ends)
-        if least is not None and mode != LOCAL and not free:
-            raise UsageError(
-                f"min_cov = {least!r}: mode {mode} spans both sequences from "
-                "end to end; min_length_ratio compares their lengths, and min_cov is "
-                "for mode local and for free ends"
-            )
         definition = define(scoring, links, options.min_identity)
         if links.link == LOCAL:
             definition = replace(definition, short=-1)
@@ -560,6 +498,12 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         value = getattr(options, name)
         if value is not None and not (is_number(value) and 0 < value < inf):
             raise UsageError(f"{name} = {value!r}: a number above 0 is needed")
+    check_gate(options, LOCAL, None)
+    if options.min_cov is not None and not is_symmetric(scoring, frozenset()):
+        raise UsageError(
+            f"min_cov = {exact(options.min_cov)}: {scoring.matrix_name} is not "
+            "symmetric, and a coverage is that of either order of two sequences"
+        )
     strand = link_strand(options.strand, scoring, LOCAL)
     options = replace(options, strand=strand)
     if options.max_evalue is not None and parameters(scoring, LOCAL) is None:

@@ -54,8 +54,11 @@ def purge(
         As in ``nearest``, with the same default and the same score: a sequence is
         removed if its nearest test sequence has ``min_identity`` or more.
     min_cov : float, optional
-        Count only alignments that cover at least this share of both sequences, in mode
-        local or with free ends. Identities are then those of the path.
+        Count only alignments that cover at least this share of the sequences that
+        ``coverage`` names, in either order of the two, in mode local or with free ends.
+        Identities are then those of a path.
+    coverage : {"both", "query", "target", "shorter"}
+        Query and target mean either of the two.
     unknown : {"error", "X", "mask"}
         For files: what to do with a letter that the alphabet lacks.
 

@@ -13,13 +13,12 @@ from jaxalign.database.pieces import BlockPiece
 from jaxalign.homology.options import LOCAL, PurgeCut, identities
 from jaxalign.model import frames, statistics
 from jaxalign.model.alphabet import Sequences, join_best
-from jaxalign.model.identity import of_lengths
 from jaxalign.model.show import counted
 from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.table import Table
-from jaxalign.pairs import engine, part_stream
+from jaxalign.pairs import engine, jobs, part_stream
 from jaxalign.pairs.jobs import tables_of, with_kernels
-from jaxalign.pairs.options import make_task
+from jaxalign.pairs.options import gate_of, make_task
 from jaxalign.pairs.result import equal_texts
 
 # ------------------------------------------------------------------------------
@@ -235,7 +234,7 @@ def scan(
             options = judge.pair_options()
             if by_evalue:
                 options = replace(options, min_score=least_score)
-            every = replace(options, min_score=None, min_cov=None)
+            every = replace(options, min_score=None)
             options = with_kernels(options, cells)
             task = make_task("cross", *sides, cut.scoring, options)
             for table in tables_of(task, options, partial(part_stream.cut_cross, task)):
@@ -244,8 +243,15 @@ def scan(
                 state.implementation = state.implementation or info["implementation"]
                 value = _values(table, judge, size)
                 within_cut = value <= evalue if by_evalue else value >= least
-                i, j = (table[x][within_cut] for x in ("query", "target"))
-                add(rows[i], columns[j], value[within_cut], judge.minus)
+                i, j, value = (
+                    x[within_cut] for x in (table["query"], table["target"], value)
+                )
+                if by_score and (gate := gate_of(cut.options)):
+                    none = np.full(len(i), -1)
+                    about = i, j, none, gate, "longer", judge.minus
+                    covered = ~np.isnan(jobs.of_covered_paths(task, *about)[0])
+                    i, j, value = i[covered], j[covered], value[covered]
+                add(rows[i], columns[j], value, judge.minus)
             if not by_score:
                 continue
             test, train = equal_texts(task, every=True)
@@ -279,6 +285,4 @@ def _values(table: Table, cut: PurgeCut, size: tuple[int, int]) -> np.ndarray:
         m = table.lengths()[0]
         return statistics.evalues(table["score"], m, residues, sequences, published)
     assert cut.definition is not None
-    if cut.options.min_cov is None:
-        return identities(table, cut.definition)
-    return of_lengths(cut.definition.length, table["identities"], *table.lengths())
+    return identities(table, cut.definition)

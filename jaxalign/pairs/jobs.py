@@ -17,12 +17,12 @@ from jaxalign import inputs
 from jaxalign.errors import InputError, MemoryPlanError, UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.keywords import StreamKeywords
-from jaxalign.model.alphabet import Sequences, views
+from jaxalign.model.alphabet import Sequences, from_parts, views
 from jaxalign.model.identity import Filters, of_lengths
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
-from jaxalign.model.strands import MINUS, PLUS, strands_of
+from jaxalign.model.strands import MINUS, PLUS, reverse_complement, strands_of
 from jaxalign.model.table import Table, along_plus, by_strands, join
-from jaxalign.options import LengthIdentity, PairOptions
+from jaxalign.options import Execution, LengthIdentity, PairOptions, shared
 from jaxalign.pairs import by_rows, engine, part_stream
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
@@ -168,9 +168,72 @@ def run(
     return engine.run(plan, options.progress, options.busy, start_time)
 
 
-# Options of output ``identity``, the length that identities are divided by, and which
-# pairs are measured so, int64.
-PairMeasure = tuple[PairOptions, LengthIdentity, np.ndarray]
+PATHS_AT_ONCE = 2**16  # pairs whose coverage is measured
+
+
+def of_covered_paths(
+    task: Task,
+    i: np.ndarray,
+    j: np.ndarray,
+    largest: np.ndarray,
+    gate: Filters,
+    length: str,
+    minus: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Align pairs (i, j) of a task in both orders, with their paths: (identity, nan
+    where neither order has the coverage of a gate; its identical pairs). The larger
+    identity of the orders that have it is that of the pair.
+
+    largest : the most identical pairs of any optimal path. Equal texts, of which these
+        are all residues, are covered whole.
+    minus : whether the queries are reverse complements; of the other order, the targets
+        are turned.
+    """
+    settings = {"kind": "zip", "output": "stats", "filters": Filters(), "whole": None}
+    task = replace(task, **settings, reserved=None, whole_codes=())
+    m, n = task.queries.lengths[i], task.targets.lengths[j]
+    equal = (m == n) & (largest == m)
+    count = np.where(equal, largest, 0).astype(np.int64)
+    covered = equal.copy()
+    (rows,), alphabet = np.nonzero(~equal), task.scoring.alphabet
+    for first in range(0, len(rows), PATHS_AT_ONCE):
+        block = rows[first : first + PATHS_AT_ONCE]
+        queries, targets = (
+            from_parts(("",) * len(block), [side[k] for k in places], alphabet)
+            for side, places in ((task.queries, i[block]), (task.targets, j[block]))
+        )
+        orders = [(queries, targets), (targets, queries)]
+        if minus:
+            orders[1] = reverse_complement(targets), reverse_complement(queries)
+        for sides in orders:
+            sides = dict(zip(("queries", "targets"), sides, strict=True))
+            paths = engine.run(engine.plan(proof.with_room(replace(task, **sides))))
+            passing = gate.mask(paths.columns, *paths.lengths())
+            identical = np.where(passing, paths["identities"], 0)
+            count[block] = np.maximum(count[block], identical)
+            covered[block] |= passing
+    return np.where(covered, of_lengths(length, count, m, n), np.nan), count
+
+
+def of_covered_rows(
+    table: Table,
+    scoring: Scoring,
+    options: PairOptions,
+    gate: Filters,
+    length: LengthIdentity,
+) -> tuple[np.ndarray, np.ndarray]:
+    """``of_covered_paths`` of the rows of a table, whose options are of output
+    ``identity``."""
+    ends = {"mode": options.mode, "free_ends": options.free_ends, "output": "stats"}
+    settings = PairOptions(**ends, **shared(options, Execution))
+    task = make_task("cross", table.queries, table.targets, scoring, settings)
+    pairs = table["query"], table["target"], table["max_identities"]
+    return of_covered_paths(task, *pairs, gate, length, options.strand == "minus")
+
+
+# Options of output ``identity``, the length that identities are divided by, the
+# coverage that a pair needs, and which pairs are measured so, int64.
+PairMeasure = tuple[PairOptions, LengthIdentity, Filters, np.ndarray]
 
 
 def by_measures(
@@ -178,26 +241,23 @@ def by_measures(
     targets: Sequences,
     scoring: Scoring,
     measures: Sequence[PairMeasure],
-    identities: Callable[[Table, int], np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the largest identity of pairs (k, k) by some measures, float64 (n,), nan
     where there is none; its identical pairs, int64 (n,); and whose it is, the first of
     equals, int64 (n,).
-
-    identities : function of (table, number of a measure), instead of those by length
     """
     shares = np.full(len(queries), np.nan)
     counts, which = np.zeros((2, len(queries)), np.int64)
-    for number, (options, length, rows) in enumerate(measures):
+    for number, (options, length, gate, rows) in enumerate(measures):
         if not len(rows):
             continue
         sides = queries.take(rows), targets.take(rows)
         table = run("zip", *sides, scoring, options)
         places, identical = rows[table["query"]], table["max_identities"]
-        if identities is None:
-            identity = of_lengths(length, identical, *table.lengths())
-        else:
-            identity = identities(table, number)
+        identity = of_lengths(length, identical, *table.lengths())
+        if gate:
+            measure = scoring, options, gate, length
+            identity, identical = of_covered_rows(table, *measure)
         larger = ~np.isnan(identity) & ~(identity <= shares[places])
         at = places[larger]
         shares[at], counts[at] = identity[larger], identical[larger]

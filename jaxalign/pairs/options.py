@@ -11,14 +11,15 @@ import numpy as np
 
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.choices import Mode
+from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.identity import (
+    COVERAGES,
     Filters,
     check_coverage,
     check_filters,
     usual_identity,
 )
-from jaxalign.model.numbers import check_whole
+from jaxalign.model.numbers import check_fraction, check_whole, exact
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.statistics import least_score, parameters
 from jaxalign.model.strands import reverse_complement, strands_of
@@ -28,6 +29,7 @@ from jaxalign.options import (
     Implementation,
     Link,
     LinkStrand,
+    Measure,
     NearestOptions,
     PairOptions,
 )
@@ -40,6 +42,8 @@ LINK_STRANDS: tuple[str, ...] = get_args(LinkStrand)
 USUAL_STRANDS: dict[str, LinkStrand] = {"dna": "both", "rna": "plus"}
 # What a definition says of the strands that are compared
 STRANDS_SAID = {"both": "; either strand", "plus": "; plus strands", None: ""}
+# Of ``Coverage``: of a pair without an order, either sequence may be the query.
+COVERED = {"both": "both", "query": "one", "target": "one", "shorter": "the shorter"}
 LOCAL = "local"
 # What a link says of the alignment, and of the length that identities are divided by.
 MEASURES: dict[str, dict[str, Any]] = {
@@ -169,6 +173,31 @@ def symmetric(scoring: Scoring, options: PairOptions) -> bool:
     return is_symmetric(scoring, resolve_ends(options.mode, options.free_ends))
 
 
+def gate_of(options: Measure | Filters) -> Filters:
+    """The coverage that links ask for; one that is false for none."""
+    return Filters(min_cov=options.min_cov, coverage=options.coverage)
+
+
+def coverage_said(options: Measure) -> str:
+    """The coverage that links ask for, in the sentence of a definition."""
+    if options.min_cov is None:
+        return ""
+    return f", coverage of {COVERED[options.coverage]} >= {exact(options.min_cov)}"
+
+
+def check_gate(options: Measure, mode: Mode, free: Collection[FreeEnd] | None) -> None:
+    """Refuse a coverage that is none, or has no effect."""
+    coverage = options.coverage
+    if coverage not in COVERAGES:
+        names = ", ".join(COVERAGES)
+        raise UsageError(f"unknown coverage {coverage!r}: one of {names}")
+    if options.min_cov is not None:
+        check_fraction("min_cov", options.min_cov)
+        check_coverage(options.min_cov, mode, resolve_ends(mode, free))
+    elif coverage != "both":
+        raise UsageError(f"coverage = {coverage!r} has no effect without min_cov")
+
+
 Asked = TypeVar("Asked", HomologyOptions, NearestOptions)
 
 
@@ -265,4 +294,5 @@ def by_reach(reached: np.ndarray) -> list[np.ndarray]:
 
 def end_to_end(options: Asked) -> Asked:
     """The other link of pairs with a short sequence: ``link="whole"``."""
-    return replace(options, link=None, min_score=None, **MEASURES["whole"])
+    gates = {"min_score": None, "min_cov": None}
+    return replace(options, link=None, **gates, **MEASURES["whole"])

@@ -3,6 +3,7 @@
 import gzip
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -102,6 +103,25 @@ def test_bounds_of_launches(monkeypatch, seed, many):
     monkeypatch.setattr(nearest_launches, "MAX_LEFT", many)
     monkeypatch.setattr(nearest_launches, "LAUNCHES_KEPT", 1 + seed % 3)
     check_identity(seed, min_length_ratio=0.7 * (seed % 2))
+
+
+@pytest.mark.parametrize("many", [0.0, 2.0])
+@pytest.mark.parametrize("coverage", ["both", "shorter"])
+def test_a_coverage_after_bounds_of_launches(monkeypatch, coverage, many):
+    """The nearest of each query by identity alone may be one that does not pass."""
+    tests, corpus = sets(5, 8, 24)
+    asked: Any = {"mode": "local", "identity": "shorter", "top": 2}
+    gate: Any = {"min_cov": 0.75, "coverage": coverage}
+    want = jaxalign.nearest(tests, corpus, SCORING, min_score=0, **asked, **gate)
+    ungated = jaxalign.nearest(tests, corpus, SCORING, **asked)
+    assert ungated.index.tolist() != want.index.tolist()
+    monkeypatch.setattr(nearest_scan, "_launches", CountedBy)
+    monkeypatch.setattr(nearest_launches, "FIRST_PAIRS", 1)
+    monkeypatch.setattr(nearest_launches, "BIN", 2)
+    monkeypatch.setattr(nearest_launches, "MAX_LEFT", many)
+    near = jaxalign.nearest(tests, corpus, SCORING, **asked, **gate)
+    assert near.index.tolist() == want.index.tolist()
+    np.testing.assert_array_equal(near.identity, want.identity)
 
 
 class CountedBy:

@@ -8,9 +8,11 @@ import oracle
 import pytest
 
 import jaxalign
+from jaxalign.database import nearest_scan, nearest_state
 from jaxalign.errors import UsageError
 from jaxalign.homology.certificate import definition_of
 from jaxalign.options import HomologyOptions
+from jaxalign.pairs import options
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 
@@ -101,6 +103,76 @@ def test_links_are_those_of_either_order_that_is_covered(mode, coverage, seed):
     assert bf.leaks(divided.part, np.nan_to_num(shares), cut) == 0
 
 
+@pytest.mark.parametrize("mode", ["local", "semiglobal"])
+@pytest.mark.parametrize("coverage", COVERAGES)
+@pytest.mark.parametrize("seed", range(3))
+def test_purge_and_nearest_ask_for_the_same(monkeypatch, mode, coverage, seed):
+    """A sequence is removed, or nearest, by the best of those that are covered."""
+    random = np.random.default_rng([seed, COVERAGES.index(coverage), 7])
+    words = bf.random_words(random, 18, 12)
+    tests, corpus = words[:6], words[6:]
+    kind = str(random.choice(["longer", "shorter", "mean"]))
+    cut, least = float(random.choice([0.3, 0.5])), float(random.choice([0.5, 0.75, 1]))
+    about = mode, kind, coverage, least
+    shares = np.array([[either(a, b, *about) for b in corpus] for a in tests])
+    asked: Any = {"mode": mode, "identity": kind, "min_cov": least}
+    asked["coverage"] = coverage
+    known = np.where(np.isnan(shares), -1, shares)
+    clean = jaxalign.purge(corpus, tests, SCORING, min_identity=cut, **asked)
+    removed = np.flatnonzero(known.max(axis=0) >= cut)
+    assert clean.removed.tolist() == removed.tolist()
+    assert clean.test.tolist() == known.argmax(axis=0)[removed].tolist()
+    assert clean.value.tolist() == known.max(axis=0)[removed].tolist()
+    monkeypatch.setattr(nearest_scan, "FIRST_PAIRS", 1)
+    monkeypatch.setattr(nearest_scan, "SHARED_QUERY", (2, 32)[seed % 2])
+    monkeypatch.setattr(nearest_state, "PATHS_GROWTH", 2)
+    scored = {"min_score": 0}  # which all pairs reach, on a way of their own
+    for top, given in ((1, {}), (3, {}), (2, scored), (2, {"filter": False})):
+        near = jaxalign.nearest(tests, corpus, SCORING, top=top, **asked, **given)
+        assert f"coverage of {options.COVERED[coverage]} >= " in near.definition
+        for i, row in enumerate(known):
+            order = np.argsort(-row, kind="stable")[:top]
+            order = order[row[order] >= 0]
+            rows = (near.test == i) & (near.index >= 0)
+            assert near.index[rows].tolist() == order.tolist(), (seed, i, given)
+            assert near.identity[rows].tolist() == row[order].tolist()
+            counts = [row[k] * bf.below(kind, len(tests[i]), len(corpus[k]))
+                      for k in order.tolist()]  # fmt: skip
+            np.testing.assert_allclose(near.identities[rows], counts, atol=1e-9)
+
+
+@pytest.mark.parametrize("coverage", COVERAGES)
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_that_remove_are_of_alignments_that_cover(coverage, seed):
+    words = bf.random_words(np.random.default_rng(seed), 14, 12)
+    tests, train = words[:5], words[5:]
+    codes = {word: [bf.LETTERS.index(x) for x in word] for word in words}
+    costs = bf.matrix(), bf.OPEN, bf.EXTEND, "local"
+
+    def score(a: str, b: str) -> float:
+        """Of the better strand that is covered; whatever it is of equal texts."""
+        best = -1.0
+        for turned in (a, bf.turned(a)):
+            sides = [bf.LETTERS.index(x) for x in turned], codes[b]
+            reached = oracle.max_identities(*sides, *costs, wildcard=bf.WILDCARD)[0]
+            other = b if turned == a else bf.turned(b)
+            both = (turned, b), (other, a)
+            paths = [of_order(*x, "local", "longer", coverage, 0.6) for x in both]
+            if turned == b or (reached >= 4 and np.isfinite(paths).any()):
+                best = max(best, float(reached))
+        return best
+
+    scores = np.array([[score(a, b) for a in tests] for b in train])
+    clean = jaxalign.purge(
+        train, tests, SCORING, min_score=4, min_cov=0.6, coverage=coverage
+    )
+    removed = np.flatnonzero(scores.max(axis=1) >= 0)
+    assert clean.removed.tolist() == removed.tolist()
+    assert clean.value.tolist() == scores.max(axis=1)[removed].tolist()
+    ungated = jaxalign.purge(train, tests, SCORING, min_score=4)
+    assert {*removed.tolist()} <= {*ungated.removed.tolist()}
+
+
 def test_a_fragment_may_be_in_the_test_where_coverage_is_of_both():
     """A third of a protein is a link of the shorter, and none of both."""
     random = np.random.default_rng(1)
@@ -131,6 +203,19 @@ def test_a_fragment_may_be_in_the_test_where_coverage_is_of_both():
 def test_refusals(asked, message):
     with pytest.raises(UsageError, match=message):
         jaxalign.cluster(["MKTAYIAKQR"], min_identity=0.5, **asked)
+    with pytest.raises(UsageError, match=message):
+        jaxalign.purge(["MKTAYIAKQR"], ["MKTAYIAK"], min_identity=0.5, **asked)
+    with pytest.raises(UsageError, match=message):
+        jaxalign.nearest(["MKTAYIAKQR"], ["MKTAYIAK"], **asked)
+
+
+def test_a_nearest_by_score_has_no_coverage():
+    for asked, message in (
+        ({"min_cov": 0.5}, "min_cov needs by"),
+        ({"coverage": "query"}, "no effect without min_cov"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            jaxalign.nearest(["MKT"], ["MKT"], by="score", **asked)
 
 
 def test_rows_of_all_pairs_whose_shorter_sequence_is_covered():

@@ -1,7 +1,5 @@
 """What is near to a test set, by brute force over tiny sets; blocks, ties, refusals."""
 
-from typing import Any
-
 import brute_force as bf
 import numpy as np
 import oracle
@@ -97,29 +95,6 @@ def test_by_evalue(seed):
         assert clean.removed.tolist() == near.tolist()
         assert clean.test.tolist() == within.argmin(axis=1)[near].tolist()
         assert clean.value.tolist() == within.min(axis=1)[near].tolist()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_by_coverage(seed):
-    """Identity of the path, of alignments with enough of both sequences."""
-    train, tests = drawn(seed)
-    local: Any = {"mode": "local"}
-    options = local | {"output": "stats"}
-    shares = np.full((len(train), len(tests)), np.nan)
-    for i, word in enumerate(train):
-        rows = jaxalign.align_pairs(tests, [word] * len(tests), SCORING, **options)
-        m, n = rows.lengths()
-        covered = np.minimum(
-            (rows["query_end"] - rows["query_start"]) / np.maximum(m, 1),
-            (rows["target_end"] - rows["target_start"]) / np.maximum(n, 1),
-        )
-        share = rows.identity("longer")
-        shares[i] = np.where((covered >= 0.6) & (share >= 0.4), share, np.nan)
-        shares[i][np.array(tests) == word] = 1
-    clean = jaxalign.purge(
-        train, tests, SCORING, min_identity=0.4, min_cov=0.6, strand="plus", **local
-    )
-    assert result(clean) == expected(shares, 0.4)
 
 
 @pytest.mark.parametrize(
