@@ -65,6 +65,14 @@ READERS = {
         lambda p: delimited.read_pairs(p, KnownNames(["a", "b"])),
         b"a\tb\nb\ta\n",
     ),
+    "edges": (
+        lambda p: delimited.read_edges(p, KnownNames(["a", "b"]), "TM"),
+        b"query\ttarget\tTM\na\tb\t0.5\nb\ta\t1e-3\n",
+    ),
+    "groups": (
+        lambda p: delimited.read_groups(p, KnownNames(["a", "b"])),
+        b"name\tcomplex\tpatient\na\tx\t\nb\tx\t7\n",
+    ),
     "parquet": (arrow.read_rows, None),
 }
 ODD = [
