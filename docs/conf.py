@@ -47,6 +47,7 @@ CONTENTS = {
     "Notebooks": "notebooks/*",
     "Split and audit": [
         "how-to/homology-split",
+        "how-to/evidence",
         "how-to/benchmark-leaks",
     ],
     "Align and search": [
