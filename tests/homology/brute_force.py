@@ -120,3 +120,12 @@ def leaks(part, shares, cut) -> int:
         for i in range(len(part))
         for j in range(i)
     )
+
+
+def labels_of(linked: np.ndarray) -> np.ndarray:
+    """Components, numbered in the order of their first vertices, by relabelling."""
+    label = np.arange(len(linked))
+    for i, j in np.argwhere(linked):
+        label[label == label[i]] = label[j]
+    numbers = dict.fromkeys(label.tolist())
+    return np.array([[*numbers].index(x) for x in label.tolist()])

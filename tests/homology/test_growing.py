@@ -23,15 +23,6 @@ CASES = pairwise(
 )
 
 
-def labels_of(linked: np.ndarray) -> np.ndarray:
-    """Components, numbered in the order of their first vertices, by relabelling."""
-    label = np.arange(len(linked))
-    for i, j in np.argwhere(linked):
-        label[label == label[i]] = label[j]
-    numbers = dict.fromkeys(label.tolist())
-    return np.array([[*numbers].index(x) for x in label.tolist()])
-
-
 def small_parts(monkeypatch) -> None:
     """Cut jobs into parts of a few pairs, which links come in."""
     monkeypatch.setattr(by_rows, "is_short", lambda *_: False)
@@ -88,7 +79,7 @@ def test_updates_are_clusters_made_anew(kind, cut, steps, parts, shuffled, monke
         before = 0 if found is None else len(found.sequences)
         found = jaxalign.cluster(data, SCORING, update=found, **asked)
         linked = shares[np.ix_(rows, rows)] >= cut
-        want = labels_of(linked)
+        want = bf.labels_of(linked)
         assert found.labels.tolist() == want.tolist()
         for number, one in enumerate(found.representatives):
             members = np.flatnonzero(want == number)

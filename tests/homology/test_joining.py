@@ -31,15 +31,6 @@ def drawn(seed: int, of=bf.identity) -> tuple[list[str], Any, float, np.ndarray]
     return words, kind, cut, bf.identities(words, kind, of=of)
 
 
-def labels_of(linked: np.ndarray) -> np.ndarray:
-    """Components, numbered in the order of their first vertices, by relabelling."""
-    label = np.arange(len(linked))
-    for i, j in np.argwhere(linked):
-        label[label == label[i]] = label[j]
-    numbers = dict.fromkeys(label.tolist())
-    return np.array([[*numbers].index(x) for x in label.tolist()])
-
-
 @pytest.fixture
 def aligned(monkeypatch):
     """The pairs that are aligned one by one, as they come."""
@@ -73,7 +64,7 @@ def test_components_are_those_of_all_links(seed, way, strand, aligned, monkeypat
     words, kind, cut, shares = drawn(seed, STRANDS[strand])
     asked: Any = {"min_identity": cut, "identity": kind, "strand": strand}
     clusters = jaxalign.cluster(words, SCORING, **asked)
-    want = labels_of(shares >= cut)
+    want = bf.labels_of(shares >= cut)
     assert clusters.labels.tolist() == want.tolist()
     if way != "all pairs of a part" and strand == "plus":
         assert len(set(aligned)) == len(aligned) == clusters.info["aligned"]
