@@ -62,7 +62,7 @@ from jaxalign.runtime.pipeline import in_threads
 WORD, SHORT_WORD = 4, 2  # letters; the second where sequences are short
 SHORT = 40  # mean length
 MOST_PRODUCTS = 3e8  # of words, about: seconds
-BLOCK = 1024  # sequences whose words are sorted, and multiplied, at a time
+BLOCK = 256  # sequences whose words are sorted, and multiplied, at a time
 FEW = 2048  # sequences of a set that are looked through before all are
 
 Pairs = tuple[np.ndarray, np.ndarray]  # (i, j), int64 each, of two sets
@@ -72,8 +72,13 @@ def likely_pairs(
     a: Sequences, b: Sequences, longer: int = 0, shorter: int = 0, threads: int = 1
 ) -> tuple[Pairs, Pairs]:
     """Find pairs (i, j) of sequences of ``a`` and of ``b`` with the largest share of
-    common words: about ``longer`` of them over the longer length, each i at most once,
-    and about ``shorter`` over the shorter one, each j at most once."""
+    common words: about ``longer`` of them over the longer length, each sequence of the
+    larger set at most once, and about ``shorter`` over the shorter one, each j at most
+    once."""
+    # Of the set that is sampled fewer words are sorted; its sequences are columns.
+    turned = not shorter and len(a) > len(b)
+    if turned:
+        a, b = b, a
     letters = a.alphabet.size
     mean = (len(a.codes) + len(b.codes)) / max(len(a) + len(b), 1)
     word = SHORT_WORD if mean < SHORT else WORD
@@ -93,28 +98,37 @@ def likely_pairs(
     fewer = _evenly(len(sampled), float(of_b.sum(axis=0) @ of_a))
     sampled, columns = sampled[fewer], csr_array(of_b[fewer].T)
     n = np.maximum(b.lengths[sampled], 1).astype(np.float32)
+    by_rows = shorter and len(a) > len(b)
+    sought = ((longer, np.maximum, 1 if by_rows else 0), (shorter, np.minimum, 0))
 
-    def best_in(block: tuple[int, Any]) -> tuple[np.ndarray, ...]:
-        """Return the best j of each i of a block and its share over the longer length,
-        the best i of each j and its share over the shorter one."""
+    def best_in(block: tuple[int, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the best partner of each row or column, and its share."""
         first, words = block
-        common = (words @ columns).toarray()
+        common, best = (words @ columns).toarray(), []
         m = np.maximum(a.lengths[first : first + BLOCK], 1).astype(np.float32)[:, None]
-        share = common / np.maximum(m, n)
-        of_rows = share.argmax(axis=1), share.max(axis=1)
-        share = np.divide(common, np.minimum(m, n), out=share)
-        return *of_rows, share.argmax(axis=0) + first, share.max(axis=0)
+        for count, join, axis in sought:
+            share = common / join(m, n) if count else np.zeros((1, 1), np.float32)
+            best.append((share.argmax(axis=axis), share.max(axis=axis)))
+        return best
 
     starts = range(0, len(a), BLOCK)
     of_blocks = in_threads(best_in, zip(starts, blocks, strict=True), threads)
-    best_j, of_longer, best_i, of_shorter = zip(*of_blocks, strict=True)
-    j, of_longer = sampled[np.concatenate(best_j)], np.concatenate(of_longer)
-    best_i, of_shorter = np.array(best_i), np.array(of_shorter)
-    block, column = of_shorter.argmax(axis=0), np.arange(len(sampled))
-    i, of_shorter = best_i[block, column], of_shorter[block, column]
-    best = np.argsort(-of_longer, kind="stable")[:longer]
-    of_columns = np.argsort(-of_shorter, kind="stable")[:shorter]
-    return (best, j[best]), (i[of_columns], sampled[of_columns])
+    likely: list[Pairs] = []
+    for (count, _, axis), best in zip(
+        sought, zip(*of_blocks, strict=True), strict=True
+    ):
+        places, shares = zip(*best, strict=True)
+        if axis:
+            share, j = np.concatenate(shares), sampled[np.concatenate(places)]
+            i = np.arange(len(j))
+        else:
+            block = np.argmax(shares, axis=0)
+            at = block, np.arange(len(block))
+            share, j = np.array(shares)[at], sampled[at[1]]
+            i = np.array(places)[at] + block * BLOCK
+        order = np.argsort(-share, kind="stable")[:count]
+        likely.append((j[order], i[order]) if turned else (i[order], j[order]))
+    return likely[0], likely[1]
 
 
 def _words(sequences: Sequences, word: int, letters: int) -> csr_array:

@@ -195,8 +195,15 @@ def test_likely_pairs_share_the_most_words(monkeypatch):
         ]
         for side in (a, b)
     ]
-    found = across.likely_pairs(a, b, 4, 3, 2)
-    for (i, j), join, count in zip(found, (max, min), (4, 3), strict=True):
+    both, longer = across.likely_pairs(a, b, 4, 3, 2), across.likely_pairs(a, b, 4)
+    turned = across.likely_pairs(b, a, 4)[0][::-1]
+    assert not any(map(len, longer[1]))
+    for (i, j), join, count in (
+        (both[0], max, 4),
+        (both[1], min, 3),
+        (longer[0], max, 4),
+        (turned, max, 4),
+    ):
         share = np.array(
             [
                 [
@@ -206,7 +213,7 @@ def test_likely_pairs_share_the_most_words(monkeypatch):
                 for x, m in zip(words[0], a.lengths, strict=True)
             ]
         )
-        which, best = (i, share.max(axis=1)) if join is max else (j, share.max(axis=0))
+        which, best = j, share.max(axis=0)  # b is the larger set
         assert share[i, j].tolist() == best[which].tolist()
         assert len(set(which.tolist())) == count
         assert sorted(best[which]) == sorted(best)[-count:]
