@@ -184,6 +184,8 @@ CERTIFICATES = {
     "covered": ("train.fa", "test.fa", *CUT, "--min-cov", "0.5", "--coverage", "query"),
     "evidence": ("train.fa", "test.fa", *CUT, "--edges", "e.tsv:3>=0.5,unknown=count",
                  "--edges", "e.csv:tm<=2,and", "--together", "g.tsv"),
+    "purged": ("train.fa", "--against", "test.fa", *CUT, "--min-cov", "0.95",
+               "-o", "clean.fa", "--certificate", "c.json"),
 }  # fmt: skip
 
 
@@ -194,7 +196,8 @@ def certified(kind: str) -> tuple[int, dict]:
     Path("e.tsv").write_text("a\tc\t0.5\nb\td\t0.7\nx\ta\t1\na\ta\t1\n")
     Path("e.csv").write_text("query,target,rmsd,tm\r\na,c,9,2\r\n")
     Path("g.tsv").write_text("name\tcomplex\tstudy\nb\t1\tx\nd\t1\ty\n")
-    code = main(["audit", *CERTIFICATES[kind], "-o", "c.json", "-q", "--force"])
+    verb = ["purge"] if kind == "purged" else ["audit", "-o", "c.json"]
+    code = main([*verb, *CERTIFICATES[kind], "-q", "--force"])
     return code, json.loads(Path("c.json").read_text())
 
 

@@ -62,6 +62,26 @@ def test_a_certificate_keeps_the_score_of_a_link(run, folder):
     assert other and int(other[1]) > int(score[1]), "that of a search of the test set"
 
 
+def test_a_certificate_keeps_the_coverage_of_a_link(run, folder):
+    """Parts of two sequences are alike: both stay, and the audit asks the same."""
+    Path("t.fa").write_text(f">t1\n{P * 2}{'GGWW' * 9}\n")
+    Path("train.fa").write_text(f">part\n{'HEAC' * 15}{P * 2}\n>near\n{P * 4}\n")
+    asked = ("purge", "train.fa", "--against", "t.fa", "--min-identity", "0.4")
+    words = (*asked, "--min-cov", "0.7", "--coverage", "both", "--certificate")
+    code, _, err = run(*words, "c.json", "-o", "clean.fa")
+    about = json.loads(Path("c.json").read_text())
+    assert code == DONE and "0 of 2 sequences removed" in err
+    assert "coverage of both >= 0.7" in about["claim"]
+    assert run("audit", "--verify", "c.json")[0] == DONE
+    assert "2 of 2 sequences removed" in run(*asked, "-o", "uncovered.fa")[2]
+    Path("t.fa").write_text(f">t1\n{P * 3}\n")
+    _, _, err = run(*words, "d.json", "-o", "rest.fa")
+    assert "1 of 2 sequences removed" in err
+    assert Path("rest.fa").read_text().startswith(">part")
+    assert run("audit", "--verify", "d.json")[0] == DONE
+    assert run("audit", "--verify", "c.json")[0] == FORGED  # other test sequences
+
+
 def test_a_certificate_where_nothing_stays(run, folder):
     """What stays is written, and no certificate; the message says so."""
     Path("train.fa").write_text(f">a\n{P}\n>b\n{P.lower()}\n")
