@@ -167,7 +167,13 @@ class Definition:
         length, options = f"over the {self.length} length", self.options
         if self.mode == "local":
             asks = f"identical residues of the best local alignment, {length}"
-            asks += ": it links fragments, and domains that make up much of a sequence"
+            if options.min_cov is None:
+                what = "fragments, and domains that make up much of a sequence"
+            else:
+                whose = {"both": "both", "shorter": "the shorter"}
+                covered = whose.get(str(options.coverage), "either")
+                what = f"what is aligned over {exact(options.min_cov)} of {covered}"
+            asks += f": it links {what}"
             if self.short:
                 few = counted(self.short, "short sequence")
                 asks += f"; {few} also from end to end, over the longer length"

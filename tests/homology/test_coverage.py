@@ -192,6 +192,17 @@ def test_a_fragment_may_be_in_the_test_where_coverage_is_of_both():
 
 
 @pytest.mark.parametrize(
+    "coverage, end",
+    [("both", "both"), ("query", "either"), ("shorter", "the shorter")],
+)
+def test_the_question_has_the_coverage(coverage, end):
+    asked = {"min_identity": 0.5, "mode": "local", "min_cov": 0.75}
+    clusters = jaxalign.cluster(["MKTAYIA", "MKT"], coverage=coverage, **asked)
+    question = clusters.definition.question()
+    assert question.endswith(f": it links what is aligned over 0.75 of {end}")
+
+
+@pytest.mark.parametrize(
     "asked, message",
     [
         ({"min_cov": 0.5, "link": "whole"}, "every coverage is 1"),

@@ -42,14 +42,6 @@ def linked(words, kind, mode, cut, least) -> np.ndarray:
     return square
 
 
-def labels_of(square: np.ndarray) -> np.ndarray:
-    label = np.arange(len(square))
-    for i, j in np.argwhere(square):
-        label[label == label[i]] = label[j]
-    numbers = [*dict.fromkeys(label.tolist())]
-    return np.array([numbers.index(x) for x in label.tolist()])
-
-
 @pytest.fixture
 def by_parts(monkeypatch, compiled):
     """Jobs are large: none is one table, and scores come before rows."""
@@ -73,7 +65,7 @@ def test_links_reach_both(seed, large, request):
     want = linked(words, kind, mode, cut, least)
     asked = {"identity": kind, "mode": mode, "min_score": least}
     found = jaxalign.cluster(words, SCORING, min_identity=cut, **asked)
-    assert found.labels.tolist() == labels_of(want).tolist()
+    assert found.labels.tolist() == bf.labels_of(want).tolist()
     graph = jaxalign.identity_graph(words, SCORING, min_identity=cut, **asked)
     assert (graph.toarray() > 0).tolist() == want.tolist()
     kept = jaxalign.deduplicate(words, SCORING, min_identity=cut, **asked)
@@ -222,13 +214,13 @@ def test_short_sequences_are_compared_from_end_to_end_too(seed, large, request):
     assert 0 < short < count
     asked: dict = {"min_identity": cut, "link": "local", "min_score": least}
     found = jaxalign.cluster(words, SCORING, **asked)
-    assert found.labels.tolist() == labels_of(want).tolist()
+    assert found.labels.tolist() == bf.labels_of(want).tolist()
     assert found.info["all"] == count * (count - 1) // 2
     graph = jaxalign.identity_graph(words, SCORING, **asked)
     assert (graph.toarray() > 0).tolist() == want.tolist()
     halves = {"a": 0.5, "b": 0.5}
     divided = jaxalign.split(words, SCORING, parts=halves, too_large="keep", **asked)
-    assert divided.groups.tolist() == labels_of(want).tolist()
+    assert divided.groups.tolist() == bf.labels_of(want).tolist()
     # greedy: each in turn, longest first, joins the first representative it reaches
     representatives: list[int] = []
     joined = jaxalign.deduplicate(words, SCORING, **asked).representative_of
