@@ -525,7 +525,7 @@ def path_log(model: SmallModel, partners: np.ndarray) -> np.ndarray:
                 terms += [*-model.extending.f[k, b, c + 2 : d]]
             if b > a + 1 and d > c + 1 and not model.rules.adjacent:
                 terms.append(FORBIDDEN)
-        if min(terms) > FORBIDDEN / 10:
+        if min(terms) > -COSTLY / 2:
             logs[k] = sum(terms) / t
     return logs
 

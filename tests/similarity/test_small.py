@@ -23,17 +23,19 @@ from jaxalign.similarity import small
 from jaxalign.similarity.hard import small as small_hard
 from jaxalign.similarity.soft import api
 
-M, N, PAIRS = 5, 6, 4
+M, N, PAIRS = 5, 6, 7
 COSTS = {"gap_open": 2.0, "gap_extend": 0.5}
 BY_ROWS = np.array([0, 0, 1, 2, 4]), np.array([1, 3, 3, 5, 5])
 
 
 def drawn(rng, form, local):
-    """A padded batch with forbidden pairs, and gap costs of one form."""
+    """A padded batch with forbidden pairs, and gap costs of one form. The last two
+    sequences have no pair, and no gap where costs have a batch."""
     s = rng.normal(size=(PAIRS, M, N)) * 3
     s[rng.random(s.shape) < 0.1] = rng.choice([-1e30, -np.inf])
     lengths = rng.integers(0, M + 1, PAIRS), rng.integers(0, N + 1, PAIRS)
     lengths[0][0], lengths[1][0] = M, N
+    s[-1], lengths[0][-1], lengths[1][-1] = -np.inf, 3, 4
     for k, (m, n) in enumerate(zip(*lengths, strict=True)):
         s[k, m:], s[k, :, n:] = np.nan, np.inf
 
@@ -51,6 +53,7 @@ def drawn(rng, form, local):
             return query
         if form != "numbers":
             target[rng.random(target.shape) < 0.1] = np.inf
+            target[-1] = np.inf
         return (query, target) if form != "numbers" else float(query) + scale
 
     free = tuple(end for end in FREE_ENDS if rng.random() < 0.5)
@@ -97,6 +100,7 @@ def compare(name, form, local, seeds):
                 p = {"similarity": s} | costs
                 other = np.where(np.abs(s) < 1e9, s + rng.normal(size=s.shape), s)
                 q = p | {"similarity": other, "temperature": 1.3}
+                q |= drawn(rng, form, local)[2]
                 found = api.kl_divergence(p, q, lengths, **options)
                 p = p | {"similarity": jnp.asarray(s)}
                 check(found, api.kl_divergence(p, q, lengths, **options), 1e-12, note)
@@ -107,6 +111,7 @@ def compare(name, form, local, seeds):
                     seed, 1, s, lengths, **costs, **options
                 )[0]
                 partners[1, :2] = rng.integers(-2, N, 2)
+                partners[2, :2] = np.sort(rng.integers(0, N, 2))
                 first = (partners,)
             function = getattr(api, name)
             found, compiled = (
@@ -125,6 +130,27 @@ def test_no_alignment_has_no_divergence():
         one = p | {"similarity": x}
         assert api.soft_score(x, lengths, gap_open=np.inf, gap_extend=np.inf) == -np.inf
         assert np.isnan(api.kl_divergence(one, one, lengths))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_pays_an_infinite_cost_has_no_probability(kind, dtype):
+    """The second of two residues must be paired, or neither may be left."""
+    with jax.enable_x64(dtype == np.float64):
+        s = kind(np.zeros((2, 1, 2), dtype))
+        target = np.array([[1.0, np.inf], [np.inf, np.inf]], dtype)
+        costs = dict.fromkeys(
+            ("gap_open", "gap_extend"), (np.zeros((2, 1), dtype), target)
+        )
+        for path, first in (([0], -np.inf), ([1], 0.0), ([-1], -np.inf)):
+            found = jaxalign.alignment_log_prob(np.int32([path] * 2), s, **costs)
+            np.testing.assert_array_equal(found, [first, -np.inf])
+        p, q = ({"similarity": s} | costs for _ in range(2))
+        q["gap_open"] = costs["gap_open"][0], kind(np.ones((2, 2), dtype))
+        for x, y, first in ((p, q, np.log(2)), (q, p, np.inf)):
+            found = jaxalign.kl_divergence(x, y)
+            second = np.nan if x is p else np.inf
+            np.testing.assert_allclose(found, [first, second], rtol=1e-6)
 
 
 @SLOW

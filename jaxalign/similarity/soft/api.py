@@ -277,8 +277,9 @@ def alignment_log_prob(
     Returns
     -------
     (...) array of the batch shape, at most 0
-        Differentiable. -inf where partners do not increase, lie beyond the lengths, or
-        form no alignment of the mode.
+        Differentiable. -inf where partners do not increase, lie beyond the lengths,
+        form no alignment of the mode, or pay an infinite cost: so everywhere where no
+        alignment is legal.
 
     Raises
     ------

@@ -259,7 +259,8 @@ def _score_of(settings: Settings, x: dict, rules: ModeRules):
 
 
 def divergence(pairs: tuple[SoftPair, SoftPair], settings: Settings, cells: bool):
-    """KL(p, q) of two models of one shape, a scalar; inf where q forbids what p does.
+    """KL(p, q) of two models of one shape, a scalar; inf where q forbids what p does,
+    nan where p allows no alignment.
 
     ``cells`` says that the two may choose differently at an end where both sequences
     hang over freely: the tables then have overhangs by cell.
@@ -289,10 +290,11 @@ def divergence(pairs: tuple[SoftPair, SoftPair], settings: Settings, cells: bool
     value = jnp.maximum(value + along.along, 0)
     means = jax.lax.stop_gradient(along.gradient["weights"])
     # Whether anything that happens under p is infinitely unlikely under q.
-    unlikely = jax.tree.map(lambda x: jnp.abs(x) >= -FORBIDDEN / 10, q)
+    unlikely = jax.tree.map(lambda x: jnp.abs(x) >= COSTLY, q)
     happens = jax.tree.map(lambda x, mean: jnp.any(x & (mean != 0)), unlikely, means)
     refused = jnp.any(jnp.stack(jax.tree.leaves(happens)))
     value = jnp.where(refused, jnp.inf, value)
+    value = jnp.where(jnp.isneginf(along.value), jnp.nan, value)
     return value * _if_known(of_p) * _if_known(of_q)
 
 

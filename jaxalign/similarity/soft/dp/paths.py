@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxalign.similarity.arguments import FORBIDDEN, Factors, ModeRules
+from jaxalign.similarity.arguments import COSTLY, FORBIDDEN, Factors, ModeRules
 from jaxalign.similarity.arrays import loop_state
 from jaxalign.similarity.band import allows, overhang_weight
 from jaxalign.similarity.costs import CostTable, Overhang, Weights, cost_at
@@ -39,7 +39,8 @@ def path_score(
     before = jnp.concatenate([jnp.full(1, -1, jnp.int32), highest])[:rows]
     sound = jnp.all(jnp.where(paired, partners > before, partners == -1))
     if rows == 0 or columns == 0:
-        return jnp.where(sound, weights.overhang.empty, -jnp.inf)
+        empty = weights.overhang.empty
+        return jnp.where(sound & (empty > -COSTLY / 2), empty, -jnp.inf)
     to = jnp.where(paired, partners, 0)
     # Places beyond the table differ too, so that gradients add nothing up.
     apart = jnp.where(paired, partners, columns + i)
@@ -87,7 +88,7 @@ def path_score(
         crossed = inside_f & ~allows(band, rules, row, j)
         total = jnp.where(jnp.any(outside) | jnp.any(crossed), FORBIDDEN, total)
     total = jnp.where(jnp.any(paired), total, weights.overhang.empty)
-    return jnp.where(sound & (total > FORBIDDEN / 10), total, -jnp.inf)
+    return jnp.where(sound & (total > -COSTLY / 2), total, -jnp.inf)
 
 
 def _hang_at(hang: Overhang, side: str, i: jax.Array, j: jax.Array) -> Overhang:
