@@ -542,11 +542,6 @@ def audit_of(
     counts, names, sets = PairCounts(), tuple(parts), list(parts.values())
     definition, options = definition.of_sets(sets), definition.options
     check_whole("worst", options.worst)
-    likely = measures = future_others = None
-    if with_others:
-        (likely,) = in_background(partial(likely_across, sets), [definition], 1)
-        measure = partial(other_measures, sets, definition)
-        (measures,) = in_background(lambda x: measure(x.result()[1]), [likely], 1)
     plain = dict.fromkeys(FILTERS)
     # The worst pairs have paths: is there room for that of the longest?
     by_longest = sorted(sets, key=lambda x: int(x.lengths.max(initial=0)))[-2:]
@@ -557,6 +552,11 @@ def audit_of(
         path_options = replace(pair_options(judge, 0.0), output="alignment", **plain)
         task = make_task("cross", a, b, definition.scoring, path_options)
         proof.with_room(replace(task, top=options.worst))
+    likely = measures = future_others = None
+    if with_others:
+        (likely,) = in_background(partial(likely_across, sets), [definition], 1)
+        measure = partial(other_measures, sets, definition)
+        (measures,) = in_background(lambda x: measure(x.result()[1]), [likely], 1)
     across_state = None if saved is None else saved.part("across")
     result = compare(sets, definition, options.worst, counts, across_state, likely)
     if likely is not None and measures is not None:
