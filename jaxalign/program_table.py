@@ -14,14 +14,18 @@ import numpy as np
 
 from jaxalign.database import scan
 from jaxalign.model.alphabet import Sequences
-from jaxalign.model.scoring import Scoring
-from jaxalign.options import PairOptions
+from jaxalign.model.scoring import MODES, Scoring
+from jaxalign.model.triple import GAP_MODELS
+from jaxalign.options import PairOptions, TripleOptions
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.gpu import dispatch
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes, zipped
 from jaxalign.pairs.proofs import lcs_launches
 from jaxalign.runtime.programs import ProgramCall, outline
+from jaxalign.triples import gpu
+from jaxalign.triples.options import TripleRequest
+from jaxalign.triples.plan import batches, triples_of
 
 # Lengths of proteins: these shares of Swiss-Prot and UniProt, half of each, are shorter
 SHARES = (0, .002, .01, .03, .06, .1, .15, .2, .3, .4, .5, .6, .7, .8, .9, .95, .98,
@@ -48,6 +52,8 @@ SEARCHES = {
 # Few queries, whose strips are stacked: how many, of how many letters together
 FEW_QUERIES, FEW_LETTERS, LONGEST_QUERY = (1, 8, 64), 2 ** np.arange(8, 17), 6000
 LINKING = "cluster", "dedup", "split", "audit"
+TRIPLE_BYTES = 40 * 2**30  # more than any launch of ``triples.gpu.ROOMS`` takes
+LINEAR_COST = 4
 # The links of whole sequences, and of parts, which is the default
 LINKED = PairOptions(output="identity", identity="longer", min_identity=0.4)
 LOCAL = replace(LINKED, mode="local", identity="shorter", min_score=100)
@@ -75,7 +81,8 @@ def jobs(
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """(name, a function that calls the programs of a job): ``search`` for scores and
     with alignments, ``all`` for scores, and what ``cluster``, ``dedup``, ``split`` and
-    ``audit`` do, of sets of so many proteins, and searches of all or some queries."""
+    ``audit`` do, of sets of so many proteins, searches of all or some queries, and
+    ``three``."""
     yield from _searches(kernels, searches)
     yield from _hits(proteins(np.array(QUERIES)), kernels)
     yield from _likely(kernels)
@@ -89,6 +96,7 @@ def jobs(
             if count == SET:
                 yield f"{name}, by parts", partial(by_parts, every, kernels)
         yield from linked(sequences, kernels)
+    yield from threes(kernels)
 
 
 def by_parts(
@@ -216,6 +224,45 @@ def linked(
     yield f"likely pairs of {size}", partial(dispatch.outline_of_task, likely, kernels)
 
 
+def threes(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield jobs of triples. Paths: one by all gap models and modes, and many by the
+    default model or from end to end. Scores: one by the default model, or by linear
+    gaps from end to end; long ones from end to end alone."""
+    usual = TripleOptions().gap_model
+    for model, mode in product(GAP_MODELS, MODES):
+        whole = mode == "global"
+        for side, counts in gpu.ROOMS.items():
+            for count in counts:
+                paths = count == 1 or model == usual or whole
+                scores = model == usual or (model == "linear" and whole)
+                if side > gpu.PATHS_UP_TO_CELLS:
+                    paths, scores = False, scores and whole
+                ways = (None,) * (scores and count == 1) + ("auto",) * paths
+                for way in ways:
+                    what = f"{model}, {mode} {'paths' if way else 'scores'}"
+                    length = side * 3 // 4
+                    job = partial(_of_triples, kernels, model, mode, way)
+                    yield (
+                        f"three, {count} of {length:,}, {what}",
+                        partial(job, length, count),
+                    )
+
+
+def _of_triples(
+    kernels: Any, model: Any, mode: Any, traceback: Any, length: int, count: int
+) -> None:
+    """Outline the programs of so many triples of a length."""
+    options = TripleOptions(
+        gap_model=model, mode=mode, schedule="sloped", traceback=traceback
+    )
+    linear = Scoring(gap_open=LINEAR_COST, gap_extend=LINEAR_COST)
+    scoring = linear if model == "linear" else Scoring()
+    request = TripleRequest(options, TRIPLE_BYTES, kernels.three)
+    triples = triples_of(proteins(np.full(3 * count, length)), scoring, request)
+    for numbers in batches(triples):
+        gpu.outlined(triples.batch(numbers), traceback is not None)
+
+
 def _neighbours(task: Task, first: int, count: int) -> Task:
     """Select ``count`` pairs of neighbours by length from ``first`` on."""
     block = min(count, task.shape[0] // 4)
@@ -226,8 +273,9 @@ def _neighbours(task: Task, first: int, count: int) -> Task:
 
 def verbs_of(job: str) -> tuple[str, ...]:
     """The verbs that have a job of ``jobs``, by its name."""
-    if "search" in job:
-        return ("search",)
+    for verb in ("three", "search"):
+        if verb in job:
+            return (verb,)
     return ("all",) if job.startswith("all pairs") else LINKING
 
 

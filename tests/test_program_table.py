@@ -20,12 +20,16 @@ from jaxalign.model.alphabet import as_sequences
 from jaxalign.options import PairOptions
 from jaxalign.pairs.gpu import device_job, dispatch, launches
 from jaxalign.pairs.options import make_task
-from jaxalign.runtime import devices, program_key, programs
+from jaxalign.runtime import backend, devices, program_key, programs
 from jaxalign.runtime.programs import outline
+from jaxalign.triples import gpu
+from kernels_pallas import three
 from kernels_pallas.pairs.align import Result
 
-MOST = 94  # programs of everything that a GPU does with a set of proteins
-MOST_OF_A_PACK = 219  # of four sets, and searches of many numbers and lengths
+OF_TRIPLES = 64  # programs of three gap models and modes
+MOST = 94 + OF_TRIPLES  # of everything that a GPU does with a set of proteins, too
+# Of four sets, and searches of many numbers and lengths
+MOST_OF_A_PACK = 219 + OF_TRIPLES
 OF_LENGTHS = 6  # programs of local links that lengths unlike the table's need
 LOCAL = PairOptions(mode="local", output="score")
 ONE_SET = {"sets": program_table.SETS[:1], "searches": (program_table.CUDASW,)}
@@ -61,9 +65,22 @@ def subsequence_counts(codes, first, lengths, blocks, *, words, padding, wildcar
     return jnp.zeros((len(first), 128 * len(blocks.starts)), jnp.int16)
 
 
+class OutlinesOfTriples:
+    """As ``Outlines``, of ``kernels_pallas.three``."""
+
+    @staticmethod
+    @partial(jax.jit, static_argnames=three.STATIC)
+    def solve_packed(data, s, letters, host=False, interpret=None):
+        return jnp.zeros((s.triples, 1), jnp.uint8)
+
+    def __getattr__(self, name):
+        return getattr(three, name)
+
+
 class Outlines:
     """The kernels, of which those that take long to trace are arrays alone."""
 
+    three = OutlinesOfTriples()
     align = staticmethod(align)
     subsequence_counts = staticmethod(subsequence_counts)
 
@@ -103,6 +120,7 @@ def test_the_programs_of_usual_jobs_are_few(table):
         "target_blocks": 1,
         "no_letters": 1,
         "with_piece": 1,
+        "solve_packed": OF_TRIPLES,
     }
 
 
@@ -180,6 +198,88 @@ def test_sets_of_like_sizes_have_the_same_programs(count):
         cut = launches.cut(task, kernels_pallas, 2**33)
         sizes.append({x.sizes for x in cut.blocks})
     assert sizes[0] == sizes[1]
+
+
+# Triples
+
+
+def as_launched(seen):
+    """``triples.gpu._launched`` without a kernel: it notes the program, and the answer
+    is a local core of three quarters, or a path of gaps alone."""
+
+    def launched(data, shape, triple):
+        with outline() as calls:
+            gpu._rows(data, shape, triple)
+        seen.update(map(key_of, calls))
+        if shape.best:
+            cells = data.sizes * 3 // 4
+            return three.TripleResults(None, best=np.insert(cells, 0, 1, axis=1))
+        width = int(data.sizes.sum(axis=1).max())
+        columns = np.zeros((shape.triples, width), np.uint8)
+        for row, (a, b, c) in zip(columns, data.sizes, strict=True):
+            row[: a + b + c] = np.repeat([4, 2, 1], [a, b, c])
+        ends = np.zeros((shape.triples, shape.rule.states), np.int32)
+        return three.TripleResults(ends, None, columns, data.sizes.sum(axis=1))
+
+    return launched
+
+
+def related_lengths(dice, count, longest):
+    """Lengths of so many triples; the shortest has two thirds of the longest."""
+    return [int(n) for n in longest - dice.integers(0, longest // 3, 3 * count)]
+
+
+SCORES = (
+    ("global", 100, ("quasi-natural", "linear")),
+    ("global", 500, ("quasi-natural", "linear")),
+    ("global", 1_400, ("quasi-natural", "linear")),
+    ("semiglobal", 500, ("quasi-natural",)),
+    ("local", 500, ("quasi-natural", "natural", "linear")),
+)
+
+
+@pytest.mark.parametrize("model", ["quasi-natural", "natural", "linear"])
+def test_a_pack_has_the_programs_of_triples(model, monkeypatch):
+    """… that calls of ``align_three`` and ``align_triples`` ask for."""
+    known = {key_of(call) for call in _calls_of_triples(model)}
+    package, seen = SimpleNamespace(three=Outlines.three), set()
+    dice = np.random.default_rng(4)
+    monkeypatch.setattr(backend, "kernels", lambda: (package, "made here"))
+    monkeypatch.setattr(gpu, "_launched", as_launched(seen))
+    monkeypatch.setattr(gpu, "scores_of", lambda batch, *_: np.zeros(len(batch), int))
+    cost = {"gap_open": 4, "gap_extend": 4} if model == "linear" else {}
+
+    def run(lengths, **options):
+        texts = ["A" * n for n in lengths]
+        options |= {"gap_model": model, "memory_budget": "40GiB"}
+        if len(texts) == 3:
+            jaxalign.align_three(*texts, jaxalign.Scoring(**cost), **options)
+            return
+        triples = list(zip(*[iter(texts)] * 3, strict=True))
+        jaxalign.align_triples(triples, jaxalign.Scoring(**cost), **options)
+
+    for mode in ("global", "semiglobal", "local"):
+        for longest in (100, 127, 250, 400, 511):
+            run(related_lengths(dice, 1, longest), mode=mode)
+        if mode == "global" or model == "quasi-natural":
+            for count, longest in ((2, 90), (70, 120), (300, 150), (10, 500)):
+                run(related_lengths(dice, count, longest), mode=mode)
+    for mode, longest, models in SCORES:
+        if model in models:
+            run(related_lengths(dice, 1, longest), mode=mode, traceback=None)
+    assert len(seen) > 10 and seen <= known
+    run((20, 90, 300))
+    assert seen <= known
+    run((20, 90, 600))
+    assert not seen <= known
+
+
+def _calls_of_triples(model):
+    for name, job in program_table.threes(Outlines()):
+        if f", {model}," in name:
+            with outline() as calls:
+                job()
+            yield from calls
 
 
 # What JAX compiles

@@ -55,6 +55,8 @@ ARROWS = {
         "pairs.gpu",
         "pairs.proofs",
         "runtime",
+        "triples",
+        "triples.gpu",
     },
     "warmup": {"database.api", "model", "pairs.api", "program_table", "runtime"},
     "__main__": {"cli"},

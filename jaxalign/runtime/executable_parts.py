@@ -27,6 +27,7 @@ from jax.core import ShapedArray
 from jax.experimental.layout import Layout
 
 _library: Any = lib
+HOST = "pinned_host"  # memory that a device can write and the host reads
 PLAIN = {tuple: "tuple", list: "list", type(None): "none"}
 # What a program of one device has none of.
 EMPTY = (
@@ -69,8 +70,14 @@ def parts_of(
         "outputs": [_from_aval(aval) for aval in unloaded.output_avals],
         "output_tree": _from_tree(compiled.out_tree),
         "memories": [
-            [sharding.memory_kind for sharding in shardings]
-            for shardings in (unloaded.input_shardings, unloaded.output_shardings)
+            [sharding.memory_kind for sharding in unloaded.input_shardings],
+            [
+                # A device that is absent has no memories to name.
+                HOST if aval.memory_space == jax.memory.Space.Host else x.memory_kind
+                for x, aval in zip(
+                    unloaded.output_shardings, unloaded.output_avals, strict=True
+                )
+            ],
         ],
         "committed": unloaded.committed,
         "no_kwargs": compiled._no_kwargs,
@@ -143,7 +150,10 @@ def _fields(about: dict[str, Any], device: Any) -> dict[str, Any]:
     return nothing | layouts | {
         "input_avals": [_to_aval(aval) for aval in about["inputs"]],
         "input_shardings": inside,
-        "output_avals": [_to_aval(aval) for aval in about["outputs"]],
+        "output_avals": [
+            _to_aval(aval, kind)
+            for aval, kind in zip(about["outputs"], about["memories"][1], strict=True)
+        ],
         "output_shardings": outside,
         "committed": about["committed"],
         "name": about["function"],
@@ -167,9 +177,14 @@ def _from_aval(aval: Any) -> list[Any]:
     return [list(aval.shape), str(aval.dtype), aval.weak_type]
 
 
-def _to_aval(parts: list[Any]) -> Any:
-    shape, dtype, weak_type = parts
-    return ShapedArray(tuple(shape), jax.numpy.dtype(dtype), weak_type)
+def _to_aval(parts: list[Any], memory: str | None = None) -> Any:
+    (shape, dtype, weak_type), space = parts, jax.memory.Space
+    return ShapedArray(
+        tuple(shape),
+        jax.numpy.dtype(dtype),
+        weak_type,
+        memory_space=space.Host if memory == HOST else space.Device,
+    )
 
 
 def _from_layout(layout: Any) -> list[Any] | None:

@@ -5,7 +5,8 @@
 """
 
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -16,8 +17,7 @@ import numpy as np
 from jaxalign.affine import neg_inf
 from jaxalign.errors import CertificateError, UsageError
 from jaxalign.model.alphabet import ranks
-from jaxalign.runtime.devices import first_device
-from jaxalign.runtime.programs import program
+from jaxalign.runtime.programs import program, stored
 from jaxalign.triples.dp.recurrence import (
     BOTH,
     COLUMN_ORDER,
@@ -33,6 +33,12 @@ from jaxalign.triples.result import Region, RegionBatch, Solution, Triple, gappe
 RESIDUES_OF_COLUMN = (np.arange(8)[:, None] >> np.array([2, 1, 0])) & 1  # (8, 3)
 MEMORY_SHARE = 0.8  # of the device memory that JAX may have
 COARSE_UP_TO_CELLS = 512  # of an axis: up to it shapes are few
+# Cells of each axis of a launch, and triples, of which ``program_table`` has programs.
+# All but the first and those of one triple keep a GPU busy: a triple of 256 cells has
+# 32 programs. Those outside a table end at once, so what is rounded up costs memory.
+ROOMS = {128: (256,), 256: (1, 8, 64, 128), 512: (1, 8), 1024: (1,), 2048: (1,)}
+PATHS_UP_TO_CELLS = 512  # of an axis of ``ROOMS``: paths store bytes of all cells
+EVEN = 2  # times as long as the shortest sequence the longest of a cube is
 
 
 def refusal(triple: Triple, kernels: Any, named: bool, paths: bool) -> str | None:
@@ -71,7 +77,7 @@ def budget(device: Any = None) -> int:
 def layer(batch: RegionBatch, reverse: bool = False) -> BoxFill:
     """``triples.engine.sweep`` of the last layer, forwards or backwards."""
     data, shape = launch(batch, False, reverse, layer=True)
-    answer = batch.triple.kernels.solve(data, shape)
+    answer = stored(batch.triple.kernels.solve, ("s",))(data, s=shape)
     return _frame(answer.ends, answer.layer)
 
 
@@ -96,10 +102,27 @@ def best_cells(
 
 def _launched(data: Any, shape: Any, triple: Triple):
     """The results of a launch, on the host."""
-    kernels, size = triple.kernels, len(triple.matrices[0])
-    program = kernels.solve_packed_on(first_device())
-    rows = program(kernels.pack_triples(data, shape), shape, size)
-    return kernels.unpack_results(rows, shape)
+    return triple.kernels.unpack_results(_rows(data, shape, triple), shape)
+
+
+def _rows(data: Any, shape: Any, triple: Triple):
+    """The results of a launch as the kernels pack them."""
+    kernels = triple.kernels
+    launched = stored(kernels.solve_packed, kernels.STATIC)
+    rows = kernels.pack_triples(data, shape)
+    return launched(rows, s=shape, letters=len(triple.matrices[0]), host=True)
+
+
+def outlined(batch: RegionBatch, paths: bool) -> None:
+    """Call the programs of ``plan.align_batch`` while an outline is drawn."""
+    triple = batch.triple
+    if triple.mode == "local":
+        _rows(*launch(batch, False, best=True), triple)
+        if not paths:
+            return
+        _rows(*launch(batch, False, True, best=True), triple)
+        batch = replace(batch, triple=replace(triple, mode="global"))
+    _rows(*launch(batch, paths), triple)
 
 
 def solve(batch: RegionBatch, paths: bool) -> Solution:
@@ -284,11 +307,11 @@ def _gap_costs(gap_open: int, gap_extend: int) -> np.ndarray:
 
 
 def bytes_of(triple: Triple, region: Region, paths: bool, triples: int = 1) -> int:
-    """Device bytes of a launch of ``triples`` regions of this size."""
-    kernels = triple.kernels
-    extent = region.extent
-    shape = launch_shape(triple, extent, triples, paths, layer=not paths)
-    return kernels.solve_bytes(shape)
+    """Device bytes of a launch of ``triples`` regions of this size; without paths, of
+    its last layer as well as of scores."""
+    stored = ({},) if paths else ({}, {"layer": True})
+    shapes = (launch_shape(triple, region.extent, triples, paths, **x) for x in stored)
+    return max(map(triple.kernels.solve_bytes, shapes))
 
 
 def launch_shape(
@@ -299,17 +322,39 @@ def launch_shape(
     backwards: bool = False,
     **stored: bool,
 ):
-    """The static shape of a launch: lengths rounded up, so that few are compiled."""
+    """The static shape of a launch: of ``ROOMS`` what takes the fewest bytes, within
+    the triple's limit, or else lengths rounded up, so that few shapes are compiled."""
     kernels = triple.kernels
-    return kernels.shape_of(
-        rounded(extent),
-        kernels.RULES[triple.model.name],
-        triples=triples,
+    shape = partial(
+        kernels.shape_of,
+        rule=kernels.RULES[triple.model.name],
         bytes=paths,
         backwards=backwards and triple.model.states > 1,
         free=triple.mode == "semiglobal",
         **stored,
     )
+    if not stored.get("layer"):  # which is the size of its region
+        shapes = [
+            shape((side - 1,) * 3, triples=count)
+            for side, count in rooms_for(max(extent), triples, paths)
+        ]
+        smallest = min(shapes, key=kernels.solve_bytes, default=None)
+        if smallest and kernels.solve_bytes(smallest) <= triple.limit:
+            return smallest
+    return shape(rounded(extent), triples=2 ** (triples - 1).bit_length())
+
+
+@cache
+def rooms_for(longest: int, triples: int, paths: bool) -> list[tuple[int, int]]:
+    """Those of ``ROOMS``, (cells, triples), with room for so many triples; the smallest
+    cube first."""
+    return [
+        (side, count)
+        for side, counts in ROOMS.items()
+        if side > longest and not (paths and side > PATHS_UP_TO_CELLS)
+        for count in counts
+        if count >= triples
+    ]
 
 
 def rounded(extent: Sequence[int]) -> tuple:
@@ -330,6 +375,25 @@ def _rounded(count: int) -> int:
     return -(-count // step) * step
 
 
+def cube_of(extent: Sequence[int], paths: bool) -> int | None:
+    """Cells of an axis of the launches of many triples of about this size, if
+    ``ROOMS`` has them and no sequence is much shorter than another."""
+    longest = max(extent)
+    even = longest <= EVEN * min(extent) and rooms_for(longest, 2, paths)
+    return even[0][0] if even else None
+
+
+def most_triples(triple: Triple, extent: tuple, paths: bool) -> int:
+    """How many regions of this size a launch takes within the triple's limit: as many
+    as ``ROOMS`` has, if they fit, or so many that fit."""
+    region, cube = Region((0, 0, 0), extent), cube_of(extent, paths)
+    if cube:
+        count = max(ROOMS[cube])
+        if bytes_of(triple, region, paths, count) <= triple.limit:
+            return count
+    return triple.limit // bytes_of(replace(triple, limit=0), region, paths)
+
+
 def launch(
     batch: RegionBatch,
     paths: bool,
@@ -338,15 +402,15 @@ def launch(
     best: bool = False,
     layer: bool = False,
 ):
-    """(data, shape) of some regions in one launch, filled up to a power of two with the
-    first; ``letters`` are those of the batch, if the caller has them. With ``best`` it
-    searches the best ends of local paths, or starts; with ``layer`` it gives all scores
-    of the last layer."""
+    """(data, shape) of some regions in one launch, filled up with the first, cut to a
+    letter of each sequence; ``letters`` are those of the batch, if the caller has them.
+    With ``best`` it searches the best ends of local paths, or starts; with ``layer`` it
+    gives all scores of the last layer."""
     triple, kernels = batch.triple, batch.triple.kernels
-    count = 2 ** (len(batch) - 1).bit_length()
     longest = batch.extents.max(axis=0).tolist()
     search = {"best": True, "floor": not reverse} if best else {"layer": layer}
-    shape = launch_shape(triple, longest, count, paths, reverse, **search)
+    shape = launch_shape(triple, longest, len(batch), paths, reverse, **search)
+    count = shape.triples
     letters = letters or batch.letters(reverse)
     codes = batch.padded(kernels.rooms(shape), 0, letters)
     backwards = reverse and triple.model.states > 1
@@ -361,9 +425,11 @@ def launch(
         for state, *ends in each.tolist()
     ]
     ends = np.full(len(batch), -1) if reverse else batch.end
+    sizes = filled_up(batch.extents.astype(np.int32), count)
+    sizes[len(batch) :] = np.minimum(sizes[len(batch) :], 1)
     data = kernels.Triples(
         tuple(filled_up(rows, count) for rows in codes),
-        filled_up(batch.extents.astype(np.int32), count),
+        sizes,
         np.array(triple.matrices, np.int32),
         np.array(triple.cost, np.int32),
         filled_up(np.array(seeds, np.int32)[kind.ravel()], count),

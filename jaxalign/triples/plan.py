@@ -95,6 +95,7 @@ class TripleSet:
             options.mode,
             options.schedule,
             kernels,
+            self.request.budget,
         )
 
     @cached_property
@@ -103,6 +104,10 @@ class TripleSet:
         plain = (self.scoring.scores,) * 3
         orders = permutations(range(3))
         return {(): plain} | {order: matrices_in(order, plain) for order in orders}
+
+    def within(self, budget: int) -> "TripleSet":
+        """The same triples with another budget."""
+        return replace(self, request=replace(self.request, budget=budget))
 
     def batch(self, numbers: np.ndarray) -> RegionBatch:
         """Whole triples as a batch; their dtype, matrices and kernels are the same."""
@@ -265,10 +270,10 @@ def _run_single(
         least = bytes_of(triple, engine.whole(triple), request, "split")
         if (half := max(size // 2, least)) >= size:
             raise
-        request = replace(request, budget=half)
+        less = triples.within(half)
         with suppress(MemoryPlanError):
-            make_plan(triple, request)
-            return _run_single(replace(triples, request=request), progress, saved)
+            make_plan(less[0], less.request)
+            return _run_single(less, progress, saved)
         raise
     except CertificateError:
         if request.named:
@@ -352,24 +357,26 @@ def run_many(
     cells = (triples.lengths + 1).prod(axis=1)
     add_cells = teller(progress, int(cells.sum()))
 
-    def solved(numbers: np.ndarray) -> Found:
+    overlap = len(every) if len(every) > 1 else 0
+    budget = request.budget // (1 + (overlap > 0))
+
+    def solved(numbers: np.ndarray, limit: int = budget) -> Found:
         """Solutions of a batch, in parts where memory is short; None for triples that
         have to run alone, below."""
-        device = idle.get()
+        device, part = idle.get(), triples.within(limit)
         try:
             subject = f"{len(numbers):,} triples"
             with jax.default_device(device), programs.explained(subject):
-                return [(numbers, align_batch(triples.batch(numbers), paths))]
+                return [(numbers, align_batch(part.batch(numbers), paths))]
         except (CertificateError, MemoryPlanError):
             if len(numbers) == 1:
                 return [(numbers, None)]
         finally:
             idle.put(device)
         half = len(numbers) // 2
-        return solved(numbers[:half]) + solved(numbers[half:])
+        return solved(numbers[:half], limit // 2) + solved(numbers[half:], limit // 2)
 
-    overlap = len(every) if len(every) > 1 else 0
-    parts = batches(triples, request.budget // (1 + (overlap > 0)))
+    parts = batches(triples.within(budget))
     solutions = in_advance(solved, parts, overlap) if overlap else map(solved, parts)
     numbers, answers, jobs = [], [], []
     for pieces in solutions:
@@ -393,24 +400,33 @@ def run_many(
     )
 
 
-def batches(triples: TripleSet, budget: int) -> list[np.ndarray]:
+def batches(triples: TripleSet) -> list[np.ndarray]:
     """Numbers of triples that run together, of one shape and dtype, of the same
-    matrices, within a budget; those with the most cells first.
+    matrices, within the budget; those with the most cells first.
 
     A batch is filled up to a power of two. A triple whose choices alone exceed the
     budget is left out.
     """
     lengths, groups = triples.lengths, {}
+    paths = triples.request.options.traceback is not None
     for n, shape in enumerate(map(tuple, lengths.tolist())):
         by_kernels = bool(triples.kernels[n])
-        rounded = gpu.rounded(shape) if by_kernels else engine.shape_of_extent(shape)
+        if by_kernels:
+            shape = gpu.cube_of(shape, paths) or gpu.rounded(shape)
+        else:
+            shape = engine.shape_of_extent(shape)
         order = () if triples.scoring.symmetric else tuple(triples.orders[n].tolist())
-        key = by_kernels, rounded, triples.dtypes[n], order
+        key = by_kernels, shape, triples.dtypes[n], order
         groups.setdefault(key, []).append(n)
     parts = []
     for group in groups.values():
         first = triples[group[0]]
-        size = budget // tracebacks.device_bytes(first, engine.whole(first))
+        if first.kernels:
+            longest = tuple(lengths[group].max(axis=0).tolist())
+            size = gpu.most_triples(first, longest, paths)
+        else:
+            choices = tracebacks.device_bytes(first, engine.whole(first))
+            size = triples.request.budget // choices
         if not size:
             continue
         size = min(2 ** (size.bit_length() - 1), MAX_TRIPLES)

@@ -63,7 +63,8 @@ class Triple:
 
     ``matrices`` are the scores (A, A) of the pairs ab, ac, bc of this order, ``cost``
     the scaled (open, extend). ``kernels`` is ``kernels_pallas.triples.api`` where it
-    does the work, else None. Only ``tally`` changes.
+    does the work, else None; ``limit`` the bytes of a device that a launch may take to
+    have a size of ``gpu.ROOMS``. Only ``tally`` changes.
     """
 
     codes: tuple
@@ -75,6 +76,7 @@ class Triple:
     mode: str
     schedule: str
     kernels: Any = None
+    limit: int = 0
     tally: Tally = field(default_factory=Tally)
 
     @cached_property

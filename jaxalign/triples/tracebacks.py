@@ -111,6 +111,7 @@ def align_split(
     ``budget`` bounds the bytes of one stored region; 0 divides to the end. ``devices``
     share the regions of a round, whose path does not depend on them.
     """
+    triple = replace(triple, limit=budget)
     # The path in pieces: columns, or a triple and a region without its columns yet.
     score, path = None, list[Any]([(triple, region)])
     while any(isinstance(piece, tuple) for piece in path):

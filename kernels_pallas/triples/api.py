@@ -1,6 +1,6 @@
 """Entry points for batches of triples: scores, a layer, paths."""
 
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -136,8 +136,7 @@ def unpack_results(rows, s: Shape) -> TripleResults:
 
 
 MAX_MOVE_DIFFERENCE = 1024  # between two moves into a cell, for a walk to be tried
-STATIC = "s", "letters", "interpret"
-HOST = "pinned_host"  # host memory that a device can write
+STATIC = "s", "letters", "host", "interpret"  # arguments of ``solve_packed``
 
 
 def seed(
@@ -278,25 +277,15 @@ def _best_cells(best, s: Shape):
     return jnp.concatenate([x.reshape(-1, 1) for x in out], axis=1)
 
 
-def _solve_packed(data, s: Shape, letters: int, interpret=None):
-    """``solve`` from ``pack_triples`` to ``unpack_results``; ``letters`` is A."""
-    return pack_results(solve(unpack_triples(data, s, letters), s, interpret))
+@partial(jax.jit, static_argnames=STATIC)
+def solve_packed(data, s: Shape, letters: int, host: bool = False, interpret=None):
+    """``solve`` from ``pack_triples`` to ``unpack_results``; ``letters`` is A.
 
-
-solve_packed = jax.jit(_solve_packed, static_argnames=STATIC)
-
-
-@cache
-def solve_packed_on(device):
-    """``solve_packed`` for a device that writes the result to the host's memory.
-
-    A copy afterwards takes 0.13 to 0.36 ms more on an H200.
+    With ``host`` the device writes the result to the host's memory. A copy afterwards
+    takes 0.13 to 0.36 ms more on an H200.
     """
-    kinds = {memory.kind for memory in device.addressable_memories()}
-    if device.platform == "cpu" or HOST not in kinds:
-        return solve_packed
-    sharding = jax.sharding.SingleDeviceSharding(device, memory_kind=HOST)
-    return jax.jit(_solve_packed, static_argnames=STATIC, out_shardings=sharding)
+    rows = pack_results(solve(unpack_triples(data, s, letters), s, interpret))
+    return jax.device_put(rows, jax.memory.Space.Host) if host else rows
 
 
 def _arrays(triples: Triples, s: Shape) -> Arrays:
@@ -312,6 +301,7 @@ def _arrays(triples: Triples, s: Shape) -> Arrays:
     return arrays_of(s, triples.letters, triples.sizes, tables, seeds, borders)
 
 
+@lru_cache(maxsize=256)  # a call asks for the bytes of some 20 shapes
 def solve_bytes(s: Shape) -> int:
     """Device bytes of ``solve``: the fill, its layer three times, the paths."""
     rows, columns = s.face
@@ -327,8 +317,8 @@ __all__ = [
     "Rule",
     "Shape",
     "Triples",
+    "STATIC",
     "solve_packed",
-    "solve_packed_on",
     "unpack_results",
     "marks_fit",
     "pack_triples",

@@ -279,6 +279,7 @@ MADE_OF = {
     "jaxalign.pairs.cpu.execute": "jaxalign/pairs/dp/sweep/[!_]*.py",
     "jaxalign.pairs.gpu.device_job": "kernels_pallas/pairs/[!_]*.py",
     "jaxalign.similarity.soft.engine": "jaxalign/similarity/soft/dp/[!_]*.py",
+    "kernels_pallas.triples.api": "kernels_pallas/triples/[!_]*.py",
     "kernels_pallas.words.edits": "kernels_pallas/core/[!_]*.py",
 }
 
@@ -328,15 +329,21 @@ def test_info_names_the_verbs_that_a_pack_serves(pack):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not find_spec("jax_cuda13_plugin"), reason="JAX's plugin for CUDA")
-def test_the_plugin_makes_a_program_without_a_gpu(tmp_path):
-    """Of a search: a kernel with what is around it."""
+def test_the_plugin_makes_programs_without_a_gpu(tmp_path):
+    """Of a search: a kernel with what is around it; and of triples, whose result is
+    written to the host."""
     words = [sys.executable, "-c", MAKE, str(tmp_path)]
     own = os.environ | {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
     subprocess.run(words, check=True, env=own)
-    (file,) = tmp_path.glob("*.program")
-    about, executable = program_folder.unpack(file.stem, file.read_bytes())
-    assert about["outputs"] == [[[64, 2**18], "int32", False]]
-    assert about["made_for"]["architecture"] == "sm_90" and len(executable) > 10**5
+    made = {}
+    for file in tmp_path.glob("*.program"):
+        about, executable = program_folder.unpack(file.stem, file.read_bytes())
+        assert about["made_for"]["architecture"] == "sm_90" and len(executable) > 10**5
+        made[about["function"]] = about["outputs"], about["memories"][1]
+    assert made == {
+        "jit(launched_scores)": ([[[64, 2**18], "int32", False]], [None]),
+        "jit(solve_packed)": ([[[1, 4], "uint8", False]], ["pinned_host"]),
+    }
 
 
 MAKE = """
@@ -348,10 +355,13 @@ from jaxalign import program_table
 from jaxalign.runtime import programs
 
 card = kernels_pallas.HOPPER
-job = f"search of {program_table.BLOCKS[0]:,}, {program_table.CUDASW}"
+search = f"search of {program_table.BLOCKS[0]:,}, {program_table.CUDASW}"
+three = "three, 1 of 192, linear, global scores"
+names = {search: "launched_scores", three: "solve_packed"}
 with kernels_pallas.made_for(card):
-    calls = program_table.calls_of(kernels_pallas, [job])[job]
-    (call,) = [x for x in calls if x.name == "launched_scores"]
+    table = program_table.calls_of(kernels_pallas, names)
     device = programs.topology_device(kernels_pallas.configuration(card))
-    programs.make_program(call, device, "sm_90", Path(sys.argv[1]))
+    for job, name in names.items():
+        (call,) = [x for x in table[job] if x.name == name]
+        programs.make_program(call, device, "sm_90", Path(sys.argv[1]))
 """

@@ -114,6 +114,20 @@ def test_a_program_is_compiled_once_for_all_processes(folder, calls):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def to_the_host(x):
+    return jax.device_put(x + 1, jax.memory.Space.Host), x + 2
+
+
+def test_a_result_in_memory_of_the_host_is_written_there(folder, calls):
+    for _ in range(2):
+        copy = FunctionType(to_the_host.__code__, globals(), "to_the_host")
+        first, second = programs.program()(copy)(np.arange(3, dtype=np.int32))
+        assert first.tolist() == [1, 2, 3] and second.tolist() == [2, 3, 4]
+        assert first.sharding.memory_kind == "pinned_host"
+        assert second.sharding.memory_kind == "device"
+    assert calls["compile"] == calls["store"] == calls["load"] == 1
+
+
 def test_shapes_dtypes_and_static_arguments_have_programs_of_their_own(folder, calls):
     one = new_program()
     check(one)

@@ -362,7 +362,7 @@ def test_a_batch_has_one_set_of_matrices(skewed, count):
         TripleOptions(gap_model="natural", schedule="sloped"), 2**30
     )
     triples = plan.triples_of(sequences, scoring, request)
-    batches = plan.batches(triples, request.budget)
+    batches = plan.batches(triples)
     assert len(batches) == count
     assert sorted(np.concatenate(batches).tolist()) == [0, 1, 2, 3]
     for triple in triples:
