@@ -364,7 +364,7 @@ def _pairs_of(state: Joining, part: Part) -> OpenPairs:
     assert proofs is not None
     passing = proof.find(proofs)
     # bounds on the identities of the pairs that no proof excludes
-    assert passing.max_identities is not None
+    assert passing is not None and passing.max_identities is not None
     i, j = proof.shifted(state.task, passing, part.first)
     m, n = (state.task.queries.lengths[side] for side in (i, j))
     below = denominator(state.definition.length, {}, m, n)

@@ -12,8 +12,12 @@ from gpu_windows_cases import _drive
 import jaxalign
 import kernels_pallas
 from jaxalign.cli.main import main
+from jaxalign.model.alphabet import as_sequences
+from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import join
+from jaxalign.options import PairOptions
 from jaxalign.pairs import compiled, part_stream, plan
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import PairMatrix
 from jaxalign.pairs.proofs import proof
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, LcsSizes
@@ -313,6 +317,38 @@ def test_rows_by_launches(launched, monkeypatch, kind, devices, together):
     assert found.info["excluded"][last] <= on_cpu["excluded"][last]
     excluded = sum(found.info["excluded"].values())
     assert excluded + found.info["aligned_pairs"] == found.info["pairs"]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("cut", [0.1, 0.45, 0.9])
+def test_the_search_stops_where_most_pairs_pass(cut, threads, monkeypatch):
+    """… whatever share is too many, and only there."""
+    options = PairOptions(
+        output="identity", min_identity=cut, threads=threads, implementation="sweep"
+    )
+    scoring = Scoring()
+    texts = as_sequences(TEXTS, scoring.alphabet)
+    task = make_task("all", texts, texts, scoring, options)
+    monkeypatch.setattr(proof, "MAX_QUERIES", 8)
+    proofs, usual, looked = proof.proofs_of(task), proof.looks, []
+
+    def looks(proofs):
+        for number, look in enumerate(usual(proofs)):
+            yield lambda device, n=number, look=look: looked.append(n) or look(device)
+
+    monkeypatch.setattr(proof, "looks", looks)
+    every = proof.find(proofs)
+    count, share = len(looked), proof.cells_of(task, every) / task.job.cells
+    assert count > 2
+    for limit in (0.0, 0.5 * share, 0.99 * share, share, 1.01 * share, 1.0):
+        looked.clear()
+        found = proof.find(proofs, None, limit)
+        kept = found is not None and proof.worthwhile(task, found, limit) is not None
+        assert kept == (share <= limit and any(every.excluded.values()))
+        if found is not None:
+            assert np.array_equal(found.i, every.i) and found.excluded == every.excluded
+        elif limit < 0.5 * share:
+            assert len(looked) < count
 
 
 @pytest.mark.parametrize("itself", [False, True])

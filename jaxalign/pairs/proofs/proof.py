@@ -17,6 +17,7 @@ proofs. Where most pairs survive, all are aligned: they share more work then.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from math import inf
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -561,7 +562,8 @@ def look(task: Task, places: Places | None = None) -> Survivors | None:
     if proofs is None:
         return None
     limit = MAX_LEFT if proofs.launches is None else MAX_LEFT_OF_A_GPU
-    return worthwhile(task, find(proofs, places), limit)
+    survivors = find(proofs, places, limit)
+    return None if survivors is None else worthwhile(task, survivors, limit)
 
 
 def worthwhile(
@@ -673,27 +675,41 @@ def figures_of(task: Task, survivors: Survivors | None) -> dict:
     return figures | {"excluded": excluded} | bound_figures(task)
 
 
-def find(proofs: Proofs, places: Places | None = None) -> Survivors:
+def find(
+    proofs: Proofs, places: Places | None = None, limit: float = inf
+) -> Survivors | None:
     """Find the pairs that may pass, in the order of rows, and count those that
-    cannot."""
+    cannot; None, as soon as that is known, where they have more than a share ``limit``
+    of all cells."""
     task, threads = proofs.task, proofs.task.threads
     if proofs.launches is not None:
         places = places or places_on_gpus(task)
         threads = min(threads, LAUNCHES_OF_A_DEVICE * max(len(task.devices), 1))
-    elif proofs.by_rows:  # calls of NumPy are too short: they would wait for each other
-        threads = 1
+    else:
+        places = None
+        if proofs.by_rows:  # calls of NumPy are too short: they would wait
+            threads = 1
+
+    # Cells that the looks so far leave, at least: threads may lose what others add.
+    left, room = [0], limit * task.job.cells
+    none = np.zeros(0, np.int64)
 
     def look_on_one(look: Callable):
-        if places is None or proofs.launches is None:
-            return look(None)
-        device = places.get()
+        if left[0] > room:
+            return none, none, none
+        device = None if places is None else places.get()
         try:
-            return look(device)
+            pairs = look(device)
         finally:
-            places.put(device)
+            if places is not None:
+                places.put(device)
+        if limit < inf:
+            left[0] += cells_of(task, Survivors(*pairs[:2]))
+        return pairs
 
     results = in_threads(look_on_one, looks(proofs), threads)
-    none = np.zeros(0, np.int64)
+    if left[0] > room:
+        return None
     sides = zip((none, none, none), *results, strict=True)
     i, j, identities = (np.concatenate(side) for side in sides)
     rows = task.job.position(i, j)
