@@ -89,18 +89,29 @@ def write_part(folder: str, part: int, sequences: int, planted: list) -> int:
     return residues
 
 
-def write(folder: Path, residues: float, count: int, processes: int = 4) -> int:
-    """Write a corpus and its queries; its residues."""
+def relatives(some: list[tuple[str, bytes]]) -> list[tuple[str, bytes, float]]:
+    """(name, text, identity) of a relative of each query."""
+    random, low, high = np.random.default_rng(3), *IDENTITIES
+    planted = []
+    for k, (name, text) in enumerate(some):
+        identity = low + (high - low) * k / max(len(some) - 1, 1)
+        planted.append((name, relative(text, identity, random).tobytes(), identity))
+    return planted
+
+
+def write(
+    folder: Path, residues: float, count: int, processes: int = 4, plant=relatives
+) -> int:
+    """Write a corpus and its queries; its residues.
+
+    plant : function from queries to what is planted, (name, text, identity)
+    """
     (folder / "corpus").mkdir(parents=True, exist_ok=True)
     some = queries(problems.SWISSPROT, count)
     records = [(name, text.decode()) for name, text in some]
     problems.write_fasta(folder / "queries.fasta", records)
-    random, low, high = np.random.default_rng(3), *IDENTITIES
-    planted = []
-    for k, (name, text) in enumerate(some):
-        identity = low + (high - low) * k / max(count - 1, 1)
-        planted.append((name, relative(text, identity, random).tobytes(), identity))
-    sequences = max(int(residues / MEAN / PARTS), count)
+    planted = plant(some)
+    sequences = max(int(residues / MEAN / PARTS), len(planted))
     jobs = [(str(folder), k, sequences, planted[k::PARTS]) for k in range(PARTS)]
     with get_context("spawn").Pool(processes) as pool:
         total = sum(pool.starmap(write_part, jobs))

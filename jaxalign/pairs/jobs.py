@@ -226,6 +226,7 @@ def of_covered_rows(
     ``identity``."""
     ends = {"mode": options.mode, "free_ends": options.free_ends, "output": "stats"}
     settings = PairOptions(**ends, **shared(options, Execution))
+    settings = with_kernels(settings, table.info["cells"])
     task = make_task("cross", table.queries, table.targets, scoring, settings)
     pairs = table["query"], table["target"], table["max_identities"]
     return of_covered_paths(task, *pairs, gate, length, options.strand == "minus")

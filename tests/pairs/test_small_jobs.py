@@ -13,6 +13,7 @@ from cases import END_SETS, GAPS, check_rows, same_tables, some_texts, text_of
 
 import jaxalign
 from jaxalign import MemoryPlanError, Scoring, UsageError, inputs
+from jaxalign.model.identity import Filters
 from jaxalign.options import PairOptions
 from jaxalign.pairs import amortized, by_rows, compiled, engine, jobs
 from jaxalign.pairs.amortized import Account, JobCosts
@@ -253,6 +254,17 @@ def test_a_small_job_is_beside_the_larger_one_it_belongs_to(monkeypatch):
     monkeypatch.setattr(by_rows, "may_have_gpu", lambda: False)
     monkeypatch.delattr(jobs, "first_device")  # no device is started to ask
     assert jobs.with_kernels(usual, large) is usual
+
+
+def test_paths_of_rows_are_beside_the_table_they_belong_to(monkeypatch):
+    texts, told = some_texts(6, 9), []
+    table = jaxalign.align_all(texts, output="identity", mode="local")
+    monkeypatch.setattr(
+        jobs, "with_kernels", lambda usual, cells: told.append(cells) or usual
+    )
+    gate, options = Filters(min_cov=0.5), PairOptions(output="identity", mode="local")
+    jobs.of_covered_rows(table, Scoring(), options, gate, "shorter")
+    assert told == [table.info["cells"]] == [np.sum(np.prod(table.lengths(), axis=0))]
 
 
 # Jobs that come again ---------------------------------------------------------------
