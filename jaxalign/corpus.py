@@ -90,6 +90,13 @@ class Corpus:
         self.substituted = replaced
         return counts
 
+    def names(self) -> Iterator[str]:
+        """Yield the names of all sequences; FASTA is read once more for it."""
+        replaced = self.substituted
+        for block in self.blocks():
+            yield from block.names
+        self.substituted = replaced
+
     def teller(
         self, progress: Callable[[int, int | None], object] | None, queries: Sequences
     ) -> Callable[[int], object]:

@@ -258,7 +258,13 @@ class NearestKeywords(
     bands: Sequence[float]
 
 
-class PurgeKeywords(AsLinkedKeywords, MeasureKeywords, CorpusScanKeywords, total=False):
+class PurgeKeywords(
+    AsLinkedKeywords,
+    MeasureKeywords,
+    FromOutsideKeywords,
+    CorpusScanKeywords,
+    total=False,
+):
     """Every option of ``purge``, with its default."""
 
     mode: Mode | None

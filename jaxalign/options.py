@@ -102,9 +102,9 @@ def current_word(word: str, function: str) -> str | None:
 # Options that a related function or verb has, and why others lack them.
 OTHERS_HAVE = {
     "edges": (
-        "nearest purge",
-        "a corpus, which may be of any size, is compared by identity or score alone; "
-        "audit takes edges between two sets",
+        "nearest",
+        "it ranks by identity or score, and a pair of a table has none; purge and "
+        "audit take edges between two sets",
     ),
     "together": (
         "cluster deduplicate dedup identity_graph nearest purge",
@@ -533,7 +533,7 @@ class NearestOptions(AsLinked, Measure, CorpusScan, AlignedEnds):
 
 @dataclass(frozen=True, kw_only=True)
 @whole
-class PurgeOptions(AsLinked, Measure, CorpusScan):
+class PurgeOptions(AsLinked, Measure, FromOutside, CorpusScan):
     """Every option of ``purge``, with its default."""
 
     mode: Mode | None = None

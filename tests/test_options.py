@@ -94,7 +94,7 @@ TAKES = {
     | {"max_evalue"}
     | FILTERS
     | READING
-    | {"link", "strand", "progress"},
+    | {"edges", "link", "strand", "progress"},
     "nearest": ENDS
     | MACHINE
     | {"by", "top", "bands"}

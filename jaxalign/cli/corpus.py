@@ -23,12 +23,13 @@ from jaxalign.database.nearest import (
     nearest_of,
 )
 from jaxalign.errors import InputError, JaxalignError, UsageError
-from jaxalign.homology.api import Audit, Definition
+from jaxalign.homology.api import Audit, Definition, with_evidence
 from jaxalign.homology.purge import (
     Corpus,
     Purge,
     cut_of,
     purge_of,
+    with_edges,
 )
 from jaxalign.io import corpus_files, output
 from jaxalign.io.runs import SavedRun, about_file
@@ -49,6 +50,7 @@ def checkpoint(
         return None
     options = {name: x for name, x in asdict(chosen).items() if name not in FREE}
     dates = [os.stat(path).st_mtime_ns for path in files]
+    tables = [x.table for x in getattr(chosen, "edges", None) or ()]
 
     def describe() -> dict:
         corpus = [about_file(path) for path in files]
@@ -57,6 +59,7 @@ def checkpoint(
         return {"corpus": corpus, **manifest}
 
     about = {
+        **({"edges": list(map(sha256, tables))} if tables else {}),
         "options": {name: repr(x) for name, x in options.items()},
         "shard": None if shard is None else "{}/{}".format(*shard),
     }
@@ -174,7 +177,7 @@ def purge(given: Given) -> int:
         if given.against == STDIN:
             raise UsageError("--certificate needs --against FILE, not standard input")
     if given.min_identity is None:
-        refuse(given, ("link", "identity"), "about a cut by --min-identity")
+        refuse(given, ("link", "identity", "edges"), "about a cut by --min-identity")
     outs = (given.out, given.list_out, given.certificate)
     job = links.prepare(
         (given.against,),
@@ -184,23 +187,24 @@ def purge(given: Given) -> int:
         True,
         letters=[(given.train, corpus_files.opening(files[0]))],
     )
-    own = {name: getattr(given, name) for name in (*CUTS, "link")}
+    own = {name: getattr(given, name) for name in (*CUTS, "link", "edges")}
     if given.min_identity is None:  # local alignments have a mode of their own
         own["mode"] = given.mode
     chosen, (tests,) = links.scan_options(job, PurgeOptions, **own), job.read.sequences
     scoring = job.read.scoring
+    about = reading_of(given.scoring), chosen.memory_budget
+    corpus = Corpus(given.train, scoring, *about)
     cut = cut_of(chosen, scoring, tests)
-    records = 0, None
+    cut, records = with_edges(cut, given.train, tests, corpus), (0, None)
     if given.shard is not None:  # for which the training set is read once more
-        about = reading_of(given.scoring), chosen.memory_budget
-        count, _ = Corpus(given.train, scoring, *about).size()
+        count, _ = corpus.size()
         records = share(count, given.shard)
     saved = checkpoint(job, cut.options, files)
     arrays = saved and saved.load(given.resume, given.force)
 
     def compute(progress: Report | None) -> Purge:
         sides = given.train, tests, scoring, replace(chosen, progress=progress)
-        return purge_of(*sides, records, saved, arrays)
+        return purge_of(*sides, records, saved, arrays, cut)
 
     def finish(result: Purge) -> Iterator[str]:
         _write_kept(job, result, files, records[0])
@@ -222,6 +226,7 @@ def purge(given: Given) -> int:
 
     sides = f"{given.train} against {given.against}, {len(tests):,} test sequences"
     heading = [f"{sides}; near: {cut}"]
+    heading += links.evidence_lines(cut.definition) if cut.definition else ()
     cells = len(tests.codes) * residues_about(*files)
     cells *= 1 + (cut.options.strand == "both")
     proofs = cut.definition is not None and chosen.filter
@@ -259,6 +264,11 @@ def _audit_purge(given: Given, definition: Definition) -> None:
     audited = changed(given, parts=paths, quiet=True, json=False, **nothing)
     job = audit.prepare(audited, ())
     parts = audit.read_parts(paths, None, job, False)
+    if definition.evidence is not None:  # tables name what is removed, too
+        tables = [replace(x, unknown="count") for x in definition.options.edges or ()]
+        options = replace(definition.options, edges=tables)
+        definition = replace(definition, options=options)
+        definition = with_evidence(definition, links.every_name(job))
     of_audit = {"audit": "of a purge"}
     saved, state = links.checkpoint(job, definition, of_audit, given.certificate)
 
@@ -275,9 +285,11 @@ def _audit_purge(given: Given, definition: Definition) -> None:
 
 def about_purge(job: LinkJob, files: tuple[str, ...], result: Purge) -> dict:
     """A run, as plain values."""
-    info = result.info
+    info, definition = result.info, result.cut.definition
+    evidence = None if definition is None else definition.evidence
     return {
         "near": str(result.cut),
+        **({} if evidence is None else evidence.about()),
         "inputs": report.files(job.read),
         "train": _about_corpus(files, info),
         "removed": len(result),

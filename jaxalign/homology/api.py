@@ -602,13 +602,31 @@ def _read(
 def _known(data: Sequences, source: Any) -> KnownNames:
     """The names that tables may call the sequences of a set by."""
     path = str(source) if isinstance(source, str | os.PathLike) else None
-    return KnownNames(dict.fromkeys(data.names), path)
+    return known_names(data.names, path)
+
+
+def known_names(names: Iterable[str], path: str | None = None) -> KnownNames:
+    """The names that tables may call sequences by, which must differ.
+
+    path : of the file that has them
+
+    Raises InputError: a name is repeated
+    """
+    seen: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            raise InputError(
+                f"{_label(path)}: {written(name)} is the name of two sequences: edges "
+                "and groups need names that differ"
+            )
+        seen[name] = None
+    return KnownNames(seen, path)
 
 
 # ------------------------------------------------------------------------------
 # Evidence beside alignments: read tables of edges and of groups.
 
-COUNTED = "\nhint: unknown='count' counts and leaves out such rows"
+COUNTED = "\nhint: a rule with unknown=count counts such rows and leaves them out"
 SHOWN = 3  # names in a message
 
 
@@ -795,6 +813,7 @@ __all__ = [
     "dendrogram",
     "grown_of",
     "identity_graph",
+    "known_names",
     "named_pairs",
     "numbered_parts",
     "read_clusters",

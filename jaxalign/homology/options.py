@@ -28,6 +28,7 @@ from jaxalign.model.table import Table
 from jaxalign.options import (
     AsLinked,
     Execution,
+    FromOutside,
     HomologyOptions,
     LengthIdentity,
     Measure,
@@ -483,7 +484,7 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
     if sum(cut is not None for cut in (*cuts, score)) != 1:
         raise UsageError(NEEDED)
     if options.min_identity is not None:
-        chosen = shared(options, AsLinked, Measure, Execution)
+        chosen = shared(options, AsLinked, Measure, FromOutside, Execution)
         ends = {x: getattr(options, x) for x in ("mode", "free_ends", "min_score")}
         links = with_link(HomologyOptions(**chosen, **ends), scoring, [tests])
         definition = define(scoring, links, options.min_identity)
@@ -493,6 +494,8 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
         return PurgeCut(scoring, replace(options, **decided), definition)
     if options.link is not None:
         raise UsageError(f"link {options.link} needs a cut by min_identity")
+    if options.edges is not None:
+        raise UsageError("edges need a cut by min_identity")
     if options.mode not in (None, LOCAL) or options.free_ends is not None:
         raise UsageError(
             "min_score and max_evalue use local alignments: leave out mode and "

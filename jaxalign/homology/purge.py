@@ -5,19 +5,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.homology import purge_scan
-from jaxalign.homology.options import cut_of
+from jaxalign.homology.api import known_names, with_evidence
+from jaxalign.homology.options import PurgeCut, cut_of
 from jaxalign.homology.purge_scan import Purge, PurgeState
 from jaxalign.inputs import SetLike
 from jaxalign.io.corpus_files import files_of
 from jaxalign.io.runs import Arrays, SavedRun
 from jaxalign.keywords import PurgeKeywords
-from jaxalign.model.alphabet import reading_of
+from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.scoring import ScoringLike, as_scoring
 from jaxalign.options import PurgeOptions
 from jaxalign.runtime.pipeline import read_ahead
@@ -53,6 +55,12 @@ def purge(
     link : {"whole", "local"}, optional
         As in ``nearest``, with the same default and the same score: a sequence is
         removed if its nearest test sequence has ``min_identity`` or more.
+    edges : Edges, or a list of them, optional
+        Tables of pairs with values, in which one name is that of a test sequence.
+        Joined by ``or``, a sequence is removed too if a table pairs it with a test
+        sequence; its value is nan where no alignment reaches the cut. Joined by
+        ``and``, alignments count only with test sequences that the table pairs with
+        it. The training set is read once more for its names, which are held in memory.
     min_cov : float, optional
         Count only alignments that cover at least this share of the sequences that
         ``coverage`` names, in either order of the two, in mode local or with free ends.
@@ -91,20 +99,23 @@ def purge_of(
     records: tuple[int, int | None] = (0, None),
     checkpoint: SavedRun | None = None,
     arrays: Arrays | None = None,
+    cut: PurgeCut | None = None,
 ) -> Purge:
     """``purge``, its options packed.
 
     records : the first of the training set, and one beyond the last, that are looked at
     checkpoint : a file that takes the state about once a minute
     arrays : the state that a run is to go on with
+    cut : that of the options, ``with_edges``, where the caller has it
     """
     # 1 check and encode, 2 scan the training set, 3 who goes
     start, scoring = time.perf_counter(), as_scoring(scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
     inputs.tell_of_file(scoring, train, tests, encoded)
-    cut = cut_of(options, scoring, encoded)
     corpus = Corpus(train, scoring, reading, options.memory_budget)
+    if cut is None:
+        cut = with_edges(cut_of(options, scoring, encoded), train, encoded, corpus)
     state = PurgeState() if arrays is None else purge_scan.state_of(arrays)
     size = corpus.size() if cut.column == "evalue" else (0, 0)
     report_progress = corpus.teller(options.progress, encoded)
@@ -127,6 +138,21 @@ def purge_of(
     return Purge(encoded, index, names, test, value, strand, size, cut, info)
 
 
+def with_edges(
+    cut: PurgeCut, train: SetLike, tests: Sequences, corpus: Corpus
+) -> PurgeCut:
+    """Read the tables of a cut with edges; their names are those of two sets.
+
+    Raises InputError: as ``with_evidence``, or a name is repeated in a set
+    """
+    if cut.options.edges is None:
+        return cut
+    assert cut.definition is not None
+    path = str(train) if isinstance(train, inputs.PATH) else None
+    names = [known_names(tests.names), known_names(corpus.names(), path)]
+    return replace(cut, definition=with_evidence(cut.definition, names))
+
+
 __all__ = [
     "Corpus",
     "Purge",
@@ -135,4 +161,5 @@ __all__ = [
     "files_of",
     "purge",
     "purge_of",
+    "with_edges",
 ]

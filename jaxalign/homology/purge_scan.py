@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxalign.database import pieces
 from jaxalign.database.pieces import BlockPiece
+from jaxalign.homology.evidence import among, located
 from jaxalign.homology.options import LOCAL, PurgeCut, identities
 from jaxalign.model import frames, statistics
 from jaxalign.model.alphabet import Sequences, join_best
@@ -199,6 +200,20 @@ def scan(
         lowest = log(published.k * min(spaces) / evalue) / published.lambda_
         least_score = max(ceil(lowest) - 1, 1)
 
+    evidence = None if cut.definition is None else cut.definition.evidence
+    places = None if evidence is None else evidence.places(tests)
+
+    def edges_with(block: Sequences) -> tuple[np.ndarray, np.ndarray | None]:
+        """Pairs (test, sequence of a block) that tables joined by ``or`` link, and
+        those that alignments need; None: all."""
+        if evidence is None or places is None:
+            return np.zeros((2, 0), np.int64), None
+        of_block, needed = evidence.places(block), evidence.needed
+        return (
+            located(evidence.either, places, of_block),
+            None if needed is None else located(needed, places, of_block),
+        )
+
     def fold(state: PurgeState, piece: BlockPiece, _report_progress: Any) -> None:
         """Add the sequences of a block that are near, each with its nearest test
         sequence; of equally near ones the first counts."""
@@ -226,6 +241,7 @@ def scan(
                 lambda test, rank, _value, strand: (-rank, test, -strand),
             )
 
+        either, needed = edges_with(block)
         parts, sides = cut.divided(tests, block), (tests, block)
         cells = len(tests.codes) * len(block.codes)
         for judge, rows, columns in parts:
@@ -251,7 +267,12 @@ def scan(
                     about = i, j, none, gate, "longer", judge.minus
                     covered = ~np.isnan(jobs.of_covered_paths(task, *about)[0])
                     i, j, value = i[covered], j[covered], value[covered]
-                add(rows[i], columns[j], value, judge.minus)
+                i, j = rows[i], columns[j]
+                if needed is not None:
+                    paired = among(needed, i, j, len(block)) >= 0
+                    paired |= among(either, i, j, len(block)) >= 0
+                    i, j, value = i[paired], j[paired], value[paired]
+                add(i, j, value, judge.minus)
             if not by_score:
                 continue
             test, train = equal_texts(task, every=True)
@@ -263,6 +284,9 @@ def scan(
             plan = engine.plan(make_task("zip", *equal, cut.scoring, every))
             value = _values(engine.run(plan), judge, size)
             add(test[first], train, value, judge.minus)
+        test, train = either[:, best[either[1]] < 0]
+        train, first = np.unique(train, return_index=True)
+        best[train], best_strand[train] = test[first], PLUS  # without a value
         which = np.flatnonzero(best >= 0)
         state.index.append(which + state.sequences)
         state.test.append(best[which])

@@ -131,7 +131,7 @@ VALUES = {
     "priority": "priority.tsv",
     "weights": "priority.tsv",
     "edges": {
-        "audit": "edges.tsv:3<=0.5,unknown=count",
+        **dict.fromkeys(("audit", "purge"), "edges.tsv:3<=0.5,unknown=count"),
         "": "edges.tsv:value>=0.5,unknown=count",
     },
     "update": "old.json",

@@ -82,6 +82,38 @@ def test_a_certificate_keeps_the_coverage_of_a_link(run, folder):
     assert run("audit", "--verify", "c.json")[0] == FORGED  # other test sequences
 
 
+def test_a_certificate_keeps_the_edges_of_a_link(run, folder):
+    """Rows of what is removed are of unknown names then, and the same is found."""
+    Path("e.tsv").write_text("t1\tfar\t0.9\nalone\tblank\t0.2\nalone\tnear|it\t1\n")
+    words = (
+        "purge",
+        "train.fa.gz",
+        "--against",
+        "t.fa",
+        *CUT,
+        "--edges",
+        "e.tsv:3>=0.5",
+    )
+    more = ("-o", "clean.fa", "--list", "r.tsv", "--certificate", "c.json", "--json")
+    code, out, err = run(*words, *more)
+    assert code == DONE, err
+    assert "or 3 >= 0.5 in e.tsv" in err and "2 pairs by 3 >= 0.5" in err
+    assert Path("clean.fa").read_text() == ">alone\nCC\n"
+    rows = [x.split("\t") for x in Path("r.tsv").read_text().splitlines()]
+    assert rows[1:] == [["far", "t1", "nan"], ["near|it", "t1", "0.909091"]]
+    (edges,) = json.loads(out)["edges"]
+    assert (edges["pairs"], edges["rows_of_unknown_names"]) == (2, 0)
+    (edges,) = json.loads(Path("c.json").read_text())["definition"]["edges"]
+    assert (edges["pairs"], edges["rows_of_unknown_names"]) == (0, 2)
+    assert run("audit", "--verify", "c.json")[0] == DONE
+    Path("e.tsv").write_text("t1\tfar\t0.9\nalone\tblank\t0.6\nalone\tnear|it\t1\n")
+    assert run("audit", "--verify", "c.json")[0] == FORGED
+    assert run(*words[:-1], "e.tsv:3>=0.5,and", "-o", "all.fa")[0] == DONE
+    assert Path("all.fa").read_text().count(">") == 3  # no row pairs near|it and t1
+    code, _, err = run("nearest", "t.fa", "train.fa.gz", "--edges", "e.tsv:3>=0.5")
+    assert code == USAGE and "purge and audit take edges" in err
+
+
 def test_a_certificate_where_nothing_stays(run, folder):
     """What stays is written, and no certificate; the message says so."""
     Path("train.fa").write_text(f">a\n{P}\n>b\n{P.lower()}\n")

@@ -9,6 +9,7 @@ import pytest
 
 import jaxalign
 from jaxalign.homology import clustering
+from jaxalign.io import corpus_files
 
 SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf.EXTEND)
 HALVES = {"train": 0.5, "test": 0.5}
@@ -81,6 +82,43 @@ def drawn(seed: int, grouped: bool = True):
     linked = linked_by(words, shares, cut, tables, groups)
     more = {} if together is None else {"together": together}
     return words, shares, asked, more, linked, groups
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_purges_take_edges(seed, monkeypatch):
+    """… between a test set and the blocks of a corpus, in either direction."""
+    monkeypatch.setattr(corpus_files, "BLOCK_RECORDS", 2 + seed % 3)
+    words, shares, asked, _, linked, _ = drawn(seed, grouped=False)
+    names = [f"seq{k + 1}" for k in range(len(words))]
+    order = np.random.default_rng([seed, 8]).permutation(len(words)).tolist()
+    tests, train = order[: len(words) // 3], order[len(words) // 3 :]
+    sides = [[(names[k], words[k]) for k in side] for side in (train, tests)]
+    clean = jaxalign.purge(*sides, SCORING, **asked)
+    near = linked[np.ix_(train, tests)]
+    assert clean.removed.tolist() == np.flatnonzero(near.any(axis=1)).tolist()
+    cut = asked["min_identity"]
+    passing = near & (shares[np.ix_(train, tests)] >= cut)
+    for k, of, value in zip(clean.removed, clean.test, clean.value, strict=True):
+        found = shares[train[k], tests[of]]
+        if passing[k].any():
+            best = np.where(passing[k], shares[np.ix_(train, tests)][k], -1).max()
+            assert value == found == best
+        else:
+            assert np.isnan(value) and of == np.flatnonzero(near[k])[0]
+    assert len(clean.cut.definition.evidence.tables) == len(asked["edges"])
+
+
+def test_edges_of_a_purge_are_refused():
+    edges = jaxalign.Edges((["t"], ["b"], [1.0]), at_least=0.5)
+    train, tests = [("a", "MKTAYIAKQR"), ("b", "GGGG")], [("t", "MKTAYIAKR")]
+    with pytest.raises(jaxalign.UsageError, match="need a cut by min_identity"):
+        jaxalign.purge(train, tests, min_score=20, edges=edges)
+    for sides in (([*train, train[1]], tests), (train, [*tests, *tests])):
+        with pytest.raises(jaxalign.InputError, match="is the name of two sequences"):
+            jaxalign.purge(*sides, min_identity=0.8, edges=edges)
+    other = jaxalign.Edges((["t", "t"], ["b", "c"], [1.0, 1.0]), at_least=0.5)
+    with pytest.raises(jaxalign.InputError, match=r"1 name \(c\) of no sequence"):
+        jaxalign.purge(train, tests, min_identity=0.8, edges=other)
 
 
 def leaks(part, linked) -> int:
