@@ -32,7 +32,7 @@ every_length = pytest.mark.parametrize(
     "bounds",
     [
         partial(settings, max_examples=10, derandomize=True),
-        pytest.param(partial(settings, max_examples=1500), marks=pytest.mark.slow),
+        pytest.param(partial(settings, max_examples=600), marks=pytest.mark.slow),
     ],
     ids=["short", "long"],
 )

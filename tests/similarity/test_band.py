@@ -78,14 +78,14 @@ def test_a_band_is_minus_infinity_outside(shape, lengths, band, mode):
         outside, infinite["gap_open"]
     )
     by_residue = want[1][0].sum(1), want[1][1].sum()
-    for implementation in ("log", "blocked"):
-        options = mode | {"band": band, "implementation": implementation}
-        run = gradients(costs, names, lengths, **options)
-        found, (pairs, opens) = run(s, costs["gap_open"])
-        np.testing.assert_allclose(found, value, atol=1e-5)
-        np.testing.assert_allclose(pairs, want[0], atol=1e-5)
-        for x, y in zip(opens, by_residue, strict=True):
-            np.testing.assert_allclose(x, y, atol=1e-5)
+    implementation = ("log", "blocked")[sum(shape) // 2 % 2]
+    options = mode | {"band": band, "implementation": implementation}
+    run = gradients(costs, names, lengths, **options)
+    found, (pairs, opens) = run(s, costs["gap_open"])
+    np.testing.assert_allclose(found, value, atol=1e-5)
+    np.testing.assert_allclose(pairs, want[0], atol=1e-5)
+    for x, y in zip(opens, by_residue, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-5)
     hard = jaxalign.hard_alignment(s, lengths, **costs, **mode, band=band)
     best = jaxalign.hard_alignment(outside, lengths, **infinite, **mode)
     same_alignment(hard, best)
