@@ -192,13 +192,13 @@ def purge(given: Given) -> int:
         own["mode"] = given.mode
     chosen, (tests,) = links.scan_options(job, PurgeOptions, **own), job.read.sequences
     scoring = job.read.scoring
-    about = reading_of(given.scoring), chosen.memory_budget
-    corpus = Corpus(given.train, scoring, *about)
-    cut = cut_of(chosen, scoring, tests)
-    cut, records = with_edges(cut, given.train, tests, corpus), (0, None)
-    if given.shard is not None:  # for which the training set is read once more
-        count, _ = corpus.size()
-        records = share(count, given.shard)
+    cut, records = cut_of(chosen, scoring, tests), (0, None)
+    if given.edges or given.shard:  # for which the training set is read once more
+        about = reading_of(given.scoring), chosen.memory_budget
+        corpus = Corpus(given.train, scoring, *about)
+        cut = with_edges(cut, given.train, tests, corpus)
+        if given.shard:
+            records = share(corpus.size()[0], given.shard)
     saved = checkpoint(job, cut.options, files)
     arrays = saved and saved.load(given.resume, given.force)
 

@@ -602,7 +602,7 @@ def _read(
 def _known(data: Sequences, source: Any) -> KnownNames:
     """The names that tables may call the sequences of a set by."""
     path = str(source) if isinstance(source, str | os.PathLike) else None
-    return known_names(data.names, path)
+    return KnownNames(dict.fromkeys(data.names), path)
 
 
 def known_names(names: Iterable[str], path: str | None = None) -> KnownNames:

@@ -108,6 +108,12 @@ def test_purges_take_edges(seed, monkeypatch):
     assert len(clean.cut.definition.evidence.tables) == len(asked["edges"])
 
 
+def test_names_may_be_repeated_without_tables():
+    some = [("a", "MKTAYIAKQR"), ("a", "MKTAYIAKQR"), ("b", "GGGG")]
+    assert jaxalign.cluster(some, min_identity=0.9).labels.tolist() == [0, 0, 1]
+    assert len(jaxalign.purge(some, some[:2], min_identity=0.9)) == 2
+
+
 def test_edges_of_a_purge_are_refused():
     edges = jaxalign.Edges((["t"], ["b"], [1.0]), at_least=0.5)
     train, tests = [("a", "MKTAYIAKQR"), ("b", "GGGG")], [("t", "MKTAYIAKR")]
