@@ -69,7 +69,10 @@ CALLS = {
     "nearest": [(SET[:2], SET[2:]), {"bands": [0.2, 0.4]} | ALL_ENDS | DEVICES],
     "plan": [(SET,), ENDS | DEVICES],
     "plan_three": [TEXTS[:3], {}],
-    "purge": [(SET[:2], SET[2:]), {"min_identity": 0.3} | ALL_ENDS | DEVICES],
+    "purge": [
+        (SET[:2], SET[2:]),
+        {"min_identity": 0.3} | ALL_ENDS | EDGES | DEVICES,
+    ],
     "repertoire_graph": [([x["junction_aa"] for x in TABLE],), DEVICES],
     "sample_alignments": [(jax.random.key(3), 2, SCORES), COSTS],
     "scores_matrix": [(SET,), ALL_ENDS | DEVICES],
