@@ -203,10 +203,10 @@ def defined(job: LinkJob, cut: Any, sets: Iterable[Sequences] = ()) -> Definitio
     return api.with_evidence(definition, every_name(job))
 
 
-def every_name(job: LinkJob) -> list[KnownNames]:
+def every_name(job: LinkJob) -> list[api.NamesOfSet]:
     """The names of the sequences of each file."""
     files = zip(job.read.paths, job.read.sequences, strict=True)
-    return [KnownNames(dict.fromkeys(data.names), path) for path, data in files]
+    return [(data.names, path) for path, data in files]
 
 
 def evidence_lines(definition: Definition) -> Iterator[str]:

@@ -81,6 +81,8 @@ from jaxalign.model.source import sha256
 from jaxalign.options import HomologyOptions
 from jaxalign.signatures import with_options
 
+NamesOfSet = tuple[Iterable[str], str | None]  # and its file, if it has one
+
 
 @with_options(HomologyOptions)
 def cluster(
@@ -571,7 +573,7 @@ def audit(
     if isinstance(parts, Split):
         settings = with_link(settings, scoring, [parts.sequences])
         definition = define(scoring, settings, min_identity)
-        definition = with_evidence(definition, [KnownNames(parts.sequences.names)])
+        definition = with_evidence(definition, [(parts.sequences.names, None)])
         sets, removed = {x: parts.take(x) for x in parts.names}, len(parts.removed)
         return audit_of(sets, definition, removed)
     if not isinstance(parts, Mapping):
@@ -580,8 +582,7 @@ def audit(
     sets = inputs.sets(scoring, *parts.values())
     settings = with_link(settings, scoring, sets)
     definition = define(scoring, settings, min_identity)
-    names = [_known(*side) for side in zip(sets, parts.values(), strict=True)]
-    definition = with_evidence(definition, names)
+    definition = with_evidence(definition, [*map(_known, sets, parts.values())])
     return audit_of(dict(zip(map(str, parts), sets, strict=True)), definition)
 
 
@@ -599,19 +600,14 @@ def _read(
     return with_evidence(definition, [_known(data, sequences)]), data
 
 
-def _known(data: Sequences, source: Any) -> KnownNames:
-    """The names that tables may call the sequences of a set by."""
+def _known(data: Sequences, source: Any) -> NamesOfSet:
+    """The names of a set, and its file."""
     path = str(source) if isinstance(source, str | os.PathLike) else None
-    return KnownNames(dict.fromkeys(data.names), path)
+    return data.names, path
 
 
-def known_names(names: Iterable[str], path: str | None = None) -> KnownNames:
-    """The names that tables may call sequences by, which must differ.
-
-    path : of the file that has them
-
-    Raises InputError: a name is repeated
-    """
+def _known_names(names: Iterable[str], path: str | None) -> KnownNames:
+    """The names that tables may call the sequences of a set by, which must differ."""
     seen: dict[str, None] = {}
     for name in names:
         if name in seen:
@@ -630,19 +626,18 @@ COUNTED = "\nhint: a rule with unknown=count counts such rows and leaves them ou
 SHOWN = 3  # names in a message
 
 
-def with_evidence(
-    definition: Definition, names_of_sets: Sequence[KnownNames]
-) -> Definition:
+def with_evidence(definition: Definition, sets: Sequence[NamesOfSet]) -> Definition:
     """Add the edges and groups of the options to a definition; read their tables.
 
-    names_of_sets : names of all sequences, those of no part too, set by set
+    sets : names of all sequences, those of no part too, and the file of each set
 
     Raises InputError: a table cannot be read, or has a name that no sequence has, or
-        two have
+        that sequences of two sets have; a name is repeated in a set
     """
     edges, together = definition.options.edges, definition.options.together
     if edges is None and together is None:
         return definition
+    names_of_sets = [_known_names(*x) for x in sets]
     number: dict[str, int] = {}
     twice = set()
     for names in names_of_sets:
@@ -813,7 +808,6 @@ __all__ = [
     "dendrogram",
     "grown_of",
     "identity_graph",
-    "known_names",
     "named_pairs",
     "numbered_parts",
     "read_clusters",

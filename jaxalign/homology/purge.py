@@ -12,7 +12,7 @@ from typing import Unpack
 from jaxalign import inputs
 from jaxalign.corpus import Corpus
 from jaxalign.homology import purge_scan
-from jaxalign.homology.api import known_names, with_evidence
+from jaxalign.homology.api import with_evidence
 from jaxalign.homology.options import PurgeCut, cut_of
 from jaxalign.homology.purge_scan import Purge, PurgeState
 from jaxalign.inputs import SetLike
@@ -143,14 +143,14 @@ def with_edges(
 ) -> PurgeCut:
     """Read the tables of a cut with edges; their names are those of two sets.
 
-    Raises InputError: as ``with_evidence``, or a name is repeated in a set
+    Raises InputError: as ``with_evidence``
     """
     if cut.options.edges is None:
         return cut
     assert cut.definition is not None
     path = str(train) if isinstance(train, inputs.PATH) else None
-    names = [known_names(tests.names), known_names(corpus.names(), path)]
-    return replace(cut, definition=with_evidence(cut.definition, names))
+    sets = (tests.names, None), (corpus.names(), path)
+    return replace(cut, definition=with_evidence(cut.definition, sets))
 
 
 __all__ = [

@@ -114,6 +114,24 @@ def test_names_may_be_repeated_without_tables():
     assert len(jaxalign.purge(some, some[:2], min_identity=0.9)) == 2
 
 
+@pytest.mark.parametrize("whose", [0, 1])
+def test_repeated_names_are_refused_beside_tables(whose):
+    """A table could mean either sequence, and the first had no pair of it."""
+    sides = [("a", "MKTAYIAKQR"), ("c", "PAWHEAEWW")], [("b", "GGGG"), ("d", "WWPGG")]
+    sides[whose].append((sides[whose][0][0], "HEAGAWGHEE"))
+    edges = jaxalign.Edges((["a"], ["b"], [1.0]), at_least=0.5)
+    words, every = {"min_identity": 0.8, "edges": edges}, [*sides[0], *sides[1]]
+    for call in (
+        lambda: jaxalign.cluster(every, **words),
+        lambda: jaxalign.deduplicate(every, **words),
+        lambda: jaxalign.split(every, parts=HALVES, **words),
+        lambda: jaxalign.audit(sides, **words),
+        lambda: jaxalign.purge(*sides, **words),
+    ):
+        with pytest.raises(jaxalign.InputError, match="is the name of two sequences"):
+            call()
+
+
 def test_edges_of_a_purge_are_refused():
     edges = jaxalign.Edges((["t"], ["b"], [1.0]), at_least=0.5)
     train, tests = [("a", "MKTAYIAKQR"), ("b", "GGGG")], [("t", "MKTAYIAKR")]
