@@ -536,9 +536,32 @@ def test_gradients_add_nothing_to_the_same_place(name, form, rules):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [x for x in WITH_GRADIENTS if x != "kl_divergence"])
+@pytest.mark.parametrize("name", WITH_GRADIENTS)
 def test_gradients_by_rows_add_nothing_to_the_same_place(name):
     check_scatters(name, "numbers", {"implementation": "rows", "mode": "local"})
+
+
+@pytest.mark.slow
+def test_slopes_of_divergences_of_a_batch():
+    """By rows as by diagonals, and one by one: costs are numbers for all pairs."""
+    s, options = scores_of(21, 2, 4, 5), {"mode": "local"}
+
+    def total(s, costs, lengths, implementation):
+        p, q = ({"similarity": x, **costs, "temperature": 1.5} for x in (s, 2 * s))
+        run = partial(jaxalign.kl_divergence, implementation=implementation)
+        return run(p, q | {"gap_open": 1.0}, lengths, **options).sum()
+
+    lengths = np.array([[4, 5], [3, 4]], np.int32)
+    run = jax.jit(jax.grad(total, (0, 1)), static_argnums=3)
+    slopes, of_costs = run(s, COSTS, lengths, "rows")
+    want, of_costs_by_diagonal = run(s, COSTS, lengths, "log")
+    np.testing.assert_allclose(slopes, want, atol=SCORE)
+    each = [run(s[k], COSTS, lengths[k], "rows") for k in range(2)]
+    for name, found in of_costs.items():
+        np.testing.assert_allclose(found, of_costs_by_diagonal[name], atol=SCORE)
+        alone = sum(costs[name] for _, costs in each)
+        np.testing.assert_allclose(found, alone, atol=SCORE)
+    np.testing.assert_allclose(slopes, np.stack([x for x, _ in each]), atol=SCORE)
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ def slope(
     arrays of some names of ``x``."""
     at = {name: x[name] for name in direction}
     value, gradient = jax.value_and_grad(lambda y: function(x | y, fixed))(at)
-    return Slope(value, _dot(gradient, direction, value), gradient)
+    return Slope(value, _dot(gradient, direction, value), _mapped(gradient, value))
 
 
 @partial(slope.defjvp, symbolic_zeros=True)
@@ -111,7 +111,7 @@ def _slope_jvp(
     names = moved | direction
     value, along, gradient, product = _product(function, x, fixed, direction, names)
     turn = _dot(product, moved, value) + _dot(gradient, turned, value)
-    constant = {name: gradient[name] for name in direction}
+    constant = _mapped({name: gradient[name] for name in direction}, value)
     still = jax.tree.map(jnp.zeros_like, constant)
     change = Slope(_dot(gradient, moved, value), turn, still)
     return Slope(value, along, constant), change
@@ -134,6 +134,12 @@ def _product(
     at = {name: x[name] for name in direction}
     (value, slopes), (along, product) = jax.jvp(gradient, (at,), (direction,))
     return value, along, slopes, product
+
+
+def _mapped(gradient: dict, value: jax.Array) -> dict:
+    """A gradient that ``vmap`` maps if it maps the value. Some of it may be constant,
+    and JAX takes what a function maps for what its rule of ``jvp`` maps."""
+    return jax.tree.map(lambda x: jnp.where(value == value, x, x), gradient)
 
 
 def _moved(tangents: dict) -> dict:
