@@ -76,7 +76,7 @@ EDITS = "repertoire big.tsv --metric levenshtein -o o.npz --cutoff"
 JOBS = {
     "nearest": Job(NEAREST, 50_000, 600),
     "nearest of short records": Job(NEAREST, 500_000, 12, 6, True),
-    "nearest of many tests": Job(NEAREST, 5_000, 60, 3000, True),
+    "nearest of many tests": Job(NEAREST, 3_000, 60, 2000, True),
     "nearest, all aligned": Job(f"{NEAREST} --no-filter", 20_000, 60, 50, True),
     "nearest by score": Job(f"{NEAREST} --by score", 50_000, 600, 6, True),
     "purge": Job(f"{PURGE} --min-identity 0.5", 50_000, 600),
@@ -164,13 +164,14 @@ def test_what_is_allocated_stays_within_the_budget(name, folder, run, monkeypatc
     "name, budget, cores",
     [
         *((x, 2**26, 16 if x in ON_MANY_CORES else 2) for x in JOBS),
-        *((x, 2**27, 2) for x in ("nearest", "all")),
+        ("all", 2**27, 2),
     ],
 )
 def test_a_process_stays_within_its_budget(name, budget, cores, folder):
     job = JOBS[name]
     write(job, 2)
-    base = min(peak(job, budget, cores) for _ in range(2))  # the first one may compile
+    times = 1 + job.compiled  # the first one may compile
+    base = min(peak(job, budget, cores) for _ in range(times))
     write(job, job.records)
     tries = (peak(job, budget, cores) - base for _ in range(2))
     assert any(size < SHARE * budget for size in tries)

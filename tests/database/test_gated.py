@@ -44,7 +44,7 @@ def test_near_is_what_reaches_the_score(scans, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 500, 100))
+@pytest.mark.parametrize("first", range(100, 500, 200))
 def test_near_is_what_reaches_the_score_of_many(scans, first):
     for seed in range(first, first + 50):
         check_near(seed)

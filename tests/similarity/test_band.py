@@ -172,11 +172,10 @@ def test_a_band_by_rows_is_minus_infinity_outside(seed, shape, lengths, mode):
     names = 0
     run = gradients(infinite, names, lengths, **mode)
     value, want = run(outside, infinite["gap_open"])
-    for implementation in ("log", "blocked"):
-        options = mode | {"band": rows, "implementation": implementation}
-        found, pairs = gradients(costs, names, lengths, **options)(s, costs["gap_open"])
-        np.testing.assert_allclose(found, value, atol=1e-5)
-        np.testing.assert_allclose(pairs, want, atol=1e-5)
+    options = mode | {"band": rows, "implementation": ("log", "blocked")[seed % 2]}
+    found, pairs = gradients(costs, names, lengths, **options)(s, costs["gap_open"])
+    np.testing.assert_allclose(found, value, atol=1e-5)
+    np.testing.assert_allclose(pairs, want, atol=1e-5)
     hard = jaxalign.hard_alignment(s, lengths, **costs, **mode, band=rows)
     best = jaxalign.hard_alignment(outside, lengths, **infinite, **mode)
     same_alignment(hard, best)

@@ -24,14 +24,14 @@ def same(one, other):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
+    "turn, options",
     [
-        {"mode": "local", "band": CORRIDOR},
-        {"free_ends": ["query_end"], "adjacent_gaps": False, "temperature": 0.7},
+        (0, {"mode": "local", "band": CORRIDOR}),
+        (1, {"free_ends": ["query_end"], "adjacent_gaps": False, "temperature": 0.7}),
     ],
 )
-def test_methods_are_the_functions(options):
-    """Inside ``jit``, of a padded batch."""
+def test_methods_are_the_functions(turn, options):
+    """Of a padded batch; each inside ``jit`` by one of the two kinds of options."""
     p = AlignmentDistribution(S, LENGTHS, **COSTS, **options)
     soft = partial(dict, **COSTS, **options)
     hard = {k: v for k, v in soft().items() if k != "temperature"}
@@ -42,15 +42,15 @@ def test_methods_are_the_functions(options):
     t = options.get("temperature", 1.0)
     q = AlignmentDistribution(2 * S, LENGTHS, **COSTS, **options)
     want = {
-        "log_partition": jaxalign.soft_score(S, LENGTHS, **soft()) / t,
-        "marginals": posterior,
-        "expected_gaps": jaxalign.expected_gaps(S, LENGTHS, **soft()),
-        "entropy": jaxalign.alignment_entropy(S, LENGTHS, **soft()),
-        "mode": jaxalign.hard_alignment(S, LENGTHS, **hard),
-        "mea": jaxalign.mea_alignment(posterior, lengths=LENGTHS, **ends),
+        "log_partition": lambda: jaxalign.soft_score(S, LENGTHS, **soft()) / t,
+        "marginals": lambda: posterior,
+        "expected_gaps": lambda: jaxalign.expected_gaps(S, LENGTHS, **soft()),
+        "entropy": lambda: jaxalign.alignment_entropy(S, LENGTHS, **soft()),
+        "mode": lambda: jaxalign.hard_alignment(S, LENGTHS, **hard),
+        "mea": lambda: jaxalign.mea_alignment(posterior, lengths=LENGTHS, **ends),
     }
-    for name, value in want.items():
-        same(jax.jit(lambda p, name=name: getattr(p, name)())(p), value)
+    for name in [*want][turn::2]:
+        same(jax.jit(lambda p, name=name: getattr(p, name)())(p), want[name]())
     log_p = jaxalign.alignment_log_prob(partners, S, LENGTHS, **soft())
     same(p.log_prob(partners), log_p)
     same(p.cross_entropy(partners), -log_p)

@@ -79,7 +79,7 @@ SLOW = pytest.mark.slow
 FORMS = "numbers", "of two", "by residue", "by cell"
 # Each seed is a program: free ends, band and mode are its own. The cases of a test draw
 # from different seeds, so that together they have all of them.
-SEEDS = 2
+SEEDS = 1
 
 
 def seeds_of(*factors):
@@ -291,10 +291,11 @@ def test_kinds_and_dtypes_go_through(monkeypatch):
         "sample_alignments": lambda s: jaxalign.sample_alignments(1, 3, s, **COSTS),
         "partners": lambda s: jaxalign.hard_alignment(s, **COSTS).partners,
     }
-    for lanes in (small.MAX_LANES, -1):
+    for lanes in (small.MAX_LANES, -1):  # the latter compiles, by one dtype each
         monkeypatch.setattr(small, "MAX_LANES", lanes)
-        for name, call in (calls | drawn).items():
-            for dtype in (np.float64, np.float32):
+        for number, (name, call) in enumerate((calls | drawn).items()):
+            dtypes = (np.float64, np.float32)[:: (1, -1)[number % 2]]
+            for dtype in dtypes if lanes > 0 else dtypes[:1]:
                 for x in jax.tree.leaves(call(s.astype(dtype))):
                     note = name, lanes, dtype, type(x), x.dtype
                     assert isinstance(x, np.ndarray) and x.flags.writeable, note
