@@ -36,7 +36,9 @@ COARSE_UP_TO_CELLS = 512  # of an axis: up to it shapes are few
 # Cells of each axis of a launch, and triples, of which ``program_table`` has programs.
 # All but the first and those of one triple keep a GPU busy: a triple of 256 cells has
 # 32 programs. Those outside a table end at once, so what is rounded up costs memory.
-ROOMS = {128: (256,), 256: (1, 8, 64, 128), 512: (1, 8), 1024: (1,), 2048: (1,)}
+# Programs are 128 columns wide, but for 64 and 192 cells: 151 columns need no 256.
+ROOMS = {64: (256,), 128: (256,), 192: (128,), 256: (1, 8, 64, 128), 512: (1, 8)}
+ROOMS |= {1024: (1,), 2048: (1,)}
 PATHS_UP_TO_CELLS = 512  # of an axis of ``ROOMS``: paths store bytes of all cells
 EVEN = 2  # times as long as the shortest sequence the longest of a cube is
 

@@ -16,7 +16,6 @@ from kernels_pallas.triples.shapes import (
     MINUS_INFINITY,
     QUASI,
     RULES,
-    WARPS,
     Arrays,
     Rule,
     Shape,
@@ -245,8 +244,8 @@ def _by_bytes(top, score_bytes, sizes, s: Shape):
     lane = j % s.sides[1] // s.columns
     at = (at * s.steps + k + lane + s.front).astype(jnp.uint32)
     number = i % s.rows * s.stored + state
-    width = s.stored * s.rows * s.columns * 8
-    word = score_bytes.reshape(-1, width)[at, number // 4 * 128 + lane * 4 + number % 4]
+    of_step = number // 4 * (4 * s.lanes) + lane * 4 + number % 4
+    word = score_bytes.reshape(-1, s.step_words)[at, of_step]
     low = word >> (j % 4 * 8)
     residues = np.array(
         [[column >> (2 - n) & 1 for n in range(3)] for column in s.rule.columns]
@@ -257,12 +256,14 @@ def _by_bytes(top, score_bytes, sizes, s: Shape):
 
 def _best_cells(best, s: Shape):
     """``TripleResults.best`` from the best of every thread."""
-    marks, k = jnp.moveaxis(best.reshape(s.triples, *s.blocks, WARPS, 32, 2), -1, 0)
+    marks, k = jnp.moveaxis(
+        best.reshape(s.triples, *s.blocks, s.of_program, s.lanes, 2), -1, 0
+    )
     cell = 2**CELL_BITS - 1 - (marks & (2**CELL_BITS - 1))
     axes = (lax.broadcasted_iota(jnp.int32, marks.shape, n) for n in (1, 2, 3, 4))
-    block_i, block_j, warp, lane = axes
-    i = (block_i * WARPS + warp) * s.rows + cell // s.columns
-    j = (block_j * 32 + lane) * s.columns + cell % s.columns
+    block_i, block_j, strip, lane = axes
+    i = (block_i * s.of_program + strip) * s.rows + cell // s.columns
+    j = (block_j * s.lanes + lane) * s.columns + cell % s.columns
     place = i, j, k
     scores, far = marks >> CELL_BITS, jnp.int32(2**31 - 1)
 

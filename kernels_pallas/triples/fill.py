@@ -40,7 +40,6 @@ from kernels_pallas.triples.shapes import (
     MAX_CODES,
     MINUS_INFINITY,
     PAD_WORDS,
-    WARPS,
     Around,
     Arrays,
     Ends,
@@ -81,7 +80,7 @@ def fill(arrays: Arrays, s: Shape, interpret=None):
         partial(_program, s=s),
         [(bytes_size(s),), (best_size(s),)],
         [
-            plgpu.SMEM((MAX_CODES * 32 * s.columns,), jnp.int32),
+            plgpu.SMEM((MAX_CODES * s.sides[1],), jnp.int32),
             plgpu.SMEM((MAX_CODES * (s.sides[0] + PAD_WORDS),), jnp.int32),
             plgpu.SMEM((4,), jnp.int32),
             plgpu.SMEM((2 * sum(s.sides) if s.free else 4,), jnp.int32),
@@ -123,15 +122,15 @@ def _program(*refs, s: Shape):
     arrays, refs = Arrays(*refs[:inputs]), refs[inputs:]
     north, west, layer, progress, score_bytes, best, of_b, of_a, word, costs = refs
     thread = th.index()
-    lane = thread & 31
-    warp = lax.shift_right_logical(thread, th.splat(5))
+    lane = thread & (s.lanes - 1)
+    own_strip = lax.shift_right_logical(thread, th.splat(s.lanes.bit_length() - 1))
     program = lax.axis_index("program")
     number = ticket(th, progress, word, program)
     item = lax.div(number, th.splat(s.triples))
     triple = number - item * s.triples
     block_i = lax.div(item, th.splat(s.blocks[1]))
     block_j = item - block_i * s.blocks[1]
-    strip = block_i * WARPS + warp
+    strip = block_i * s.of_program + own_strip
     size = th.load(arrays.sizes, triple * 4, 4)
     arrays = arrays._replace(scores=th.read_only(arrays.scores))
     store_profiles(th, s, arrays, (of_b, of_a), triple, (block_i, block_j))
@@ -155,7 +154,7 @@ def _program(*refs, s: Shape):
     )  # fmt: skip
     th.wait()
     view = view._replace(profiles=(th.read_only(of_b), th.read_only(of_a)))
-    marks = _march(view, warp, thread, progress, number)
+    marks = _march(view, own_strip, thread, progress, number)
     if s.best:
         at = (triple * s.blocks[0] + block_i) * s.blocks[1] + block_j
         th.store(best, thread * 2, marks, at, 2 * THREADS)
@@ -186,17 +185,17 @@ def _start(view) -> MarchState:
     return MarchState(tile, past, past.west, (view.th.splat(-1),) * 2)
 
 
-def _march(view, warp, thread, progress, number):
-    """Run all steps in batches, each warp a batch behind the one above; returns the
+def _march(view, own_strip, thread, progress, number):
+    """Run all steps in batches, each strip a batch behind the one above; returns the
     thread's best mark and its k."""
     th, s = view.th, view.s
     # Batches of a program: none where it lies outside its table.
-    batches = lax.div(view.size[2] + (32 + s.batch - 1), th.splat(s.batch))
+    batches = lax.div(view.size[2] + (s.lanes + s.batch - 1), th.splat(s.batch))
     inside = (view.block[0] * s.sides[0] <= view.size[0]) & (
         view.block[1] * s.sides[1] <= view.size[1]
     )
-    total = where(inside, batches + (WARPS - 1), 0)
-    behind = -(-31 // s.batch)
+    total = where(inside, batches + (s.of_program - 1), 0)
+    behind = -(-(s.lanes - 1) // s.batch)
     above = (view.block[0] > 0).astype(jnp.int32)
     before = (view.block[1] > 0).astype(jnp.int32)
     above_at = 1 + where(above != 0, number - s.blocks[1] * s.triples, 0)
@@ -209,13 +208,13 @@ def _march(view, warp, thread, progress, number):
         index = th.splat(n)
         need = [
             jnp.minimum(index + lead, total) * flag
-            for lead, flag in ((WARPS, above), (1 + behind, before))
+            for lead, flag in ((s.of_program, above), (1 + behind, before))
         ]
         seen = tuple(
             await_number(th, progress, at, least, old)
             for at, least, old in zip((above_at, before_at), need, seen, strict=True)
         )
-        state = _batch(view, (index - warp) * s.batch + s.front, state)
+        state = _batch(view, (index - own_strip) * s.batch + s.front, state)
         announce(th, progress, number + 1, index + 1, first)
         return seen, state
 
@@ -249,7 +248,7 @@ def _ahead(view, t):
     base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
     north, west = (), ()
     for x in range(0, s.columns * planes, 4):
-        at = view.lane * 4 + x * 32
+        at = view.lane * 4 + x * s.lanes
         north += fetch(th, view.refs["north"], at, base, s.sides[1] * planes)
     base = (view.triple * s.strips + view.strip) * s.steps + t
     for x in range(0, s.slot, 4):
@@ -279,7 +278,7 @@ def _step(view, t, carry):
 
     # The lane before computed its last column for this k in the step before.
     def from_west(memory, lane):
-        return jnp.where(edge, memory, th.shift_up(lane, 32))
+        return jnp.where(edge, memory, th.shift_up(lane, s.lanes))
 
     corner = tuple(
         from_west(x, state.past.north[p][-1])
@@ -311,9 +310,9 @@ def _ends(view, t):
     if s.free:
         k = t - view.lane - s.front
         at_border = (k == low) | (k == high)
-        warp = (view.strip & (WARPS - 1)) * s.rows
+        strip = (view.strip & (s.of_program - 1)) * s.rows
         words = []
-        for first, at in ((0, warp), (2 * s.sides[0], view.lane * s.columns)):
+        for first, at in ((0, strip), (2 * s.sides[0], view.lane * s.columns)):
             size = s.rows if first == 0 else s.columns
             side = s.sides[0] if first == 0 else s.sides[1]
             for start in (first, first + side):
@@ -345,11 +344,11 @@ def _store_faces(view, t, around, south, east):
     base = (view.triple * s.blocks[1] + view.block[1]) * s.steps + t
     flat = [x for plane in south for x in plane]
     for x in range(0, len(flat), 4):
-        at = view.lane * 4 + x * 32
+        at = view.lane * 4 + x * s.lanes
         th.store(view.refs["north"], at, tuple(flat[x : x + 4]), base,
                  s.sides[1] * planes)  # fmt: skip
-    place = (view.triple * s.strips + view.strip) * s.steps + t - 31
-    last = (view.lane == 31).astype(jnp.int32)
+    place = (view.triple * s.strips + view.strip) * s.steps + t - (s.lanes - 1)
+    last = (view.lane == s.lanes - 1).astype(jnp.int32)
     corners = [around.north[p][-1] for p in s.rule.corners]
     flat = (corners * 4)[:4] + [x for plane in east for x in plane]
     for x in range(0, s.slot, 4):
@@ -389,13 +388,12 @@ def _keep_bytes(view, t, row, cell):
     )
     if place < 3:
         return count + 1, whole, words
-    size = s.rows * s.columns // 4 * s.stored
     base = (view.triple * s.blocks[1] + view.block[1]) * s.strips + view.strip
     base, first = base * s.steps + t, (count + 1) // 4 * s.stored
     whole += words
     first -= len(whole)
     while len(whole) >= 4:
-        th.store(view.refs["score_bytes"], view.lane * 4 + first * 32, whole[:4], base,
-                 32 * size)  # fmt: skip
+        at = view.lane * 4 + first * s.lanes
+        th.store(view.refs["score_bytes"], at, whole[:4], base, s.step_words)
         whole, first = whole[4:], first + 4
     return count + 1, whole, ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache, partial
+from math import prod
 from typing import Any, NamedTuple
 
 import jax
@@ -414,7 +415,6 @@ def _largest(values):
     return top
 
 
-WARPS = THREADS // 32
 MAX_CODES = 32  # letters of a score table; the last stands for "none"
 PAD_CODE = MAX_CODES - 1
 MINUS_INFINITY = -(2**29)
@@ -427,12 +427,12 @@ RESIDENT_PROGRAMS = 2
 class Shape(NamedTuple):
     """Static shape of a launch.
 
-    ``rows`` (R) and ``columns`` (C, 4 or 8) of a thread's tile, ``batch`` steps between
-    two barriers, ``blocks`` programs along i and j of each of ``triples``, at most
-    ``deep`` letters along k. ``layer`` says whether the layer k = lc is stored in all
-    states, not their best alone; ``bytes`` whether the lowest bytes of all cells are.
-    ``free``: gaps may be free; ``best``: the best cell is searched; ``floor``: paths
-    start anywhere.
+    ``rows`` (R) and ``columns`` (C, 4 or 8) of a thread's tile, ``lanes`` threads (16
+    or 32) of a strip of R rows, ``batch`` steps between two barriers, ``blocks``
+    programs along i and j of each of ``triples``, at most ``deep`` letters along k.
+    ``layer`` says whether the layer k = lc is stored in all states, not their best
+    alone; ``bytes`` whether the lowest bytes of all cells are. ``free``: gaps may be
+    free; ``best``: the best cell is searched; ``floor``: paths start anywhere.
     """
 
     rule: Rule
@@ -450,26 +450,33 @@ class Shape(NamedTuple):
     floor: bool = False
     early: int = 2  # steps between reading memory and needing it
     unroll: int = 2  # steps a turn of the loop
+    lanes: int = 32
     plain: bool = False
+
+    @property
+    def of_program(self):
+        """Strips of a program."""
+        return THREADS // self.lanes
 
     @property
     def sides(self):
         """Cells of a program along i and along j."""
-        return WARPS * self.rows, 32 * self.columns
+        return self.of_program * self.rows, self.lanes * self.columns
 
     @property
     def front(self):
         """Steps before k = 0, whose cells lie outside the table."""
-        return (WARPS - 1) * self.batch + 32
+        return (self.of_program - 1) * self.batch + self.lanes
 
     @property
     def steps(self):
         """Capacity of arrays in steps."""
-        return self.front + self.deep + 1 + 31 + WARPS * self.batch + self.early
+        after = self.lanes + self.of_program * self.batch + self.early
+        return self.front + self.deep + after
 
     @property
     def strips(self):
-        return self.blocks[0] * WARPS
+        return self.blocks[0] * self.of_program
 
     @property
     def planes(self):
@@ -482,6 +489,11 @@ class Shape(NamedTuple):
         sequence may differ by any number, and with a single state one byte is not
         enough."""
         return 2 if self.free and self.rule.states == 1 else self.rule.states
+
+    @property
+    def step_words(self):
+        """Words of the bytes of a strip for one step."""
+        return self.lanes * self.rows * self.columns // 4 * self.stored
 
     @property
     def slot(self):
@@ -514,7 +526,8 @@ class Arrays(NamedTuple):
 
 
 def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
-             target: Target | None = None, **options: Any) -> Shape:  # fmt: skip
+             lanes: int | None = None, target: Target | None = None, **options: Any
+             ) -> Shape:  # fmt: skip
     """Choose the shape for sequences up to these three lengths; ``target`` is the GPU,
     by default JAX's first device."""
     la, lb, lc = lengths
@@ -522,13 +535,21 @@ def shape_of(lengths, rule=LINEAR, rows=None, columns=4, batch=None, triples=1,
         early = int(rule.states <= 7 or not options.get("bytes"))
         options = {"early": early, "unroll": 1} | options
     rows = rows or (8 if rule.states == 1 else 4)
-    sides = WARPS * rows, 32 * columns
-    blocks = -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
+
+    def blocks_of(lanes: int) -> tuple[int, int]:
+        sides = THREADS // lanes * rows, lanes * columns
+        return -(-(la + 1) // sides[0]), -(-(lb + 1) // sides[1])
+
+    # Programs have as many cells either way: fewer of them leave less empty.
+    narrow = rule.states > 1 and prod(blocks_of(16)) < prod(blocks_of(32))
+    lanes = lanes or (16 if narrow else 32)
+    blocks = blocks_of(lanes)
     # A quasi-natural step takes so long that the waits at its barriers count for less.
     resident = RESIDENT_PROGRAMS * (target or this_target()).cores
     underfilled = triples * blocks[0] * blocks[1] < resident or rule.states > 1
     batch = batch or (4 if underfilled else 8)
-    return Shape(rule, rows, columns, batch, blocks, lc, triples, **options)
+    sizes = rows, columns, batch, blocks, lc, triples
+    return Shape(rule, *sizes, lanes=lanes, **options)
 
 
 def table_of(scores, extend, outside=0):
@@ -571,8 +592,8 @@ def face_sizes(s: Shape) -> tuple[int, int, int]:
 
 def bytes_size(s: Shape) -> int:
     """Words of the lowest bytes of all H."""
-    each = 32 * s.rows * s.columns // 4 * s.stored
-    return s.triples * s.blocks[1] * s.strips * s.steps * each if s.bytes else 4
+    lines = s.triples * s.blocks[1] * s.strips * s.steps
+    return lines * s.step_words if s.bytes else 4
 
 
 def best_size(s: Shape) -> int:
@@ -599,26 +620,21 @@ def store_profiles(th, s, arrays, profiles, triple, block):
     """Store scores of c's letters with the program's columns of b and rows of a, as
     words [letter][column] and [letter][row] of the two ``profiles``."""
     a, b, scores, (of_b, of_a) = arrays.a, arrays.b, arrays.scores, profiles
-    thread = th.index()
+    thread, (high, wide) = th.index(), s.sides
     square = MAX_CODES * MAX_CODES
-    high, wide = s.sides
-    for first in range(0, wide, THREADS):
-        column = thread + first
-        (code,) = th.load(b, column, 1, triple * s.blocks[1] + block[1], wide)
-        for letter in range(0, MAX_CODES, 4):
-            at = (triple * 3 + 2) * square + code * MAX_CODES + letter
-            for n, value in enumerate(th.load(scores, at, 4)):
-                th.store(of_b, column + (letter + n) * wide, (value,))
-    count = MAX_CODES * high // THREADS  # letters a thread
-    row = thread & (high - 1)
-    part = lax.div(thread, th.splat(high)) * count
-    (code,) = th.load(a, row, 1, triple * s.blocks[0] + block[0], high)
-    for letter in range(0, count, 4):
-        at = (triple * 3 + 1) * square + code * MAX_CODES + letter + part
-        values = th.load(scores, at, 4)
-        for n, value in enumerate(values):
-            at = row + (part + (letter + n)) * (high + PAD_WORDS)
-            th.store(of_a, at, (value,))
+    sides = (of_b, b, 2, 1, wide, wide), (of_a, a, 1, 0, high, high + PAD_WORDS)
+    for profile, letters, pair, axis, side, line in sides:
+        span = min(side, THREADS)
+        count = MAX_CODES * span // THREADS  # letters of c a thread
+        part = lax.div(thread, th.splat(span)) * count
+        for first in range(0, side, THREADS):
+            cell = (thread & (span - 1)) + first
+            base = triple * s.blocks[axis] + block[axis]
+            (code,) = th.load(letters, cell, 1, base, side)
+            for letter in range(0, count, 4):
+                at = (triple * 3 + pair) * square + code * MAX_CODES + letter + part
+                for n, value in enumerate(th.load(scores, at, 4)):
+                    th.store(profile, cell + (part + (letter + n)) * line, (value,))
 
 
 def pair_scores(th, s, arrays, triple, strip, block_j, lane):
@@ -645,6 +661,7 @@ def letter_scores(view, letter):
         at = letter * s.sides[1] + view.lane * s.columns + x
         bc += th.load(view.profiles[0], at, 4)
     for x in range(0, s.rows, 4):
-        at = letter * (s.sides[0] + PAD_WORDS) + (view.strip & (WARPS - 1)) * s.rows + x
+        strip = view.strip & (s.of_program - 1)
+        at = letter * (s.sides[0] + PAD_WORDS) + strip * s.rows + x
         ac += th.load(view.profiles[1], at, 4)
     return ac, bc

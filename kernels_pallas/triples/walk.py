@@ -162,8 +162,8 @@ def load_window(view, base, thread):
         for unit in units
         for q in range(s.stored)
     ]
-    source, stride = view.score_bytes, s.stored * s.rows * s.columns * 8
-    words = [th.load(source, index, 4, line, stride) for index, line in places]
+    source = view.score_bytes
+    words = [th.load(source, index, 4, line, s.step_words) for index, line in places]
     pairs = [thread + first for first in range(0, FACE_PAIRS, THREADS)]
     scores = [_pairs(view, base, pair) for pair in pairs]
     th.wait()  # no thread reads the previous window now
@@ -221,7 +221,7 @@ def _source(th, s, triple, place, quad):
     line = (triple * s.blocks[1] + block) * s.strips + strip
     line = line * s.steps + k + lane + s.front
     group = _quarter(th, r) * s.stored + quad
-    return group * THREADS + lane * 4, line
+    return group * (4 * s.lanes) + lane * 4, line
 
 
 def _split(th, value, size):

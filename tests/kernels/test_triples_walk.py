@@ -81,7 +81,7 @@ def walked(h, texts, table, state, rule):
 
 def laid(s, tables):
     """Bytes of tables where a fill keeps them; garbage elsewhere."""
-    width = s.rule.states * s.rows * s.columns * 8
+    width = s.rule.states * s.rows * s.columns * s.lanes // 4
     size = s.triples * s.blocks[1] * s.strips * s.steps * width
     kept = np.random.default_rng(1).integers(0, 256, 4 * size, dtype=np.uint8)
     for triple, h in enumerate(tables):
@@ -92,7 +92,7 @@ def laid(s, tables):
             line = (triple * s.blocks[1] + block) * s.strips + i // s.rows
             line = line * s.steps + k + rest // 4 + s.front
             number = i % s.rows * s.rule.states + state
-            word = line * width + number // 4 * 128 + rest // 4 * 4 + number % 4
+            word = line * width + number // 4 * 4 * s.lanes + rest // 4 * 4 + number % 4
             kept[word * 4 + j % 4] = h[state].reshape(-1) & 255
     return kept.view(np.int32)
 

@@ -141,6 +141,8 @@ MORE = (0, 0, 0), (0, 0, 1), (0, 5, 9), (11, 17, 36), (16, 4, 47), (9, 9, 2)
         pytest.param("linear", MORE, marks=slow),
         pytest.param("quasi-natural", FEW + MORE, marks=slow),
         pytest.param("natural", [(16, 4, 21)], marks=slow),  # each shape takes long
+        # Of strips of 16 threads, in six programs
+        pytest.param("quasi-natural", [(61, 130, 9), (9, 70, 12)], marks=slow),
     ],
 )
 def test_paths_have_the_oracles_score(model, lengths, interpreted):
