@@ -11,7 +11,9 @@ from jaxalign.errors import InputError as InputError
 from jaxalign.errors import JaxalignError as JaxalignError
 from jaxalign.errors import MemoryPlanError as MemoryPlanError
 from jaxalign.errors import UsageError as UsageError
+from jaxalign.family.api import search_complexes as search_complexes
 from jaxalign.family.api import search_family as search_family
+from jaxalign.family.pairing import ComplexAlignment as ComplexAlignment
 from jaxalign.family.result import FamilyAlignment as FamilyAlignment
 from jaxalign.homology.api import audit as audit
 from jaxalign.homology.api import audit_pairs as audit_pairs

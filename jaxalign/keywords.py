@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Link,
         LinkStrand,
         Metric,
+        PairStrategy,
         Progress,
         Schedule,
         SearchProgress,
@@ -204,6 +205,14 @@ class FamilyKeywords(CorpusScanKeywords, total=False):
     min_query_identity: float
     max_identity: float
     correct_composition: bool
+
+
+class ComplexKeywords(FamilyKeywords, total=False):
+    """Every option of a search with the chains of complexes, with its default."""
+
+    pair_strategy: PairStrategy
+    pair_evalue: float
+    taxa: Any
 
 
 class AsLinkedKeywords(TypedDict, total=False):

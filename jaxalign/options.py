@@ -58,6 +58,7 @@ LengthIdentity = Literal["longer", "shorter", "mean"]
 Link = Literal["whole", "local"]
 LinkStrand = Literal["both", "plus"]
 By = Literal["identity", "score", "bits"]
+PairStrategy = Literal["greedy", "complete"]
 Metric = Literal["tcrdist", "hamming", "levenshtein", "alignment"]
 Chains = Literal["VJ", "VDJ", "sum", "all", "any"]
 Bad = Literal["error", "keep", "drop"]
@@ -449,6 +450,28 @@ class FamilyOptions(CorpusScan):
     def largest_evalue(self) -> float:
         """The largest E-value of a hit that is reported or included."""
         return max(self.max_evalue, self.include)
+
+
+@dataclass(frozen=True, kw_only=True)
+@whole
+class ComplexOptions(FamilyOptions):
+    """Every option of a search with the chains of complexes, with its default."""
+
+    pair_strategy: PairStrategy = "greedy"
+    """Which taxa have a paired row. greedy: those of hits of two or more sequences.
+    complete: those of hits of every sequence of the complex."""
+
+    pair_evalue: float = 0.1
+    """Pair hits with at most this E-value, whether they are shown or not."""
+
+    taxa: Any = None
+    """A table of names and taxa, in place of OX= and TaxID= in the headings of the
+    database. It is tsv, csv or parquet."""
+
+    @property
+    def largest_evalue(self) -> float:
+        """The largest E-value of a hit that is reported, included or paired."""
+        return max(self.max_evalue, self.include, self.pair_evalue)
 
 
 @part

@@ -53,7 +53,7 @@ WORDS = {
     "cluster": "ADDRESS",
 }
 FILES = {"v_distances": "GENES.tsv", "v_loops": "GENES.tsv"}
-FILES |= {"together": "TABLE.tsv"}
+FILES |= {"together": "TABLE.tsv", "taxa": "TABLE.tsv"}
 SEVERAL = {"edges": "FILE:COLUMN>=F"}  # options that may be given several times
 # None until a preset, --link or --max-evalue has spoken.
 OPEN = {"mode", "identity", "output", "statistics"}

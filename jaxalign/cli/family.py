@@ -13,17 +13,19 @@ from jaxalign.cli.run import FREE, check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.database.api import residues_about
 from jaxalign.errors import UsageError
-from jaxalign.family import api
-from jaxalign.family.api import FamilyAlignment
+from jaxalign.family import api, pairing
+from jaxalign.family.api import ComplexAlignment, FamilyAlignment
 from jaxalign.io import corpus_files, output
+from jaxalign.io.fasta import NO_TAXON
 from jaxalign.io.runs import SUFFIX, SavedRun, about_file
 from jaxalign.model.alphabet import reading_of
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
 from jaxalign.model.source import sha256
-from jaxalign.options import FamilyOptions, shared
+from jaxalign.options import ComplexOptions, FamilyOptions, shared
 from jaxalign.pairs.api import SavedState
 
+PAIRING = "pair_strategy", "pair_evalue", "taxa"
 SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
 
 
@@ -32,13 +34,16 @@ def family(options: Given) -> int:
     query, database = options.query, options.database
     scoring, own = scoring_of(options.scoring), reading_of(options.scoring)._asdict()
     own |= {"devices": devices_of(options), "progress": None}
-    chosen = FamilyOptions(**shared(options, FamilyOptions, **own))
+    chosen = ComplexOptions(**shared(options, ComplexOptions, **own))
     api.check(chosen)
-    check_resume(options, (query, database))
     if query == database == "-":
         raise UsageError(
             "'-' is given twice, and standard input can be read only once: name a file"
         )
+    if options.pair:
+        return _complexes(options, scoring, chosen)
+    refuse(options, PAIRING, "about complexes: give --pair")
+    check_resume(options, (query, database))
     if options.json and options.out is None:
         refuse(options, ("format",), "about a file: give -o FILE")
     if not (options.out and _is_folder(options.out)):
@@ -47,16 +52,14 @@ def family(options: Given) -> int:
     if options.out and not _is_folder(options.out):
         api.format_of(options.out, options.format)
     messages = Messages(options.quiet)
-    about = options.scoring, options.json, messages
-    beside = [(database, corpus_files.opening(database))]
-    read = inputs.read((query,), scoring, *about, beside, of_proteins=True)
-    inputs.check(database)
+    read = _read((query,), options, scoring, messages)
     queries, texts = read.sequences[0], read.texts[0]
     place = place_of(options)
     begun = options.resume and os.path.isfile(f"{place}{SUFFIX}")
     force = options.force or begun  # an interrupted run may have written some
     paths = _paths(options, queries.names, force)
-    saved = _checkpoint(place, query, database, read.scoring, chosen)
+    chosen = FamilyOptions(**shared(chosen, FamilyOptions))
+    saved = _checkpoint(place, (query, database), read.scoring, chosen)
     arrays = saved and saved.load(options.resume, options.force)
     state = saved and SavedState(arrays or {}, saved.save)
 
@@ -69,9 +72,7 @@ def family(options: Given) -> int:
             if path is not None:
                 relatives.write(path, options.format, force)
             yield from _description(relatives, chosen, messages)
-        infos = [relatives.table.info for relatives in families]
-        count = max((info.get("substituted", 0) for info in infos), default=0)
-        messages.warn_of_letters(database, count, "X")
+        _warn_of_letters(families, database, messages)
 
     heading = [f"{scoring}; {len(queries):,} queries against {database}"]
     cells = len(queries.codes) * residues_about(database) * chosen.iterations
@@ -80,15 +81,129 @@ def family(options: Given) -> int:
     return run(options, messages, heading, compute, finish, about, saved=saved)
 
 
+def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
+    """``jaxalign family --pair QUERY DB``."""
+    query, database, out = options.query, options.database, options.out
+    refuse(options, ("format",), "about one alignment: leave out --pair")
+    if out is None or out == output.STDOUT:
+        raise UsageError("--pair writes several files: give -o FOLDER/")
+    files, is_folder = corpus_files.files_of(query), os.path.isdir(query)
+    check_resume(options, (*files, database))
+    messages, names = Messages(options.quiet), ["complex"]
+    if query != output.STDOUT:
+        names = [re.sub(r"(\.[A-Za-z]+)?(\.(gz|bz2|xz|zst))?$", "", x) for x in files]
+        names = [re.sub(r"^\.|[^\w.-]", "_", os.path.basename(x)) for x in names]
+    read = _read(files, options, scoring, messages)
+    complexes = [
+        api.Chains(name, sequences, sequences.texts() if texts is None else texts)
+        for name, sequences, texts in zip(
+            names, read.sequences, read.texts, strict=True
+        )
+    ]
+    place = place_of(options)
+    begun = options.resume and os.path.isfile(f"{place}{SUFFIX}")
+    force = options.force or begun
+    folders = [os.path.join(out, name) for name in names] if is_folder else [out]
+    for folder, chains in zip(folders, complexes, strict=True):
+        if folders.count(folder) > 1:
+            raise UsageError(f"{folder}: would be the folder of two files of {query}")
+        with output.naming(folder):
+            os.makedirs(folder, exist_ok=True)
+        for file in pairing.file_names(pairing.entities_of(chains.texts).values()):
+            path = os.path.join(folder, file)
+            output.check_inputs(path, (*files, database, chosen.taxa))
+            output.check(path, force)
+    saved = _checkpoint(place, (*files, database), read.scoring, chosen)
+    arrays = saved and saved.load(options.resume, options.force)
+    state = saved and SavedState(arrays or {}, saved.save)
+
+    def compute(progress: Report | None) -> list[ComplexAlignment]:
+        reported = replace(chosen, progress=progress)
+        return api.complexes_of(complexes, database, scoring, reported, state)
+
+    def finish(results: list[ComplexAlignment]) -> Iterator[str]:
+        described: set[int] = set()  # sequences of several complexes
+        for result, folder in zip(results, folders, strict=True):
+            result.write(folder, force)
+            for relatives in result.families:
+                if id(relatives) not in described:
+                    described.add(id(relatives))
+                    yield from _description(relatives, chosen, messages)
+            yield from _pairs(result, messages)
+        families = [x for result in results for x in result.families]
+        _warn_of_letters(families, database, messages)
+
+    count, residues = len(complexes), sum(len(x.codes) for x in read.sequences)
+    heading = [f"{scoring}; the chains of {counted(count, 'file')} against {database}"]
+    cells = residues * residues_about(database) * chosen.iterations
+    heading += report.expected(cells, "score", chosen)
+
+    def about(results: list[ComplexAlignment]) -> dict:
+        families = {id(x): x for result in results for x in result.families}
+        pairs = [
+            {
+                "complex": result.name,
+                "chains": list(result.chains),
+                "sequences": len(result.entities),
+                "hits": [len(entity.names) for entity in result.entities],
+                "pairs": len(result),
+            }
+            for result in results
+        ]
+        return _about(read, database, chosen, [*families.values()]) | {
+            "pair_strategy": chosen.pair_strategy,
+            "pair_evalue": chosen.pair_evalue,
+            "complexes": pairs,
+        }
+
+    return run(options, messages, heading, compute, finish, about, saved=saved)
+
+
+def _read(
+    paths: tuple[str, ...], options: Given, scoring: Scoring, messages: Messages
+) -> inputs.Inputs:
+    """Read files of queries, and check that the database is one."""
+    database = options.database
+    about = options.scoring, options.json, messages
+    beside = [(database, corpus_files.opening(database))]
+    read = inputs.read(paths, scoring, *about, beside, of_proteins=True)
+    inputs.check(database)
+    return read
+
+
+def _warn_of_letters(
+    families: Sequence[FamilyAlignment], database: str, messages: Messages
+) -> None:
+    """Warn of letters of the database that were read as X."""
+    infos = [relatives.table.info for relatives in families]
+    count = max((info.get("substituted", 0) for info in infos), default=0)
+    messages.warn_of_letters(database, count, "X")
+
+
+def _pairs(result: ComplexAlignment, messages: Messages) -> Iterator[str]:
+    """A line about the pairs of a complex; warns of taxa that lack."""
+    yield f"{result.name}: {result.heading().partition(', ')[2]}"
+    if len(result.entities) < 2:
+        return
+    counts = [len(entity.names) for entity in result.entities]
+    taxa = [int((x.taxon != NO_TAXON).sum()) for x in result.entities]
+    for entity, hits, count in zip(result.entities, counts, taxa, strict=True):
+        chain = result.chains[entity.chains[0]]
+        yield f"{result.name}: {chain}: {counted(hits, 'hit')}, {count:,} with a taxon"
+    if any(counts) and not any(taxa):
+        messages.warn(
+            f"{result.name}: no hit has a taxon, so no rows are paired: headings need "
+            "OX= or TaxID=, or give --taxa TABLE.tsv"
+        )
+
+
 def _checkpoint(
     place: str | None,
-    query: str,
-    database: str,
+    files: Sequence[str],
     scoring: Scoring,
     chosen: FamilyOptions,
 ) -> SavedRun | None:
     """The file of the state of a run; None where it has none."""
-    files = query, database
     if place is None or not all(map(os.path.isfile, files)):
         return None
 

@@ -65,6 +65,7 @@ nearest test.fasta train.fasta -o nearest.tsv
 nearest test.fasta train.fasta --report nearest.html
 family query.fasta uniprot.jaxdb -o query.a3m
 family queries.fasta uniprot.jaxdb --iterations 1 -o families/
+family --pair chains.fasta uniprot.jaxdb -o complex/
 index uniprot.fasta.gz -o uniprot.jaxdb
 index uniprot.jaxdb --verify
 cluster proteins.fasta --min-identity 0.4 -o clusters.tsv
@@ -246,7 +247,7 @@ def nearest(
 
 @takes(
     "jaxalign.cli.family:family",
-    options.FamilyOptions,
+    options.ComplexOptions,
     FileOptions,
     SummaryOptions,
     ResumeOptions,
@@ -257,6 +258,7 @@ def family(
     database: Database,
     /,
     *,
+    pair: Flag = False,
     format: Annotated[
         Literal["a3m", "stockholm", "hmm", "pssm"] | None, Parameter(group=OUTPUT)
     ] = None,
@@ -272,6 +274,10 @@ def family(
     query
         FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. For several
         records the output is a folder with a file for each.
+    pair
+        QUERY has the chains of a complex, or is a folder of such files. -o FOLDER/ gets
+        inputs of AlphaFold 3, Boltz and ColabFold, with rows paired by taxon. From a
+        folder each complex has a folder of its own.
     out
         Output file, or a folder/ of files; the suffix sets the format. [standard
         output, a3m]

@@ -175,6 +175,8 @@ def index_database(
 ) -> dict[str, int]:
     """Encode a FASTA file once, for ``search`` and any function that takes sequences.
 
+    The index keeps taxa of headings (``OX=``, ``TaxID=``) for ``search_complexes``.
+
     Parameters
     ----------
     source : path
@@ -206,18 +208,20 @@ def index_database(
     output.check_inputs(os.fspath(path), [os.fspath(source)])
     alphabet = as_scoring(scoring).alphabet
     reading = reading_of(SearchOptions(**options))
-    count, residues = [0], 0
+    count, residues, taxa = [0], 0, []
 
     def blocks() -> Iterator[Sequences]:
         nonlocal residues
-        for block, substituted in fasta.read_blocks(source, alphabet, reading):
+        about = alphabet, reading
+        for block, substituted in fasta.read_blocks(source, *about, taxa=taxa):
             count[0] += substituted
             residues += len(block.codes)
             if progress:
                 progress(residues, None)
             yield block
 
-    sizes = encoded_database.create(os.fspath(path), blocks(), alphabet, force)
+    target = os.fspath(path)
+    sizes = encoded_database.create(target, blocks(), alphabet, force, taxa)
     return sizes | {"substituted": count[0]}
 
 

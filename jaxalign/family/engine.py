@@ -215,12 +215,14 @@ class PassHits(NamedTuple):
 
     table : from the smallest E-value, with paths, ``bits``, ``evalue`` and ``bias``,
         the score that the composition costs.
+    records : int64 (hits,). Their numbers in the database.
     fit : lambda and K.
     fitted_to : ``database``, ``shuffled`` or ``none``.
     """
 
     table: Table
     columns: result.Columns
+    records: np.ndarray
     fit: Fit
     fitted_to: str
 
@@ -323,8 +325,9 @@ def _hits(
     fits = fitted.fits_scores(*about, scan.info["implementation"])
     fit = Fit(*(float(x[0]) for x in fits.values))
     space = len(query.sequences.codes), scan.residues
-    evalues = _evalues(table["score"], space, fit)
-    table = compact(table.filter(evalues <= options.largest_evalue))
+    fits_bound = _evalues(table["score"], space, fit) <= options.largest_evalue
+    table = compact(table.filter(fits_bound))
+    records = scan.index[scan.index >= 0][fits_bound]
     if len(table):
         table = aligned(table, search)
     else:  # no rows have no paths
@@ -346,7 +349,7 @@ def _hits(
     hits = result.Columns(*(x[order] for x in hits))
     info = table.info | {"residues": scan.residues, "sequences": scan.sequences}
     table = replace(table.filter(order), info=info)
-    return PassHits(table, hits, fit, str(fits.sources[0]))
+    return PassHits(table, hits, records[order], fit, str(fits.sources[0]))
 
 
 def _evalues(score: np.ndarray, space: tuple[int, int], fit: Fit) -> np.ndarray:
@@ -383,9 +386,9 @@ def run(
     options: FamilyOptions,
     texts: Sequence[str] | None = None,
     saved: SavedState | None = None,
-) -> list[FamilyAlignment]:
-    """Align each query with its relatives; ``texts`` are the letters of the queries,
-    some of which may be encoded as others.
+) -> list[Search]:
+    """Search with each query, pass after pass; ``texts`` are the letters of the
+    queries, some of which may be encoded as others.
 
     saved : the state of a run that was interrupted, or may be
     """
@@ -405,7 +408,7 @@ def run(
         seconds = (time.perf_counter() - start) / len(running)
         for search, hits in zip(running, results, strict=True):
             _advance(search, hits, scoring, options, seconds)
-    return [_result(search, source, options) for search in searches]
+    return searches
 
 
 def _advance(
@@ -435,10 +438,10 @@ def _advance(
     search.query = ScoredQuery(sequences, scored, unit)
 
 
-def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAlignment:
-    """Filter the hits of the last pass."""
-    hits, profile = search.hits, search.profile
-    assert hits is not None and profile is not None
+def rows_of(search: Search, options: FamilyOptions) -> np.ndarray:
+    """Filter the hits of the last pass: int64 (rows,), numbers of hits."""
+    hits = search.hits
+    assert hits is not None
     reported = np.flatnonzero(hits.table["evalue"] <= options.max_evalue)
     passing = filtered(
         search.codes,
@@ -447,7 +450,18 @@ def _result(search: Search, source: Source, options: FamilyOptions) -> FamilyAli
         options.min_query_identity,
         options.max_identity,
     )
-    rows = reported[passing]
+    return reported[passing]
+
+
+def alignment_of(
+    search: Search, rows: np.ndarray, source: Source, options: FamilyOptions
+) -> FamilyAlignment:
+    """Make the alignment of some hits of the last pass.
+
+    rows : of ``rows_of``
+    """
+    hits, profile = search.hits, search.profile
+    assert hits is not None and profile is not None
     query = search.codes.astype(np.int8)[None]
     table = hits.table.filter(rows)
     info = table.info | {"substituted": source.substituted[0]}

@@ -4,10 +4,19 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from jaxalign.errors import UsageError
 from jaxalign.model.alphabet import reading_of
 from jaxalign.model.numbers import check_fraction, check_whole, is_number
-from jaxalign.options import Execution, FamilyOptions, SearchOptions, shared
+from jaxalign.options import (
+    ComplexOptions,
+    Execution,
+    FamilyOptions,
+    PairStrategy,
+    SearchOptions,
+    shared,
+)
 
 FRACTIONS = (
     "include_cov",
@@ -22,7 +31,15 @@ def check(options: FamilyOptions) -> None:
     for name, text in (("iterations", "passes"), ("max_sequences", "sequences")):
         why = f"1 or more {text} are needed"
         check_whole(name, getattr(options, name), why, optional=False)
-    for name in ("max_evalue", "include"):
+    bounds = ["max_evalue", "include"]
+    if isinstance(options, ComplexOptions):
+        bounds.append("pair_evalue")
+        if options.pair_strategy not in (choices := get_args(PairStrategy)):
+            raise UsageError(
+                f"pair_strategy = {options.pair_strategy!r}: choose from "
+                f"{', '.join(choices)}"
+            )
+    for name in bounds:
         value = getattr(options, name)
         if not (is_number(value) and value >= 0):
             raise UsageError(f"{name} = {value!r}: 0 or more is needed")

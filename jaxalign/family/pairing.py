@@ -1,110 +1,118 @@
 """Rows of the chains of a complex, paired by organism, and files of them.
 
 Proteins of one organism have evolved together, so a row of one chain and a row of
-another belong together if they have one taxon (Bryant, Pozzati and Elofsson 2022;
-Mirdita et al. 2022). ``conventions.md`` defines the rules. Chains with equal letters
-are one *entity*, which is searched and paired once.
+another belong together if they have one taxon (Bryant, Pozzati and Elofsson, Nature
+Communications 13:1265, 2022; Mirdita et al., Nature Methods 19:679, 2022). Chains with
+equal letters are one *entity*, which is searched and paired once. ``conventions.md``
+defines the rules.
 """
 
 import csv
 import io
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxalign.errors import InputError, UsageError
-from jaxalign.family.result import letters_of
+from jaxalign.errors import UsageError
+from jaxalign.family.result import FamilyAlignment, letters_of
+from jaxalign.io import output
+from jaxalign.io.fasta import NO_TAXON
+from jaxalign.model import frames
 from jaxalign.model.names import written
+from jaxalign.model.show import counted
+from jaxalign.options import PairStrategy
 
-Rule = Literal["greedy", "complete"]
-TAXON = re.compile(r"\b(?:OX|TaxID)=(\d+)\b")  # of UniProt, of UniRef
-UNKNOWN = -1  # a taxon
 MOST_CHAINS = 26 * 27  # with identifiers A to ZZ
 UNPAIRED = -1  # the key of a row in the csv of Boltz
+ALPHAFOLD3, BOLTZ, COLABFOLD = "alphafold3.json", "boltz.yaml", "colabfold.a3m"
 
 
-class EntityRows(NamedTuple):
-    """What a search found for the letters of one or several chains.
+class EntityHits(NamedTuple):
+    """The hits of the letters of one or several chains.
 
     chains : numbers of the chains, from 0
     query : their letters
-    names, rows : of the hits, best first; rows of a3m
-    taxon : int64 (hits,), ``UNKNOWN`` where a hit has none
+    names : of the hits, best first
+    rows : from numbers of hits to their rows of a3m
+    taxon : int32 (hits,), ``NO_TAXON`` where a hit has none
     bits : float64 (hits,)
-    shown : bool (hits,). Hits of the unpaired alignment; pairs are made of all.
+    shown : int64, ascending. Hits of the unpaired alignment; pairs are made of all.
     """
 
     chains: tuple[int, ...]
     query: str
     names: Sequence[str]
-    rows: Sequence[str]
+    rows: Callable[[np.ndarray], Sequence[str]]
     taxon: np.ndarray
     bits: np.ndarray
     shown: np.ndarray
 
 
-def taxon_of(heading: str) -> int:
-    """Find the taxon in a heading of UniProt (``OX=9606``) or UniRef (``TaxID=9606``).
-
-    Examples
-    --------
-    >>> taxon_of("sp|P69905|HBA_HUMAN Hemoglobin OS=Homo sapiens OX=9606 GN=HBA1")
-    9606
-    >>> taxon_of("alpha")
-    -1
-    """
-    found = TAXON.search(heading)
-    return int(found[1]) if found else UNKNOWN
+# ------------------------------------------------------------------------------
+# The rules.
 
 
-def entities_of(texts: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
-    """Chains with equal letters, in the order of the first of each: (letters, numbers).
+def entities_of(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Group the numbers of chains with equal letters, in the order of the first ones.
 
     Examples
     --------
     >>> entities_of(["MKV", "GG", "mkv"])
-    [('MKV', (0, 2)), ('GG', (1,))]
+    {'MKV': (0, 2), 'GG': (1,)}
     """
-    numbers: dict[str, list[int]] = {}
+    numbers: dict[str, tuple[int, ...]] = {}
     for number, text in enumerate(texts):
-        numbers.setdefault(letters_of(text), []).append(number)
-    return [(text, tuple(chains)) for text, chains in numbers.items()]
+        letters = letters_of(text)
+        numbers[letters] = (*numbers.get(letters, ()), number)
+    return numbers
 
 
-def paired(entities: Sequence[EntityRows], rule: Rule) -> np.ndarray:
+def taxa_of(names: Iterable[str], taxa: Mapping[str, int]) -> np.ndarray:
+    """Look up the taxon of each name, int32; ``NO_TAXON`` where there is none."""
+    return np.array([taxa.get(name, NO_TAXON) for name in names], np.int32)
+
+
+def paired(entities: Sequence[EntityHits], strategy: PairStrategy) -> np.ndarray:
     """Pair the hits of all entities by taxon.
 
     Of each taxon the best hit of an entity counts, and has one row. ``complete`` keeps
     taxa that all entities have, ``greedy`` those that two or more have. Rows with more
-    entities come first, of these the larger sum of bits, then the smaller taxon. The
-    hits of a single entity all pair with themselves: its chains are copies.
+    entities come first, of these the larger sum of bits, then the smaller taxon. A
+    single entity has no pairs.
 
     Returns
     -------
     int64 (rows, entities)
         Numbers of hits; -1 where an entity has no hit of the taxon.
     """
-    if len(entities) == 1:
-        return np.arange(len(entities[0].names))[:, None]
+    if len(entities) < 2:
+        return np.zeros((0, len(entities)), np.int64)
     best = []
     for entity in entities:
-        known = np.flatnonzero(entity.taxon >= 0)
-        taxa, first = np.unique(entity.taxon[known], return_index=True)
-        best.append((taxa, known[first]))
-    every = np.unique(np.concatenate([taxa for taxa, _ in best]))
-    rows = np.full((len(every), len(entities)), -1, np.int64)
-    bits = np.zeros(len(every))
-    for column, ((taxa, hits), entity) in enumerate(zip(best, entities, strict=True)):
-        at = np.searchsorted(every, taxa)
+        hits = np.flatnonzero(entity.taxon != NO_TAXON)
+        taxa, first = np.unique(entity.taxon[hits], return_index=True)
+        best.append((taxa, hits[first]))
+    taxa = np.unique(np.concatenate([x for x, _ in best]))
+    rows = np.full((len(taxa), len(entities)), -1, np.int64)
+    bits = np.zeros(len(taxa))
+    for column, ((of_entity, hits), entity) in enumerate(
+        zip(best, entities, strict=True)
+    ):
+        at = np.searchsorted(taxa, of_entity)
         rows[at, column] = hits
         bits[at] += entity.bits[hits]
     count = (rows >= 0).sum(axis=1)
-    kept = np.flatnonzero(count >= (len(entities) if rule == "complete" else 2))
-    order = np.lexsort((every[kept], -bits[kept], -count[kept]))
-    return rows[kept[order]]
+    order = np.lexsort((taxa, -bits, -count))
+    least = len(entities) if strategy == "complete" else 2
+    return rows[order[count[order] >= least]]
+
+
+# ------------------------------------------------------------------------------
+# Texts for three readers.
 
 
 def identifiers(count: int) -> list[str]:
@@ -121,47 +129,76 @@ def identifiers(count: int) -> list[str]:
     ]
 
 
+def file_names(chains: Iterable[Sequence[int]]) -> list[str]:
+    """Name the files of a complex.
+
+    chains : numbers of the chains of each entity
+    """
+    numbers = [*chains]
+    ids = identifiers(sum(map(len, numbers)))
+    return [ALPHAFOLD3, COLABFOLD, BOLTZ, *(f"{ids[x[0]]}.csv" for x in numbers)]
+
+
+def _ids(entities: Sequence[EntityHits]) -> list[list[str]]:
+    """Identifiers of the chains of each entity."""
+    ids = identifiers(sum(len(entity.chains) for entity in entities))
+    return [[ids[chain] for chain in entity.chains] for entity in entities]
+
+
 def alphafold3(
-    name: str, entities: Sequence[EntityRows], pairs: np.ndarray
+    name: str, entities: Sequence[EntityHits], pairs: np.ndarray
 ) -> dict[str, Any]:
-    """The input of AlphaFold 3: row k of each ``pairedMsa`` is of one organism."""
-    count = sum(len(entity.chains) for entity in entities)
-    ids = identifiers(count)
-    proteins = [
-        {
-            "protein": {
-                "id": [ids[chain] for chain in entity.chains],
-                "sequence": entity.query,
-                "pairedMsa": _a3m(_paired_rows(entity, pairs[:, column])),
-                "unpairedMsa": _a3m(_unpaired_rows(entity)),
-                "templates": [],
-            }
+    """The input of AlphaFold 3.
+
+    It pairs rows of ``pairedMsa`` whose headings have one species, the last word of a
+    name of UniProt. So the species of row k is k in base 36, of 5 digits.
+    """
+    proteins = []
+    for ids, entity, hits in zip(_ids(entities), entities, pairs.T, strict=True):
+        places = np.flatnonzero(hits >= 0)
+        species = [np.base_repr(row, 36).zfill(5) for row in (places + 1).tolist()]
+        names = map(_word, _names(entity, hits[places]))
+        headings = [
+            f"tr|PAIRED|ROW_{code} {name}"
+            for code, name in zip(species, names, strict=True)
+        ]
+        rows = zip(headings, entity.rows(hits[places]), strict=True)
+        protein = {
+            "id": ids,
+            "sequence": entity.query,
+            "pairedMsa": _a3m([("query", entity.query), *rows]),
+            "unpairedMsa": _a3m([("query", entity.query), *_unpaired(entity)]),
+            "templates": [],
         }
-        for column, entity in enumerate(entities)
-    ]
+        proteins.append({"protein": protein})
     head = {"name": name, "modelSeeds": [1], "dialect": "alphafold3", "version": 2}
     return head | {"sequences": proteins}
 
 
-def boltz(entity: EntityRows, hits: np.ndarray) -> str:
-    """The csv of an entity for Boltz: rows of one key pair with those of the other
-    entities; the query has key 0.
+def boltz(entities: Sequence[EntityHits], pairs: np.ndarray) -> dict[str, str]:
+    """The files of Boltz, by name: its YAML, and a csv for each entity. Rows of one key
+    are a pair; the query has key 0, and unpaired rows have -1."""
+    files, lines = {}, ["version: 1", "sequences:"]
+    for ids, entity, hits in zip(_ids(entities), entities, pairs.T, strict=True):
+        text, file = io.StringIO(), f"{ids[0]}.csv"
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerows([("key", "sequence"), (0, entity.query)])
+        places = np.flatnonzero(hits >= 0)
+        rows.writerows(
+            zip((places + 1).tolist(), entity.rows(hits[places]), strict=True)
+        )
+        rows.writerows((UNPAIRED, row) for _, row in _unpaired(entity))
+        files[file] = text.getvalue()
+        lines += [
+            "  - protein:",
+            f"      id: {json.dumps(ids)}",  # quoted: NO is no word of YAML
+            f"      sequence: {json.dumps(entity.query)}",
+            f"      msa: {file}",
+        ]
+    return {BOLTZ: "\n".join(lines) + "\n"} | files
 
-    hits : of the entity, a row of ``paired`` each
-    """
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("key", "sequence"))
-    rows.writerow((0, entity.query))
-    for key, hit in enumerate(hits.tolist(), 1):
-        if hit >= 0:
-            rows.writerow((key, entity.rows[hit]))
-    for _, row in [*_unpaired_rows(entity)][1:]:
-        rows.writerow((UNPAIRED, row))
-    return text.getvalue()
 
-
-def colabfold(entities: Sequence[EntityRows], pairs: np.ndarray) -> Iterator[str]:
+def colabfold(entities: Sequence[EntityHits], pairs: np.ndarray) -> Iterator[str]:
     """The a3m of a complex for ColabFold, line by line: lengths and numbers of copies
     of the entities, paired rows side by side, then the rows of each beside gaps."""
     sizes = ",".join(str(len(entity.query)) for entity in entities)
@@ -169,76 +206,123 @@ def colabfold(entities: Sequence[EntityRows], pairs: np.ndarray) -> Iterator[str
     yield f"#{sizes}\t{copies}\n"
     queries = [str(101 + k) for k in range(len(entities))]
     yield ">" + "\t".join(queries) + "\n" + "".join(x.query for x in entities) + "\n"
-    if len(entities) > 1:
-        for row in pairs.tolist():
-            sides = list(zip(entities, row, strict=True))
-            names = [_word(x.names[hit]) for x, hit in sides if hit >= 0]
-            texts = (x.rows[hit] if hit >= 0 else _gaps(x) for x, hit in sides)
-            yield ">" + "\t".join(names) + "\n" + "".join(texts) + "\n"
+    sides = []
+    for entity, hits in zip(entities, pairs.T, strict=True):
+        places = np.flatnonzero(hits >= 0)
+        side = [("DUMMY", _gaps(entity))] * len(hits)
+        names, texts = _names(entity, hits[places]), entity.rows(hits[places])
+        for place, name, text in zip(places.tolist(), names, texts, strict=True):
+            side[place] = _word(name), text
+        sides.append(side)
+    for row in zip(*sides, strict=True):
+        names, texts = zip(*row, strict=True)
+        yield ">" + "\t".join(names) + "\n" + "".join(texts) + "\n"
     for column, entity in enumerate(entities):
-        before, after = (
-            "".join(map(_gaps, some))
-            for some in (entities[:column], entities[column + 1 :])
-        )
-        rows = _unpaired_rows(entity)
-        for number, (name, row) in enumerate(rows):
-            name = queries[column] if number == 0 else _word(name)
-            yield f">{name}\n{before}{row}{after}\n"
+        before = "".join(map(_gaps, entities[:column]))
+        after = "".join(map(_gaps, entities[column + 1 :]))
+        for name, row in [(queries[column], entity.query), *_unpaired(entity)]:
+            yield f">{_word(name)}\n{before}{row}{after}\n"
 
 
-def read_taxa(lines: Iterable[str], label: str) -> dict[str, int]:
-    """Read a table of names and taxa, two columns with a tab between them.
-
-    Raises InputError: a line has no number in its second column, or a name has two
-    """
-    taxa: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        name, _, taxon = line.rstrip("\r\n").partition("\t")
-        if not name and not taxon:
-            continue
-        if not taxon.isascii() or not taxon.isdigit():
-            if number == 1:
-                continue  # a heading
-            raise InputError(
-                f"{label}, line {number}: {taxon!r} is no taxon, a whole number"
-            )
-        if taxa.setdefault(name, int(taxon)) != int(taxon):
-            raise InputError(f"{label}, line {number}: {written(name)} has two taxa")
-    return taxa
+def _unpaired(entity: EntityHits) -> Iterator[tuple[str, str]]:
+    """Names and rows of the unpaired alignment."""
+    names, rows = _names(entity, entity.shown), entity.rows(entity.shown)
+    return zip(names, rows, strict=True)
 
 
-def taxa_of(names: Sequence[str], taxa: Mapping[str, int]) -> np.ndarray:
-    """The taxon of each name, int64; ``UNKNOWN`` where there is none."""
-    return np.array([taxa.get(name, UNKNOWN) for name in names], np.int64)
-
-
-def to_json(job: dict[str, Any]) -> str:
-    """The text of the input of AlphaFold 3."""
-    return json.dumps(job, indent=1) + "\n"
-
-
-def _paired_rows(entity: EntityRows, hits: np.ndarray) -> Iterator[tuple[str, str]]:
-    yield "query", entity.query
-    for number, hit in enumerate(hits.tolist(), 1):
-        if hit >= 0:
-            yield entity.names[hit], entity.rows[hit]
-        else:  # as many rows for each entity
-            yield f"none_{number}", _gaps(entity)
-
-
-def _unpaired_rows(entity: EntityRows) -> Iterator[tuple[str, str]]:
-    yield "query", entity.query
-    for hit in np.flatnonzero(entity.shown).tolist():
-        yield entity.names[hit], entity.rows[hit]
+def _names(entity: EntityHits, hits: np.ndarray) -> list[str]:
+    return [entity.names[int(hit)] for hit in hits]
 
 
 def _a3m(rows: Iterable[tuple[str, str]]) -> str:
-    return "".join(f">{_word(name)}\n{row}\n" for name, row in rows)
+    return "".join(f">{written(heading)}\n{row}\n" for heading, row in rows)
 
 
-def _gaps(entity: EntityRows) -> str:
+def _gaps(entity: EntityHits) -> str:
     return "-" * len(entity.query)
 
 
 def _word(name: str) -> str:
     return "_".join(written(name).split()) or "_"
+
+
+# ------------------------------------------------------------------------------
+# The result of a search.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComplexAlignment:
+    """The alignments of the chains of a complex, and their rows paired by taxon.
+
+    Attributes
+    ----------
+    name : str
+        Name of the complex.
+    chains : tuple of str
+        Names of its chains.
+    families : tuple of FamilyAlignment
+        The unpaired alignment of each entity: of chains with equal letters.
+    entities : tuple of EntityHits
+        The hits of each entity that pairs are made of, best first.
+    pairs : int64 (rows, entities)
+        Numbers of hits of one taxon; -1 where an entity has none.
+    """
+
+    name: str
+    chains: tuple[str, ...]
+    families: tuple[FamilyAlignment, ...]
+    entities: tuple[EntityHits, ...]
+    pairs: np.ndarray
+
+    to_pandas, to_arrow, to_polars = frames.METHODS[:3]
+    __repr__, _repr_html_ = frames.METHODS[-2:]
+
+    def __len__(self) -> int:
+        """Paired rows, without those of the queries."""
+        return len(self.pairs)
+
+    def heading(self) -> str:
+        """Summarise the chains, the entities and the paired rows."""
+        whole = int((self.pairs >= 0).all(axis=1).sum())
+        chains, rows = counted(len(self.chains), "chain"), counted(len(self), "row")
+        sequences = counted(len(self.entities), "sequence")
+        return f"{self.name!r}, {chains} of {sequences}, {rows} paired, {whole} of all"
+
+    def columns(self) -> dict[str, Any]:
+        """Return the paired rows as columns: the taxon, and of each entity, by the name
+        of its first chain, the name of its hit; None where it has none."""
+        taxon = np.full(len(self), NO_TAXON, np.int32)
+        columns: dict[str, Any] = {"taxon": taxon}
+        for entity, hits in zip(self.entities, self.pairs.T, strict=True):
+            present = hits >= 0
+            taxon[present] = entity.taxon[hits[present]]
+            names = [entity.names[k] if k >= 0 else None for k in hits.tolist()]
+            columns[self.chains[entity.chains[0]]] = np.array(names, object)
+        return columns
+
+    def write(self, folder: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the inputs of AlphaFold 3, Boltz and ColabFold into a folder.
+
+        Parameters
+        ----------
+        folder : path
+            It is made if it is not there. It gets ``alphafold3.json``, ``boltz.yaml``
+            with ``A.csv`` and so on, and ``colabfold.a3m``.
+        force : bool
+            Replace existing files.
+
+        Raises
+        ------
+        UsageError
+            A file exists and ``force`` is false, or there are more than 702 chains.
+        """
+        os.makedirs(folder, exist_ok=True)
+        for file in file_names(entity.chains for entity in self.entities):
+            output.check(os.path.join(folder, file), force)
+        job = alphafold3(self.name, self.entities, self.pairs)
+        texts = boltz(self.entities, self.pairs)
+        texts[ALPHAFOLD3] = json.dumps(job, indent=1) + "\n"
+        for file, text in texts.items():
+            output.write_text(os.path.join(folder, file), [text])
+        lines = colabfold(self.entities, self.pairs)
+        output.write_text(os.path.join(folder, COLABFOLD), lines)

@@ -359,6 +359,29 @@ def read_groups(
     return groups
 
 
+def read_taxa(path: str) -> dict[str, int]:
+    """Read a table of names and taxa: two columns, tsv, csv or parquet.
+
+    Raises
+    ------
+    InputError
+        A taxon is no whole number of 9 digits at most, a name has two taxa, or there is
+        none.
+    """
+    taxa: dict[str, int] = {}
+    for row, (number, fields) in enumerate(rows_of(path)):
+        name, taxon = [*fields, "", ""][:2]
+        if not re.fullmatch(r"\d{1,9}", taxon, re.ASCII):
+            if row == 0:
+                continue  # a heading
+            raise _wrong(path, number, f"{taxon!r} is no taxon, a whole number")
+        if taxa.setdefault(read_back(name), int(taxon)) != int(taxon):
+            raise _wrong(path, number, f"{name} has two taxa")
+    if not taxa:
+        raise InputError(f"{label(path)}: the file has no taxon")
+    return taxa
+
+
 def is_airr(path: str, buffer: bytes | None = None) -> bool:
     """Whether a file is a table, not FASTA: its first line does not begin with ``>``.
 

@@ -9,6 +9,7 @@ The file, all numbers little-endian, every section at a multiple of 64 bytes::
     offsets  int64 (records + 1), sequence i is codes[offsets[i]:offsets[i + 1]]
     names    UTF-8, all names end to end
     places   int64 (records + 1), name i is names[places[i]:places[i + 1]]
+    taxa     int32 (records), -1 for none; only where a heading has one
 
 The letters of the alphabet stand in the page, so that codes mean the same in every
 version of this program and of its dependencies.
@@ -18,7 +19,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
@@ -34,6 +35,7 @@ SUFFIX = ".jaxdb"
 STRETCH = 2**20  # entries that are checked together
 _HEAD = struct.Struct("<8sIII")
 _SECTIONS = {"codes": "<u1", "offsets": "<i8", "names": "<u1", "places": "<i8"}
+_SECTIONS |= {"taxa": "<i4"}  # which an index may lack
 
 
 def is_database(path: str | os.PathLike[str]) -> bool:
@@ -48,10 +50,16 @@ def is_database(path: str | os.PathLike[str]) -> bool:
 
 
 def create(
-    path: str, blocks: Iterable[Sequences], alphabet: Alphabet, force: bool = False
+    path: str,
+    blocks: Iterable[Sequences],
+    alphabet: Alphabet,
+    force: bool = False,
+    taxa: Sequence[np.ndarray] = (),
 ) -> dict:
     """Write an index of blocks in the order of the database, one in memory at a time;
     the file appears under its name when it is complete.
+
+    taxa : of all records, int32, once the blocks are read; nothing if they are not kept
 
     Returns its ``records``, ``residues``, ``longest`` and ``bytes``.
     """
@@ -60,13 +68,18 @@ def create(
 
     def fill(temporary: str) -> None:
         with open(temporary, "w+b") as file:
-            sizes.update(_fill(file, blocks, alphabet))
+            sizes.update(_fill(file, blocks, alphabet, taxa))
 
     output.write_file(path, fill)
     return sizes
 
 
-def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> dict:
+def _fill(
+    file: BinaryIO,
+    blocks: Iterable[Sequences],
+    alphabet: Alphabet,
+    taxa: Sequence[np.ndarray],
+) -> dict:
     file.write(bytes(PAGE))
     lengths, widths = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
     names, crc = bytearray(), 0
@@ -80,7 +93,10 @@ def _fill(file: BinaryIO, blocks: Iterable[Sequences], alphabet: Alphabet) -> di
     offsets, places = (np.cumsum(np.concatenate(x)) for x in (lengths, widths))
     sections = {"codes": [PAGE, int(offsets[-1]), crc]}
     flat = np.frombuffer(bytes(names), np.uint8)
-    for name, values in (("offsets", offsets), ("names", flat), ("places", places)):
+    arrays = {"offsets": offsets, "names": flat, "places": places}
+    if any((x >= 0).any() for x in taxa):
+        arrays["taxa"] = np.concatenate(taxa)
+    for name, values in arrays.items():
         # [offset, bytes, CRC-32] of a section, which begins at an aligned place.
         section = values.astype(_SECTIONS[name])
         file.write(bytes(-file.tell() % ALIGNED))
@@ -110,13 +126,8 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     """
     path = os.fspath(path)
     about, alphabet = _about(path)
-    parts = {}
-    for name, code in _SECTIONS.items():
-        (start, size, _), kind = about["sections"][name], np.dtype(code)
-        parts[name] = np.zeros(0, kind)
-        if size:  # else there is nothing to map
-            part = np.memmap(path, kind, "r", start, size // kind.itemsize)
-            parts[name] = np.asarray(part)
+    names = [name for name in _SECTIONS if name in about["sections"]]
+    parts = {name: _section(path, about, name) for name in names}
     if verify:
         for name, values in parts.items():
             _same(path, zlib.crc32(values.data) == about["sections"][name][2], name)
@@ -127,8 +138,24 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
         _same(path, rises and offsets[0] == 0 and offsets[-1] == end, name)
     for codes in _stretches(parts["codes"]):
         _same(path, int(codes.max()) < alphabet.size, "codes")
-    names: Any = Names(parts["names"], parts["places"])
-    return Sequences(names, parts["codes"], parts["offsets"], alphabet)
+    words: Any = Names(parts["names"], parts["places"])
+    return Sequences(words, parts["codes"], parts["offsets"], alphabet)
+
+
+def taxa_of(path: str | os.PathLike[str]) -> np.ndarray | None:
+    """Map the taxa of the records of an index, int32 (records,), -1 for none; None if
+    it has no taxa."""
+    path = os.fspath(path)
+    about, _ = _about(path)
+    return _section(path, about, "taxa") if "taxa" in about["sections"] else None
+
+
+def _section(path: str, about: dict, name: str) -> np.ndarray:
+    """Map a section."""
+    (start, size, _), kind = about["sections"][name], np.dtype(_SECTIONS[name])
+    if not size:  # there is nothing to map
+        return np.zeros(0, kind)
+    return np.asarray(np.memmap(path, kind, "r", start, size // kind.itemsize))
 
 
 def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
@@ -196,6 +223,8 @@ def _places(about: dict, size: int) -> bool:
         "names": None,
         "places": about["records"] + 1,
     }
+    if "taxa" in about["sections"]:
+        counts["taxa"] = about["records"]
     for name, count in counts.items():
         start, length, crc = about["sections"][name]
         item = np.dtype(_SECTIONS[name]).itemsize

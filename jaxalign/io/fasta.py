@@ -53,6 +53,10 @@ CHUNK, LEAST_CHUNK = 2**20, 2**16  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
 NEWLINE, HEADER, STOP = 10, ord(">"), ord("*")
 SPACE, DELETE = 32, 127  # what is between them is visible
+# Of a heading of UniProt, and of UniRef; names of a header are its first words.
+TAXON = re.compile(rb"\b(?:OX|TaxID)=(\d{1,9})\b")
+INDENTED = re.compile(rb"\n[\t\x0b\x0c\x1c-\x1f ]+>")
+NO_TAXON = -1
 IS_SPACE = np.array([chr(sign).isspace() for sign in range(256)])
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 OTHER = re.compile(r"[^\x00-\x7f]")
@@ -188,11 +192,13 @@ def read_blocks(
     residues: int = 2**26,
     records: int = 2**20,
     counts: dict[str, int] | None = None,
+    taxa: list[np.ndarray] | None = None,
 ) -> Iterator[tuple[Sequences, int]]:
     """Yield blocks of a FASTA file, encoded, and how many residues of each were read as
     the wildcard because of ``unknown``; checks and errors are those of ``read``.
 
     counts : of names in files before this one, where they are numbered
+    taxa : filled with the taxa of the records (``record_taxa``), where they are wanted
 
     A block ends with the record that reaches either number. An error comes when its
     block is read; earlier blocks have been yielded by then.
@@ -200,7 +206,8 @@ def read_blocks(
     source, hashes = os.fspath(path), NameHashes()
     counts = {} if counts is None else counts
     compared = hashes if reading.names == "error" else None
-    for raw in _raw_blocks(source, keep(source), residues, records, reading, counts):
+    about = residues, records, reading, counts, taxa
+    for raw in _raw_blocks(source, keep(source), *about):
         _check_names(raw, compared)
         yield encode_counted(raw, alphabet, reading.unknown)
 
@@ -276,6 +283,7 @@ def _raw_blocks(
     records: int,
     reading: Reading,
     counts: dict[str, int],
+    taxa: list[np.ndarray] | None = None,
 ) -> Iterator[RawRecords]:
     """Yield the records of a file in blocks; each ends with the record that reaches
     either number. ``counts`` : of the names so far, where they are numbered."""
@@ -284,7 +292,8 @@ def _raw_blocks(
     block: list[ChunkRecords] = []
     before = size = count = 0
     with open_bytes(source, buffer) as handle:
-        for names, text, lengths in record_chunks(handle, max(residues, LEAST_CHUNK)):
+        size_of_chunk = max(residues, LEAST_CHUNK)
+        for names, text, lengths in record_chunks(handle, size_of_chunk, taxa):
             if reading.strip_stop:
                 ends, stopped = np.cumsum(lengths), lengths > 0
                 stopped[stopped] = text[ends[stopped] - 1] == STOP
@@ -345,13 +354,18 @@ def _joined(
     )
 
 
-def record_chunks(handle: BinaryIO, size: int = sys.maxsize) -> Iterator[ChunkRecords]:
+def record_chunks(
+    handle: BinaryIO, size: int = sys.maxsize, taxa: list[np.ndarray] | None = None
+) -> Iterator[ChunkRecords]:
     """Yield the records of a stream of bytes, in order; before the first record there
     are only blank lines and comments.
 
     size : bytes that are read at once, ``CHUNK`` at most
+    taxa : filled with the taxa of the records, where they are wanted
     """
     for chunk in _whole_records(handle, min(size, CHUNK)):
+        if taxa is not None:
+            taxa.append(record_taxa(chunk))
         plain = _plain(chunk)
         if plain is not None:
             yield plain
@@ -437,6 +451,39 @@ def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
             lines.append(_letters(line))
     if header is not None:
         yield header_name(header), b"".join(lines)
+
+
+def read_taxa(path: str | os.PathLike[str]) -> np.ndarray:
+    """Read the taxon of every record of a FASTA file from its heading, int32
+    (records,); ``NO_TAXON`` for none. Sequences are passed over."""
+    with open_bytes(os.fspath(path)) as handle:
+        taxa = [record_taxa(chunk) for chunk in _whole_records(handle, CHUNK)]
+    return np.concatenate([np.zeros(0, np.int32), *taxa])
+
+
+def record_taxa(chunk: bytes) -> np.ndarray:
+    """Find the taxa of whole records, int32 (records,): ``OX=9606`` in a heading of
+    UniProt, ``TaxID=9606`` in one of UniRef.
+
+    Examples
+    --------
+    >>> record_taxa(b">sp|P69905|HBA_HUMAN OX=9606 GN=HBA1 PE=1\\nMV\\n>b\\nG")
+    array([9606,   -1], dtype=int32)
+    """
+    if chunk.startswith(b">") and chunk.isascii() and not INDENTED.search(chunk):
+        headings = (x[: x.find(b"\n") + 1] or x for x in chunk[1:].split(b"\n>"))
+    else:
+        text = io.TextIOWrapper(io.BytesIO(chunk), encoding="utf-8", errors="replace")
+        lines = map(str.strip, text)
+        headings = (line.encode() for line in lines if line.startswith(">"))
+    matches = map(TAXON.search, headings)
+    return np.array([int(x[1]) if x else NO_TAXON for x in matches], np.int32)
+
+
+def taxon_of(heading: str) -> int:
+    """Find the taxon in a heading, as ``record_taxa`` does; ``NO_TAXON`` for none."""
+    match = TAXON.search(heading.encode(errors="replace"))
+    return int(match[1]) if match else NO_TAXON
 
 
 def header_name(header: str) -> str:
