@@ -107,6 +107,8 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
     for folder, chains in zip(folders, complexes, strict=True):
         if folders.count(folder) > 1:
             raise UsageError(f"{folder}: would be the folder of two files of {query}")
+        if os.path.isfile(folder):
+            raise UsageError(f"{folder}: is a file, and --pair writes a folder")
         with output.naming(folder):
             os.makedirs(folder, exist_ok=True)
         for file in pairing.file_names(pairing.entities_of(chains.texts).values()):

@@ -97,3 +97,94 @@ def test_nucleotides_are_scored_as_protein_with_a_warning(run, folder):
         assert "nucleotides" not in run(*words, "-q", "--alphabet", "protein")[2]
     for words in (("family", "q.fa", GLOBINS), ("align", *list(calls)[3][1:3], "q.fa")):
         assert "nucleotides" not in run(*words, "-q")[2]
+
+
+BETA = "VHLTPEEKSAVTALWGKVNVDEVGGEALGRLLVVYPWTQRFFESFGDLSTPDAVMGNPKVKAHGKKVLGAFS"
+INPUTS = {"alphafold3.json", "boltz.yaml", "colabfold.a3m", "A.csv"}
+
+
+@pytest.fixture
+def chains(folder):
+    """Chains of hemoglobin, and globins of which four have a taxon."""
+    (folder / "hb.fa").write_text(f">a\n{ALPHA}\n>b\n{BETA}\n>c\n{ALPHA}\n")
+    taxa = {"P69905": 9606, "P68871": 9606, "P01958": 9796, "P02062": 9796}
+    lines = [
+        f"{line} OX={taxa[name]}" if (name := line[1:7]) in taxa else line
+        for line in (folder / GLOBINS).read_text().splitlines()
+    ]
+    (folder / "g.fa").write_text("\n".join(lines) + "\n")
+    table = "".join(f"{name}\t{taxon}\n" for name, taxon in taxa.items())
+    (folder / "taxa.tsv").write_text(table)
+    return folder
+
+
+def contents(folder):
+    return {x.name: x.read_text() for x in folder.iterdir()}
+
+
+def test_a_complex(run, chains):
+    code, out, err = run("family", "--pair", "hb.fa", "g.fa", "-o", "hb/", *ONCE)
+    assert (code, out) == (DONE, "") and {*contents(chains / "hb")} == INPUTS | {
+        "B.csv"
+    }
+    assert "hb: 3 chains of 2 sequences, 2 rows paired, 2 of all" in err
+    assert "hb: b: " in err and "hits, 4 with a taxon" in err
+    (result,) = jaxalign.search_complexes({"hb": "hb.fa"}, "g.fa", iterations=1)
+    result.write("api/")
+    assert contents(chains / "hb") == contents(chains / "api")
+    again = "family", "--pair", "hb.fa", "g.fa", "-o", "hb", *ONCE
+    assert run(*again)[0] == USAGE and run(*again, "--force")[0] == DONE
+
+
+def test_a_folder_of_complexes(run, chains):
+    (chains / "many").mkdir()
+    (chains / "many" / "dimer.fasta").write_text(f">x\n{BETA}\n>y\n{BETA}\n")
+    (chains / "many" / "hb.fa").write_text((chains / "hb.fa").read_text())
+    (chains / "many" / "no.faa").write_text(f">r\n{ALPHA[::-1]}\n>b\n{BETA}\n")
+    assert run("index", "g.fa", "-q")[0] == DONE
+    line = "family", "--pair", "many", "g.fa.jaxdb", "-o", "out/", "--json", *ONCE
+    code, out, err = run(*line)
+    assert code == DONE and "no: 2 chains of 2 sequences, 0 rows paired" in err
+    complexes = {x["complex"]: x for x in json.loads(out)["complexes"]}
+    assert {x: y["pairs"] for x, y in complexes.items()} == {
+        "dimer": 0,
+        "hb": 2,
+        "no": 0,
+    }
+    assert complexes["no"]["hits"][0] == 0 and complexes["dimer"]["sequences"] == 1
+    assert len(json.loads(out)["families"]) == 3  # a, b and r: each once
+    assert {*contents(chains / "out" / "dimer")} == INPUTS
+    assert "-1" not in (chains / "out" / "no" / "A.csv").read_text()
+    assert run("family", "--pair", "hb.fa", "g.fa", "-o", "hb/", *ONCE)[0] == DONE
+    hb = contents(chains / "hb")
+    assert contents(chains / "out" / "hb") == hb
+
+
+def test_taxa_of_a_table(run, chains):
+    words = "family", "--pair", "hb.fa", GLOBINS, *ONCE
+    code, _, err = run(*words, "-o", "a/")
+    assert code == DONE and "no hit has a taxon" in err and "0 rows paired" in err
+    code, _, err = run(*words, "-o", "b/", "--taxa", "taxa.tsv")
+    assert code == DONE and "2 rows paired" in err and "no hit" not in err
+    run("family", "--pair", "hb.fa", "g.fa", *ONCE, "-o", "c/")
+    assert contents(chains / "b") == contents(chains / "c")
+
+
+@pytest.mark.parametrize(
+    "words, code, why",
+    [
+        (("q.fa", "g.fa", "--pair-evalue", "1"), USAGE, "give --pair"),
+        (("--pair", "hb.fa", "g.fa"), USAGE, "-o FOLDER/"),
+        (("--pair", "hb.fa", "g.fa", "-o", "-"), USAGE, "-o FOLDER/"),
+        (("--pair", "hb.fa", "g.fa", "-o", "x", "--format", "a3m"), USAGE, "--format"),
+        (("--pair", "hb.fa", "old.jaxdb", "-o", "x"), USAGE, "the index has no taxa"),
+        (("--pair", "hb.fa", "g.fa", "-o", "x", "--taxa", "no.tsv"), INPUT, "no.tsv"),
+        (("--pair", "hb.fa", "g.fa", "-o", "g.fa"), USAGE, "is a file"),
+        (("--pair", "hb.fa", "missing.fa", "-o", "x"), INPUT, "missing.fa"),
+        (("--pair", "missing", "g.fa", "-o", "x"), INPUT, "missing"),
+    ],
+)
+def test_refusals_of_complexes(run, chains, words, code, why):
+    assert run("index", GLOBINS, "-o", "old.jaxdb", "-q")[0] == DONE
+    done, _, err = run("family", *words)
+    assert done == code and why in err, err

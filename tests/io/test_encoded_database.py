@@ -149,6 +149,34 @@ def test_sections_are_aligned_and_stand_where_the_page_says(indexed):
     assert count == about["residues"]
 
 
+def test_taxa_of_headings_are_kept(tmp_path, capsys):
+    path = write(
+        tmp_path / "t.fa", [("a OX=9606", "MKV"), ("b", ""), ("c TaxID=1", "G")]
+    )
+    jaxalign.index_database(path, tmp_path / "t.jaxdb")
+    index = tmp_path / "t.jaxdb"
+    assert encoded_database.taxa_of(index).tolist() == [9606, -1, 1]
+    assert [*jaxalign.open_database(index, verify=True).names] == ["a", "b", "c"]
+    data = bytearray(index.read_bytes())
+    data[-4:] = b"\x02\0\0\0"  # the last taxon
+    index.write_bytes(data)
+    assert encoded_database.taxa_of(index).tolist() == [9606, -1, 2]
+    with pytest.raises(InputError, match="damaged .taxa"):
+        jaxalign.open_database(index, verify=True)
+    rewrite(index, lambda x: x | {"sections": x["sections"] | {"taxa": [4096, 8, 0]}})
+    with pytest.raises(InputError, match="damaged .first page"):
+        encoded_database.taxa_of(index)
+
+
+def test_an_index_without_taxa_is_that_of_earlier_versions(indexed):
+    """Byte for byte, so that either version opens it."""
+    assert encoded_database.taxa_of(indexed) is None
+    data = indexed.read_bytes()
+    about = json.loads(data[20 : 20 + struct.unpack("<I", data[16:20])[0]])
+    assert [*about["sections"]] == ["codes", "offsets", "names", "places"]
+    assert encoded_database.VERSION == 1
+
+
 def test_opening_reads_neither_codes_nor_names(tmp_path):
     """Of 64 MB of codes, and 200,000 names, which would be a tuple of 10 MB."""
     codes = np.zeros(2**26, np.uint8)

@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import sys
 from itertools import product
 
@@ -54,6 +55,37 @@ def test_records_are_those_of_lines(monkeypatch, size, usual):
     for seed in range(300):
         data = drawn(seed, usual)
         assert by_chunks(data) == by_lines(data), data
+
+
+@pytest.mark.parametrize("size", [1, 7, 2**24])
+@pytest.mark.parametrize("usual", [True, False])
+def test_taxa_are_those_of_lines(monkeypatch, tmp_path, size, usual):
+    """A taxon in some headings; what follows an odd sign is of another line or none."""
+    monkeypatch.setattr(fasta, "CHUNK", size)
+    lengths = set()
+    for seed in range(200):
+        draw, data = random.Random(seed), drawn(seed, usual)
+        headings = [b" OX=%d", b" Tax=a TaxID=%d r", b"", b" OX=", b"\tOX=%d"]
+        lines = data.split(b"\n")
+        for k, line in enumerate(lines):
+            if line.strip().startswith(b">") and line.endswith(b"x"):
+                word = draw.choice(headings)
+                lines[k] += word % k if b"%" in word else word
+        data = b"\n".join(lines)
+        handle = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", errors="replace")
+        expected = []
+        for line in map(str.strip, handle):
+            if line.startswith(">"):
+                words = re.findall(r"(?a:\b)(?:OX|TaxID)=([0-9]+)", line)
+                expected.append(int(words[0]) if words else -1)
+        (tmp_path / "x.fa").write_bytes(data)
+        assert fasta.read_taxa(tmp_path / "x.fa").tolist() == expected, data
+        taxa: list[np.ndarray] = []
+        chunks = fasta.record_chunks(io.BytesIO(data), taxa=taxa)
+        assert sum(len(x.names) for x in chunks) == len(expected)
+        assert np.concatenate([[], *taxa]).tolist() == expected
+        lengths.add((len(expected) > 2, max(expected, default=-1) > 0))
+    assert (True, True) in lengths
 
 
 def test_hashes_tell_names_apart():
