@@ -17,6 +17,7 @@ from jaxalign import keywords
 from jaxalign.errors import UsageError
 from jaxalign.model.choices import EndKeywords
 from jaxalign.options import (
+    ComplexOptions,
     FamilyOptions,
     HomologyOptions,
     NearestOptions,
@@ -37,6 +38,7 @@ RECORDS = (
     NearestOptions,
     PurgeOptions,
     FamilyOptions,
+    ComplexOptions,
     RepertoireOptions,
     TripleOptions,
 )
@@ -89,6 +91,7 @@ TAKES = {
     "search": SEARCH,
     "stream_search": SEARCH | {"skip", "shard", "part_rows"},
     "search_family": FAMILY,
+    "search_complexes": FAMILY | {"pair_strategy", "pair_evalue", "taxa"},
     "purge": ENDS
     | MACHINE
     | {"max_evalue"}

@@ -77,6 +77,7 @@ CALLS = {
     "sample_alignments": [(jax.random.key(3), 2, SCORES), COSTS],
     "scores_matrix": [(SET,), ALL_ENDS | DEVICES],
     "search": [(SET[:2], SET[2:]), {"mode": "global"} | ENDS | DEVICES],
+    "search_complexes": [({"x": SET[:2]}, SET), DEVICES],
     "search_family": [([SET[0]], SET), DEVICES],
     "soft_posterior": [(SCORES,), COSTS],
     "soft_score": [(SCORES,), COSTS],

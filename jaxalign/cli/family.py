@@ -13,7 +13,7 @@ from jaxalign.cli.run import FREE, check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.database.api import residues_about
 from jaxalign.errors import UsageError
-from jaxalign.family import api, pairing
+from jaxalign.family import api
 from jaxalign.family.api import ComplexAlignment, FamilyAlignment
 from jaxalign.io import corpus_files, output
 from jaxalign.io.fasta import NO_TAXON
@@ -111,7 +111,7 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
             raise UsageError(f"{folder}: is a file, and --pair writes a folder")
         with output.naming(folder):
             os.makedirs(folder, exist_ok=True)
-        for file in pairing.file_names(pairing.entities_of(chains.texts).values()):
+        for file in chains.file_names():
             path = os.path.join(folder, file)
             output.check_inputs(path, (*files, database, chosen.taxa))
             output.check(path, force)

@@ -4,29 +4,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
-
-import numpy as np
 
 from jaxalign import inputs
 from jaxalign.database.api import in_memory, read_blocks
-from jaxalign.errors import InputError, UsageError
+from jaxalign.errors import UsageError
 from jaxalign.family import engine, pairing
-from jaxalign.family.engine import PassHits, SavedState, Source
+from jaxalign.family.engine import SavedState, Source
 from jaxalign.family.options import check
-from jaxalign.family.pairing import ComplexAlignment, EntityHits
-from jaxalign.family.result import FamilyAlignment, a3m_rows, format_of
+from jaxalign.family.pairing import Chains, ComplexAlignment
+from jaxalign.family.result import FamilyAlignment, format_of
 from jaxalign.inputs import SetLike
-from jaxalign.io import delimited, encoded_database, fasta
 from jaxalign.keywords import ComplexKeywords, FamilyKeywords
-from jaxalign.model.alphabet import Sequences, from_parts, reading_of
+from jaxalign.model.alphabet import Sequences, reading_of
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.source import is_stream, label, reads_again
-from jaxalign.model.table import Table
 from jaxalign.options import ComplexOptions, FamilyOptions
 from jaxalign.signatures import with_options
 
@@ -158,18 +151,6 @@ def _source(database: SetLike, scoring: Scoring, options: FamilyOptions) -> Sour
     return Source(sequences, read, substituted)
 
 
-@dataclass(frozen=True, eq=False)
-class Chains:
-    """The chains of a complex.
-
-    texts : their letters, as a file has them
-    """
-
-    name: str
-    sequences: Sequences
-    texts: Sequence[str]
-
-
 @with_options(ComplexOptions, like=(search_family,))
 def search_complexes(
     complexes: Mapping[str, SetLike],
@@ -228,14 +209,13 @@ def search_complexes(
     >>> jaxalign.search_complexes(complexes, globins, taxa=taxa)
     [<ComplexAlignment: 'hemoglobin', 4 chains of 2 sequences, 2 rows paired, 2 of all>]
     """
-    chosen = ComplexOptions(**options)
-    scoring = _checked(chosen, scoring)
+    packed = ComplexOptions(**options)
+    scoring = _checked(packed, scoring)
     sets = []
     for name, chains in complexes.items():
-        about = scoring, chains, reading_of(chosen)
-        sequences, texts = inputs.with_texts(*about)
+        sequences, texts = inputs.with_texts(scoring, chains, reading_of(packed))
         sets.append(Chains(name, sequences, texts or sequences.texts()))
-    return complexes_of(sets, database, scoring, chosen)
+    return complexes_of(sets, database, scoring, packed)
 
 
 def complexes_of(
@@ -249,102 +229,13 @@ def complexes_of(
 
     saved : the state of a run that was interrupted, or may be
     """
-    # 1 entities, 2 the passes, 3 taxa of hits, 4 pairs
+    # 1 each sequence once, 2 where taxa are, 3 the passes, 4 pairs
     scoring = _checked(options, scoring)
-    numbers: dict[str, int] = {}
-    names, parts, groups = [], [], []
-    for chains in complexes:
-        if not chains.texts:
-            raise InputError(f"{chains.name}: the complex has no chain")
-        groups.append(pairing.entities_of(chains.texts))
-        for text, (first, *_) in groups[-1].items():
-            if not text:
-                chain = chains.sequences.names[first]
-                raise InputError(f"{chains.name}: the chain {chain!r} is empty")
-            if numbers.setdefault(text, len(parts)) == len(parts):
-                names.append(chains.sequences.names[first])
-                parts.append(chains.sequences[first])
-    queries = from_parts(names, parts, scoring.alphabet)
-    need_taxa = any(len(group) > 1 for group in groups)
-    taxa_of = _taxa_of(database, options) if need_taxa else None
+    queries, texts = pairing.queries_of(complexes, scoring.alphabet)
+    taxa = pairing.taxa_source(complexes, database, options)
     source = _source(database, scoring, options)
-    searches = engine.run(queries, source, scoring, options, [*numbers], saved)
-    hits, families = [], []
-    for search, text in zip(searches, numbers, strict=True):
-        assert search.hits is not None
-        table, shown = search.hits.table, engine.rows_of(search, options)
-        names = [table.targets.names[k] for k in table["target"].tolist()]
-        taxon = np.full(len(table), fasta.NO_TAXON, np.int32)
-        if taxa_of is not None:
-            close = table["evalue"] <= options.pair_evalue
-            taxon[close] = taxa_of(search.hits)[close]
-        rows = partial(_a3m_rows, table, len(text))
-        hits.append(EntityHits((), text, names, rows, taxon, table["bits"], shown))
-        families.append(engine.alignment_of(search, shown, source, options))
-    results = []
-    for chains, group in zip(complexes, groups, strict=True):
-        of_complex = [numbers[text] for text in group]
-        entities = tuple(
-            hits[number]._replace(chains=chain_numbers)
-            for number, chain_numbers in zip(of_complex, group.values(), strict=True)
-        )
-        pairs = pairing.paired(entities, options.pair_strategy)
-        unpaired = tuple(families[number] for number in of_complex)
-        about = chains.name, tuple(chains.sequences.names)
-        results.append(ComplexAlignment(*about, unpaired, entities, pairs))
-    return results
-
-
-def _a3m_rows(table: Table, length: int, hits: np.ndarray) -> list[str]:
-    """Rows of a3m of some hits."""
-    return a3m_rows(table.filter(hits), length)
-
-
-def _taxa_of(
-    database: SetLike, options: ComplexOptions
-) -> Callable[[PassHits], np.ndarray]:
-    """Find out where the taxa of hits are: a function to int32 (hits,).
-
-    Raises UsageError: nowhere
-    """
-    taxa, hint = options.taxa, "give a table of taxa, or use FASTA in a file"
-    if taxa is not None:
-        if isinstance(taxa, str | os.PathLike):
-            taxa = delimited.read_taxa(os.fspath(taxa))
-        return lambda hits: pairing.taxa_of(_names_of(hits), taxa)
-    path: Any = database
-    if not isinstance(path, inputs.PATH):
-        return lambda hits: np.array(
-            [fasta.taxon_of(name) for name in _names_of(hits)], np.int32
-        )
-    if encoded_database.is_database(path):
-        column = encoded_database.taxa_of(path)
-        if column is None:
-            raise UsageError(
-                f"{label(str(path))}: the index has no taxa: it was made by an earlier "
-                f"version, or of headings without OX= or TaxID=; make it again, {hint}"
-            )
-        return lambda hits: column[hits.records]
-    if not reads_again(os.fspath(path)):
-        raise UsageError(
-            f"{label(str(path))}: headings are read again for their taxa: {hint}"
-        )
-    column_of_file = cache(partial(fasta.read_taxa, path))
-
-    def of_file(hits: PassHits) -> np.ndarray:
-        column, count = column_of_file(), hits.table.info["sequences"]
-        if len(column) != count:
-            raise InputError(
-                f"{label(str(path))}: the file changed while it was being read"
-            )
-        return column[hits.records]
-
-    return of_file
-
-
-def _names_of(hits: PassHits) -> Iterator[str]:
-    names = hits.table.targets.names
-    return (names[k] for k in hits.table["target"].tolist())
+    searches = engine.run(queries, source, scoring, options, texts, saved)
+    return pairing.aligned(complexes, searches, taxa, source, options)
 
 
 __all__ = [

@@ -13,18 +13,24 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxalign.errors import UsageError
-from jaxalign.family.result import FamilyAlignment, letters_of
-from jaxalign.io import output
+from jaxalign.errors import InputError, UsageError
+from jaxalign.family import engine
+from jaxalign.family.engine import PassHits, Search, Source
+from jaxalign.family.result import FamilyAlignment, a3m_rows, letters_of
+from jaxalign.io import delimited, encoded_database, fasta, output
 from jaxalign.io.fasta import NO_TAXON
 from jaxalign.model import frames
+from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.names import written
 from jaxalign.model.show import counted
-from jaxalign.options import PairStrategy
+from jaxalign.model.source import label, reads_again
+from jaxalign.model.table import Table
+from jaxalign.options import ComplexOptions, PairStrategy
 
 MOST_CHAINS = 26 * 27  # with identifiers A to ZZ
 UNPAIRED = -1  # the key of a row in the csv of Boltz
@@ -50,6 +56,30 @@ class EntityHits(NamedTuple):
     taxon: np.ndarray
     bits: np.ndarray
     shown: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"<EntityHits: {len(self.names):,} hits of {len(self.query):,} residues>"
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """The chains of a complex.
+
+    texts : their letters, as a file has them
+    """
+
+    name: str
+    sequences: Sequences
+    texts: Sequence[str]
+
+    @cached_property
+    def entities(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of chains by their letters."""
+        return entities_of(self.texts)
+
+    def file_names(self) -> list[str]:
+        """The files that the inputs of structure prediction take."""
+        return file_names(self.entities.values())
 
 
 # ------------------------------------------------------------------------------
@@ -326,3 +356,119 @@ class ComplexAlignment:
             output.write_text(os.path.join(folder, file), [text])
         lines = colabfold(self.entities, self.pairs)
         output.write_text(os.path.join(folder, COLABFOLD), lines)
+
+
+# ------------------------------------------------------------------------------
+# From complexes to queries, and from hits to complexes.
+
+TaxaOf = Callable[[PassHits], np.ndarray]  # int32 (hits,)
+
+
+def queries_of(
+    complexes: Iterable[Chains], alphabet: Alphabet
+) -> tuple[Sequences, list[str]]:
+    """Collect the sequences of complexes, each once, and their letters. A sequence has
+    the name of its first chain.
+
+    Raises InputError: a complex or a chain is empty
+    """
+    queries: dict[str, tuple[str, np.ndarray]] = {}
+    for chains in complexes:
+        if not chains.texts:
+            raise InputError(f"{chains.name}: the complex has no chain")
+        for text, (first, *_) in chains.entities.items():
+            name = chains.sequences.names[first]
+            if not text:
+                raise InputError(f"{chains.name}: the chain {name!r} is empty")
+            queries.setdefault(text, (name, chains.sequences[first]))
+    names, parts = zip(*queries.values(), strict=True) if queries else ((), ())
+    return from_parts(names, parts, alphabet), [*queries]
+
+
+def taxa_source(
+    complexes: Iterable[Chains], database: Any, options: ComplexOptions
+) -> TaxaOf | None:
+    """Find out where taxa of hits are, before a search: in a table, an index, or the
+    headings of FASTA, which are read once more. None if no complex needs them.
+
+    database : path, or sequences whose names are headings
+
+    Raises
+    ------
+    UsageError
+        An index has no taxa, or FASTA is read only once.
+    """
+    if all(len(chains.entities) < 2 for chains in complexes):
+        return None
+    table, hint = options.taxa, "give a table of taxa"
+    if table is not None:
+        if isinstance(table, str | os.PathLike):
+            table = delimited.read_taxa(os.fspath(table))
+        return lambda hits: taxa_of(_hit_names(hits.table), table)
+    if not isinstance(database, str | os.PathLike):
+        names_to_taxa = partial(map, fasta.taxon_of)
+        return lambda hits: np.array([*names_to_taxa(_hit_names(hits.table))], np.int32)
+    path = os.fspath(database)
+    if encoded_database.is_database(path):
+        taxa = encoded_database.taxa_of(path)
+        if taxa is None:
+            raise UsageError(
+                f"{path}: the index has no taxa: an earlier version made it, or no "
+                f"heading has OX= or TaxID=; make it again, or {hint}"
+            )
+        return lambda hits: taxa[hits.records]
+    if not reads_again(path):
+        raise UsageError(
+            f"{label(path)}: headings are read again for their taxa: give a file, or "
+            f"{hint}"
+        )
+    of_file = cache(partial(fasta.read_taxa, path))
+
+    def taxa_of_file(hits: PassHits) -> np.ndarray:
+        if len(of_file()) != hits.table.info["sequences"]:
+            raise InputError(f"{path}: the file changed while it was being read")
+        return of_file()[hits.records]
+
+    return taxa_of_file
+
+
+def aligned(
+    complexes: Iterable[Chains],
+    searches: Sequence[Search],
+    taxa: TaxaOf | None,
+    source: Source,
+    options: ComplexOptions,
+) -> list[ComplexAlignment]:
+    """Pair the hits of the searches of ``queries_of``."""
+    families: dict[str, tuple[EntityHits, FamilyAlignment]] = {}
+    for search in searches:
+        assert search.hits is not None
+        table, shown = search.hits.table, engine.rows_of(search, options)
+        taxon = np.full(len(table), NO_TAXON, np.int32)
+        if taxa is not None:
+            paired_hits = table["evalue"] <= options.pair_evalue
+            taxon[paired_hits] = taxa(search.hits)[paired_hits]
+        rows = partial(_rows, table, len(search.text))
+        names, bits = _hit_names(table), table["bits"]
+        entity = EntityHits((), search.text, names, rows, taxon, bits, shown)
+        family = engine.alignment_of(search, shown, source, options)
+        families[search.text] = entity, family
+    alignments = []
+    for chains in complexes:
+        entities = tuple(
+            families[text][0]._replace(chains=numbers)
+            for text, numbers in chains.entities.items()
+        )
+        unpaired = tuple(families[text][1] for text in chains.entities)
+        pairs = paired(entities, options.pair_strategy)
+        about = chains.name, tuple(chains.sequences.names), unpaired
+        alignments.append(ComplexAlignment(*about, entities, pairs))
+    return alignments
+
+
+def _hit_names(table: Table) -> list[str]:
+    return [table.targets.names[k] for k in table["target"].tolist()]
+
+
+def _rows(table: Table, length: int, hits: np.ndarray) -> list[str]:
+    return a3m_rows(table.filter(hits), length)

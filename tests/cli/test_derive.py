@@ -15,7 +15,7 @@ FUNCTIONS = {
     "all": "stream_all",
     "search": "stream_search",
     "nearest": "nearest",
-    "family": "search_family",
+    "family": "search_complexes",
     "cluster": "cluster",
     "dedup": "deduplicate",
     "split": "split",
@@ -54,6 +54,7 @@ EXTRA = {
     # Filters are those of the table of hits.
     "search": "max-evalue profile min-score min-identity identity min-cov coverage "
     "min-length-ratio no-filter",
+    "family": "pair",
     "cluster": "fasta certificate",
     "three": "all",
     "split": "column cuts pairs cold second fasta certificate worst full-histogram",

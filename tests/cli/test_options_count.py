@@ -55,6 +55,7 @@ WAYS = {
     "family": "family one.fa g.fa",
     "family --json": "family one.fa g.fa --json",
     "family of several": "family q.fa g.fa -o families/",
+    "family --pair": "family --pair chains.fa ox.fa -o complex/",
     "index": "index dna.fa",
     "index --verify": "index a.jaxdb --verify",
     "cluster": "cluster g.fa --min-identity 0.5",
@@ -119,6 +120,8 @@ VALUES = {
     "bands": "0.2,0.45",
     "iterations": "1",
     "include": "1e-30",
+    "pair-evalue": "1e-30",
+    "taxa": "taxa.tsv",
     "include-cov": "1",
     "max-sequences": "2",
     "min-query-identity": "0.8",
@@ -254,6 +257,10 @@ def data(folder: Path, seed: int) -> None:
     fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
     fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
     fasta("one.fa", [like(bases[0], 0.2)])
+    fasta("chains.fa", [like(x, 0.2) for x in bases])
+    lines = (f">g{k} OX={k // 3 + 1}\n{x}\n" for k, x in enumerate(members[:8]))
+    (folder / "ox.fa").write_text("".join(lines))
+    table("taxa.tsv", *((f"g{k}", 7) for k in range(3)))
     fasta("a.fa", [bases[0][4:], bases[1], some(12) + bases[2]])
     fasta("b.fa", [like(x, 0.3)[:-3] for x in bases])
     gene = some(40, "ACGT")

@@ -52,6 +52,8 @@ VERBS = {
     + ("-o", "o.txt"),
     "family": ("family", "q.fa", "s.fa", *RELATIVES, "-o", "o.a3m"),
     "families": ("family", "c.fa", "s.fa", *RELATIVES, "-o", "out/"),
+    "complexes": ("family", "--pair", "b.fa", "s.fa", *RELATIVES, "-o", "out/")
+    + ("--taxa", "taxa.tsv"),
     "purge": ("purge", "s.fa", "--against", "a.fa", *CUT, "-o", "o.fasta")
     + ("--certificate", "c.json", "--list", "l.tsv"),
 }
@@ -62,7 +64,7 @@ QUICK = {
     "reference": 3,
 }
 # Of others every state is completed, but for some that write many like ones.
-STEPS = {"families": 7, "histogram": 3, "report": 3, "split": 2}
+STEPS = {"families": 7, "complexes": 11, "histogram": 3, "report": 3, "split": 2}
 SLOW = [pytest.param(x, STEPS.get(x, 1), marks=pytest.mark.slow) for x in VERBS]
 
 
@@ -99,6 +101,7 @@ def folder(tmp_path, monkeypatch):
     Path("g.tsv").write_text(
         "".join(f"s{k}\t{'xyz'[k % 3]}{k // 9}\n" for k in range(count))
     )
+    Path("taxa.tsv").write_text("".join(f"s{k}\t{k // 2}\n" for k in range(count)))
     three = "".join(f">s{k}\n{text[:24]}\n" for k, text in enumerate(texts[:3]))
     Path("abc.fa").write_text(three)
     monkeypatch.setattr(pieces, "BLOCK_RECORDS", 9)

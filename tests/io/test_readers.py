@@ -20,7 +20,14 @@ from hypothesis import strategies as st
 import jaxalign
 from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.homology import certificate
-from jaxalign.io import arrow, delimited, embeddings, fasta, runs
+from jaxalign.io import (
+    arrow,
+    delimited,
+    embeddings,
+    encoded_database,
+    fasta,
+    runs,
+)
 from jaxalign.io.delimited import KnownNames
 from jaxalign.model import scoring, source
 from jaxalign.model.alphabet import named_alphabet
@@ -73,6 +80,9 @@ READERS = {
         lambda p: delimited.read_groups(p, KnownNames(["a", "b"])),
         b"name\tcomplex\tpatient\na\tx\t\nb\tx\t7\n",
     ),
+    "taxa": (delimited.read_taxa, b"name\ttaxon\na\t7\nb\\t\t8\n"),
+    "taxa of headings": (fasta.read_taxa, b">a x OX=7\nMKV\n>b TaxID=1\n"),
+    "taxa of an index": (encoded_database.taxa_of, None),
     "parquet": (arrow.read_rows, None),
 }
 ODD = [
@@ -94,8 +104,8 @@ PIECES = st.one_of(st.sampled_from(ODD), st.binary(max_size=5))
 def content_of(name: str, folder) -> bytes:
     """A file that the reader reads."""
     path = folder / "whole"
-    if name == "index":
-        (folder / "a.fa").write_text(">a\nMKV\n>b\nACDEFG\n>c\n\n")
+    if name in ("index", "taxa of an index"):
+        (folder / "a.fa").write_text(">a OX=9\nMKV\n>b\nACDEFG\n>c\n\n")
         jaxalign.index_database(folder / "a.fa", path, force=True)
     elif name == "embeddings":
         with open(path, "wb") as file:

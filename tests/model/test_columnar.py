@@ -17,6 +17,13 @@ def family():
     return found
 
 
+def of_complex():
+    texts = ["MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ", "GSHMWPCELVNAYQRTKIFGDLSWHEPNC"]
+    names = {f"{k} OX={k // 2}": text for k, text in enumerate(texts * 2)}
+    (result,) = jaxalign.search_complexes({"x": texts}, names, iterations=1)
+    return result
+
+
 RESULTS = {
     "Clusters": lambda: jaxalign.cluster(PROTEINS, min_identity=0.5),
     "Split": lambda: jaxalign.split(PROTEINS, folds=2, too_large="keep", **CUT),
@@ -33,6 +40,7 @@ RESULTS = {
         ["CASSLGQAYEQYF", "CASSLGTAYEQYF"]
     ),
     "FamilyAlignment": family,
+    "ComplexAlignment": of_complex,
 }
 
 
@@ -56,7 +64,7 @@ def test_columns_are_frames_files_and_a_line(name, tmp_path):
     assert result.to_polars(some).columns == some == result.to_arrow(some).column_names
     with pytest.raises(UsageError, match="column 'qwe': choose from"):
         result.to_pandas(["qwe"])
-    if name == "FamilyAlignment":  # which writes alignments
+    if name in ("FamilyAlignment", "ComplexAlignment"):  # which write alignments
         return
     path = tmp_path / "rows.tsv"
     result.write(path)

@@ -51,6 +51,12 @@ def family():
     return jaxalign.search_family(database[:1], database, iterations=1)[0]
 
 
+def complex_():
+    chains = {ODD: LONG[:60], f"{ODD}2": LONG[30:99]}
+    names = {f"{ODD} OX=9": LONG[:60], f"{ODD}2 OX=9": LONG[30:99]}
+    return jaxalign.search_complexes({ODD: chains}, names, iterations=1)[0]
+
+
 def hard():
     return jaxalign.hard_alignment(np.ones((300, 4, 5)), gap_open=1.0, gap_extend=0.5)
 
@@ -96,6 +102,7 @@ RESULTS = {
     "RepertoireGraph": lambda: jaxalign.repertoire_graph(short_texts(3000, 12)),
     "EdgeBlock": lambda: next(iter(jaxalign.stream_repertoire(short_texts(900, 12)))),
     "FamilyAlignment": family,
+    "ComplexAlignment": complex_,
     "HardAlignments": hard,
     "AlignmentDistribution": distribution,
     "ScoreBlock": lambda: next(
