@@ -53,8 +53,10 @@ CHUNK, LEAST_CHUNK = 2**20, 2**16  # bytes that are read at once
 STRETCH = 2**16  # characters of a line that are in memory together
 NEWLINE, HEADER, STOP = 10, ord(">"), ord("*")
 SPACE, DELETE = 32, 127  # what is between them is visible
-# Of a heading of UniProt, and of UniRef; names of a header are its first words.
-TAXON = re.compile(rb"\b(?:OX|TaxID)=(\d{1,9})\b")
+# Of a heading of UniProt, and of UniRef
+TAXON_WORDS, TAXON_DIGITS, EQUALS = (b"OX", b"TaxID"), 9, ord("=")
+TAXON = re.compile(r"\b(?:OX|TaxID)=(\d{1,9})\b", re.ASCII)
+IS_WORD = np.array([bool(re.match(r"\w", chr(x), re.ASCII)) for x in range(256)])
 INDENTED = re.compile(rb"\n[\t\x0b\x0c\x1c-\x1f ]+>")
 NO_TAXON = -1
 IS_SPACE = np.array([chr(sign).isspace() for sign in range(256)])
@@ -470,19 +472,42 @@ def record_taxa(chunk: bytes) -> np.ndarray:
     >>> record_taxa(b">sp|P69905|HBA_HUMAN OX=9606 GN=HBA1 PE=1\\nMV\\n>b\\nG")
     array([9606,   -1], dtype=int32)
     """
-    if chunk.startswith(b">") and chunk.isascii() and not INDENTED.search(chunk):
-        headings = (x[: x.find(b"\n") + 1] or x for x in chunk[1:].split(b"\n>"))
-    else:
+    if not (chunk.startswith(b">") and chunk.isascii()) or INDENTED.search(chunk):
         text = io.TextIOWrapper(io.BytesIO(chunk), encoding="utf-8", errors="replace")
-        lines = map(str.strip, text)
-        headings = (line.encode() for line in lines if line.startswith(">"))
-    matches = map(TAXON.search, headings)
-    return np.array([int(x[1]) if x else NO_TAXON for x in matches], np.int32)
+        headings = [line for line in map(str.strip, text) if line.startswith(">")]
+        return np.array([*map(taxon_of, headings)], np.int32)
+    data = np.frombuffer(chunk + b"\n" * (TAXON_DIGITS + 2), np.uint8)
+    newlines = np.flatnonzero(data[:-1] == NEWLINE)
+    heads = newlines[data[newlines + 1] == HEADER] + 1
+    heads = np.concatenate([[0], heads])
+    ends = newlines[np.searchsorted(newlines, heads)]
+    # Of each "=" the word before it, which a sign that is of no word begins.
+    signs = np.flatnonzero(data == EQUALS)
+    named = np.zeros(len(signs), bool)
+    for word in TAXON_WORDS:
+        place = np.maximum(signs - len(word), 1)
+        equal = ~IS_WORD[data[place - 1]] & (place + len(word) == signs)
+        for k, letter in enumerate(word):
+            equal &= data[place + k] == letter
+        named |= equal
+    signs = signs[named]
+    # Of its digits the number; another sign that is of no word ends it.
+    numbers, digits = np.zeros(len(signs), np.int32), np.zeros(len(signs), np.int64)
+    for k in range(TAXON_DIGITS):
+        digit = data[signs + 1 + k].astype(np.int32) - ord("0")
+        goes_on = (digits == k) & (digit >= 0) & (digit <= 9)
+        numbers[goes_on] = 10 * numbers[goes_on] + digit[goes_on]
+        digits += goes_on
+    record = np.searchsorted(heads, signs, side="right") - 1
+    whole = (digits > 0) & ~IS_WORD[data[signs + 1 + digits]] & (signs < ends[record])
+    taxa = np.full(len(heads), NO_TAXON, np.int32)
+    taxa[record[whole][::-1]] = numbers[whole][::-1]  # the first one of a heading
+    return taxa
 
 
 def taxon_of(heading: str) -> int:
     """Find the taxon in a heading, as ``record_taxa`` does; ``NO_TAXON`` for none."""
-    match = TAXON.search(heading.encode(errors="replace"))
+    match = TAXON.search(heading)
     return int(match[1]) if match else NO_TAXON
 
 

@@ -66,6 +66,8 @@ def test_taxa_are_those_of_lines(monkeypatch, tmp_path, size, usual):
     for seed in range(200):
         draw, data = random.Random(seed), drawn(seed, usual)
         headings = [b" OX=%d", b" Tax=a TaxID=%d r", b"", b" OX=", b"\tOX=%d"]
+        headings += [b" FOX=%d", b" OX=%dx OX=8", b" OX=12345678901", b"|OX=%d|7"]
+        headings += [b" OX=123456789", b" OX=%d OX=7 TaxID=6", b" xTaxID=%d"]
         lines = data.split(b"\n")
         for k, line in enumerate(lines):
             if line.strip().startswith(b">") and line.endswith(b"x"):
@@ -76,8 +78,10 @@ def test_taxa_are_those_of_lines(monkeypatch, tmp_path, size, usual):
         expected = []
         for line in map(str.strip, handle):
             if line.startswith(">"):
-                words = re.findall(r"(?a:\b)(?:OX|TaxID)=([0-9]+)", line)
-                expected.append(int(words[0]) if words else -1)
+                pairs = [x.split("=") for x in re.split("[^A-Za-z0-9_=]", line)]
+                pairs = [x for x in pairs if x[0] in ("OX", "TaxID") and len(x) == 2]
+                values = [y for _, y in pairs if re.fullmatch("[0-9]{1,9}", y)]
+                expected.append(int(values[0]) if values else -1)
         (tmp_path / "x.fa").write_bytes(data)
         assert fasta.read_taxa(tmp_path / "x.fa").tolist() == expected, data
         taxa: list[np.ndarray] = []
