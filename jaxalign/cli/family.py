@@ -115,7 +115,8 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
             path = os.path.join(folder, file)
             output.check_inputs(path, (*files, database, chosen.taxa))
             output.check(path, force)
-    saved = _checkpoint(place, (*files, database), read.scoring, chosen)
+    table = () if chosen.taxa is None else (chosen.taxa,)
+    saved = _checkpoint(place, (*files, database, *table), read.scoring, chosen)
     arrays = saved and saved.load(options.resume, options.force)
     state = saved and SavedState(arrays or {}, saved.save)
 
