@@ -211,6 +211,8 @@ def search_complexes(
     """
     packed = ComplexOptions(**options)
     scoring = _checked(packed, scoring)
+    if not hasattr(complexes, "items"):
+        raise UsageError("complexes: give a mapping of names to sets of chains")
     sets = []
     for name, chains in complexes.items():
         sequences, texts = inputs.with_texts(scoring, chains, reading_of(packed))

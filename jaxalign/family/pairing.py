@@ -23,10 +23,11 @@ from jaxalign.family import engine
 from jaxalign.family.engine import PassHits, Search, Source
 from jaxalign.family.result import FamilyAlignment, a3m_rows, letters_of
 from jaxalign.io import delimited, encoded_database, fasta, output
-from jaxalign.io.fasta import NO_TAXON
+from jaxalign.io.fasta import NO_TAXON, TAXON_DIGITS
 from jaxalign.model import frames
 from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
 from jaxalign.model.names import written
+from jaxalign.model.numbers import check_between
 from jaxalign.model.show import counted
 from jaxalign.model.source import label, reads_again
 from jaxalign.model.table import Table
@@ -404,6 +405,10 @@ def taxa_source(
     if table is not None:
         if isinstance(table, str | os.PathLike):
             table = delimited.read_taxa(os.fspath(table))
+        elif not hasattr(table, "items"):
+            raise UsageError("taxa: give the path of a table, or a mapping of names")
+        for name, taxon in table.items():
+            check_between(f"taxa[{name!r}]", taxon, 0, 10**TAXON_DIGITS - 1)
         return lambda hits: taxa_of(_hit_names(hits.table), table)
     if not isinstance(database, str | os.PathLike):
         names_to_taxa = partial(map, fasta.taxon_of)

@@ -457,8 +457,13 @@ def test_files_are_written(complexes, database, tmp_path):
         ({"a": "MKV"}, {"pair_strategy": "best"}, UsageError, "greedy, complete"),
         ({"a": "MKV"}, {"pair_evalue": -1}, UsageError, "pair_evalue = -1"),
         ({"a": "MKV"}, {"min_cov": 2}, UsageError, "min_cov"),
+        ({"a": "MKV", "b": "M"}, {"taxa": {"P69905": "man"}}, UsageError, "'man'"),
+        ({"a": "MKV", "b": "M"}, {"taxa": {"P69905": 10**9}}, UsageError, "0 to 999"),
+        ({"a": "MKV", "b": "M"}, {"taxa": [9606]}, UsageError, "a mapping"),
     ],
 )
 def test_refusals(chains, options, error, words):
     with pytest.raises(error, match=words):
         jaxalign.search_complexes({"x": chains}, str(GLOBINS), **options)
+    with pytest.raises(UsageError, match="a mapping of names"):
+        jaxalign.search_complexes([chains], str(GLOBINS))  # pyright: ignore
