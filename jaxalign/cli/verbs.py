@@ -302,8 +302,9 @@ def index(
 ) -> None:
     """Encode the records of DB into a file that opens in milliseconds.
 
-    All verbs take the index in place of the FASTA file. An interrupted run writes
-    nothing and starts over.
+    All verbs take the index in place of the FASTA file. It keeps names, and the taxa of
+    headings (OX=, TaxID=) for family --pair. An interrupted run writes nothing and
+    starts over.
 
     Parameters
     ----------
