@@ -3,6 +3,7 @@
     python -m benchmarks.family [--proteins 2500] [--queries 3] [--decoys reversed]
     python -m benchmarks.family --speed [--positions 300]
     python -m benchmarks.family --large 1.7e9 [--positions 400]      # on a GPU
+    python -m benchmarks.family --pairs 200 [--positions 300]
 
 The rows of the Pfam seeds that ship with the project are hidden among proteins of
 Swiss-Prot (``python benchmarks/fetch.py``) and as many decoys: the same proteins
@@ -17,13 +18,15 @@ one thread, of ours with all that is compiled.
 
 ``--speed`` compares the processor seconds of one query, and is run in one process.
 ``--large`` hides 2,000 relatives of 25 to 75 % identity among random proteins of so
-many residues, all in memory, and prints the seconds of two calls.
+many residues, all in memory, and prints the seconds of two calls. ``--pairs`` pairs so
+many complexes of two sequences, each with 10,000 hits, and writes the first one.
 """
 
 import argparse
 import shutil
 import subprocess
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,10 +37,13 @@ import numpy as np
 import problems
 
 import jaxalign
+from jaxalign.family import pairing
+from jaxalign.family.pairing import EntityHits
 from jaxalign.io import fasta
 from jaxalign.model.alphabet import Sequences
 
 LOOSE = 10.0  # hits up to this E-value are compared
+HITS = 10_000  # of a sequence, of which pairs are made
 
 
 class FamilyHit(NamedTuple):
@@ -221,6 +227,34 @@ def _relative(rng: np.random.Generator, query: np.ndarray, letters: int) -> np.n
     return copy
 
 
+def pairs(options: argparse.Namespace, folder: Path) -> None:
+    """Processor seconds of the pairs alone, of taxa as uneven as those of UniProt."""
+    rng, positions = np.random.default_rng(0), options.positions
+    letters = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV-", np.uint8)
+    drawn = letters[rng.integers(0, 21, (HITS, positions))]
+    rows = np.array([row.tobytes().decode() for row in drawn], object)
+    names = [f"UniRef100_{k}" for k in range(HITS)]
+
+    def entity(chain: int) -> EntityHits:
+        taxa = rng.zipf(1.3, HITS).clip(max=40_000).astype(np.int32)
+        taxa[rng.random(HITS) < 0.1] = fasta.NO_TAXON
+        bits, shown = np.sort(rng.random(HITS))[::-1], np.arange(0, HITS, 2)
+        about = lambda hits: rows[hits].tolist(), taxa, bits, shown
+        return EntityHits((chain,), "M" * positions, names, *about)
+
+    complexes = [(entity(0), entity(1)) for _ in range(options.pairs)]
+    for strategy in ("greedy", "complete"):
+        start = time.process_time()
+        paired = [pairing.paired(entities, strategy) for entities in complexes]
+        seconds, count = time.process_time() - start, sum(map(len, paired))
+        print(f"{strategy}: {count:,} rows paired, {seconds:.2f} s")
+    start = time.process_time()
+    first = pairing.ComplexAlignment("first", ("A", "B"), (), complexes[0], paired[0])
+    first.write(folder / "first")
+    size = sum(path.stat().st_size for path in (folder / "first").iterdir())
+    print(f"files of one: {size:,} bytes, {time.process_time() - start:.2f} s")
+
+
 def main() -> None:
     parser = measure.arguments(__doc__)
     parser.add_argument("--proteins", type=int, default=2500, help="and decoys")
@@ -231,8 +265,10 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--positions", type=int, default=300)
     parser.add_argument("--large", type=float, metavar="RESIDUES")
+    parser.add_argument("--pairs", type=int, metavar="COMPLEXES")
     options = parser.parse_args()
     run = large if options.large else speed if options.speed else recall
+    run = pairs if options.pairs else run
     with tempfile.TemporaryDirectory() as folder:
         run(options, Path(folder))
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import jaxalign
+from jaxalign.database import pieces
 from jaxalign.errors import InputError, UsageError
 from jaxalign.family import pairing
 from jaxalign.family.pairing import EntityHits
@@ -396,10 +397,14 @@ def test_complexes(complexes, database):
     )
 
 
-def test_taxa_are_the_same_from_anywhere(complexes, database, tmp_path):
+def test_taxa_are_the_same_from_anywhere(complexes, database, tmp_path, monkeypatch):
     chains = {"hemoglobin": complexes["hemoglobin"]}
     (result,) = jaxalign.search_complexes(chains, database)
     expected = result.columns()["a"].tolist()
+    with monkeypatch.context() as context:
+        context.setattr(pieces, "BLOCK_RECORDS", 3)
+        (blocks,) = jaxalign.search_complexes(chains, database)
+    assert blocks.columns()["a"].tolist() == expected
     index = tmp_path / "d.jaxdb"
     jaxalign.index_database(database, index)
     headings = [x[1:] for x in database.read_text().splitlines() if x.startswith(">")]
