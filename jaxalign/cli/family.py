@@ -136,9 +136,12 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
         families = [x for result in results for x in result.families]
         _warn_of_letters(families, database, messages)
 
-    count, residues = len(complexes), sum(len(x.codes) for x in read.sequences)
-    heading = [f"{scoring}; the chains of {counted(count, 'file')} against {database}"]
-    cells = residues * residues_about(database) * chosen.iterations
+    texts, count = {x for chains in complexes for x in chains.entities}, len(complexes)
+    heading = [
+        f"{scoring}; {counted(len(texts), 'sequence')} of {counted(count, 'file')} "
+        f"against {database}"
+    ]
+    cells = sum(map(len, texts)) * residues_about(database) * chosen.iterations
     heading += report.expected(cells, "score", chosen)
 
     def about(results: list[ComplexAlignment]) -> dict:
