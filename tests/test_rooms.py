@@ -86,7 +86,7 @@ ARROWS = {
     "homology": COMMON | PAIRS | {"database"},
     "homology.api": COMMON | {"corpus", "homology", "inputs", "io", "signatures"},
     "inputs": {"io", "model"},
-    "io": {"model"},
+    "io": {"model", "runtime"},
     "kernels_pallas": set(),  # it loads its names by text, when they are used
     "kernels_pallas.core": set(),
     "kernels_pallas.words": {"kernels_pallas.core"},

@@ -1,10 +1,10 @@
 """Read FASTA into one flat code array; a fault is named by line and column.
 
-A file is read by whole records of many megabytes at a time, in NumPy. Most such chunks
-are plain: visible ASCII characters, nothing else in the lines of a sequence. All others
-are read line by line, by ``records``. ``read`` makes one block of all chunks, and
-``read_blocks`` blocks of a file that may be larger than memory. Where a fault stands is
-found by a second read (``header_line``, ``letter_place``).
+A file is read by chunks of whole records, which threads split in NumPy. Most chunks are
+plain: nothing but letters in the lines of a sequence. All others are read line by line,
+by ``records``. ``read`` makes one block of all chunks, and ``read_blocks`` blocks of a
+file that may be larger than memory. Where a fault stands is found by a second read
+(``header_line``, ``letter_place``).
 
 ``read_family`` reads aligned FASTA, and ``pfam`` the seed alignments that are shipped.
 """
@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -48,11 +47,15 @@ from jaxalign.model.source import (
     open_text,
     reads_again,
 )
+from jaxalign.runtime.pipeline import default_threads, in_advance
 
 CHUNK, LEAST_CHUNK = 2**20, 2**16  # bytes that are read at once
+THREADS = min(2, default_threads())
 STRETCH = 2**16  # characters of a line that are in memory together
-NEWLINE, HEADER, STOP = 10, ord(">"), ord("*")
+NEWLINE, HEADER, COMMENT, STOP = 10, ord(">"), ord(";"), ord("*")
 SPACE, DELETE = 32, 127  # what is between them is visible
+VISIBLE = bytes(x if SPACE < x < DELETE else BAD for x in range(256))
+NAME_WIDTH, PADDING = 32, b"\n" * 128  # of most names, and of any that is looked up
 # Of a heading of UniProt, and of UniRef
 TAXON_WORDS, TAXON_DIGITS, EQUALS = (b"OX", b"TaxID"), 9, ord("=")
 TAXON = re.compile(r"\b(?:OX|TaxID)=(\d{1,9})\b", re.ASCII)
@@ -70,29 +73,26 @@ class RawRecords:
 
     source : the path as given; "-" is standard input.
     names : first word of each header: a tuple, or ``Names`` of a block.
-    parts : ndarrays, uint8. The ASCII letters of all records, end to end, white space
-        dropped; a character outside ASCII stands here as 0.
+    text : ndarray, uint8. The ASCII letters of all records, end to end, white space
+        dropped; a character outside ASCII stands here as 0. Of ``read_blocks`` codes.
     offsets : ndarray, shape (n + 1,), int64. Record ``i`` is
         ``text[offsets[i]:offsets[i + 1]]``.
     buffer : the input itself where it cannot be read twice (standard input, pipes).
     before : records of the file that come before these, for a block of it.
+    substituted : letters that were read as the wildcard.
     """
 
     source: str
     names: Any
-    parts: Sequence[np.ndarray]
+    text: np.ndarray
     offsets: np.ndarray
     buffer: bytes | None = field(default=None, repr=False)
     before: int = 0
+    substituted: int = 0
 
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self.names)
-
-    @cached_property
-    def text(self) -> np.ndarray:
-        """The letters of all records, shape (total,), uint8."""
-        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
     def texts(self) -> list[str]:
         """Return the letters of each record, as they stand in the file."""
@@ -101,12 +101,13 @@ class RawRecords:
 
 
 class ChunkRecords(NamedTuple):
-    """Names and letters of consecutive records: uint8 letters end to end, and the
-    length of each record."""
+    """Names and letters of consecutive records: uint8 letters end to end, or codes
+    where they are encoded, and the length of each record."""
 
     names: Names | list[str]
     text: np.ndarray
     lengths: np.ndarray
+    encoded: bool = False
 
 
 class Place(NamedTuple):
@@ -208,10 +209,11 @@ def read_blocks(
     source, hashes = os.fspath(path), NameHashes()
     counts = {} if counts is None else counts
     compared = hashes if reading.names == "error" else None
-    about = residues, records, reading, counts, taxa
+    about = residues, records, reading, counts, taxa, alphabet
+    _check_policy(reading.unknown)
     for raw in _raw_blocks(source, keep(source), *about):
         _check_names(raw, compared)
-        yield encode_counted(raw, alphabet, reading.unknown)
+        yield _sequences(raw, raw.text, alphabet), raw.substituted
 
 
 def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Sequences:
@@ -249,33 +251,37 @@ def encode_counted(
 
     raw, alphabet, unknown : as for `encode`.
     """
+    _check_policy(unknown)
+    with in_memory(raw.source):
+        codes, substituted = substitute_unknown(raw.text, alphabet, unknown)
+        return _sequences(raw, codes, alphabet), substituted
+
+
+def _check_policy(unknown: str) -> None:
     if unknown not in UNKNOWN_POLICIES:
         choices = ", ".join(UNKNOWN_POLICIES)
         raise UsageError(
             f"unknown = {unknown!r} is not a policy; choose from {choices}"
         )
-    with in_memory(raw.source):
-        encoded = [substitute_unknown(x, alphabet, unknown) for x in raw.parts]
-        codes = encoded[0][0]
-        if len(encoded) > 1:
-            codes = np.concatenate([x for x, _ in encoded])
-        substituted = sum(count for _, count in encoded)
-        if codes.max(initial=0) == BAD:
-            bad = codes == BAD
-            position = int(np.argmax(bad))
-            record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
-            inside = position - int(raw.offsets[record])
-            place = letter_place(raw.source, raw.buffer, raw.before + record, inside)
-            extra, number = int(bad.sum()) - 1, raw.before + record + 1
-            hint = _hint(place, alphabet, float(bad.mean()))
-            further = f" (and {extra} more unknown letter{'s' * (extra > 1)})"
-            raise InputError(
-                f"{label(raw.source)}, line {place.line}, column {place.column}: "
-                f"record {number} ({raw.names[record]!r}) holds {place.letter!r}"
-                f"{further if extra else ''}; {alphabet.rule()}{hint}"
-            )
-    sequences = Sequences(raw.names, codes, raw.offsets, alphabet)
-    return sequences, int(substituted)
+
+
+def _sequences(raw: RawRecords, codes: np.ndarray, alphabet: Alphabet) -> Sequences:
+    """Name encoded records; refuse a letter that the alphabet lacks."""
+    if codes.max(initial=0) == BAD:
+        bad = codes == BAD
+        position = int(np.argmax(bad))
+        record = int(np.searchsorted(raw.offsets, position, side="right")) - 1
+        inside = position - int(raw.offsets[record])
+        place = letter_place(raw.source, raw.buffer, raw.before + record, inside)
+        extra, number = int(bad.sum()) - 1, raw.before + record + 1
+        hint = _hint(place, alphabet, float(bad.mean()))
+        further = f" (and {extra} more unknown letter{'s' * (extra > 1)})"
+        raise InputError(
+            f"{label(raw.source)}, line {place.line}, column {place.column}: "
+            f"record {number} ({raw.names[record]!r}) holds {place.letter!r}"
+            f"{further if extra else ''}; {alphabet.rule()}{hint}"
+        )
+    return Sequences(raw.names, codes, raw.offsets, alphabet)
 
 
 def _raw_blocks(
@@ -286,36 +292,54 @@ def _raw_blocks(
     reading: Reading,
     counts: dict[str, int],
     taxa: list[np.ndarray] | None = None,
+    alphabet: Alphabet | None = None,
 ) -> Iterator[RawRecords]:
-    """Yield the records of a file in blocks; each ends with the record that reaches
-    either number. ``counts`` : of the names so far, where they are numbered."""
+    """Yield the records of a file in blocks, encoded where an alphabet is given; each
+    ends with the record that reaches either number. ``counts`` : of the names so far,
+    where they are numbered."""
     with open_text(source, buffer) as handle:
         check_first_line(source, handle)
-    block: list[ChunkRecords] = []
-    before = size = count = 0
+    names, lengths = list[Names](), list[np.ndarray]()  # of chunks, for a block
+    # One array that grows, and the next as large: parts would be copied once more.
+    room = np.zeros(0, np.uint8)
+    before = size = count = substituted = 0
+
+    def block() -> RawRecords:
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        about = offsets, buffer, before, substituted
+        return RawRecords(source, _joined(names), room[:size], *about)
+
+    about = max(residues, LEAST_CHUNK), alphabet, reading.strip_stop, taxa
     with open_bytes(source, buffer) as handle:
-        size_of_chunk = max(residues, LEAST_CHUNK)
-        for names, text, lengths in record_chunks(handle, size_of_chunk, taxa):
-            if reading.strip_stop:
-                ends, stopped = np.cumsum(lengths), lengths > 0
-                stopped[stopped] = text[ends[stopped] - 1] == STOP
-                text = np.delete(text, ends[stopped] - 1)
-                lengths = lengths - stopped
+        for new_names, text, widths, encoded in record_chunks(handle, *about):
             if reading.names == "number":
-                names = numbered(names, counts)
-            while len(names):
-                ends = np.cumsum(lengths)
+                new_names = numbered(new_names, counts)
+            new_names = names_of(new_names)
+            while len(widths):
+                ends = np.cumsum(widths)
                 reach = int(np.searchsorted(ends, residues - size)) + 1
-                stop = min(reach, records - count, len(names))
+                stop = min(reach, records - count, len(widths))
                 letters = int(ends[stop - 1])
-                block.append(ChunkRecords(names[:stop], text[:letters], lengths[:stop]))
+                part, text = text[:letters], text[letters:]
+                if alphabet is not None and not encoded:
+                    part, hits = substitute_unknown(part, alphabet, reading.unknown)
+                    substituted += hits
+                if size + letters > len(room):
+                    larger = np.empty(max(size + letters, 2 * len(room)), np.uint8)
+                    larger[:size] = room[:size]
+                    room = larger
+                room[size : size + letters] = part
+                names.append(new_names[:stop])
+                lengths.append(widths[:stop])
                 size, count = size + letters, count + stop
-                names, text, lengths = names[stop:], text[letters:], lengths[stop:]
+                new_names, widths = new_names[stop:], widths[stop:]
                 if size >= residues or count >= records:
-                    yield _joined(source, block, buffer, before)
-                    before, size, count, block = before + count, 0, 0, []
-    if block:
-        yield _joined(source, block, buffer, before)
+                    yield block()
+                    before += count
+                    size = count = substituted = 0
+                    names, lengths, room = [], [], np.empty(len(room), np.uint8)
+    if count:
+        yield block()
 
 
 def numbered(names: Iterable[str], counts: dict[str, int]) -> list[str]:
@@ -339,106 +363,151 @@ def numbered(names: Iterable[str], counts: dict[str, int]) -> list[str]:
     return renamed
 
 
-def _joined(
-    source: str, block: list[ChunkRecords], buffer: bytes | None, before: int
-) -> RawRecords:
-    lengths = np.concatenate([chunk.lengths for chunk in block])
-    names = [names_of(chunk.names) for chunk in block]
+def _joined(parts: Sequence[Names]) -> Names:
+    """Put the names of parts one after the other."""
+    names = [*map(names_of, parts)]
     sizes = np.cumsum([0, *(len(x.text) for x in names)])
     places = [x.places[1:] + size for x, size in zip(names, sizes, strict=False)]
-    return RawRecords(
-        source,
-        Names(np.concatenate([x.text for x in names]), np.concatenate([[0], *places])),
-        [chunk.text for chunk in block],
-        np.concatenate([[0], np.cumsum(lengths)]),
-        buffer,
-        before,
-    )
+    text = np.concatenate([x.text for x in names])
+    return Names(text, np.concatenate([[0], *places]))
 
 
 def record_chunks(
-    handle: BinaryIO, size: int = sys.maxsize, taxa: list[np.ndarray] | None = None
+    handle: BinaryIO,
+    size: int = sys.maxsize,
+    alphabet: Alphabet | None = None,
+    strip_stop: bool = False,
+    taxa: list[np.ndarray] | None = None,
 ) -> Iterator[ChunkRecords]:
     """Yield the records of a stream of bytes, in order; before the first record there
     are only blank lines and comments.
 
     size : bytes that are read at once, ``CHUNK`` at most
+    alphabet : encode the chunks of which it has every letter
+    strip_stop : take a stop off the end of each sequence
     taxa : filled with the taxa of the records, where they are wanted
     """
-    for chunk in _whole_records(handle, min(size, CHUNK)):
+
+    def split(chunk: bytearray) -> tuple[np.ndarray | None, ChunkRecords]:
+        found = None if taxa is None else record_taxa(chunk)
+        return found, _split(chunk, alphabet, strip_stop)
+
+    chunks = _whole_records(handle, min(size, CHUNK))
+    # A short file needs no thread, and of a genome two are not in memory.
+    for found, chunk_records in in_advance(
+        split, chunks, THREADS, lambda chunk: not CHUNK // 2 < len(chunk) < 16 * CHUNK
+    ):
         if taxa is not None:
-            taxa.append(record_taxa(chunk))
-        plain = _plain(chunk)
-        if plain is not None:
-            yield plain
-            continue
-        text = io.TextIOWrapper(io.BytesIO(chunk), encoding="utf-8", errors="replace")
+            taxa.append(found)
+        yield chunk_records
+
+
+def _whole_records(handle: BinaryIO, size: int) -> Iterator[bytearray]:
+    """Yield chunks of a stream; each ends before a record or with the stream."""
+    chunk, first = bytearray(), True
+    while True:
+        start = len(chunk)
+        chunk += bytes(max(size, start // 8))  # more of a record that may be a genome
+        with memoryview(chunk) as view:
+            stop = start + handle.readinto(view[start:])  # type: ignore[attr-defined]
+        del chunk[stop:]
+        if stop == start:
+            break
+        if chunk.find(b"\r", start) >= 0:
+            # It ends a line, alone or before a newline; blank lines do not.
+            chunk = chunk.replace(b"\r", b"\n")
+        if first:
+            chunk, first = chunk.removeprefix(BYTE_ORDER_MARK), False
+        # A search for one byte is fast, one for two is not.
+        end = chunk.rfind(b">", max(start, 1))
+        while end > 0 and chunk[end - 1] != NEWLINE:
+            end = chunk.rfind(b">", max(start, 1), end)
+        if end > 0:
+            rest = chunk[end:]
+            del chunk[end:]
+            yield chunk
+            chunk = rest
+    if chunk:
+        yield chunk
+
+
+def _split(
+    chunk: bytearray, alphabet: Alphabet | None, strip_stop: bool
+) -> ChunkRecords:
+    """Split a chunk into its records."""
+    plain = None
+    if alphabet is not None and not strip_stop:
+        plain = _plain(chunk, alphabet.table.tobytes())
+    if plain is not None:
+        return plain._replace(encoded=True)
+    plain = _plain(chunk, VISIBLE)
+    if plain is None:
+        stream = io.BytesIO(chunk)
+        chunk.clear()  # it may be a genome
+        text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
         chunk_records = list(records(text))
         letters = np.frombuffer(b"".join(part for _, part in chunk_records), np.uint8)
         lengths = np.array([len(part) for _, part in chunk_records], np.int64)
-        yield ChunkRecords([name for name, _ in chunk_records], letters, lengths)
+        plain = ChunkRecords([name for name, _ in chunk_records], letters, lengths)
+    if not strip_stop:
+        return plain
+    names, letters, lengths, _ = plain
+    ends, stopped = np.cumsum(lengths), lengths > 0
+    stopped[stopped] = letters[ends[stopped] - 1] == STOP
+    return ChunkRecords(names, np.delete(letters, ends[stopped] - 1), lengths - stopped)
 
 
-def _whole_records(handle: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield chunks of a stream; each ends before a record or with the stream."""
-    pending: list[bytes] = []  # a record may be a genome, of many pieces
-    first = True
-    while piece := handle.read(size):
-        if b"\r" in piece:  # ends a line, alone or before a newline; blank lines do not
-            piece = piece.replace(b"\r", b"\n")
-        if first:
-            piece, first = piece.removeprefix(BYTE_ORDER_MARK), False
-        end = piece.rfind(b"\n>") + 1
-        begins = pending and piece.startswith(b">") and pending[-1].endswith(b"\n")
-        if end or begins:
-            whole, pending = b"".join([*pending, piece[:end]]), []
-            yield whole
-        pending.append(piece[end:])
-    if pending:
-        whole, pending = b"".join(pending), []
-        yield whole
-
-
-def _plain(chunk: bytes) -> ChunkRecords | None:
-    """Parse a chunk of plain records at once; None unless it begins with a header and
-    its sequence lines are visible ASCII."""
-    if not chunk.startswith(b">") or b"\n;" in chunk:
+def _plain(chunk: bytearray, table: bytes) -> ChunkRecords | None:
+    """Parse a chunk of plain records at once, its letters translated by a table; None
+    unless it begins with a header and the table has all that is in its other lines."""
+    if not chunk.startswith(b">"):
         return None
+    if not chunk.endswith(PADDING):
+        chunk += PADDING  # of blank lines
     data = np.frombuffer(chunk, np.uint8)
-    spaces = np.flatnonzero(data <= SPACE)
-    if not len(spaces) or spaces[-1] != len(data) - 1 or data[-1] != NEWLINE:
-        spaces = np.append(spaces, len(data))
-    ends_line = np.append(data[spaces[:-1]] == NEWLINE, True)
-    line_ends = np.flatnonzero(ends_line)  # among the spaces
-    newlines = spaces[line_ends]
-    # A header begins behind the newline before it: behind number -1 the first one.
-    before = np.flatnonzero(data[newlines[:-1] + 1] == HEADER)
-    before = np.concatenate([[-1], before])
-    starts = np.append(newlines[before[1:]] + 1, len(data))
-    ends = newlines[before + 1]
-    heads = np.concatenate([[0], starts[:-1]])
-    sides = zip(ends.tolist(), starts.tolist(), strict=True)
-    text = b"".join([chunk[end + 1 : stop] for end, stop in sides])
-    text = np.frombuffer(text.translate(None, b"\n"), np.uint8)
-    if len(text) and not SPACE < text.min() <= text.max() < DELETE:
+    newlines = np.flatnonzero(data == NEWLINE)
+    begins = data[newlines[:-1] + 1]  # of each line but the first
+    if (begins == COMMENT).any():
         return None
     # Of the newlines of a record the first one ends its header.
-    lines = np.diff(np.append(before, len(newlines) - 1)) - 1
-    lines[-1] -= newlines[-1] == len(data)
-    lengths = np.maximum(starts - ends - 1, 0) - np.maximum(lines, 0)
-    # The first space of a header ends its name.
-    first = np.concatenate([[0], line_ends[before[1:]] + 1])
-    widths = spaces[first] - heads - 1
-    places = np.concatenate([[0], np.cumsum(widths)])
-    letters = np.repeat(heads + 1 - places[:-1], widths) + np.arange(places[-1])
-    names = Names(data[letters], places)
-    odd = (spaces < len(data)) & ~IS_SPACE[data[np.minimum(spaces, len(data) - 1)]]
-    if (widths > 0).all() and not odd.any() and names.text.max(initial=0) < DELETE:
-        return ChunkRecords(names, text, lengths)
-    # Other spaces and signs than of ASCII, spaces before a name, or none
-    sides = zip(heads.tolist(), ends.tolist(), strict=True)
-    headers = [chunk[head + 1 : end].decode("utf-8", "replace") for head, end in sides]
-    return ChunkRecords([*map(header_name, headers)], text, lengths)
+    last = np.append(np.flatnonzero(begins == HEADER), len(newlines) - 1)
+    first = np.append(0, last[:-1] + 1)
+    stops = newlines[last] + 1
+    heads, ends = np.append(0, stops[:-1]), newlines[first]
+    lengths = stops - ends - 1 - (last - first)
+    # Headers become zeros, which are dropped with the newlines.
+    widths = np.stack([ends - heads, stops - ends], axis=1).ravel()
+    of_letters = np.repeat(np.tile(np.array([0, 255], np.uint8), len(heads)), widths)
+    letters = bytearray(len(chunk))
+    np.bitwise_and(of_letters, data, out=np.frombuffer(letters, np.uint8))
+    del of_letters
+    text = np.frombuffer(letters.translate(table, b"\0\n"), np.uint8)
+    if len(text) != lengths.sum() or text.max(initial=0) == BAD:
+        return None
+    names = _first_words(chunk, heads + 1)
+    if names is None:
+        sides = zip(heads.tolist(), ends.tolist(), strict=True)
+        headers = (chunk[i + 1 : j].decode("utf-8", "replace") for i, j in sides)
+        names = [*map(header_name, headers)]
+    return ChunkRecords(names, text, lengths)
+
+
+def _first_words(chunk: bytearray, starts: np.ndarray) -> Names | None:
+    """The words at some places of a chunk; None if one is longer than the padding, is
+    not of visible ASCII, or is empty."""
+    for width in (NAME_WIDTH, len(PADDING)):
+        # Elements that overlap: so many bytes from each place on.
+        every = np.ndarray(len(chunk) - width + 1, f"V{width}", chunk, strides=(1,))
+        letters = every[starts].view(np.uint8).reshape(-1, width)
+        widths = (letters <= SPACE).argmax(axis=1)
+        if not IS_SPACE[letters[np.arange(len(widths)), widths]].all():
+            continue
+        # Compared as bytes, which is the fastest.
+        of_names = np.arange(width, dtype=np.uint8) < widths.astype(np.uint8)[:, None]
+        text = letters[of_names]
+        if widths.all() and text.max() < DELETE:
+            return Names(text, np.append(0, np.cumsum(widths)))
+    return None
 
 
 def records(handle: TextIO) -> Iterator[tuple[str, bytes]]:
@@ -463,7 +532,7 @@ def read_taxa(path: str | os.PathLike[str]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int32), *taxa])
 
 
-def record_taxa(chunk: bytes) -> np.ndarray:
+def record_taxa(chunk: bytes | bytearray) -> np.ndarray:
     """Find the taxa of whole records, int32 (records,): ``OX=9606`` in a heading of
     UniProt, ``TaxID=9606`` in one of UniRef.
 
@@ -567,45 +636,46 @@ class NameHashes:
 
     def add(self, hashes: np.ndarray) -> np.ndarray:
         """Add hashes of names; return the places, int64, of those that were there."""
-        order = np.argsort(hashes, kind="stable")
-        rising = hashes[order]
+        rising = np.sort(hashes)
         repeated = np.zeros(len(hashes), bool)
         repeated[1:] = rising[1:] == rising[:-1]
         for run in self._runs:
             place = np.minimum(np.searchsorted(run, rising), len(run) - 1)
             repeated |= run[place] == rising
+        order = np.zeros(0, np.int64)
+        if repeated.any():  # else no order of equal ones is asked for
+            order = np.argsort(hashes, kind="stable")[repeated]
         while self._runs and len(self._runs[-1]) < 2 * len(rising):
             rising = np.sort(np.concatenate([self._runs.pop(), rising]), kind="stable")
         if len(rising):
             self._runs.append(rising)
-        return np.sort(order[repeated])
+        return np.sort(order)
 
 
 def _check_names(raw: RawRecords, hashes: NameHashes | None = None) -> None:
     """Refuse an empty name, or one that comes twice among these records or, where the
     names of earlier blocks are known, in the file."""
     encoded = names_of(raw.names)
-    hashed = hashes_of(encoded)
-    if not np.diff(encoded.places).all() or not np.diff(np.sort(hashed)).all():
-        first: dict[str, int] = {}
-        for record, name in enumerate(raw.names, raw.before):
-            if not name:
-                line = header_line(raw.source, raw.buffer, record)
-                raise InputError(
-                    f"{label(raw.source)}, line {line}, column 1: record {record + 1} "
-                    "has an empty header; the first word after '>' is its name"
-                )
-            if name in first:
-                raise _duplicate(raw, name, first[name], record)
-            first[name] = record
-    if hashes is None or not len(hashes.add(hashed)):
+    hashes = NameHashes() if hashes is None else hashes
+    is_new = not len(hashes.add(hashes_of(encoded)))
+    if is_new and np.diff(encoded.places).all():
         return
+    first: dict[str, int] = {}
+    for record, name in enumerate(raw.names, raw.before):
+        if not name:
+            line = header_line(raw.source, raw.buffer, record)
+            raise InputError(
+                f"{label(raw.source)}, line {line}, column 1: record {record + 1} "
+                "has an empty header; the first word after '>' is its name"
+            )
+        if name in first:
+            raise _duplicate(raw, name, first[name], record)
+        first[name] = record
     # A hash was there before: the file says whether the name was, too.
-    places = {name: record for record, name in enumerate(raw.names, raw.before)}
     with open_text(raw.source, raw.buffer) as handle:
         for record, (name, _) in zip(range(raw.before), records(handle)):  # noqa: B905
-            if name in places:
-                raise _duplicate(raw, name, record, places[name])
+            if name in first:
+                raise _duplicate(raw, name, record, first[name])
 
 
 def _duplicate(raw: RawRecords, name: str, first: int, second: int) -> InputError:

@@ -164,18 +164,38 @@ def in_threads(function: Callable, pieces: Iterable, threads: int) -> list:
         pool.shutdown(cancel_futures=True)
 
 
-def in_advance(function: Callable, items: Iterable, count: int) -> Generator:
+def in_advance(
+    function: Callable,
+    items: Iterable,
+    count: int,
+    alone: Callable[[Any], bool] = lambda item: False,
+) -> Generator:
     """Yield results of a function, in order; the next ``count`` are computed meanwhile,
-    side by side."""
-    waiting: deque[Future] = deque()
+    side by side. An error of the items is raised behind the results before it.
+
+    alone : whether an item is computed by the caller, with nothing beside it
+    """
+    items, waiting, failed = iter(items), deque[Future](), None
     pool = ThreadPoolExecutor(count)
     try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > count:
+        while True:
+            try:
+                item = next(items)
+            except StopIteration:
+                break
+            except Exception as error:
+                failed = error
+                break
+            if not (by_caller := alone(item)):
+                waiting.append(pool.submit(function, item))
+            while len(waiting) > (0 if by_caller else count):
                 yield waiting.popleft().result()
+            if by_caller:
+                yield function(item)
         while waiting:
             yield waiting.popleft().result()
+        if failed is not None:
+            raise failed
     finally:  # also where nobody wants the others
         pool.shutdown(cancel_futures=True)
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import struct
+import sys
 import zlib
 
 import pytest
@@ -15,6 +16,15 @@ from jaxalign.model.source import BGZF_END, BUFFER, open_bytes
 
 TEXT = b"".join(b">s%d\n%s\n" % (k, b"MKTAYIAKQR" * (k % 7)) for k in range(200))
 HALF = TEXT.index(b">", len(TEXT) // 2)
+
+
+@pytest.fixture(params=["zlib", "isal"])
+def inflater(request, monkeypatch):
+    """The library that inflates gzip."""
+    if request.param == "isal":
+        pytest.importorskip("isal.isal_zlib")
+    else:
+        monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
 
 
 def zstd(data):
@@ -53,6 +63,7 @@ def read(path, data):
 
 
 @pytest.mark.parametrize("kind", PACKS)
+@pytest.mark.usefixtures("inflater")
 def test_streams_are_read_whole_or_not_at_all(kind, tmp_path):
     pack, end = PACKS[kind]
     path = tmp_path / "x.fa"
@@ -72,7 +83,8 @@ def test_streams_are_read_whole_or_not_at_all(kind, tmp_path):
         assert read(path, first + b"no stream") is None
 
 
-@pytest.mark.parametrize("kind", ["bzip2", "xz"])
+@pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz"])
+@pytest.mark.usefixtures("inflater")
 def test_padding_and_long_streams(kind, tmp_path):
     pack, path = PACKS[kind][0], tmp_path / "x.fa"
     padded = pack(TEXT[:HALF]) + bytes(4 * BUFFER) + pack(TEXT[HALF:]) + bytes(8)
