@@ -27,9 +27,10 @@ import numpy as np
 from jaxalign.errors import InputError, UsageError, nearest_word
 from jaxalign.io import arrow, output
 from jaxalign.io.corpus_files import headings
+from jaxalign.io.fasta import BYTE_ORDER_MARK, IS_SPACE, NEWLINE
 from jaxalign.model.names import read_back, written
 from jaxalign.model.numbers import printed_beside, texts_beside
-from jaxalign.model.source import label, open_text
+from jaxalign.model.source import label, open_bytes, open_text
 
 HEADINGS = (
     "name", "ac", "id", "accession", "entry", "identifier", "sequence", "seqid",
@@ -46,6 +47,7 @@ NUMBERED = re.compile(r"([\s_.#-]*(id|ac|name|[12ab]))*$")
 PARTS = ("part", "split", "fold", "set")
 EDGE_HEADING = "receptor\tneighbour\tdistance\n"
 PARQUET = ".parquet"
+STRETCH = 2**20  # bytes that are searched together
 SEPARATORS = {"": "\t", ".tsv": "\t", ".txt": "\t", ".csv": ","}
 Rows = list[tuple[int, list[str]]]
 EdgeColumns = tuple[Any, Any, Any]  # (i, j, distance), integers (edges,) each
@@ -394,16 +396,86 @@ def is_airr(path: str, buffer: bytes | None = None) -> bool:
     return not line.startswith(">")
 
 
-def read_airr(path: str, buffer: bytes | None = None) -> dict[str, list[str]]:
+@dataclass(frozen=True, eq=False)
+class TextColumn(Sequence[str]):
+    """A column of a text table, whose fields are cut out when they are asked for.
+
+    table : all of its bytes, ASCII
+    starts, stops : int64 (rows,). Where each field is.
+    """
+
+    table: bytes
+    starts: np.ndarray
+    stops: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return TextColumn(self.table, self.starts[index], self.stops[index])
+        return self.table[self.starts[index] : self.stops[index]].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        spans = map(slice, self.starts.tolist(), self.stops.tolist())
+        return map(bytes.decode, map(self.table.__getitem__, spans))
+
+
+def read_airr(
+    path: str, buffer: bytes | None = None
+) -> dict[str, list[str]] | dict[str, TextColumn]:
     """Read the columns of a table of rearrangements, by their names, as text.
 
     ``buffer`` : what ``model.source.keep`` returned.
     """
+    if not str(path).lower().endswith(PARQUET):
+        with open_bytes(path, buffer) as handle:
+            plain = _plain_columns(handle.read())
+        if plain is not None:
+            return plain
     names, rows = _titled_rows(path, buffer)
     columns = zip_longest(*(fields for _, fields in rows), fillvalue="")
     lists = [list(column) for column in columns]
     lists += [[""] * len(rows) for _ in names[len(lists) :]]
     return dict(zip(names, lists, strict=True))
+
+
+def _plain_columns(data: bytes) -> dict[str, TextColumn] | None:
+    """Find the fields of a plain table at once: ASCII, every line with as many fields
+    as the heading, no quotes, and no other space beside a field. None if it is not."""
+    data = data.removeprefix(BYTE_ORDER_MARK)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    separator = b"\t" if b"\t" in data else b","
+    heading = data[: max(data.find(b"\n"), 0)]
+    names = heading.decode("latin-1").split(separator.decode())
+    quoted = b'"' in (data if separator == b"," else heading)
+    if len(names) == 1 or len({*names}) < len(names) or quoted or not data.isascii():
+        return None
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    signs = np.frombuffer(data, np.uint8)
+    ends = np.concatenate(
+        [
+            start + np.flatnonzero((stretch == ord(separator)) | (stretch == NEWLINE))
+            for start in range(0, len(signs), STRETCH)
+            for stretch in [signs[start : start + STRETCH]]
+        ]
+    )
+    if len(ends) % len(names) or len(ends) == len(names):
+        return None
+    ends = ends.reshape(-1, len(names))
+    begins = np.append(0, ends.ravel()[:-1] + 1).reshape(ends.shape)
+    beside = signs[np.stack([ends - 1, begins])]
+    ends_line = signs[ends] == NEWLINE
+    spaces = IS_SPACE & (np.arange(256) != ord(separator)) & (np.arange(256) != NEWLINE)
+    if ends_line[:, :-1].any() or not ends_line[:, -1].all() or spaces[beside].any():
+        return None
+    # A line without a letter is blank.
+    if (ends[1:, -1] - begins[1:, 0] < len(names)).any():
+        return None
+    sides = zip(begins[1:].T, ends[1:].T, strict=True)
+    return dict(zip(names, (TextColumn(data, *x) for x in sides), strict=True))
 
 
 def _titled_rows(path: str, buffer: bytes | None = None) -> tuple[list[str], Rows]:

@@ -490,31 +490,38 @@ def rows_of_table(
     junctions : the column of the CDR3, in place of ``junction_aa``.
     """
     where = origin or "table"
-    table, notes = _table_of(columns, where, junctions)
-    count = len(table[JUNCTION])
+    of_cells = chains in ("sum", "all", "any")
+    table, notes = _table_of(columns, where, junctions, () if of_cells else ABUNDANCE)
+    cdr3, count = table[JUNCTION], len(table[JUNCTION])
     blank: list[str | None] = [None] * count
     loci, genes = table.get(LOCUS) or blank, table.get(GENE) or blank
     faults = _faults(table, where)
     # The arm of every row, None where neither locus nor gene names it.
-    arms: list[str | None] = []
-    problems: list[str | None] = []
-    for row, (locus, gene) in enumerate(zip(loci, genes, strict=True)):
-        arms.append(ARMS.get((locus or (gene or "")[:3]).upper()))
-        problem = faults.get(row) or problem_of(table[JUNCTION][row], gene, gene_known)
-        if problem is None and arms[row] is None and locus:
+    sides = [*zip(loci, genes, strict=True)]
+    arm_of = {(x, y): ARMS.get((x or (y or "")[:3]).upper()) for x, y in {*sides}}
+    arms = [*map(arm_of.__getitem__, sides)]
+    problems = blank
+    if faults or gene_known is not None or not _all_fine(cdr3):
+        problems = [
+            faults.get(row) or problem_of(cdr3[row], gene, gene_known)
+            for row, gene in enumerate(genes)
+        ]
+    for row, arm in enumerate(arms) if None in arm_of.values() else ():
+        if arm is not None or problems[row] is not None:
+            continue
+        if loci[row]:
             raise InputError(
-                f"{where}, row {row + 1}: locus {locus!r} is unknown; "
+                f"{where}, row {row + 1}: locus {loci[row]!r} is unknown; "
                 f"known: {', '.join(ARMS)}"
             )
-        if problem is None and arms[row] is None and chains is not None:
-            problem = faults[row] = "neither locus nor V gene"
-        problems.append(problem)
+        if chains is not None:
+            problems[row] = faults[row] = "neither locus nor V gene"
     if chains is not None and count and not any(arms):
         raise InputError(
             f"{where}: chains={chains!r} needs locus or v_call, to tell the arm of a "
             "row"
         )
-    if chains in ("sum", "all", "any"):
+    if of_cells:
         return _cells(table, arms, problems, notes, where, origin)
     usable_arms = [x for x, why in zip(arms, problems, strict=True) if why is None]
     present = dict.fromkeys(filter(None, usable_arms))
@@ -523,17 +530,23 @@ def rows_of_table(
             f"{where}: chains of both arms, VJ and VDJ: choose one by chains='VJ' or "
             "'VDJ', or compare cells by both, by chains='sum', 'all' or 'any'"
         )
-    rows = [row for row, arm in enumerate(arms) if chains in (None, arm) or not arm]
+    rows = [*range(count)]
+    if chains is not None:
+        rows = [row for row, arm in enumerate(arms) if arm in (chains, None)]
     if len(rows) < count:
         notes = (*notes, f"{count - len(rows):,} rows of the other arm are left out")
     chain = Chain(str(chains or next(iter(present), "CDR3")), *_taken(table, rows))
-    faults = {k: faults[row] for k, row in enumerate(rows) if row in faults}
+    if faults:
+        faults = {k: faults[row] for k, row in enumerate(rows) if row in faults}
     names = _names(table, rows, where)
     return ReceptorRows(names, (chain,), origin, notes, faults, rows)
 
 
 def _table_of(
-    columns: Mapping[str, Sequence[Any]], where: str, junctions: str | None
+    columns: Mapping[str, Sequence[Any]],
+    where: str,
+    junctions: str | None,
+    unread: Iterable[str],
 ) -> tuple[dict[str, list[str | None]], tuple[str, ...]]:
     """The columns that are read, by their names in AIRR, as texts; and notes."""
     if len({len(values) for values in columns.values()}) > 1:
@@ -544,9 +557,8 @@ def _table_of(
         if name == JUNCTION and junctions is not None:
             candidates, synonyms = (junctions,), ()
         title = next((x for x in candidates if x in columns), None)
-        if title is not None:
-            values = (x.strip() if isinstance(x, str) else x for x in columns[title])
-            table[name] = [None if x is None else str(x) for x in meanings(values)]
+        if title is not None and name not in unread:
+            table[name] = _texts(columns[title])
         if name != JUNCTION or title == JUNCTION:
             continue
         if title is None:
@@ -555,8 +567,8 @@ def _table_of(
                 f"{where}: no column {candidates[0]!r}{synonyms_text} "
                 f"({', '.join(map(str, columns))[:200]})"
             )
-        texts = [text.upper() for text in table[name] if text]
-        if texts and not "".join(texts).strip("ACGTUN"):
+        texts = [text for text in table[name] if text]
+        if texts and not any(text.upper().strip("ACGTUN") for text in texts):
             raise InputError(f"{where}: column {title!r} has nucleotides")
     shifted = "cdr3_aa" in columns and (
         JUNCTION not in columns if junctions is None else junctions == "cdr3_aa"
@@ -568,11 +580,33 @@ def _table_of(
     return table, (note,) if shifted else ()
 
 
+class _Meanings(dict[str, str | None]):
+    """Texts to themselves or None, looked at once: short ones are often the same."""
+
+    def __missing__(self, text: str) -> str | None:
+        self[text] = _meaning(text)
+        return self[text]
+
+
+def _texts(values: Iterable[Any]) -> list[str | None]:
+    """Fields of a column as texts without space around them, None where one means
+    nothing."""
+    fields, short = [*values], _Meanings()
+    if {*map(type, fields)} <= {str}:
+        texts = map(str.strip, fields)
+        return [x if len(x) > LONGEST_MISSING else short[x] for x in texts]
+    bare = (x.strip() if isinstance(x, str) else x for x in fields)
+    return [None if x is None else str(x) for x in meanings(bare)]
+
+
 def _faults(table: dict[str, list[str | None]], where: str) -> dict[int, str]:
     """Why rows are not usable by what the table says of them: row -> reason."""
     faults: dict[int, str] = {}
     for name, reason in FLAGS.items():
-        for row, value in enumerate(table.get(name, ())):
+        values = table.get(name, ())
+        if {(value or YES[0]).lower() for value in {*values}} <= {*YES}:
+            continue
+        for row, value in enumerate(values):
             word = (value or YES[0]).lower()
             if word in NO:
                 faults.setdefault(row, reason)
@@ -587,15 +621,20 @@ def _faults(table: dict[str, list[str | None]], where: str) -> dict[int, str]:
 
 
 def _taken(table: dict[str, list], rows: list[int]) -> tuple[list, list | None]:
-    genes = table.get(GENE)
-    cdr3 = [table[JUNCTION][row] for row in rows]
-    return cdr3, None if genes is None else [genes[row] for row in rows]
+    cdr3, genes = table[JUNCTION], table.get(GENE)
+    if len(rows) == len(cdr3):
+        return cdr3, genes
+    genes = None if genes is None else [genes[row] for row in rows]
+    return [cdr3[row] for row in rows], genes
 
 
-def _names(table: dict[str, list], rows: list[int], where: str) -> list[str]:
+def _names(table: dict[str, list], rows: list[int], where: str) -> Sequence[str]:
     """Names of rows: their own, that of a cell with one row, or a number."""
     blank = [None] * len(table[JUNCTION])
     ids, cells = table.get(NAME) or blank, table.get(CELL) or blank
+    own = [text for row in rows if (text := ids[row])]
+    if len({*own}) == len(rows):
+        return own
     of_cell = Counter(cells[row] for row in rows)
     names: dict[str, int] = {}
     for row in rows:

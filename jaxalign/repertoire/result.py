@@ -1,11 +1,12 @@
 """The result: a sparse graph of unique receptors."""
 
+import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, csr_matrix, save_npz
+from scipy.sparse import coo_array, csr_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import UsageError
@@ -152,8 +153,20 @@ class RepertoireGraph:
 
     def save(self, path: str) -> None:
         """Write the matrix as .npz to ``path``, for ``scipy.sparse.load_npz``."""
-        with open(path, "wb") as handle:
-            save_npz(handle, self.matrix, compressed=True)
+        matrix = self.matrix
+        arrays = {
+            "indices": matrix.indices,
+            "indptr": matrix.indptr,
+            "format": matrix.format.encode("ascii"),
+            "shape": matrix.shape,
+            "data": matrix.data,
+            "_is_array": True,
+        }
+        # ``save_npz`` has no levels: its files are 6 % smaller, in six times the time.
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            for name, array in arrays.items():
+                with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(array))
 
     def __str__(self) -> str:
         return "\n".join((self.heading(), str(self.plan.definition), *self.problems()))

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 import receptor_oracle as oracle
@@ -52,6 +53,12 @@ def test_every_output_has_the_same_edges(run, folder):
     matrix = scipy.sparse.load_npz("e.npz")
     graph = jaxalign.repertoire_graph(TEXTS)
     assert (matrix != graph.matrix).nnz == 0 and matrix.nnz == graph.matrix.nnz
+    scipy.sparse.save_npz("theirs.npz", graph.matrix)
+    ours, theirs = np.load("e.npz"), np.load("theirs.npz")
+    assert {*ours} == {*theirs} and isinstance(matrix, scipy.sparse.csr_array)
+    for name in theirs:
+        assert ours[name].dtype == theirs[name].dtype
+        assert np.array_equal(ours[name], theirs[name])
     rows = [line.split("\t") for line in (folder / "l.tsv").read_text().splitlines()]
     assert rows[0] == ["name", "receptor", "count", "cluster"]
     assert [int(row[3]) for row in rows[1:]] == graph.labels.tolist()

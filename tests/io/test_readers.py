@@ -159,7 +159,58 @@ def test_tables_may_begin_with_blank_lines(tmp_path, first):
     path = tmp_path / "table.tsv"
     path.write_text(f"{first}gene\tcdr1\nA\tMK\n")
     assert delimited.read_genes(str(path)) == (["cdr1"], {"A": ["MK"]})
-    assert delimited.read_airr(str(path)) == {"gene": ["A"], "cdr1": ["MK"]}
+    assert columns_of(path) == {"gene": ["A"], "cdr1": ["MK"]}
+
+
+def columns_of(path):
+    columns = delimited.read_airr(str(path))
+    return {name: list(values) for name, values in columns.items()}
+
+
+def drawn_table(seed, usual):
+    """A table of receptors: of plain fields, or of anything."""
+    draw = np.random.default_rng(seed)
+    separator, end = draw.choice(["\t", ","]), draw.choice(["\n", "\n", "\r\n", "\r"])
+    fields = ["CASSF", "", "a b", "1.5", "x"]
+    fields += [] if usual else [" y", "z ", "", '"q"', '"', "\u00e9", "\x0b", "\x1c"]
+    count = int(draw.integers(2, 5))
+    lines = [[f"t{k}" for k in range(count)]]
+    lines[0][-1] = "t0" if not usual and draw.random() < 0.1 else lines[0][-1]
+    for _ in range(int(draw.integers(1, 7))):
+        width = count if usual else max(count - int(draw.choice([0, 0, 0, 1, -1])), 0)
+        lines.append(draw.choice(fields, width).tolist())
+        lines[-1][:1] = ["x"] if usual else lines[-1][:1]  # no blank line
+    text = end.join(separator.join(line) for line in lines)
+    mark = "\ufeff" * int(draw.integers(2))
+    return (mark + text + end * int(draw.integers(2))).encode()
+
+
+@pytest.mark.parametrize("usual", [True, False])
+def test_a_plain_table_is_read_as_any_other(tmp_path, monkeypatch, usual):
+    def outcome(path):
+        try:
+            return columns_of(path)
+        except JaxalignError as error:
+            return str(error)
+
+    plain, parsed = 0, delimited._plain_columns
+    path = tmp_path / "table.tsv"
+    for seed in range(300):
+        path.write_bytes(drawn_table(seed, usual))
+        columns = outcome(path)
+        plain += parsed(path.read_bytes()) is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(delimited, "_plain_columns", lambda data: None)
+            assert outcome(path) == columns, path.read_bytes()
+    assert plain == 300 if usual else 0 < plain < 100
+
+
+def test_a_column_of_a_plain_table(tmp_path):
+    path = tmp_path / "table.tsv"
+    path.write_text("a\tb\nx\ty\n\tz\nuvw\t1\n")
+    column = delimited.read_airr(str(path))["a"]
+    assert [*column] == ["x", "", "uvw"] and len(column) == 3
+    assert column[2] == "uvw" and [*column[1:]] == ["", "uvw"]
 
 
 def readers():

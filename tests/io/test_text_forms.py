@@ -72,7 +72,7 @@ KINDS = {
     ),
     "pairs": (pairs, "a\té\né\ta\n", None),
     "receptors": (
-        lambda p: repr(delimited.read_airr(p, keep(p))),
+        lambda p: {x: [*y] for x, y in delimited.read_airr(p, keep(p)).items()},
         "sequence_id\tjunction_aa\tlocus\né\tCASSF\tTRB\nb\tCAW\tTRA\n",
         None,
     ),
