@@ -165,8 +165,9 @@ class EdgeList:
 
     def add(self, i: np.ndarray, j: np.ndarray, distance: np.ndarray) -> None:
         """Add edges."""
+        edges = EdgeSet(*(x.astype(np.int32) for x in (i, j, distance)))
         with self.lock:
-            self.parts.append(EdgeSet(*(x.astype(np.int32) for x in (i, j, distance))))
+            self.parts.append(edges)
             self.count += len(i)
             if self.count * EDGE_BYTES * WORK_COPIES > self.budget:
                 raise MemoryPlanError(

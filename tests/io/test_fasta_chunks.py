@@ -1,9 +1,11 @@
 """FASTA by chunks is FASTA by lines, whatever stands in a file."""
 
+import gzip
 import io
 import random
 import re
 import sys
+import zlib
 from itertools import product
 
 import numpy as np
@@ -90,6 +92,52 @@ def test_taxa_are_those_of_lines(monkeypatch, tmp_path, size, usual):
         assert np.concatenate([[], *taxa]).tolist() == expected
         lengths.add((len(expected) > 2, max(expected, default=-1) > 0))
     assert (True, True) in lengths
+
+
+@pytest.mark.parametrize("size", [7, 2**24])
+@pytest.mark.parametrize("strip_stop", [True, False])
+@pytest.mark.parametrize("unknown", ["error", "X", "mask"])
+def test_blocks_are_those_of_lines(monkeypatch, tmp_path, size, strip_stop, unknown):
+    """Codes, counts of letters that were replaced, and errors."""
+    path, alphabet = tmp_path / "a.fa", named_alphabet("protein")
+    reading = Reading(unknown, strip_stop)
+
+    def outcome():
+        blocks = fasta.read_blocks(path, alphabet, reading, 20, 3)
+        found = []
+        try:
+            for block, substituted in blocks:
+                found.append((*block.names, block.texts(), substituted))
+        except InputError as error:
+            found.append(str(error))
+        return found
+
+    monkeypatch.setattr(fasta, "CHUNK", size)
+    for seed in range(40):
+        data = drawn(seed, seed % 2 == 0)
+        path.write_bytes(data.replace(b"MKT", [b"MUT", b"M*T", b"m*\n"][seed % 3]))
+        found = outcome()
+        with monkeypatch.context() as patch:
+            patch.setattr(fasta, "_plain", lambda chunk, table: None)
+            assert outcome() == found, path.read_bytes()
+
+
+def test_an_error_comes_behind_the_blocks_before_it(monkeypatch, tmp_path):
+    chunk = fasta.LEAST_CHUNK
+    monkeypatch.setattr(fasta, "CHUNK", chunk)
+    draw = np.random.default_rng(0)
+    letters = draw.choice([*"ARNDCQ"], (9000, 60))
+    text = "".join(f">s{k}\n{''.join(x)}\n" for k, x in enumerate(letters)).encode()
+    packed = gzip.compress(text)[: -len(text) // 9]
+    whole = len(zlib.decompressobj(31).decompress(packed)) - chunk
+    assert whole > 4 * chunk
+    path, names = tmp_path / "a.fa.gz", []
+    path.write_bytes(packed)
+    with pytest.raises(InputError, match="truncated"):
+        for block, _ in fasta.read_blocks(path, named_alphabet("protein"), residues=1):
+            names += block.names
+    assert names == [f"s{k}" for k in range(len(names))]
+    assert sum(map(len, names)) + 63 * len(names) > whole - chunk
 
 
 def test_hashes_tell_names_apart():

@@ -317,6 +317,28 @@ def test_a_failure_reaches_the_caller(where):
         list(pipeline.run(works(), [worker] * 2))
 
 
+@pytest.mark.parametrize("alone", [lambda n: False, lambda n: n % 3 == 0])
+def test_results_in_advance_are_in_order_and_errors_behind_them(alone):
+    def items():
+        yield from range(1, 9)
+        raise ValueError("no item")
+
+    found, callers = [], set()
+
+    def tenth(number):
+        if threading.current_thread() is threading.main_thread():
+            callers.add(number)
+        return 10 / number
+
+    with pytest.raises(ValueError, match="no item"):
+        for result in pipeline.in_advance(tenth, items(), 2, alone):
+            found.append(result)
+    assert found == [10 / number for number in range(1, 9)]
+    assert callers == {number for number in range(1, 9) if alone(number)}
+    with pytest.raises(ZeroDivisionError):
+        list(pipeline.in_advance(tenth, range(3), 2, alone))
+
+
 # Filters -----------------------------------------------------------------------------
 
 
