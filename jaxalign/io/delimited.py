@@ -466,10 +466,14 @@ def _plain_columns(data: bytes) -> dict[str, TextColumn] | None:
         return None
     ends = ends.reshape(-1, len(names))
     begins = np.append(0, ends.ravel()[:-1] + 1).reshape(ends.shape)
-    beside = signs[np.stack([ends - 1, begins])]
+    neighbours = signs[np.stack([ends - 1, begins])]
     ends_line = signs[ends] == NEWLINE
     spaces = IS_SPACE & (np.arange(256) != ord(separator)) & (np.arange(256) != NEWLINE)
-    if ends_line[:, :-1].any() or not ends_line[:, -1].all() or spaces[beside].any():
+    if (
+        ends_line[:, :-1].any()
+        or not ends_line[:, -1].all()
+        or spaces[neighbours].any()
+    ):
         return None
     # A line without a letter is blank.
     if (ends[1:, -1] - begins[1:, 0] < len(names)).any():

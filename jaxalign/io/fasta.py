@@ -389,16 +389,16 @@ def record_chunks(
     """
 
     def split(chunk: bytearray) -> tuple[np.ndarray | None, ChunkRecords]:
-        found = None if taxa is None else record_taxa(chunk)
-        return found, _split(chunk, alphabet, strip_stop)
+        numbers = None if taxa is None else record_taxa(chunk)
+        return numbers, _split(chunk, alphabet, strip_stop)
 
     chunks = _whole_records(handle, min(size, CHUNK))
     # A short file needs no thread, and of a genome two are not in memory.
-    for found, chunk_records in in_advance(
+    for numbers, chunk_records in in_advance(
         split, chunks, THREADS, lambda chunk: not CHUNK // 2 < len(chunk) < 16 * CHUNK
     ):
         if taxa is not None:
-            taxa.append(found)
+            taxa.append(numbers)
         yield chunk_records
 
 
@@ -423,10 +423,10 @@ def _whole_records(handle: BinaryIO, size: int) -> Iterator[bytearray]:
         while end > 0 and chunk[end - 1] != NEWLINE:
             end = chunk.rfind(b">", max(start, 1), end)
         if end > 0:
-            rest = chunk[end:]
+            remainder = chunk[end:]  # the record that it ends within
             del chunk[end:]
             yield chunk
-            chunk = rest
+            chunk = remainder
     if chunk:
         yield chunk
 

@@ -247,9 +247,9 @@ class _Inflater:
             library = zlib
         self._stream, self._error = library.decompressobj(31), library.error
 
-    def decompress(self, data: bytes, most: int) -> bytes:
+    def decompress(self, data: bytes, size: int) -> bytes:
         try:
-            return self._stream.decompress(self._stream.unconsumed_tail + data, most)
+            return self._stream.decompress(self._stream.unconsumed_tail + data, size)
         except self._error as error:
             raise zlib.error(*error.args) from error
 

@@ -632,9 +632,9 @@ def _names(table: dict[str, list], rows: list[int], where: str) -> Sequence[str]
     """Names of rows: their own, that of a cell with one row, or a number."""
     blank = [None] * len(table[JUNCTION])
     ids, cells = table.get(NAME) or blank, table.get(CELL) or blank
-    own = [text for row in rows if (text := ids[row])]
-    if len({*own}) == len(rows):
-        return own
+    texts = [text for row in rows if (text := ids[row])]
+    if len({*texts}) == len(rows):
+        return texts
     of_cell = Counter(cells[row] for row in rows)
     names: dict[str, int] = {}
     for row in rows:

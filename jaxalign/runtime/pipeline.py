@@ -168,12 +168,12 @@ def in_advance(
     function: Callable,
     items: Iterable,
     count: int,
-    alone: Callable[[Any], bool] = lambda item: False,
+    by_caller: Callable[[Any], bool] = lambda item: False,
 ) -> Generator:
     """Yield results of a function, in order; the next ``count`` are computed meanwhile,
     side by side. An error of the items is raised behind the results before it.
 
-    alone : whether an item is computed by the caller, with nothing beside it
+    by_caller : whether an item is computed by the caller, with nothing beside it
     """
     items, waiting, failed = iter(items), deque[Future](), None
     pool = ThreadPoolExecutor(count)
@@ -186,11 +186,12 @@ def in_advance(
             except Exception as error:
                 failed = error
                 break
-            if not (by_caller := alone(item)):
+            in_pool = not by_caller(item)
+            if in_pool:
                 waiting.append(pool.submit(function, item))
-            while len(waiting) > (0 if by_caller else count):
+            while len(waiting) > (count if in_pool else 0):
                 yield waiting.popleft().result()
-            if by_caller:
+            if not in_pool:
                 yield function(item)
         while waiting:
             yield waiting.popleft().result()
