@@ -12,16 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from jaxalign.database import scan
+from jaxalign.database import nearest_launches, nearest_scan, scan
+from jaxalign.database.options import linked as linked_options
 from jaxalign.model.alphabet import Sequences
+from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import MODES, Scoring
 from jaxalign.model.triple import GAP_MODELS
-from jaxalign.options import PairOptions, TripleOptions
+from jaxalign.options import FamilyOptions, NearestOptions, PairOptions, TripleOptions
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.gpu import dispatch
+from jaxalign.pairs.long import fill
+from jaxalign.pairs.long.align import pair_of
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Task, WholeCodes, zipped
 from jaxalign.pairs.proofs import lcs_launches
+from jaxalign.repertoire import rectangles
 from jaxalign.runtime.programs import ProgramCall, outline
 from jaxalign.triples import gpu
 from jaxalign.triples.options import TripleRequest
@@ -42,6 +47,8 @@ BLOCKS = 150_000, SET  # sequences of a block of a database
 LEFT = 1_000, 3_000, 100_000  # pairs that a proof leaves
 SHORT = 40, 400  # sequences that are compared from end to end as well
 HITS, TOP = 200, 10
+PROFILES, SAMPLE = (300, 700, 1_500), 4_200  # positions; sequences of a fit
+LONG_PROTEIN, LONG = 10_000, (30_000, 60_000, 120_000)  # letters of both of a pair
 SEED = 2011
 CUDASW = "20 of CUDASW++"
 # Others: each number of queries here has another room of best hits or strips.
@@ -51,12 +58,14 @@ SEARCHES = {
 }
 # Few queries, whose strips are stacked: how many, of how many letters together
 FEW_QUERIES, FEW_LETTERS, LONGEST_QUERY = (1, 8, 64), 2 ** np.arange(8, 17), 6000
-LINKING = "cluster", "dedup", "split", "audit"
+LINKING = "cluster", "dedup", "split", "audit", "purge"
 TRIPLE_BYTES = 40 * 2**30  # more than any launch of ``triples.gpu.ROOMS`` takes
 LINEAR_COST = 4
 # The links of whole sequences, and of parts, which is the default
 LINKED = PairOptions(output="identity", identity="longer", min_identity=0.4)
 LOCAL = replace(LINKED, mode="local", identity="shorter", min_score=100)
+OF_TWO = 3  # every third sequence is compared with the others
+TESTS = 12  # every twelfth is a test sequence of `nearest`
 
 
 def proteins(lengths: np.ndarray, seed: int = SEED) -> Sequences:
@@ -80,11 +89,12 @@ def jobs(
     searches: Sequence[str] | None = None,
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """(name, a function that calls the programs of a job): ``search`` for scores and
-    with alignments, ``all`` for scores, and what ``cluster``, ``dedup``, ``split`` and
-    ``audit`` do, of sets of so many proteins, searches of all or some queries, and
-    ``three``."""
+    with alignments, ``all`` for scores, and what ``cluster``, ``dedup``, ``split``,
+    ``audit``, ``purge`` and ``nearest`` do, of sets of so many proteins, searches of
+    all or some queries, ``three`` and ``repertoire``."""
     yield from _searches(kernels, searches)
     yield from _hits(proteins(np.array(QUERIES)), kernels)
+    yield from _families(kernels)
     yield from _likely(kernels)
     for count, longest in sets:
         sequences = proteins(usual_lengths(count, longest))
@@ -96,7 +106,16 @@ def jobs(
             if count == SET:
                 yield f"{name}, by parts", partial(by_parts, every, kernels)
         yield from linked(sequences, kernels)
+        yield from of_two(sequences, kernels)
+        yield from nearest(sequences, kernels)
+    yield from _pairs_alone(kernels)
     yield from threes(kernels)
+    room = rectangles.LEAST_ROOM
+    while room <= rectangles.MAX_ROOM:
+        for metric, edits in (("sums", False), ("edit distances", True)):
+            name = f"{metric} of a repertoire, {room:,} a launch"
+            yield name, partial(rectangles.outlined, kernels, room, edits)
+        room *= rectangles.ROOMS_RATIO
 
 
 def by_parts(
@@ -109,10 +128,15 @@ def by_parts(
 
     rows : of a part at most; None, as links have them
     """
-    order = np.random.default_rng(seed).permutation(task.shape[0])
-    shuffled = task.queries.take(order)
-    task = replace(task, queries=shuffled, targets=shuffled)
-    parts = part_stream.cut_of(task, rows)
+    dice = np.random.default_rng(seed)
+    shuffled = task.queries.take(dice.permutation(task.shape[0]))
+    if task.kind == "all":
+        task = replace(task, queries=shuffled, targets=shuffled)
+        parts = part_stream.cut_of(task, rows)
+    else:
+        targets = task.targets.take(dice.permutation(task.shape[1]))
+        task = replace(task, queries=shuffled, targets=targets)
+        parts = part_stream.cut_cross(task)
     for part in part_stream.tasks_of(task, parts):
         dispatch.outline_of_task(part, kernels)
 
@@ -178,6 +202,30 @@ def _hits(queries: Sequences, kernels: Any) -> Iterator[tuple[str, Callable[[], 
         yield f"hits of a search{name}", job
 
 
+def _families(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield jobs of a family: a query or a profile against blocks of a database, and
+    against the sequences that its scores are fitted to."""
+    local, nothing = (
+        PairOptions(mode="local", output="score"),
+        proteins(np.zeros(0, int)),
+    )
+    alphabet, sample = Scoring().alphabet, proteins(usual_lengths(SAMPLE))
+    for positions in PROFILES:
+        query = proteins(np.array([positions]))
+        scores = np.zeros((positions, alphabet.size), np.int32)
+        for scoring in (Scoring(), Scoring(Profile("", scores, alphabet, 1.0))):
+            with_profile = "with" if scoring.by_position else "without"
+            name = f"family of {positions:,} positions, {with_profile} a profile"
+            task = make_task("cross", query, nothing, scoring, local)
+            task = replace(task, top=FamilyOptions.max_sequences)
+            for count in BLOCKS:
+                block = proteins(usual_lengths(count))
+                job = partial(scan.outlined, task, block, kernels)
+                yield f"{name}, {count:,} sequences", job
+            task = make_task("cross", query, sample, scoring, local)
+            yield f"{name}, fitted", partial(dispatch.outline_of_task, task, kernels)
+
+
 def _likely(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield jobs for likely pairs of three parts, by measures that no audit uses."""
     sequences = proteins(usual_lengths(3 * HITS))
@@ -186,6 +234,19 @@ def _likely(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
         by_mode = replace(options, mode=mode)
         task = make_task("zip", sequences, sequences, Scoring(), by_mode)
         yield f"likely pairs, {mode}", partial(dispatch.outline_of_task, task, kernels)
+
+
+def _pairs_alone(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield jobs of a pair of long proteins, and of pairs that are filled in blocks."""
+    for length, mode in product((LONG_PROTEIN, *LONG), ("global", "local")):
+        pair = proteins(np.array([length, length]))
+        sides = pair.take(np.arange(1)), pair.take(np.arange(1) + 1)
+        options = PairOptions(mode=mode, output="stats")
+        task = make_task("zip", *sides, Scoring(), options)
+        outline_pair = partial(dispatch.outline_of_task, task, kernels)
+        if length > LONG_PROTEIN:
+            outline_pair = partial(fill.outlined, pair_of(task, 0, 0), kernels)
+        yield f"a pair of {length:,} letters each, {mode}", outline_pair
 
 
 def linked(
@@ -204,24 +265,80 @@ def linked(
         launches = lcs_launches.LcsLaunches(task, kernels)
         of_mode = f"of {size}, {task.mode}"
         name = f"common subsequences {of_mode}"
-        yield name, partial(lcs_launches.outlined, launches)
+        yield name, partial(lcs_launches.outlined_candidates, launches)
         for count in LEFT:
             for first in (0, len(sequences) // 4, len(sequences)):
                 remaining = _neighbours(task, first, count)
                 longest = f"{remaining.job.query_lengths.max():,}"
                 name = f"{count:,} pairs left {of_mode}, those of up to {longest}"
                 yield name, partial(dispatch.outline_of_task, remaining, kernels)
-        for count in SHORT:
-            sides = sequences.take(np.arange(len(sequences) - count, len(sequences)))
-            crossed = make_task("cross", sides, sequences, Scoring(), options)
+        last = len(sequences) - np.arange(1, SHORT[-1] + 1)
+        for count in LEFT:
+            place = np.arange(count)
+            sides = place // len(last) % last[-1], last[place % len(last)]
+            job = partial(dispatch.outline_of_task, zipped(task, *sides), kernels)
+            yield f"{count:,} pairs left {of_mode}, with short sequences", job
+        shortest = sequences.take(last)
+        for count, (what, targets) in product(
+            SHORT, (("", sequences), (" with short ones", shortest))
+        ):
+            queries = sequences.take(last[:count])
+            crossed = make_task("cross", queries, targets, Scoring(), options)
             crossed = replace(crossed, whole_codes=task.whole_codes)
-            name = f"{count:,} short {of_mode}"
+            name = f"{count:,} short{what} {of_mode}"
             yield name, partial(dispatch.outline_of_task, crossed, kernels)
     first, second = (sequences.take(np.arange(HITS) + k) for k in (0, 1))
     likely = make_task(
         "zip", first, second, Scoring(), replace(LINKED, min_identity=0.0)
     )
     yield f"likely pairs of {size}", partial(dispatch.outline_of_task, likely, kernels)
+
+
+def of_two(
+    sequences: Sequences, kernels: Any
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield jobs of the pairs of two sets: those that are linked, and for the worst
+    pairs all that score enough."""
+    place = np.arange(len(sequences))
+    first = place % OF_TWO == 0
+    queries, targets = (sequences.take(place[x]) for x in (first, ~first))
+    linked = make_task("cross", queries, targets, Scoring(), LOCAL)
+    scored = replace(linked, filters=replace(linked.filters, min_identity=None))
+    for what, task in (("linked locally", linked), ("that score enough", scored)):
+        size = f"{len(sequences):,} of up to {sequences.lengths.max():,}"
+        name = f"pairs of two parts of {size}, {what}"
+        yield name, partial(by_parts, task, kernels)
+
+
+def nearest(
+    sequences: Sequences, kernels: Any
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield jobs of ``nearest`` of a corpus: what is asked of pairs differs with their
+    lengths."""
+    tests = sequences.take(np.arange(0, len(sequences), TESTS))
+    options = linked_options(NearestOptions(), Scoring(), tests)
+    regions = nearest_scan.regions_of([tests], sequences, Scoring(), options)
+    for number, region in enumerate(regions, 1):
+        name = f"nearest in {len(sequences):,}, region {number} of {len(regions)}"
+        yield name, partial(_of_region, region.task, kernels)
+    shown, pairs = PairOptions(mode="local", output="stats"), np.arange(len(tests))
+    nearby = make_task("zip", tests, sequences.take(pairs), Scoring(), shown)
+    name = f"alignments of nearest, {len(tests):,} of {len(sequences):,}"
+    yield name, partial(dispatch.outline_of_task, nearby, kernels)
+
+
+def _of_region(task: Task, kernels: Any) -> None:
+    """Outline the programs of pairs of which ``nearest`` asks the same."""
+    if task.filters.min_score is not None:
+        filters = replace(task.filters, min_cov=None)
+        by_parts(replace(task, filters=filters), kernels)
+        return
+    task = replace(task, whole_codes=(WholeCodes(task.targets.codes),))
+    wide = task.job.pairs >= nearest_scan.WIDE_PAIRS
+    sizes = lcs_launches.WIDE if wide else lcs_launches.NARROW
+    launches = lcs_launches.LcsLaunches(task, kernels, sizes=sizes)
+    for aligned in nearest_launches.outlined(task, task.filters.identity, launches):
+        dispatch.outline_of_task(aligned, kernels)
 
 
 def threes(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -273,9 +390,11 @@ def _neighbours(task: Task, first: int, count: int) -> Task:
 
 def verbs_of(job: str) -> tuple[str, ...]:
     """The verbs that have a job of ``jobs``, by its name."""
-    for verb in ("three", "search"):
+    for verb in ("three", "search", "nearest", "repertoire", "family"):
         if verb in job:
             return (verb,)
+    if job.startswith("a pair"):
+        return ("align",)
     return ("all",) if job.startswith("all pairs") else LINKING
 
 

@@ -24,7 +24,7 @@ from jaxalign.pairs import api
 from jaxalign.runtime.pipeline import (
     COUNTS,
     default_threads,
-    in_threads,
+    in_advance,
     programs_listener,
 )
 from jaxalign.runtime.program_folder import pack_facts, program_files
@@ -156,15 +156,20 @@ def make_pack(
             folder=path,
         )
         with kernels.made_for(target):
+            unseen: list[tuple[str, Any]] = []
             for name, calls in calls_of(kernels).items():
                 by_key = {programs.key_of_call(x, architecture): x for x in calls}
-                unseen = [call for key, call in by_key.items() if key not in seen]
+                unseen += [(name, x) for key, x in by_key.items() if key not in seen]
                 seen |= set(by_key)
-                sizes += in_threads(make, unseen, default_threads())
                 makers = set[str]().union(*map(programs.modules_of_call, calls))
                 for verb in verbs_of(name):
                     modules[verb] = modules.get(verb, set()) | makers
-                log(f"{architecture}, {name}: {len(unseen)} programs")
+            # Most jobs have a program or two of their own: cores need those of many.
+            calls = [call for _, call in unseen]
+            sizes_ahead = in_advance(make, calls, default_threads())
+            for (name, _), size in zip(unseen, sizes_ahead, strict=True):
+                sizes.append(size)
+                log(f"{architecture}, {len(sizes)} programs: {name}")
     architectures = [f"sm_{x.replace('.', '')}" for x in capabilities]
     program_folder.finish_pack(path, architectures, modules)
     return {"programs": len(sizes), "bytes": sum(sizes)}

@@ -223,7 +223,8 @@ class LaunchBounds:
         filters, shape = self.task.filters, np.array(launch.shape, np.int32)
         counted = _Counted(launch.lcs, *launch.sides, shape, filters.thresholds)
         join = self.bound.sides(1, 1)[2]
-        return partial(question, counted, *operands, filters=filters.form, join=join)
+        form = filters.of_lengths
+        return partial(question, counted, *operands, filters=form, join=join)
 
     def _of_launches(self, question: Callable, *of_rows: np.ndarray) -> list[tuple]:
         """Start a program for every launch: [(launch, result on the device)]; waits for
@@ -265,6 +266,34 @@ def bounds_of(
         shape = len(i), len(j)
         each.append(_CountedLaunch(lcs, (sides[0], sides[1]), first, shape, device))
     return LaunchBounds(task, bound, rows, columns, each, launches.sizes.pairs)
+
+
+def outlined(task: Task, kind: str, launches: LcsLaunches) -> Iterator[Task]:
+    """The programs that bound the pairs of a task (``runtime.programs.outline``);
+    yields the tasks that align pairs."""
+    rows, columns = (by_length(x.lengths) for x in (task.queries, task.targets))
+    queries = rows[: launches.query_count]
+    for lcs in lcs_launches.outlined(launches):
+        bound, count = IdentityBound(kind, 0.0), len(queries)
+        lengths = task.queries.lengths[:1], task.targets.lengths[:1]
+        room = zip(lengths, lcs.shape, strict=True)
+        sides = tuple(lcs_launches.halves(x, bound, size) for x, size in room)
+        launch = _CountedLaunch(lcs, (sides[0], sides[1]), (0, 0), (count, 1), None)
+        least = launches.sizes.pairs
+        bounds = LaunchBounds(task, bound, queries, columns, [launch], least)
+        bars, span = np.zeros(count), np.zeros(count, np.int64)
+        bounds._of_launches(_highest)
+        bounds._of_launches(_reaching, bars)
+        select = bounds._program(
+            _near, launch, *(bounds._of(launch, x) for x in (bars, span, span))
+        )
+        for size in gpu.rooms(launch.room, least):
+            select(size=size, start=np.int32(0))
+    bars = np.zeros(len(task.queries))
+    dense = rectangles(task, rows[:QUERIES_AT_ONCE], columns, bars, 1)
+    first = np.repeat(rows, FIRST_PAIRS)
+    listed = zipped(task, first, np.resize(columns, len(first)))
+    yield from (job.task for jobs in (dense, listed) for job in jobs)
 
 
 def _jobs(bounds: LaunchBounds, state: NearestState) -> Iterator[PairJob]:

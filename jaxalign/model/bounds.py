@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxalign.model.scoring import Scoring
 
-POSITION_ROWS = 128  # more than an alphabet has letters; few sizes are few programs
+POSITION_ROWS = 512  # more than an alphabet has letters; few sizes are few programs
 # score * IDENTITY_BASE + matches: the lexicographic score of max_identities.
 IDENTITY_BASE = {"int32": 2**13, "int64": 2**20}
 
@@ -20,11 +20,12 @@ IDENTITY_BASE = {"int32": 2**13, "int64": 2**20}
 def scaled(scoring: Scoring, dtype: str, identity: bool, base: int | None = None):
     """(scores int64, gap open, gap extend) of a fill; with ``identity`` each score
     carries a match in its low digits, below ``base`` or ``IDENTITY_BASE``. Of a profile
-    there are more rows, of zeros, up to a multiple of ``POSITION_ROWS``."""
+    there are more rows, of zeros, up to ``POSITION_ROWS`` times a power of two."""
     factor = (base or IDENTITY_BASE[dtype]) if identity else 1
     scores = scoring.scores.astype(np.int64) * factor
     if scoring.by_position:
-        rows = max(-(-len(scores) // POSITION_ROWS), 1) * POSITION_ROWS
+        last = max(len(scores) - 1, 0) // POSITION_ROWS
+        rows = POSITION_ROWS * 2 ** last.bit_length()
         scores = np.pad(scores, ((0, rows - len(scores)), (0, 0)))
     elif identity:
         scores = scores + scoring.identical

@@ -144,6 +144,11 @@ class Filters:
         return replace(self, cut_name=None, **thresholds)
 
     @property
+    def of_lengths(self) -> "Filters":
+        """The ``form`` of the threshold that lengths decide."""
+        return Filters(min_length_ratio=self.min_length_ratio).form
+
+    @property
     def thresholds(self) -> np.ndarray:
         """The thresholds, float32, 0 for none."""
         return np.array([x or 0.0 for x in self._least().values()], np.float32)

@@ -24,10 +24,10 @@ MAX_LISTED = 2**15  # pairs of a rectangle that are listed rather than looked fo
 # Pairs of a job whose sums take less time than JAX to start.
 MAX_WITHOUT_JAX = 2**21
 THREADS_OF_A_DEVICE = 8  # of the host; 0.4 GB each, of a GPU's memory
-LEAST_ROOM, MAX_ROOM = 2**14, 2**20  # rows of an array
+LEAST_ROOM, ROOMS_RATIO, MAX_ROOM = 2**14, 4, 2**20  # rows of an array
 LETTER_BYTES = 32  # letters of a row are padded to a multiple
 LIST_ROOM = 2**22  # pairs of a call
-LEAST_LIST = 2**12  # pairs that come to the host
+LEAST_LIST, LISTS_RATIO = 2**12, 4  # pairs that come to the host
 # Near pairs of a call: their places are int32.
 MAX_NEAR = 2**30
 TABLE_LETTERS = 32  # of the kernels
@@ -160,7 +160,7 @@ def _pieces(
     pairs_at_once : pairs that a thread of the host checks at once
     """
     largest = max(max(x.queries.shape[1], x.targets.shape[1]) for x in rectangles)
-    room = min(bucket(largest, 4, LEAST_ROOM), MAX_ROOM)
+    room = min(bucket(largest, ROOMS_RATIO, LEAST_ROOM), MAX_ROOM)
     for rectangle in rectangles:
         if rectangle.pairs <= MAX_LISTED:
             yield partial(check_listed, rectangle, pairs_at_once)
@@ -297,25 +297,60 @@ class _Part:
         return kernels.NearSizes(*map(np.int32, numbers))
 
 
+def _arrays(part: _Part, kernels: Any) -> tuple[Any, Any, Any]:
+    """``NearRows`` of both sides of a part, and its ``NearLimits``, on the host."""
+    rectangle, distances = part.rectangle, part.distances
+    x, y = distances.x[part.queries], distances.y[part.targets]
+    queries = part.rows(kernels, rectangle.queries[:, part.queries], x)
+    targets = part.rows(kernels, rectangle.targets[:, part.targets], y)
+    return queries, targets, part.limits(kernels)
+
+
+def _with_matches(queries: Any, kernels: Any) -> Any:
+    """The queries of edit distances, with match vectors in place of letters."""
+    from jaxalign.runtime.programs import stored
+
+    return queries._replace(letters=stored(kernels.match_rows)(queries.letters))
+
+
 def _check_by_kernels(part: _Part, kernels: Any, device: Any) -> None:
     """Add the near pairs of a part."""
     import jax
 
     from jaxalign.runtime import programs
-    from jaxalign.runtime.programs import stored
 
-    rectangle, distances = part.rectangle, part.distances
-    x, y = distances.x[part.queries], distances.y[part.targets]
     explained = programs.explained("near receptors", device)
     with explained, jax.default_device(device):
-        queries = part.rows(kernels, rectangle.queries[:, part.queries], x)
-        targets = part.rows(kernels, rectangle.targets[:, part.targets], y)
-        arrays = queries, targets, part.limits(kernels)
-        queries, *targets_and_limits = jax.device_put(arrays)
+        queries, *targets_and_limits = jax.device_put(_arrays(part, kernels))
         if part.edits:
-            match = stored(kernels.match_rows)(queries.letters)
-            queries = queries._replace(letters=match)
-        _list(part, kernels, (queries, *targets_and_limits), 0, len(x))
+            queries = _with_matches(queries, kernels)
+        count = len(part.distances.x[part.queries])
+        _list(part, kernels, (queries, *targets_and_limits), 0, count)
+
+
+def outlined(kernels: Any, room: int, edits: bool) -> None:
+    """The programs of a part (``runtime.programs.outline``) of receptors of usual
+    lengths, of edit distances or of sums."""
+    from jaxalign.runtime.programs import stored
+
+    words, letters = np.zeros((2, room), np.uint32), np.zeros((room, 1), np.uint8)
+    largest, table = np.zeros(room, int), None if edits else np.zeros((1, 1), int)
+    distances = RowDistances(letters, letters, largest, lambda *_: None, table)
+    sides = words, words, np.zeros(room, int), False, lambda *_: None
+    part = _Part(Rectangle(*sides, distances), 0, 0, room)
+    queries, targets, limits = _arrays(part, kernels)
+    if edits:
+        queries = _with_matches(queries, kernels)
+    arrays = queries, targets, limits
+    sizes = part.sizes(kernels, 0, room)
+    ends, _ = stored(kernels.near_ends, STATIC)(*arrays, sizes, edits=edits)
+    options = {"room": LIST_ROOM, "edits": edits}
+    write = stored(kernels.near_list, STATIC)
+    pairs = write(*arrays, sizes, ends, np.int32(0), **options)
+    size = LEAST_LIST
+    while size <= LIST_ROOM:
+        _first_columns()(pairs, count=size)
+        size *= LISTS_RATIO
 
 
 def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None:
@@ -335,7 +370,7 @@ def _list(part: _Part, kernels: Any, arrays: Any, first: int, last: int) -> None
     for start in range(0, int(total), LIST_ROOM):
         pairs = write(*arrays, sizes, ends, np.int32(start), **options)
         count = min(int(total) - start, LIST_ROOM)
-        size = min(bucket(count, 4, LEAST_LIST), LIST_ROOM)
+        size = min(bucket(count, LISTS_RATIO, LEAST_LIST), LIST_ROOM)
         query, target, distance = np.asarray(_first_columns()(pairs, count=size))[
             :, :count
         ]

@@ -46,10 +46,15 @@ HOST_MEMORY = "pinned_host"  # a device writes it, and the host reads it
 
 class Order(NamedTuple):
     """How pairs become rows: pair (i, j) is row ``base[i] + j``; of two sides that may
-    be swapped, the one of smaller ``rank`` is the query of the launch."""
+    be swapped, the one of smaller ``rank`` is the query of the launch.
+
+    half : int32 (), whose pairs are asked for: 0, of any query and target; 1, of two
+        sequences of one set, which may be swapped; 2, of a sequence and itself as well
+    """
 
     base: jax.Array  # int32
     rank: jax.Array  # int32
+    half: jax.Array
 
 
 class RequestedPairs(NamedTuple):
@@ -83,7 +88,6 @@ class Form(NamedTuple):
 
     sizes : letters of a query and of a target
     letters : (function, options) that lay out targets of any lengths, or None
-    tied : whether a pair whose sides are swapped ends at another of equal cells
     align, options : the function of the kernels, and its static arguments
     split : the function that splits a score of identities, or None
     capacity : room for the runs of all paths, 0 for none
@@ -92,9 +96,6 @@ class Form(NamedTuple):
     sizes: tuple[int, int]
     letters: Any
     zipped: bool
-    kind: str
-    tied: bool
-    inclusive: bool
     align: Any
     options: tuple[tuple[str, Any], ...]
     split: Any
@@ -167,9 +168,12 @@ def _aligned(arrays: LaunchArrays, sides: tuple, form: Form):
 
 def gather(arrays: LaunchArrays, form: Form):
     """Gather the inputs of ``kernels.align``, (q, m, t, n, tie), and their
-    ``RequestedPairs``."""
+    ``RequestedPairs``.
+
+    Whose pairs are asked for is data: jobs of one set and of two share programs.
+    """
     _, queries, targets, i, j, order, pairs, _ = arrays
-    sizes, letters, zipped, kind, tied, inclusive = form[:6]
+    sizes, letters, zipped = form[:3]
     q, m = _padded(queries, i, sizes[0])
     if letters is None:
         t, n = _padded(targets, j, sizes[1])
@@ -179,16 +183,14 @@ def gather(arrays: LaunchArrays, form: Form):
     if not zipped:
         i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
     mask = (i >= 0) & (j >= 0)
-    if kind == "all":
-        before = order.rank[i] < order.rank[j]
-        mask &= before | (i == j) if inclusive else before
+    before = order.rank[i] < order.rank[j]
+    mask &= (order.half == 0) | before | ((order.half == 2) & (i == j))
     # Pairs whose sides are not to be swapped are wanted with i <= j alone.
-    swapped = i > j if kind == "all" else jnp.zeros_like(mask)
+    swapped = (order.half > 0) & (i > j)
     first, last = jnp.where(swapped, j, i), jnp.where(swapped, i, j)
     beyond = jnp.arange(mask.size, dtype=jnp.int32).reshape(mask.shape) + pairs
     row = jnp.where(mask, order.base[first] + last, beyond)
-    sides = q, m, t, n, swapped if kind == "all" and tied else None
-    return sides, RequestedPairs(row, mask, swapped)
+    return (q, m, t, n, swapped), RequestedPairs(row, mask, swapped)
 
 
 def _padded(side: Any, ids: jax.Array, size: int):
@@ -416,13 +418,12 @@ def passing_of(
     scale = np.float32(task.scoring.scale)
     return _passing(
         result.columns, result.mask, tuple(ids), lengths, task.filters.thresholds,
-        scale, nearest, filters=task.filters.form, zipped=zipped,
-        swaps=task.job.kind == "all" and task.job.once,
-        size=min(size, result.mask.size),
+        scale, np.bool_(task.job.kind == "all" and task.job.once), nearest,
+        filters=task.filters.form, zipped=zipped, size=min(size, result.mask.size),
     )  # fmt: skip
 
 
-@program(("filters", "zipped", "swaps", "size"))
+@program(("filters", "zipped", "size"))
 def _passing(
     columns: dict[str, jax.Array],
     requested: jax.Array,
@@ -430,11 +431,11 @@ def _passing(
     lengths: tuple[jax.Array, jax.Array],
     thresholds: jax.Array,
     scale: jax.Array,
+    swaps: jax.Array,
     nearest: tuple[jax.Array, jax.Array, jax.Array] | None = None,
     *,
     filters: "Filters",
     zipped: bool,
-    swaps: bool,
     size: int,
 ) -> PassingPairs:
     """Find all pairs that pass, and a few that miss by float32 slack; with ``nearest``,
@@ -443,6 +444,7 @@ def _passing(
     columns, requested : grids of a launch
     lengths : of all sequences of both sides
     thresholds, filters : of ``Filters``, and their form
+    swaps : whether the smaller of two numbers is the query's
     nearest : (bars, start, top), optional, (slots,) the least identity of a query, in
         place of ``min_identity``; where each target begins; pairs of a query
     """
@@ -452,8 +454,8 @@ def _passing(
         filters = replace(filters, min_identity=nearest[0][:, None])
     if not zipped:
         i, j = jnp.broadcast_arrays(i[:, None], j[None, :])
-    if swaps:
-        i, j = jnp.minimum(i, j), jnp.maximum(i, j)
+    swaps &= i > j
+    i, j = jnp.where(swaps, j, i), jnp.where(swaps, i, j)
     pairs = zip(lengths, (i, j), strict=True)
     m, n = (x[jnp.maximum(k, 0)].astype(jnp.float32) for x, k in pairs)
     seen = {name: values.astype(jnp.float32) for name, values in columns.items()}

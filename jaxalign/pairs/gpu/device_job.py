@@ -317,7 +317,8 @@ def order_of(task: Task, base: np.ndarray, rank: np.ndarray) -> Order:
     count = task.job.whole.targets if task.job.whole else 0
     rooms = (places_of(x, count) for x in (task.queries, task.targets))
     places = zip((base, rank), rooms, strict=True)
-    return Order._make(padded_integers(*x) for x in places)
+    half = 1 + task.job.include_self if task.job.kind == "all" else 0
+    return Order._make([*(padded_integers(*x) for x in places), np.int32(half)])
 
 
 def problem_of(task: Task, kernels: Any):

@@ -191,7 +191,7 @@ def _arrays(job: DeviceJob, launch: Launch) -> LaunchArrays:
 
 def _form(job: DeviceJob, launch: Launch) -> Form:
     """The static arguments of the program of a launch."""
-    task, letters, kernels = job.task.job, None, job.kernels
+    letters, kernels = None, job.kernels
     if launch.room:
         like = kernels.letters_shape(launch.shape)
         letters = kernels.letters, (("room", launch.room), ("shape", like))
@@ -205,10 +205,6 @@ def _form(job: DeviceJob, launch: Launch) -> Form:
         sizes=(launch.rows, launch.columns),
         letters=letters,
         zipped=launch.zipped,
-        kind=task.kind,
-        # A score is the same wherever it ends, and parts of a job swap no sides.
-        tied=task.once and job.task.output != "score",
-        inclusive=task.include_self,
         align=kernels.align,
         options=tuple(options.items()),
         split=kernels.split_identity if job.task.output == "identity" else None,

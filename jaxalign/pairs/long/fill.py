@@ -36,6 +36,7 @@ from jaxalign.pairs.long.blocks import (
     TableBlock,
     ToCell,
     narrow,
+    whole,
     widened,
 )
 from jaxalign.runtime.devices import bucket, default_device, first_device, on_cpu
@@ -242,6 +243,7 @@ LINE_ROWS, LINE_COLUMNS = 512, 8192
 # Between these no line is inside, so that a block would be filled again without end.
 HOST_CELLS = LINE_ROWS * LINE_COLUMNS  # of a block, at most
 TALL_ROWS = 2**19  # from so many on a lane has 16 rows, not 8
+LEAST_PART, PARTS_RATIO = 2**12, 8  # cells of a line that come to the host
 SEGMENTS = 64  # of the columns, at most, in local mode
 
 
@@ -257,7 +259,7 @@ class DeviceLine:
     def part(self, first: int, last: int) -> Line:
         """Cells ``first`` to ``last`` on the host."""
         size = last - first + 1
-        room = min(bucket(size), self.arrays.shape[-1])
+        room = min(bucket(size, PARTS_RATIO, LEAST_PART), self.arrays.shape[-1])
         start = min(max(first - 1, 0), self.arrays.shape[-1] - room)
         values = np.asarray(_part(self.arrays, self.number, start, room))
         h, gap = (np.full(size, MINUS_INFINITY, np.int32) for _ in range(2))
@@ -328,17 +330,43 @@ def fill_on_gpu(
         sizes = sizes_of(
             pair, block, kernels, keep, rows, steps, interpret, of_16_bits, share
         )
-        arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
-        s = sizes.shape
-        static = {"s": s, "segments": -(-s.chunks // segment), "interpret": interpret}
-        run = stored(kernels.long_block, tuple(static))
-        lines = run(arrays, pair.scores, **static)
-        if not s.packed or not np.asarray(lines.lost)[: sizes.bands].any():
+        about = bound, kernels, sizes, until, interpret
+        lines, segment = _launch(pair, block, *about)
+        if not sizes.shape.packed or not np.asarray(lines.lost)[: sizes.bands].any():
             break
     grid = _grid(pair, block, lines, sizes, segment)
     if progress is not None:
         progress(block.rows * block.columns)
     return grid
+
+
+def _launch(
+    pair: LongPair,
+    block: TableBlock,
+    bound: int,
+    kernels: Any,
+    sizes: "_Sizes",
+    until: tuple[int, int] | None = None,
+    interpret: Any = None,
+) -> tuple[Any, int]:
+    """(lines of a block, on the device; chunks of a segment)."""
+    arrays, segment = arrays_of(pair, block, bound, kernels, sizes, until)
+    s = sizes.shape
+    static = {"s": s, "segments": -(-s.chunks // segment), "interpret": interpret}
+    run = stored(kernels.long_block, tuple(static))
+    return run(arrays, pair.scores, **static), segment
+
+
+def outlined(pair: LongPair, kernels: Any) -> None:
+    """The programs that fill the table of a pair (``runtime.programs.outline``)."""
+    block = whole(pair)
+    sizes = sizes_of(pair, block, kernels, True, None, None)
+    lines, _ = _launch(pair, block, NO_BOUND, kernels, sizes)
+    for arrays in (lines.rows, lines.columns):
+        room = arrays.shape[-1]
+        for length in {min(LEAST_PART * PARTS_RATIO**k, room) for k in range(4)}:
+            _part(arrays, 0, 0, length)
+    _most_beside(lines.rows, 0, 0, 0, ToCell(0, 0, 0, 0))
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from jaxalign.pairs.long.blocks import (
     narrow,
 )
 from jaxalign.pairs.long.fill import fill_block
-from jaxalign.runtime.devices import bucket, default_device, first_device, on_cpu
+from jaxalign.runtime.devices import default_device, first_device, on_cpu
 from jaxalign.runtime.pipeline import in_advance
 from jaxalign.runtime.programs import program
 
@@ -484,7 +484,8 @@ def _through(
                 place = _through(pair, inner, place, fill, threads, pieces)
                 continue
             # A small block is filled with directions, and walked from its last cell.
-            rows, columns = (bucket(x, size=64) for x in (block.rows, block.columns))
+            # All have room for the largest: another program takes longer to compile.
+            rows, columns = LEAF_ROWS, LEAF_COLUMNS
             query, target = np.zeros(rows, np.int32), np.zeros(columns, np.int32)
             query[: block.rows] = pair.query[block.i : place.i]
             target[: block.columns] = pair.target[block.j : place.j]

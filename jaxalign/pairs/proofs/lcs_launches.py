@@ -6,7 +6,7 @@ alignment (``pairs.proofs.blocks``).
 
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -231,28 +231,32 @@ def _near_of(
     met = np.pad(met, (0, len(lcs) - len(met))).astype(np.int32)
     sides = halves(m, bound, lcs.shape[0]), halves(n, bound, lcs.shape[1])
     least = np.float32(bound.cut), task.filters.thresholds
-    static = {"filters": task.filters.form, "join": bound.sides(m[:1], n[:1])[2]}
+    static = {"filters": task.filters.of_lengths, "join": bound.sides(m[:1], n[:1])[2]}
     return partial(_near, lcs, *sides, met, *least, **static)
 
 
-def outlined(launches: LcsLaunches) -> None:
-    """The programs of launches of queries of all lengths
-    (``runtime.programs.outline``)."""
-    task = launches.task
-    bound = identity_bound(task.filters, task.mode, task.free)
-    assert bound is not None
+def outlined(launches: LcsLaunches) -> Iterator[jax.Array]:
+    """The programs that count common subsequences of queries of all lengths, a launch
+    each (``runtime.programs.outline``); yields what they count."""
+    task, lengths = launches.task, launches.task.queries.lengths
     sides = task.queries, task.targets
     codes = [(device_job.outlined(x, wholes=task.whole_codes).codes, 0) for x in sides]
-    lengths = task.queries.lengths
     words = {launches.kernels.query_words(int(x)) for x in _taken(launches)}
     for count in sorted(words, reverse=True):
         longest = int(lengths[lengths <= count * WORD_BITS].max())
         row = np.flatnonzero(lengths == longest)[:1]
-        column = np.arange(1)
-        lcs = _launch(launches, sides, codes, row, column)
-        m, n = lengths[row], task.targets.lengths[column]
-        search = _near_of(task, lcs, m, n, column, bound)
-        for size in gpu.rooms(lcs.shape, launches.sizes.pairs):
+        yield _launch(launches, sides, codes, row, np.arange(1))
+
+
+def outlined_candidates(launches: LcsLaunches) -> None:
+    """``outlined``, and the programs that find candidates among what is counted."""
+    task, length = launches.task, np.ones(1, np.int64)
+    bound = identity_bound(task.filters, task.mode, task.free)
+    assert bound is not None
+    for lcs in outlined(launches):
+        search = _near_of(task, lcs, length, length, length, bound)
+        rows, columns = lcs.shape
+        for size in gpu.rooms((rows, columns), launches.sizes.pairs):
             search(size=size, start=np.int32(0))
 
 
