@@ -55,6 +55,7 @@ CALLS = {
     "split": lambda: jaxalign.split(SOME, min_identity=0.9, folds=2),
     "split_series": lambda: jaxalign.split_series(SOME, cuts=[0.9], folds=2),
     "search_family": lambda: jaxalign.search_family(SOME[:1], SOME),
+    "search_complexes": lambda: jaxalign.search_complexes({"ab": SOME[:2]}, SOME),
     "profile_similarity": lambda: jaxalign.profile_similarity(FLAT, FLAT),
     "hard_matrix": lambda: jaxalign.hard_matrix([SIMILARITY], **GAPS),
     "stream_hard_matrix": lambda: [*jaxalign.stream_hard_matrix([SIMILARITY], **GAPS)],
