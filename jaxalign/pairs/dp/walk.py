@@ -23,7 +23,7 @@ from jaxalign.affine import Gaps
 from jaxalign.one_function import one_function
 from jaxalign.pairs.dp.matrix_rows import put_row, row_of
 from jaxalign.pairs.dp.recurrence import border
-from jaxalign.pairs.dp.sweep import TILE, lane_fill
+from jaxalign.pairs.dp.sweep import TILE, lane_cells, lane_fill
 
 
 class EndCell(NamedTuple):
@@ -147,6 +147,60 @@ def _running(tiles_best: EndCell, block: lane_fill.Block, tie: jax.Array, fused:
 
     rows_first = (tie == 0)[block.target]
     return one_function(run, fused)(tiles_best, block.begins, rows_first, block.tiles)
+
+
+class EndRegion(NamedTuple):
+    """The strips of rows and the tiles of columns that hold an end cell, first and last
+    of each: int32 (T,). Tiles are those of the block."""
+
+    first_strip: jax.Array
+    last_strip: jax.Array
+    first_tile: jax.Array
+    last_tile: jax.Array
+
+
+def end_regions(
+    filled: lane_fill.BlockFill, block: lane_fill.Block, tie: jax.Array,
+    tile: jax.Array, fused: bool,
+):  # fmt: skip
+    """The best local score of every target and an ``EndRegion`` that holds its end
+    cell, from a fill with ``strips``; tie is bool (T,).
+
+    The end has the smallest row of all best cells: it is in the first strip that has
+    one, and in any tile that has one in that strip. Where tie is 1 it has the smallest
+    column: it is in the first tile that has one, in any strip.
+    """
+    zero = jnp.zeros_like(filled.row)
+
+    def run(
+        filled_tiles: tuple[jax.Array, ...], begins: jax.Array, tie: jax.Array,
+        first_tile: jax.Array, tiles: jax.Array, state: tuple[jax.Array, ...],
+    ):  # fmt: skip
+        def tile(t: jax.Array, state: tuple):
+            (best, *region), out = state
+            value, first, last = (row_of(x, t) for x in filled_tiles)
+            columns, here = row_of(tie, t), lax.broadcast(t, first.shape)
+            here = lax.convert_element_type(here, first.dtype)
+            equal = lax.eq(value, best) & ~columns
+            further = equal & lax.eq(first, region[0])
+            better = row_of(begins, t) | lax.gt(value, best)
+            better |= equal & lax.lt(first, region[0])
+            new = value, first, lax.select(columns, last, first), here, here
+            region[3] = lax.select(further, here, region[3])
+            sides = zip(new, (best, *region), strict=True)
+            now = lane_cells.together(*(lax.select(better, *x) for x in sides))
+            return now, tuple(put_row(x, y, t) for x, y in zip(out, now, strict=True))
+
+        initial = tuple(row_of(x, 0) for x in state)
+        return lax.fori_loop(first_tile, tiles, tile, (initial, state))[1]
+
+    tiles_of = filled.best, filled.row, filled.column
+    state = filled.best, zero, zero, zero, zero
+    inputs = tiles_of, block.begins, tie[block.target], tile, block.tiles, state
+    state = one_function(run, fused)(*inputs)
+    last = (block.first + block.length) // TILE - 1, block.lane
+    best, *region = (x[last] for x in state)
+    return best, EndRegion._make(region)
 
 
 M, I, D = 0, 1, 2  # noqa: E741  (BAM's codes: I consumes query, D consumes target)

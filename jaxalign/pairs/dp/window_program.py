@@ -41,6 +41,7 @@ class WindowResult(NamedTuple):
     end_i: jax.Array | None = None
     end_j: jax.Array | None = None
     walked: walk.PathCounts | None = None
+    region: walk.EndRegion | None = None  # of a local score, with ``strips``
 
 
 @partial(
@@ -84,6 +85,7 @@ def load_block(
 
 STATIC = (
     "local", "rows", "longest", "paths", "steps", "fused", "costs", "opening", "base",
+    "strips",
 )  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def run_window(
     block: lane_fill.Block, queries: jax.Array, lengths: jax.Array, start: jax.Array,
     count: jax.Array, tie: jax.Array, problem: WindowProblem,
     backtrack: jax.Array | None = None, costs: "Constants | None" = None,
-    opening: int | None = None, base: int = 1, **static: Any,
+    opening: int | None = None, base: int = 1, strips: bool = False, **static: Any,
 ) -> tuple[WindowResult, jax.Array | None]:  # fmt: skip
     """Align the first ``count`` queries against targets of a block.
 
@@ -115,6 +117,7 @@ def run_window(
     opening : static, gap_open - gap_extend where a global table is filled by
         differences (``difference_fill``), else None
     base : static, as in ``difference_fill.fill``
+    strips : static, as in ``lane_fill.fill``; the result then has a ``region``
     """
     shape = queries.shape[0], block.lane.shape[0]
     out = WindowResult(jnp.zeros(shape, problem.gaps.open.dtype))
@@ -126,11 +129,15 @@ def run_window(
         walked = walk.PathCounts._make([*[zero] * 8, operations])
         out = WindowResult(out.score, zero, zero, walked)
 
+    if strips:
+        zero = jnp.zeros(shape, jnp.int16)
+        out = out._replace(region=walk.EndRegion(zero, zero, zero, zero))
+
     def run_query(q: jax.Array, state: tuple):
         out, backtrack = state
         result, backtrack = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, backtrack,
-            costs, opening, base, **static,
+            costs, opening, base, strips, **static,
         )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), backtrack
@@ -145,7 +152,8 @@ def run_window(
 def _one_query(
     block: lane_fill.Block, codes: jax.Array, m: jax.Array, start: jax.Array,
     tie: jax.Array, problem: WindowProblem, backtrack: jax.Array | None,
-    costs: "Constants | None", opening: int | None, base: int, **static: Any,
+    costs: "Constants | None", opening: int | None, base: int, strips: bool,
+    **static: Any,
 ):  # fmt: skip
     """One row of queries: the scores of their targets, and what the paths say."""
     # Tiles up to the end of the last of the targets from ``start`` on: the longest
@@ -180,8 +188,11 @@ def _one_query(
     else:
         filled = lane_fill.fill(
             block, query, gaps, free, backtrack,
-            local=local, rows=rows, fused=fused, costs=costs,
+            local=local, rows=rows, fused=fused, costs=costs, strips=strips,
         )  # fmt: skip
+        if strips:
+            best, region = walk.end_regions(filled, block, tie > 0, query.tile, fused)
+            return WindowResult(best, region=region), None
         tie = tie.astype(jnp.int32)
         end = walk.sweep_end(
             filled, block, m[query_index], gaps, free, tie, local=local, fused=fused

@@ -581,6 +581,28 @@ def keep(
     return filled._replace(best=best, row=row, column=column)
 
 
+def keep_strips(filled: Any, t: jax.Array, new_best: jax.Array, s: jax.Array):
+    """Fold the best of strip s in tile t into what the strips above left there, with
+    the first and the last strip that has it."""
+
+    def join(
+        value: jax.Array, best: jax.Array, first: jax.Array, last: jax.Array,
+        s: jax.Array,
+    ):  # fmt: skip
+        strip = lax.convert_element_type(lax.broadcast(s, first.shape), first.dtype)
+        first = lax.select(lax.gt(value, best), strip, first)
+        last = lax.select(lax.ge(value, best), strip, last)
+        return together(lax.max(value, best), first, last)
+
+    old = (row_of(x, t) for x in (filled.best, filled.row, filled.column))
+    best, first, last = one_function(join)(new_best, *old, s)
+    return filled._replace(
+        best=put_row(filled.best, best, t),
+        row=put_row(filled.row, first, t),
+        column=put_row(filled.column, last, t),
+    )
+
+
 def _join(new_best: tuple, old: Sequence, corner: tuple, tie: jax.Array | None):
     """The better of two cells of a tile: of this strip, and of the strips above."""
     (value, k, place), (first_row, first_column) = new_best, corner

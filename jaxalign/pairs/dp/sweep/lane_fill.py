@@ -53,14 +53,16 @@ class BlockFill(NamedTuple):
     last_row: jax.Array  # H[m, :] by column (L, B)
     best: jax.Array  # (L / TILE, B)
     row: jax.Array | None  # int32 (L / TILE, B); None for a local score alone
-    column: jax.Array | None  # int32 (L / TILE, B), of the block; local paths only
+    # int32 (L / TILE, B), of the block, of local paths only. With the strips of local
+    # scores, ``row`` is the first strip that has the best, and ``column`` the last.
+    column: jax.Array | None
     backtrack: jax.Array | None  # uint8: (rows / 2, column < TILE * tiles, lane)
 
 
 def fill(
     block: Block, query: Query, gaps: Gaps, free: Mapping[str, Any],
     backtrack: jax.Array | None = None, *, local: bool, rows: int = 16,
-    fused: bool = True, costs: lane_cells.Constants | None = None,
+    fused: bool = True, costs: lane_cells.Constants | None = None, strips: bool = False,
 ):  # fmt: skip
     """Fill all tables of a block.
 
@@ -69,6 +71,7 @@ def fill(
     local, rows, fused : static; ``rows`` divides M; it is even
     costs : static, ``blocks.Constants``: ``gaps`` as constants of the program, for
         local scores (W = 1), which are then a third faster
+    strips : static; with ``costs``, also which strips have the best of each tile
 
     Returns Filled, with ``costs.zero`` added to all scores. Right as long as no value
     leaves the range of ``gaps.open.dtype``: the caller proves that (``model.bounds``).
@@ -78,8 +81,8 @@ def fill(
     h = border(inside_index(block), top, gaps)
     best = border(block.length[block.target], top, gaps)
     best = jnp.where(local, 0, best).astype(h.dtype)
-    zero = jnp.zeros(best.shape, jnp.int32)
-    row = None if local and backtrack is None else zero
+    zero = jnp.zeros(best.shape, jnp.int16 if strips else jnp.int32)
+    row = None if local and backtrack is None and not strips else zero
     place = zero if local and row is not None else None
     filled, minus = BlockFill(h, best, row, place, backtrack), neg_inf(h.dtype)
     # H, F (strips, rows, B) and the diagonal (strips, B) left of the first chunk: every
@@ -267,13 +270,11 @@ def _tiles(
         strip_best = (*track, None, None)[:3] if local else lane_cells.best_of_column(h)
         # No dead code (``one_function``): a score alone does not ask where it is.
         corner = None if filled.row is None else (s * rows + 1, t * TILE)
-        return (
-            lane_cells.keep(filled, t, strip_best, corner, tie, fused),
-            e_row,
-            h,
-            f,
-            diag,
-        )
+        if costs is not None and filled.row is not None:
+            filled = lane_cells.keep_strips(filled, t, strip_best[0], s)
+        else:
+            filled = lane_cells.keep(filled, t, strip_best, corner, tie, fused)
+        return filled, e_row, h, f, diag
 
     first, end = tiles
     return lax.fori_loop(first, end, tile, state)
