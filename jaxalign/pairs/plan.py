@@ -396,6 +396,8 @@ class Run:
     locks: dict = field(default_factory=dict)  # the same -> a lock
     # (task, (queries, targets)) of the pairs of windows whose scores left 8 bits
     beyond: list = field(default_factory=list)
+    # (task, ``execute.LiveEnds``) of the pairs of windows whose paths come later
+    live: list = field(default_factory=list)
     halves: dict = field(default_factory=dict)  # (id of a task, i, j) -> ``Halves``
     other_implementations: set = field(default_factory=set)  # beside the plan's
     seconds: float = 0.0

@@ -7,12 +7,17 @@ near the bottom of the range. A score that 8 bits do not hold is seen
 filled by differences, which 8 bits provably hold at any length; with the matches of an
 identity in the low digits these take 16.
 
+Paths of long pairs are local tables of their own: scores come first, with the strips
+and tiles that hold the end cell, then the few residues before it that a path can have
+(``pairs/dp/sweep/live_part.py``).
+
 Callers whose JAX program has a ``jax.sharding.Mesh`` get windows as one SPMD program,
 in which every device fills one: windows of one static shape are stacked along a new
 leading axis, which ``shard_map`` cuts over all axes of the mesh.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from inspect import unwrap
 from typing import Any, NamedTuple
@@ -24,13 +29,14 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxalign.affine import Gaps
 from jaxalign.model import bounds
-from jaxalign.model.alphabet import stacked
+from jaxalign.model.alignment import SPANS
+from jaxalign.model.alphabet import SequenceViews, stacked
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import pair_matrix
 from jaxalign.pairs.cpu import long_pair, partition
 from jaxalign.pairs.cpu.partition import SHORT_PAIRS, STRIP_ROWS, Room, ScoreBytes
 from jaxalign.pairs.dp import directions, wavefront, window_program
-from jaxalign.pairs.dp.sweep import TILE
+from jaxalign.pairs.dp.sweep import TILE, live_part
 from jaxalign.pairs.dp.sweep.lane_cells import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.dp.window_program import WindowProblem
@@ -49,6 +55,10 @@ CACHE_LINE = 64  # bytes
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
+# Cells of a table, the mean of a window, from which on the live part pays
+LIVE_CELLS = 2**15
+LIVE_GROUPS = 8  # of ``live_part.LANES`` pairs whose live parts are found in one call
+LIVE_PAIRS = 2**14  # of a piece
 
 
 def _on_cpu(task: Task) -> bool:
@@ -67,6 +77,17 @@ def eight_bit_limit(task: Task) -> int:
         return 0
     zero = 0 if task.paths else bounds.least_zero(task.scoring, "int8")
     return bounds.narrow_high(task.scoring, task.mode, "int8", zero)
+
+
+def has_live_part(task: Task, window: Window) -> bool:
+    """Whether paths of a window that is tried in 8 bits are computed from scores and
+    live parts of tables. Hits of a search are not: they are long."""
+    if not task.paths or window.zipped or task.filters.min_score is not None:
+        return False
+    count = len(window.queries) * len(window.targets)
+    scores = np.abs(task.scoring.scores).max(initial=0)
+    cells = pair_matrix.estimate(task.job, window)
+    return cells >= LIVE_CELLS * count and bool(scores < 128)
 
 
 class Differences(NamedTuple):
@@ -138,6 +159,7 @@ def too_many(worker: Worker, beyond: int, pairs: int) -> bool:
 STATIC_FIELDS = (
     "lanes", "rows", "columns", "longest", "slots", "places", "capacity", "zipped",
 )  # fmt: skip
+live_reach = stored(live_part.reach, ("costs", "fused"))
 load_block = stored(window_program.load_block, ("shared", "differences"))
 run_window_program = stored(window_program.run_window, window_program.STATIC)
 
@@ -175,9 +197,17 @@ def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]
 
 def pieces_beyond(run: Run) -> list[Piece]:
     """Make pieces of the pairs of a run that overflow 8 bits, by similar lengths, and
-    empty ``run.beyond``."""
+    of those whose path is to be found in the live part of their table. Empty
+    ``run.beyond`` and ``run.live``."""
     beyond, run.beyond = run.beyond, []
+    live, run.live = run.live, []
     pieces: list[Piece] = []
+    for task in dict.fromkeys(task for task, _ in live):
+        ends = np.concatenate([ends for owner, ends in live if owner is task], axis=1)
+        ends = ends[:, np.argsort(ends[2], kind="stable")[::-1]]
+        for first in range(0, ends.shape[1], LIVE_PAIRS):
+            part = LiveEnds(*ends[:, first : first + LIVE_PAIRS])
+            pieces.append(Piece(task, part, len(part.query), compute_live))
     for task in dict.fromkeys(task for task, _ in beyond):
         sides = zip(*(pairs for owner, pairs in beyond if owner is task), strict=True)
         pairs_task = zipped(task, *(np.concatenate(side) for side in sides))
@@ -201,13 +231,132 @@ def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
     pays; the few pairs that overflow go to ``run.beyond``."""
     task, window = piece.task, piece.content
     high = eight_bit_limit(task) if task.large and not window.zipped else 0
-    if high and to_be_tried(worker):
+    if high and to_be_tried(worker) and has_live_part(task, window):
+        high = eight_bit_limit(replace(task, output="score"))
+        if (scored := _live_ends(task, window, worker, high)) is not None:
+            cells, ends, beyond = scored
+            run.live.append((task, ends))
+            if len(beyond[0]):
+                run.beyond.append((task, beyond))
+            return worker.report_progress(cells)
+    elif high and worker.windows_to_skip < 0:
         rows, beyond = _narrow_rows(task, window, worker, high)
         if rows is not None:
             if len(beyond[0]):
                 run.beyond.append((task, beyond))
             return _put(run, worker, rows)
     _put(run, worker, run_window(task, window, worker))
+
+
+class LiveEnds(NamedTuple):
+    """Pairs, their scores, and half-open spans of both that the last residue of their
+    paths is in: int32 (P,) each."""
+
+    query: np.ndarray
+    target: np.ndarray
+    score: np.ndarray
+    query_first: np.ndarray
+    query_end: np.ndarray
+    target_first: np.ndarray
+    target_end: np.ndarray
+
+
+def _live_ends(task: Task, w: Window, worker: Worker, high: int):
+    """Score a window in 8 bits: (cells, LiveEnds as an array, the pairs beyond), or
+    None if too many pairs overflow."""
+    with precision("int8"):
+        result, met = _on_device(task, w, worker, "int8", strips=True)
+        result = jax.tree.map(np.asarray, result)
+    q, t = np.nonzero(met.mask)
+    i, j, flip = (x[q, t] for x in (met.query, met.target, met.swapped))
+    score, region = result.score[q, t], [x[q, t] for x in result.region]
+    over = score > high
+    if too_many(worker, over.sum(), len(over)):
+        return None
+    # Strips and tiles as spans of residues; of a pair that scores 0, empty ones
+    first_strip, last_strip, first_tile, last_tile = (x.astype(np.int32) for x in region)
+    m, n = task.job.query_lengths[i], task.job.target_lengths[j]
+    before = (w.last - task.job.target_lengths[w.targets])[t]
+    positive = score > 0
+    rows = first_strip * STRIP_ROWS, np.minimum((last_strip + 1) * STRIP_ROWS, m)
+    columns = np.maximum(first_tile * TILE - before, 0), (last_tile + 1) * TILE - before
+    sides = [x * positive for x in (*rows, *columns)]
+    turned = [np.where(flip, x, y) for x, y in zip(sides[2:] + sides[:2], sides)]
+    pairs = np.where(flip, j, i), np.where(flip, i, j)
+    ends = np.stack([*pairs, score, *turned]).astype(np.int32)
+    return cells_of(task, met), ends[:, ~over], tuple(x[over] for x in pairs)
+
+
+def compute_live(run: Run, worker: Worker, piece: Piece) -> None:
+    """Find the live parts of the tables of some pairs, fill these and store the rows.
+    Pairs that may reach back too far are aligned as a whole."""
+    task, ends = piece.task, piece.content
+    starts, beyond = _live_starts(task, ends)
+    near = np.flatnonzero(~beyond)
+    part = zipped(task, ends.query[near], ends.target[near])
+    sides = {}
+    for name, start, end in zip(
+        ("queries", "targets"), starts, (ends.query_end, ends.target_end)
+    ):
+        side, start = getattr(part, name), start[near]
+        sides[name] = SequenceViews(side.codes, side.starts + start, end[near] - start)
+    whole = pair_matrix.WholeJob((live_part.LETTERS,) * 2, 0, len(near), 0)
+    for rows in _zipped_rows(replace(part, whole=whole, **sides), worker):
+        order = np.argsort(part.rows)
+        place = order[np.searchsorted(part.rows[order], rows.at)]
+        shifts = np.repeat([x[near[place]] for x in starts], 2, axis=0)
+        for name, shift in zip(SPANS, shifts, strict=True):
+            rows.columns[name] = rows.columns[name] + shift
+        run.output.put(rows)
+    if beyond.any():
+        part = zipped(task, ends.query[beyond], ends.target[beyond])
+        for rows in _zipped_rows(part, worker):
+            run.output.put(rows)
+
+
+def _zipped_rows(task: Task, worker: Worker) -> Iterator[Rows]:
+    """Align all pairs of a zipped task with few programs."""
+    split = partition.cut(task.job, room_of(task), few_programs=True)
+    yield from (run_window(task, window, worker) for window in split.blocks)
+    yield from (run_pair(task, pair) for pair in split.pairs)
+
+
+def _live_starts(task: Task, ends: LiveEnds) -> tuple[list[np.ndarray], np.ndarray]:
+    """Where the live parts begin, of queries and of targets, and which pairs have
+    longer ones than ``live_part.LETTERS``: int64 (P,), int64 (P,), bool (P,)."""
+    lanes, room = live_part.LANES, live_part.LETTERS
+    size, pad = LIVE_GROUPS * lanes, task.scoring.alphabet.size
+    sides = (
+        (task.queries, ends.query, ends.query_first, ends.query_end),
+        (task.targets, ends.target, ends.target_first, ends.target_end),
+    )
+    turned = [side.codes[::-1] for side, *_ in sides]
+    costs = Gaps(task.scoring.open, task.scoring.extend)
+    scores = task.scoring.scores.astype(np.int8)
+    starts, beyond = [np.zeros(len(ends.query), np.int64) for _ in sides], []
+    for first in range(0, len(ends.query), size):
+        some = slice(first, first + size)
+        letters, spans = [], []
+        for codes, (side, which, begin, end) in zip(turned, sides, strict=True):
+            last = len(codes) - side.starts[which[some]] - end[some]
+            view = SequenceViews(codes, last, np.minimum(end[some], room))
+            every, count = np.arange(len(last)), len(last)
+            letters.append(stacked(view, every, pad, (size, room)))
+            spans.append(np.pad(end[some] - begin[some] - 1, (0, size - count)))
+        score = np.pad(ends.score[some], (0, size - count))
+        lines = (x.astype(np.int16) for x in (score, *spans))
+        arrays = [x.reshape(LIVE_GROUPS, lanes, *x.shape[1:]) for x in (*letters, *lines)]
+        groups = np.int32(-(-count // lanes))
+        with precision("int16"):
+            found = live_reach(
+                live_part.LivePairs(*arrays), scores, groups, costs=costs, fused=True
+            )
+        found = [np.asarray(x).reshape(-1)[:count] for x in found]
+        beyond.append(found[2])
+        for start, length, (*_, end) in zip(starts, found[:2], sides, strict=True):
+            start[some] = np.maximum(end[some] - length, 0)
+    longer = np.maximum(ends.query_end, ends.target_end) > room
+    return starts, (np.concatenate(beyond) > 0) & longer
 
 
 def compute_pair(run: Run, worker: Worker, piece: Piece) -> None:
@@ -392,8 +541,11 @@ def reused(
     return jnp.zeros(shape, dtype) if array.is_deleted() else array
 
 
-def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
-    """(device result, the pairs it holds)."""
+def _on_device(
+    task: Task, w: Window, worker: Worker, dtype: str, strips: bool = False
+):
+    """(device result, the pairs it holds). Of a task of paths, ``strips`` asks for
+    scores and the regions of their ends alone."""
     by_differences = task.large or task.output == "identity"
     cells = eight_bit_differences(task, w) if by_differences else None
     problem = _problem(task, dtype, None if cells is None else cells.base)
@@ -403,7 +555,7 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
     cpu, costs = _on_cpu(task), None
     # Gap costs as constants of the program: local scores are then a third faster on a
     # CPU (``pairs/dp/sweep/lane_cells.py``), and other costs take another program.
-    scores_alone = task.local and task.output == "score" and not w.zipped
+    scores_alone = task.local and (task.output == "score" or strips) and not w.zipped
     if scores_alone and task.large and cpu:
         zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
         costs = Constants(task.scoring.open, task.scoring.extend, zero)
@@ -417,22 +569,24 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str):
         block, problem, task.local, shared=shared, room=room, differences=differences
     )
     worker.profile = block.scores if shared else None
+    paths = task.paths and not strips
     result, backtrack = run_window_program(
         block,
         *inputs,
         problem,
-        reused(worker.backtrack, (w.capacity,), np.uint8) if task.paths else None,
+        reused(worker.backtrack, (w.capacity,), np.uint8) if paths else None,
         local=task.local,
         rows=STRIP_ROWS,
         longest=w.longest,
-        paths=task.paths,
-        steps=task.output == "alignment",
+        paths=paths,
+        steps=paths and task.output == "alignment",
         fused=cpu,
         costs=costs,
         opening=None if cells is None else cells.opening,
         base=1 if cells is None else cells.base,
+        strips=strips,
     )
-    worker.backtrack = backtrack
+    worker.backtrack = backtrack if paths else worker.backtrack
     if cells is not None and cells.base > 1:
         # Scores of identities of another base, with that of their dtype.
         scores, matches = np.divmod(np.asarray(result.score), cells.base)
