@@ -146,7 +146,7 @@ def compute(
     works = (pipeline.Work(run, run.plan.pieces) for run in chain(first, runs))
     for work in pipeline.run(works, workers, runs_ahead, ending):
         run = work.content
-        if run.beyond or run.live:  # their cells were told before
+        while run.beyond or run.live:  # their cells were told before
             if run.device_jobs:  # what devices hold of them is not to be their row
                 _compiled().collect(run)
             overflow = pipeline.Work(run, _compiled().pieces_beyond(run))

@@ -59,6 +59,9 @@ WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 LIVE_CELLS = 2**15
 LIVE_GROUPS = 8  # of ``live_part.LANES`` pairs whose live parts are found in one call
 LIVE_PAIRS = 2**14  # of a piece
+# Of live parts: the longest sides of those that share a program, pairs side by side
+BOX_SIZES, BOX_LANES = (128, live_part.LETTERS), 256
+NEVER = 2**30  # letters of a live part that is not used
 
 
 def _on_cpu(task: Task) -> bool:
@@ -196,10 +199,9 @@ def regroup(task: Task, queries: np.ndarray, targets: np.ndarray) -> list[Piece]
 
 
 def pieces_beyond(run: Run) -> list[Piece]:
-    """Make pieces of the pairs of a run that overflow 8 bits, by similar lengths, and
-    of those whose path is to be found in the live part of their table. Empty
-    ``run.beyond`` and ``run.live``."""
-    beyond, run.beyond = run.beyond, []
+    """Make pieces of the pairs of a run whose path is in the live part of their table,
+    and empty ``run.live``; where there are none, of those to be aligned as a whole, by
+    similar lengths, and empty ``run.beyond``."""
     live, run.live = run.live, []
     pieces: list[Piece] = []
     for task in dict.fromkeys(task for task, _ in live):
@@ -208,6 +210,9 @@ def pieces_beyond(run: Run) -> list[Piece]:
         for first in range(0, ends.shape[1], LIVE_PAIRS):
             part = LiveEnds(*ends[:, first : first + LIVE_PAIRS])
             pieces.append(Piece(task, part, len(part.query), compute_live))
+    if pieces:
+        return pieces
+    beyond, run.beyond = run.beyond, []
     for task in dict.fromkeys(task for task, _ in beyond):
         sides = zip(*(pairs for owner, pairs in beyond if owner is task), strict=True)
         pairs_task = zipped(task, *(np.concatenate(side) for side in sides))
@@ -292,33 +297,30 @@ def compute_live(run: Run, worker: Worker, piece: Piece) -> None:
     Pairs that may reach back too far are aligned as a whole."""
     task, ends = piece.task, piece.content
     starts, beyond = _live_starts(task, ends)
-    near = np.flatnonzero(~beyond)
-    part = zipped(task, ends.query[near], ends.target[near])
-    sides = {}
-    for name, start, end in zip(
-        ("queries", "targets"), starts, (ends.query_end, ends.target_end)
-    ):
-        side, start = getattr(part, name), start[near]
-        sides[name] = SequenceViews(side.codes, side.starts + start, end[near] - start)
-    whole = pair_matrix.WholeJob((live_part.LETTERS,) * 2, 0, len(near), 0)
-    for rows in _zipped_rows(replace(part, whole=whole, **sides), worker):
-        order = np.argsort(part.rows)
-        place = order[np.searchsorted(part.rows[order], rows.at)]
-        shifts = np.repeat([x[near[place]] for x in starts], 2, axis=0)
-        for name, shift in zip(SPANS, shifts, strict=True):
-            rows.columns[name] = rows.columns[name] + shift
-        run.output.put(rows)
+    stops = ends.query_end, ends.target_end
+    longest = np.maximum(*(end - x for x, end in zip(starts, stops, strict=True)))
+    longest[beyond] = NEVER
+    for size, below in zip(BOX_SIZES, (-1, *BOX_SIZES), strict=False):
+        (near,) = np.nonzero((longest > below) & (longest <= size))
+        part, sides = zipped(task, ends.query[near], ends.target[near]), {}
+        for name, start, end in zip(("queries", "targets"), starts, stops, strict=True):
+            side, start = getattr(part, name), start[near]
+            lengths = end[near] - start
+            sides[name] = SequenceViews(side.codes, side.starts + start, lengths)
+        whole = pair_matrix.WholeJob((size, size), 0, max(len(near), 1), 0)
+        # Rows come by their numbers in this list, to be shifted
+        sides |= {"rows": np.arange(len(near)), "whole": whole, "window": BOX_LANES}
+        boxes = replace(part, **sides)
+        split = partition.cut(boxes.job, room_of(boxes), few_programs=True)
+        found = [run_window(boxes, window, worker) for window in split.blocks]
+        found += [run_pair(boxes, pair) for pair in split.pairs]
+        for rows in found:
+            shifts = (x[near[rows.at]] for x in starts for _ in range(2))
+            for name, shift in zip(SPANS, shifts, strict=True):
+                rows.columns[name] = rows.columns[name] + shift
+            run.output.put(rows._replace(at=part.rows[rows.at]))
     if beyond.any():
-        part = zipped(task, ends.query[beyond], ends.target[beyond])
-        for rows in _zipped_rows(part, worker):
-            run.output.put(rows)
-
-
-def _zipped_rows(task: Task, worker: Worker) -> Iterator[Rows]:
-    """Align all pairs of a zipped task with few programs."""
-    split = partition.cut(task.job, room_of(task), few_programs=True)
-    yield from (run_window(task, window, worker) for window in split.blocks)
-    yield from (run_pair(task, pair) for pair in split.pairs)
+        run.beyond.append((task, (ends.query[beyond], ends.target[beyond])))
 
 
 def _live_starts(task: Task, ends: LiveEnds) -> tuple[list[np.ndarray], np.ndarray]:
