@@ -206,7 +206,10 @@ def pieces_beyond(run: Run) -> list[Piece]:
     pieces: list[Piece] = []
     for task in dict.fromkeys(task for task, _ in live):
         ends = np.concatenate([ends for owner, ends in live if owner is task], axis=1)
-        ends = ends[:, np.argsort(ends[2], kind="stable")[::-1]]
+        # A group takes as long as its longest live part, which grows with the score and
+        # with the span of the end.
+        key = ends[2] + ends[4] - ends[3] + ends[6] - ends[5]
+        ends = ends[:, np.argsort(-key, kind="stable")]
         for first in range(0, ends.shape[1], LIVE_PAIRS):
             part = LiveEnds(*ends[:, first : first + LIVE_PAIRS])
             pieces.append(Piece(task, part, len(part.query), compute_live))
