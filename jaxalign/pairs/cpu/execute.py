@@ -239,7 +239,8 @@ def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
     pays; the few pairs that overflow go to ``run.beyond``."""
     task, window = piece.task, piece.content
     high = eight_bit_limit(task) if task.large and not window.zipped else 0
-    if high and to_be_tried(worker) and has_live_part(task, window):
+    tried = high and to_be_tried(worker)
+    if tried and has_live_part(task, window):
         high = eight_bit_limit(replace(task, output="score"))
         if (scored := _live_ends(task, window, worker, high)) is not None:
             cells, ends, beyond = scored
@@ -247,7 +248,7 @@ def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
             if len(beyond[0]):
                 run.beyond.append((task, beyond))
             return worker.report_progress(cells)
-    elif high and worker.windows_to_skip < 0:
+    elif tried:
         rows, beyond = _narrow_rows(task, window, worker, high)
         if rows is not None:
             if len(beyond[0]):
@@ -282,16 +283,19 @@ def _live_ends(task: Task, w: Window, worker: Worker, high: int):
     if too_many(worker, over.sum(), len(over)):
         return None
     # Strips and tiles as spans of residues; of a pair that scores 0, empty ones
-    first_strip, last_strip, first_tile, last_tile = (x.astype(np.int32) for x in region)
-    m, n = task.job.query_lengths[i], task.job.target_lengths[j]
+    first_strip, last_strip, first_tile, last_tile = (
+        x.astype(np.int32) for x in region
+    )
+    m = task.job.query_lengths[i]
     before = (w.last - task.job.target_lengths[w.targets])[t]
     positive = score > 0
     rows = first_strip * STRIP_ROWS, np.minimum((last_strip + 1) * STRIP_ROWS, m)
     columns = np.maximum(first_tile * TILE - before, 0), (last_tile + 1) * TILE - before
     sides = [x * positive for x in (*rows, *columns)]
-    turned = [np.where(flip, x, y) for x, y in zip(sides[2:] + sides[:2], sides)]
+    turned = sides[2:] + sides[:2]
+    sides = [np.where(flip, *x) for x in zip(turned, sides, strict=True)]
     pairs = np.where(flip, j, i), np.where(flip, i, j)
-    ends = np.stack([*pairs, score, *turned]).astype(np.int32)
+    ends = np.stack([*pairs, score, *sides]).astype(np.int32)
     return cells_of(task, met), ends[:, ~over], tuple(x[over] for x in pairs)
 
 
@@ -341,16 +345,17 @@ def _live_starts(task: Task, ends: LiveEnds) -> tuple[list[np.ndarray], np.ndarr
     starts, beyond = [np.zeros(len(ends.query), np.int64) for _ in sides], []
     for first in range(0, len(ends.query), size):
         some = slice(first, first + size)
+        count = len(ends.query[some])
         letters, spans = [], []
         for codes, (side, which, begin, end) in zip(turned, sides, strict=True):
             last = len(codes) - side.starts[which[some]] - end[some]
             view = SequenceViews(codes, last, np.minimum(end[some], room))
-            every, count = np.arange(len(last)), len(last)
+            every = np.arange(count)
             letters.append(stacked(view, every, pad, (size, room)))
             spans.append(np.pad(end[some] - begin[some] - 1, (0, size - count)))
         score = np.pad(ends.score[some], (0, size - count))
-        lines = (x.astype(np.int16) for x in (score, *spans))
-        arrays = [x.reshape(LIVE_GROUPS, lanes, *x.shape[1:]) for x in (*letters, *lines)]
+        arrays = *letters, *(x.astype(np.int16) for x in (score, *spans))
+        arrays = [x.reshape(LIVE_GROUPS, lanes, *x.shape[1:]) for x in arrays]
         groups = np.int32(-(-count // lanes))
         with precision("int16"):
             found = live_reach(
@@ -546,9 +551,7 @@ def reused(
     return jnp.zeros(shape, dtype) if array.is_deleted() else array
 
 
-def _on_device(
-    task: Task, w: Window, worker: Worker, dtype: str, strips: bool = False
-):
+def _on_device(task: Task, w: Window, worker: Worker, dtype: str, strips: bool = False):
     """(device result, the pairs it holds). Of a task of paths, ``strips`` asks for
     scores and the regions of their ends alone."""
     by_differences = task.large or task.output == "identity"

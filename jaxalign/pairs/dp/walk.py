@@ -170,7 +170,7 @@ def end_regions(
     one, and in any tile that has one in that strip. Where tie is 1 it has the smallest
     column: it is in the first tile that has one, in any strip.
     """
-    zero = jnp.zeros_like(filled.row)
+    zero = jnp.zeros(filled.best.shape, jnp.int16)
 
     def run(
         filled_tiles: tuple[jax.Array, ...], begins: jax.Array, tie: jax.Array,

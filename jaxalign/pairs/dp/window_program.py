@@ -191,7 +191,7 @@ def _one_query(
             local=local, rows=rows, fused=fused, costs=costs, strips=strips,
         )  # fmt: skip
         if strips:
-            best, region = walk.end_regions(filled, block, tie > 0, query.tile, fused)
+            best, region = walk.end_regions(filled, block, tie, query.tile, fused)
             return WindowResult(best, region=region), None
         tie = tie.astype(jnp.int32)
         end = walk.sweep_end(

@@ -578,7 +578,7 @@ def keep(
     return filled._replace(best=best, row=row, column=column)
 
 
-def keep_strips(filled: Any, t: jax.Array, new_best: jax.Array, s: jax.Array):
+def keep_strips(filled: Any, t: jax.Array, new_best: Any, s: jax.Array):
     """Fold the best of strip s in tile t into what the strips above left there, with
     the first and the last strip that has it."""
 

@@ -1,0 +1,113 @@
+"""Paths from the live part of a local table are those of the whole table.
+
+The oracle is ``implementation="rows"``: whole tables in NumPy, pair by pair.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from cases import same_tables, text_of
+
+import jaxalign
+from jaxalign import Scoring
+from jaxalign.pairs.cpu import execute
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+@pytest.fixture
+def pairs_found(monkeypatch):
+    """Have every local path come from its live part; count pairs, and those beyond."""
+    counts, find = np.zeros(2, int), execute._live_starts
+
+    def watched(task, ends):
+        starts, beyond = find(task, ends)
+        counts[:] += len(beyond), beyond.sum()
+        return starts, beyond
+
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
+    monkeypatch.setattr(execute, "LIVE_CELLS", 0)
+    monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", 1)
+    monkeypatch.setattr(execute, "_live_starts", watched)
+    return counts
+
+
+def mutated(rng, text, share, letters=LETTERS):
+    """A relative: some letters replaced, left out or added."""
+    found = []
+    for letter in text:
+        kind = rng.random()
+        if kind > share:
+            found.append(letter)
+        elif kind > share / 4:
+            found.append(rng.choice([*letters]))
+        elif kind > share / 8:
+            found += [letter, *rng.choice([*letters], rng.integers(1, 5))]
+    return "".join(found)
+
+
+def check(texts, scoring=None, **options):
+    options = {"mode": "local", "output": "alignment", **options}
+    found = jaxalign.align_all(texts, scoring, **options)
+    want = jaxalign.align_all(texts, scoring, **options, implementation="rows")
+    same_tables(found, want)
+    return found
+
+
+def proteins(rng):
+    """Unlike ones, relatives, repeats, a lone letter and empty ones."""
+    first = text_of(rng, 150, LETTERS)
+    texts = [text_of(rng, n, LETTERS) for n in (0, 1, 7, 33, 150, 290, 0)]
+    texts += [first, mutated(rng, first, 0.6), "PQ" * 20, "QPQ" * 15, "ACDW" * 9]
+    shared = text_of(rng, 12, LETTERS)  # two ends with one score
+    return [*texts, text_of(rng, 60, LETTERS) + shared + "G" * 70 + shared]
+
+
+def test_local_paths(pairs_found):
+    texts = proteins(np.random.default_rng(5))
+    table = check(texts)
+    assert pairs_found[0] > 0.9 * len(table) and not pairs_found[1]
+    assert 0 < table["query_start"].max() and 0 < table["target_start"].max()
+    check(texts[::-1], output="stats")  # the other order of the sides
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("costs", [(11, 1), (0, 0), (4, 4), (6, 0)], ids=str)
+def test_gap_costs_and_asymmetric_scores(costs, pairs_found):
+    rng = np.random.default_rng(6)
+    scores = rng.integers(-6, 5, (4, 4)) + 3 * np.eye(4, dtype=int)
+    texts = [text_of(rng, n, "ACGT") for n in rng.integers(0, 60, 24)]
+    for matrix in (scores, (scores + scores.T) // 2):
+        check(texts, Scoring(("ACGT", matrix), *costs))
+    assert pairs_found[0]
+
+
+def test_live_parts_that_are_too_long(pairs_found, monkeypatch):
+    """A path of 800 columns with a score that 8 bits hold."""
+    rng = np.random.default_rng(7)
+    first = text_of(rng, 800, "ACGT")
+    texts = [first, mutated(rng, first, 0.45, "ACGT"), text_of(rng, 900, "ACGT")]
+    scores = np.where(np.eye(4, dtype=bool), 1, -1)
+    table = check(texts, Scoring(("ACGT", scores), 4, 1))
+    assert table["columns"].max() > execute.live_part.LETTERS
+    assert pairs_found[1] == 1
+
+
+@pytest.mark.slow
+def test_all_short_sequences(pairs_found):
+    """All pairs of two letters, up to a length of 5, both ways round."""
+    texts = ["".join(x) for n in range(6) for x in product("AC", repeat=n)]
+    matrices = (
+        [[1, -1], [-1, 1]],
+        [[2, 0], [-1, 1]],
+        [[1, 0], [0, 0]],
+        [[2, -3], [1, 2]],
+    )
+    for matrix, costs in product(matrices, [(0, 0), (1, 1), (2, 1), (3, 0)]):
+        scoring = Scoring(("AC", matrix), *costs)
+        for order in (texts, texts[::-1]):
+            check(order, scoring)
+    assert pairs_found[0] > 30_000 and not pairs_found[1]
