@@ -56,7 +56,7 @@ CACHE_LINE = 64  # bytes
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 # Cells of a table, the mean of a window, from which on the live part pays
-LIVE_CELLS = 2**15
+LIVE_CELLS = 2**16
 LIVE_GROUPS = 8  # of ``live_part.LANES`` pairs whose live parts are found in one call
 LIVE_PAIRS = 2**14  # of a piece
 # Of live parts: the longest sides of those that share a program, pairs side by side
@@ -359,7 +359,11 @@ def _live_starts(task: Task, ends: LiveEnds) -> tuple[list[np.ndarray], np.ndarr
         groups = np.int32(-(-count // lanes))
         with precision("int16"):
             found = live_reach(
-                live_part.LivePairs(*arrays), scores, groups, costs=costs, fused=True
+                live_part.LivePairs._make(arrays),
+                scores,
+                groups,
+                costs=costs,
+                fused=True,
             )
         found = [np.asarray(x).reshape(-1)[:count] for x in found]
         beyond.append(found[2])
