@@ -57,6 +57,7 @@ MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 # Cells of a table, the mean of a window, from which on the live part pays
 LIVE_CELLS = 2**16
+MAX_LIVE_LETTERS = 2**18  # of a window, whose strips and tiles 16 bits number
 LIVE_GROUPS = 8  # of ``live_part.LANES`` pairs whose live parts are found in one call
 LIVE_PAIRS = 2**14  # of a piece
 # Of live parts: the longest sides of those that share a program, pairs side by side
@@ -87,10 +88,12 @@ def has_live_part(task: Task, window: Window) -> bool:
     live parts of tables. Hits of a search are not: they are long."""
     if not task.paths or window.zipped or task.filters.min_score is not None:
         return False
+    if max(window.rows, window.columns) > MAX_LIVE_LETTERS:
+        return False
     count = len(window.queries) * len(window.targets)
-    scores = np.abs(task.scoring.scores).max(initial=0)
+    largest = int(np.abs(task.scoring.scores).max(initial=0))
     cells = pair_matrix.estimate(task.job, window)
-    return cells >= LIVE_CELLS * count and bool(scores < 128)
+    return cells >= LIVE_CELLS * count and largest <= np.iinfo("int8").max
 
 
 class Differences(NamedTuple):
@@ -350,21 +353,16 @@ def _live_starts(task: Task, ends: LiveEnds) -> tuple[list[np.ndarray], np.ndarr
         for codes, (side, which, begin, end) in zip(turned, sides, strict=True):
             last = len(codes) - side.starts[which[some]] - end[some]
             view = SequenceViews(codes, last, np.minimum(end[some], room))
-            every = np.arange(count)
-            letters.append(stacked(view, every, pad, (size, room)))
-            spans.append(np.pad(end[some] - begin[some] - 1, (0, size - count)))
+            letters.append(stacked(view, np.arange(count), pad, (size, room)))
+            span = np.minimum(end[some] - begin[some] - 1, room)
+            spans.append(np.pad(span, (0, size - count)))
         score = np.pad(ends.score[some], (0, size - count))
         arrays = *letters, *(x.astype(np.int16) for x in (score, *spans))
         arrays = [x.reshape(LIVE_GROUPS, lanes, *x.shape[1:]) for x in arrays]
         groups = np.int32(-(-count // lanes))
         with precision("int16"):
-            found = live_reach(
-                live_part.LivePairs._make(arrays),
-                scores,
-                groups,
-                costs=costs,
-                fused=True,
-            )
+            inputs = live_part.LivePairs._make(arrays), scores, groups
+            found = live_reach(*inputs, costs=costs, fused=True)
         found = [np.asarray(x).reshape(-1)[:count] for x in found]
         beyond.append(found[2])
         for start, length, (*_, end) in zip(starts, found[:2], sides, strict=True):
