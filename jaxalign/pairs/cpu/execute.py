@@ -311,21 +311,21 @@ def compute_live(run: Run, worker: Worker, piece: Piece) -> None:
     longest = np.maximum(*(end - x for x, end in zip(starts, stops, strict=True)))
     longest[beyond] = NEVER
     for size, below in zip(BOX_SIZES, (-1, *BOX_SIZES), strict=False):
-        (near,) = np.nonzero((longest > below) & (longest <= size))
-        part, sides = zipped(task, ends.query[near], ends.target[near]), {}
+        (boxed,) = np.nonzero((longest > below) & (longest <= size))
+        part, sides = zipped(task, ends.query[boxed], ends.target[boxed]), {}
         for name, start, end in zip(("queries", "targets"), starts, stops, strict=True):
-            side, start = getattr(part, name), start[near]
-            lengths = end[near] - start
+            side, start = getattr(part, name), start[boxed]
+            lengths = end[boxed] - start
             sides[name] = SequenceViews(side.codes, side.starts + start, lengths)
-        whole = pair_matrix.WholeJob((size, size), 0, max(len(near), 1), 0)
+        whole = pair_matrix.WholeJob((size, size), 0, max(len(boxed), 1), 0)
         # Rows come by their numbers in this list, to be shifted
-        sides |= {"rows": np.arange(len(near)), "whole": whole, "window": BOX_LANES}
+        sides |= {"rows": np.arange(len(boxed)), "whole": whole, "window": BOX_LANES}
         boxes = replace(part, **sides)
         split = partition.cut(boxes.job, room_of(boxes), few_programs=True)
-        found = [run_window(boxes, window, worker) for window in split.blocks]
-        found += [run_pair(boxes, pair) for pair in split.pairs]
-        for rows in found:
-            shifts = (x[near[rows.at]] for x in starts for _ in range(2))
+        rows_of_boxes = [run_window(boxes, window, worker) for window in split.blocks]
+        rows_of_boxes += [run_pair(boxes, pair) for pair in split.pairs]
+        for rows in rows_of_boxes:
+            shifts = (x[boxed[rows.at]] for x in starts for _ in range(2))
             for name, shift in zip(SPANS, shifts, strict=True):
                 rows.columns[name] = rows.columns[name] + shift
             run.output.put(rows._replace(at=part.rows[rows.at]))
@@ -347,26 +347,26 @@ def _live_starts(task: Task, ends: LiveEnds) -> tuple[list[np.ndarray], np.ndarr
     scores = task.scoring.scores.astype(np.int8)
     starts, beyond = [np.zeros(len(ends.query), np.int64) for _ in sides], []
     for first in range(0, len(ends.query), size):
-        some = slice(first, first + size)
-        count = len(ends.query[some])
+        chunk = slice(first, first + size)
+        count = len(ends.query[chunk])
         letters, spans = [], []
-        for codes, (side, which, begin, end) in zip(turned, sides, strict=True):
-            last = len(codes) - side.starts[which[some]] - end[some]
-            view = SequenceViews(codes, last, np.minimum(end[some], room))
+        for codes, (side, which, span_start, end) in zip(turned, sides, strict=True):
+            last = len(codes) - side.starts[which[chunk]] - end[chunk]
+            view = SequenceViews(codes, last, np.minimum(end[chunk], room))
             letters.append(stacked(view, np.arange(count), pad, (size, room)))
-            span = np.minimum(end[some] - begin[some] - 1, room)
+            span = np.minimum(end[chunk] - span_start[chunk] - 1, room)
             spans.append(np.pad(span, (0, size - count)))
-        score = np.pad(ends.score[some], (0, size - count))
+        score = np.pad(ends.score[chunk], (0, size - count))
         arrays = *letters, *(x.astype(np.int16) for x in (score, *spans))
         arrays = [x.reshape(LIVE_GROUPS, lanes, *x.shape[1:]) for x in arrays]
         groups = np.int32(-(-count // lanes))
         with precision("int16"):
             inputs = live_part.LivePairs._make(arrays), scores, groups
-            found = live_reach(*inputs, costs=costs, fused=True)
-        found = [np.asarray(x).reshape(-1)[:count] for x in found]
-        beyond.append(found[2])
-        for start, length, (*_, end) in zip(starts, found[:2], sides, strict=True):
-            start[some] = np.maximum(end[some] - length, 0)
+            reach = live_reach(*inputs, costs=costs, fused=True)
+        reach = [np.asarray(x).reshape(-1)[:count] for x in reach]
+        beyond.append(reach[2])
+        for start, length, (*_, end) in zip(starts, reach[:2], sides, strict=True):
+            start[chunk] = np.maximum(end[chunk] - length, 0)
     longer = np.maximum(ends.query_end, ends.target_end) > room
     return starts, (np.concatenate(beyond) > 0) & longer
 

@@ -179,17 +179,19 @@ def end_regions(
         def tile(t: jax.Array, state: tuple):
             (best, *region), out = state
             value, first, last = (row_of(x, t) for x in filled_tiles)
-            columns, here = row_of(tie, t), lax.broadcast(t, first.shape)
-            here = lax.convert_element_type(here, first.dtype)
+            columns, place = row_of(tie, t), lax.broadcast(t, first.shape)
+            place = lax.convert_element_type(place, first.dtype)
             equal = lax.eq(value, best) & ~columns
             further = equal & lax.eq(first, region[0])
             better = row_of(begins, t) | lax.gt(value, best)
             better |= equal & lax.lt(first, region[0])
-            new = value, first, lax.select(columns, last, first), here, here
-            region[3] = lax.select(further, here, region[3])
-            sides = zip(new, (best, *region), strict=True)
-            now = lane_cells.together(*(lax.select(better, *x) for x in sides))
-            return now, tuple(put_row(x, y, t) for x, y in zip(out, now, strict=True))
+            candidate = value, first, lax.select(columns, last, first), place, place
+            region[3] = lax.select(further, place, region[3])
+            sides = zip(candidate, (best, *region), strict=True)
+            merged = lane_cells.together(*(lax.select(better, *x) for x in sides))
+            return merged, tuple(
+                put_row(x, y, t) for x, y in zip(out, merged, strict=True)
+            )
 
         initial = tuple(row_of(x, 0) for x in state)
         return lax.fori_loop(first_tile, tiles, tile, (initial, state))[1]

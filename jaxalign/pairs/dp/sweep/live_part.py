@@ -73,8 +73,8 @@ def reach(
 
     def group(g: jax.Array, out: Reach):
         lanes = tuple(row_of(x, g) for x in pairs)
-        found = in_lanes(*lanes, table)
-        return Reach(*(put_row(x, y, g) for x, y in zip(out, found, strict=True)))
+        reached = in_lanes(*lanes, table)
+        return Reach(*(put_row(x, y, g) for x, y in zip(out, reached, strict=True)))
 
     in_lanes = one_function(partial(_group, costs=costs, fused=fused), fused)
     empty = jnp.zeros_like(pairs.score)
@@ -117,7 +117,7 @@ def _group(
         return going & lax.lt(s, jnp.int32(LETTERS // ROWS))
 
     def strip(state: tuple):
-        s, first, last, row_v, row_e, found, reached, beyond = state
+        s, first, last, row_v, row_e, depth, reached, beyond = state
         # Rows in which the end cell may lie begin at the end of the prefix.
         begins = lax.le(s * ROWS, lowest)
         first = lax.select(begins, jnp.int32(0), first)
@@ -178,22 +178,22 @@ def _group(
         for k, hit in enumerate(swept.hits):
             row = lax.convert_element_type(s * ROWS + (k + 1) * BLOCK_ROWS, jnp.int16)
             there = lax.ge(hit, score)
-            found = lax.select(there, lax.broadcast(row, found.shape), found)
+            depth = lax.select(there, lax.broadcast(row, depth.shape), depth)
         # Nodes of the last letters, from which live ones may go on
         border = reduce(lax.max, (*swept.v, *swept.f))
         is_last = lax.eq(t, jnp.int32(LETTERS // TILE))
         beyond = lax.max(beyond, lax.select(is_last, border, dead))
         rows = swept.row_v, swept.row_e
-        return s + 1, first, last, *rows, found, swept.reached, beyond
+        return s + 1, first, last, *rows, depth, swept.reached, beyond
 
     state = jnp.int32(0), jnp.int32(0), widest, row_v, row_e, zero, zero, dead
     state = lax.while_loop(unfinished, strip, state)
-    _, _, _, row_v, row_e, found, reached, beyond = state
+    _, _, _, row_v, row_e, depth, reached, beyond = state
     is_last = lax.eq(state[0], jnp.int32(LETTERS // ROWS))
     last = lax.reduce(lax.max(row_v, row_e), jnp.int16(DEAD), lax.max, (0,))
     beyond = lax.max(beyond, lax.select(is_last, last, dead))
     beyond = lax.convert_element_type(lax.ge(beyond, zero), jnp.int16)
-    return found, reached, beyond
+    return depth, reached, beyond
 
 
 def _largest(values: jax.Array):
