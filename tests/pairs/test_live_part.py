@@ -100,8 +100,8 @@ def test_live_parts_that_are_too_long(pairs_found):
 
 @pytest.mark.slow
 def test_all_short_sequences(pairs_found):
-    """All pairs of two letters, up to a length of 5, both ways round."""
-    texts = ["".join(x) for n in range(6) for x in product("AC", repeat=n)]
+    """All pairs of two letters, up to a length of 4, both ways round."""
+    texts = ["".join(x) for n in range(5) for x in product("AC", repeat=n)]
     matrices = (
         [[1, -1], [-1, 1]],
         [[2, 0], [-1, 1]],
@@ -112,4 +112,4 @@ def test_all_short_sequences(pairs_found):
         scoring = Scoring(("AC", matrix), *costs)
         for order in (texts, texts[::-1]):
             check(order, scoring)
-    assert pairs_found[0] > 30_000 and not pairs_found[1]
+    assert pairs_found[0] == 16 * 31 * 30 and not pairs_found[1]
