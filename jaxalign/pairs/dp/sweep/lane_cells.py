@@ -65,17 +65,19 @@ class Block(NamedTuple):
     scores: Any = None  # jax.Array: database profile (A+1, L+2, B), or by row
 
 
-def tables_of(block: Block, letters: jax.Array, fused: bool):
+def tables_of(block: Block, letters: jax.Array):
     """Where every lane has a query of its own: its rows' scores of each target letter,
     four rows a uint32, so that one look-up serves four cells. ((A+1) * B,) each; none
     where lanes share a query, or scores need more than 8 bits."""
+    lanes = block.codes.shape[1]
     narrow = block.scores.dtype == jnp.int8 and letters.shape[0] % 4 == 0
-    if letters.shape[1] != block.codes.shape[1] or not narrow:
+    if letters.shape[1] != lanes or not narrow:
         return ()
-    table = lax.bitcast_convert_type(block.scores, jnp.uint8)
-    letters = lax.convert_element_type(letters, jnp.uint8)
-    words = words_of(table, letters, fused)
-    return tuple(lax.reshape(x, (x.size,)) for x in words)
+    # (rows, B, A+1): lane by lane, so that a strip's table is gathered in whole rows.
+    scores = lax.bitcast_convert_type(block.scores[letters], jnp.uint8)
+    wide = scores.astype(jnp.uint32).reshape(-1, 4, lanes * scores.shape[-1])
+    shifts = jnp.arange(0, 32, 8, dtype=jnp.uint32)[None, :, None]
+    return tuple(jnp.sum(wide << shifts, axis=1, dtype=jnp.uint32))
 
 
 def scores_of(
@@ -93,10 +95,11 @@ def scores_of(
     profile of a tile, or None."""
     lanes = block.codes.shape[1]
     if tables:
+        width, lanes = block.scores.shape[1], block.codes.shape[1]
 
         def find(codes: jax.Array, *tables: jax.Array):
             lane = lax.iota(jnp.int32, lanes)
-            index = lax.convert_element_type(codes, jnp.int32) * lanes + lane
+            index = lane * width + lax.convert_element_type(codes, jnp.int32)
             return [x.at[index].get(mode="promise_in_bounds") for x in tables]
 
         words = one_function(find, fused)(row_of(block.codes, j), *tables)

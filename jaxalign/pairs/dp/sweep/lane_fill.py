@@ -199,7 +199,7 @@ def _strip(
     )
     filled, e_row, h, f, diag = sweep(
         (filled, e_row, h, f, diag), tiles, block, letters,
-        lane_cells.tables_of(block, edges.letters, fused), (opens, extends),
+        lane_cells.tables_of(block, edges.letters), (opens, extends),
         (start, edges.above), gaps, query, s,
     )  # fmt: skip
     after = (*(lax.concatenate([y[None] for y in x], 0) for x in (h, f)), diag)
