@@ -14,7 +14,7 @@ FILES, LINES, STATEMENTS = 257, 77_273, 38_319
 # name -> (function of a folder that makes the call, files, moves, depth)
 CALLS = {
     "align": (lambda _: entered_files.two_strings(), 12, 34, 9),
-    "all": (entered_files.command_line, 39, 385, 20),
+    "all": (entered_files.command_line, 39, 390, 20),
     "align_all": (lambda _: entered_files.set_of_proteins(), 21, 156, 12),
     "search": (lambda _: entered_files.search(), 32, 740, 16),
     "nearest": (lambda _: entered_files.nearest(), 36, 880, 21),
