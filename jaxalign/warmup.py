@@ -165,8 +165,7 @@ def make_pack(
                 for verb in verbs_of(name):
                     modules[verb] = modules.get(verb, set()) | makers
             # Most jobs have a program or two of their own: cores need those of many.
-            calls = [call for _, call in unseen]
-            sizes_ahead = in_advance(make, calls, default_threads())
+            sizes_ahead = in_advance(make, [x for _, x in unseen], default_threads())
             for (name, _), size in zip(unseen, sizes_ahead, strict=True):
                 sizes.append(size)
                 log(f"{architecture}, {len(sizes)} programs: {name}")

@@ -260,34 +260,35 @@ def bounds_of(
         j = columns[first[1] : first[1] + width]
         device = devices[number % len(devices)] or jax.devices()[0]
         lcs = launches.counted(i, j, device)
-        lengths = task.queries.lengths[i], task.targets.lengths[j]
-        room = zip(lengths, lcs.shape, strict=True)
-        sides = tuple(lcs_launches.halves(x, bound, count) for x, count in room)
-        shape = len(i), len(j)
-        each.append(_CountedLaunch(lcs, (sides[0], sides[1]), first, shape, device))
+        each.append(_counted(task, bound, lcs, i, j, first, device))
     return LaunchBounds(task, bound, rows, columns, each, launches.sizes.pairs)
+
+
+def _counted(
+    task: Task, bound: IdentityBound, lcs: jax.Array, i: np.ndarray, j: np.ndarray,
+    first: tuple[int, int], device: Any,
+) -> _CountedLaunch:  # fmt: skip
+    """The launch of some queries and targets that counted ``lcs``."""
+    rows = lcs_launches.halves(task.queries.lengths[i], bound, lcs.shape[0])
+    columns = lcs_launches.halves(task.targets.lengths[j], bound, lcs.shape[1])
+    return _CountedLaunch(lcs, (rows, columns), first, (len(i), len(j)), device)
 
 
 def outlined(task: Task, kind: str, launches: LcsLaunches) -> Iterator[Task]:
     """The programs that bound the pairs of a task (``runtime.programs.outline``);
     yields the tasks that align pairs."""
     rows, columns = (by_length(x.lengths) for x in (task.queries, task.targets))
-    queries = rows[: launches.query_count]
+    queries, bound = rows[: launches.query_count], IdentityBound(kind, 0.0)
     for lcs in lcs_launches.outlined(launches):
-        bound, count = IdentityBound(kind, 0.0), len(queries)
-        lengths = task.queries.lengths[:1], task.targets.lengths[:1]
-        room = zip(lengths, lcs.shape, strict=True)
-        sides = tuple(lcs_launches.halves(x, bound, size) for x, size in room)
-        launch = _CountedLaunch(lcs, (sides[0], sides[1]), (0, 0), (count, 1), None)
-        least = launches.sizes.pairs
-        bounds = LaunchBounds(task, bound, queries, columns, [launch], least)
-        bars, span = np.zeros(count), np.zeros(count, np.int64)
+        launch = _counted(task, bound, lcs, queries, columns[:1], (0, 0), None)
+        about = task, bound, queries, columns, [launch]
+        bounds = LaunchBounds(*about, launches.sizes.pairs)
+        bars, span = np.zeros(len(queries)), np.zeros(len(queries), np.int64)
         bounds._of_launches(_highest)
         bounds._of_launches(_reaching, bars)
-        select = bounds._program(
-            _near, launch, *(bounds._of(launch, x) for x in (bars, span, span))
-        )
-        for size in gpu.rooms(launch.room, least):
+        sides = (bounds._of(launch, x) for x in (bars, span, span))
+        select = bounds._program(_near, launch, *sides)
+        for size in gpu.rooms(launch.room, bounds.room):
             select(size=size, start=np.int32(0))
     bars = np.zeros(len(task.queries))
     dense = rectangles(task, rows[:QUERIES_AT_ONCE], columns, bars, 1)
