@@ -41,7 +41,8 @@ def verbs() -> dict[str, Callable[..., int]]:
     return {name: found[name].default_command for name in names}
 
 
-VERBS = tuple(verbs())
+# Those that read sequences, or nothing; structures have files of their own.
+VERBS = tuple(verb for verb in verbs() if verb != "structures")
 
 
 def words(verb: str, files: list[str], *more: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""Verbs of this machine: info, warmup, selftest, index, matrices and demo."""
+"""Verbs of this machine: info, warmup, selftest, index, structures, matrices and
+demo."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -159,6 +160,46 @@ def ncbi_lines(name: str, letters: str, scores: "np.ndarray") -> Iterator[str]:
     yield " " + "".join(letter.rjust(width) for letter in letters)
     for letter, row in zip(letters, cells, strict=True):
         yield letter + "".join(cell.rjust(width) for cell in row)
+
+
+def structures(given: Given) -> int:
+    """``jaxalign structures FOLDER -o set.fasta``."""
+    from jaxalign.io import output
+    from jaxalign.io.structures import (
+        fasta_of,
+        files_of,
+        missing,
+        read_files,
+        states_path,
+    )
+
+    messages, out = Messages(given.quiet), given.out
+    if out is None or out in PRINTED:
+        raise UsageError("two FASTA files are written, and not printed: give -o FILE")
+    states = states_path(out)
+    files = [file for path in given.paths for file in files_of(path)]
+    check_outputs(given, out, (states,), files)
+
+    def compute(progress: Report | None) -> tuple:
+        if progress is not None:
+            progress.unit = "structures"
+        return read_files(files, given.unreadable, given.processes, progress)
+
+    def finish(result: tuple) -> Iterator[str]:
+        chains, errors = result
+        for error in errors:
+            messages.warn(f"left out: {error}")
+        output.write_text(out, fasta_of(chains, "letters"))
+        output.write_text(states, fasta_of(chains, "states"))
+        residues = sum(len(chain.letters) for chain in chains)
+        yield (
+            f"{out}, {states}: {len(chains):,} chains of {len(files) - len(errors):,} "
+            f"files, {residues:,} residues"
+        )
+        if lacking := missing(chains):
+            yield lacking
+
+    return run(given, messages, (), compute, finish)
 
 
 PAIR = "P69905", "P68871"  # human haemoglobin, alpha and beta

@@ -39,7 +39,9 @@ END_OF_OPTIONS, HELP_ALL, QUIET = "--", "--help-all", {"-q", "--quiet"}
 # By what somebody wants to do, in this order.
 VERBS = {
     "Align": (verbs.align, verbs.all_pairs, verbs.three, verbs.soft),
-    "Search a database": (verbs.search, verbs.nearest, verbs.family, verbs.index),
+    "Search a database": (
+        *(verbs.search, verbs.nearest, verbs.family, verbs.index, verbs.structures),
+    ),
     "Split without leaks": (
         *(verbs.cluster, verbs.dedup, verbs.split, verbs.audit, verbs.purge),
     ),

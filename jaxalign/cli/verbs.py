@@ -41,6 +41,7 @@ from jaxalign.cli.derive import Spelling, takes
 FASTA = "FASTA, plain, gz, bz2, xz or zst; - is standard input."
 BLOCKS = "FASTA, or an index made by `jaxalign index`; never held in memory whole."
 CORPUS = "FASTA, an index made by `jaxalign index`, or a folder of such files."
+STRUCTURES = "PDB, mmCIF or BinaryCIF, plain or compressed, or folders of them."
 Seqs = Annotated[Fasta, Parameter(name="SEQS", help=FASTA)]
 Query = Annotated[Fasta, Parameter(name="QUERY", help=FASTA)]
 Database = Annotated[Fasta, Parameter(name="DB", help=BLOCKS)]
@@ -68,6 +69,7 @@ family queries.fasta uniprot.jaxdb --iterations 1 -o families/
 family --pair chains.fasta uniprot.jaxdb -o complex/
 index uniprot.fasta.gz -o uniprot.jaxdb
 index uniprot.jaxdb --verify
+structures folder -o chains.fasta
 cluster proteins.fasta --min-identity 0.4 -o clusters.tsv
 cluster proteins.fasta --min-identity 0.9 --method greedy --fasta some.fasta
 cluster more.fasta --min-identity 0.4 --update clusters.json -o more.tsv
@@ -695,6 +697,34 @@ def info(
     ----------
     plan
         Also print the memory plan of `jaxalign all SEQS` with these options.
+    """
+
+
+@takes("jaxalign.cli.machine:structures", FileOptions, MessageOptions)
+def structures(
+    *paths: Annotated[str, FILE, Parameter(name="STRUCTURES", help=STRUCTURES)],
+    unreadable: Literal["error", "remove"] = "error",
+    processes: Annotated[int | None, Parameter(metavar="N")] = None,
+) -> None:
+    """Write amino acids and 3Di states of all protein chains as two FASTA files.
+
+    -o set.fasta gets the amino acids and set_ss.fasta the states, in Foldseek's
+    letters. A chain is a record, FILE_A. Headings count what is missing: gaps in the
+    chain, residues other than the 20 amino acids, and residues without backbone, whose
+    state is X. Of several models the first is read.
+
+    Parameters
+    ----------
+    paths
+        Structures, or folders of them: PDB, mmCIF or BinaryCIF, plain, gz, bz2, xz or
+        zst, by their suffix.
+    out
+        FASTA of the amino acids; the states go to OUT_ss beside it.
+    unreadable
+        What to do with files that are damaged or have no protein chain. They are
+        refused, or left out with a warning.
+    processes
+        Number of processes that read files. [one a core]
     """
 
 

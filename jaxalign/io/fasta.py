@@ -602,6 +602,8 @@ KINDS_OF_TEXT = {  # first sign -> what it may be
     "CLUSTAL": "an alignment in Clustal",
     "HMMER": "a profile of HMMER",
     "%PDF": "PDF",
+    "data_": "mmCIF; `jaxalign structures` makes FASTA of its chains",
+    "HEADER": "PDB; `jaxalign structures` makes FASTA of its chains",
 }
 
 

@@ -27,6 +27,7 @@ from jaxalign.io import (
     encoded_database,
     fasta,
     runs,
+    structures,
 )
 from jaxalign.io.delimited import KnownNames
 from jaxalign.model import scoring, source
@@ -84,6 +85,11 @@ READERS = {
     "taxa of headings": (fasta.read_taxa, b">a x OX=7\nMKV\n>b TaxID=1\n"),
     "taxa of an index": (encoded_database.taxa_of, None),
     "parquet": (arrow.read_rows, None),
+    "structure": (
+        structures.read_file,
+        b"ATOM  %5d  CA  GLY A%4d    %8.3f%8.3f%8.3f%6.2f%6.2f%12s\n"
+        % (1, 1, 1, 2, 3, 1, 10, b"C"),
+    ),
 }
 ODD = [
     b"",
