@@ -94,13 +94,19 @@ def sets(
 def with_texts(
     scoring: Scoring, data: SetLike, reading: Reading = AS_WRITTEN
 ) -> tuple[Sequences, list[str] | None]:
-    """Encode a set as ``sets`` does, with the letters of a file as they stand there:
-    ``reading`` may read some of them as another. None of what is no file of text."""
+    """Encode a set as ``sets`` does, with the letters as they stand there: some of them
+    may be read as another. None of what has no letters, or not all as str."""
     from jaxalign.io import encoded_database, fasta
 
     path = os.fspath(data) if isinstance(data, PATH) else ""
     if not (path == "-" or os.path.exists(path)) or encoded_database.is_database(path):
-        return sets(scoring, data, reading=reading)[0], None
+        if isinstance(data, (*PATH, Sequences)) or is_flat(data):
+            texts = data.texts() if isinstance(data, Sequences) else None
+            return sets(scoring, data, reading=reading)[0], texts
+        contents = contents_of(items := items_of(data))
+        has_letters = all(isinstance(text, str) for text in contents)
+        texts = contents if has_letters else None
+        return sets(scoring, items, reading=reading)[0], texts
     raw = fasta.read_raw(path, reading=reading)
     sequences = fasta.encode(raw, scoring.alphabet, reading.unknown)
     _tell_of_nucleotides(scoring, [(sequences, True)])

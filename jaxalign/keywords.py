@@ -201,6 +201,7 @@ class FamilyKeywords(CorpusScanKeywords, total=False):
     include: float
     include_cov: float
     max_sequences: int
+    strand: Strand | None
     min_cov: float
     min_query_identity: float
     max_identity: float

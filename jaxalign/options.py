@@ -433,6 +433,9 @@ class FamilyOptions(CorpusScan):
     max_sequences: int = 10_000
     """Largest number of hits of a pass; the best are kept."""
 
+    strand: Strand | None = None
+    """Strands of the database to search, for nucleotides. [nucleotides both]"""
+
     min_cov: float = 0.0
     """Keep hits that cover at least this share of the query, 0 to 1."""
 

@@ -12,7 +12,9 @@ from cyclopts import Group, Parameter
 
 from jaxalign.model.choices import RepeatedNames, UnknownLetters
 
-PresetName = Literal["blastp", "blastn", "needle", "ssearch", "mmseqs", "parasail"]
+PresetName = Literal[
+    "blastp", "blastn", "needle", "ssearch", "ssearch-dna", "mmseqs", "parasail"
+]
 HitFormat = Literal["tsv", "csv", "m8", "sam", "paf", "maf", "fasta", "pair", "parquet"]
 Format = Literal[HitFormat, "graphpart", "hestia", "datasail"]
 Cold = Literal["both", "one", "none"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from jaxalign.cli import inputs, report
-from jaxalign.cli.derive import Given, refuse
+from jaxalign.cli.derive import Given, changed, refuse
 from jaxalign.cli.request import devices_of, scoring_of
 from jaxalign.cli.run import FREE, check_outputs, check_resume, place_of, run
 from jaxalign.cli.terminal import Messages, Report
@@ -18,7 +18,7 @@ from jaxalign.family.api import ComplexAlignment, FamilyAlignment
 from jaxalign.io import corpus_files, output
 from jaxalign.io.fasta import NO_TAXON
 from jaxalign.io.runs import SUFFIX, SavedRun, about_file
-from jaxalign.model.alphabet import reading_of
+from jaxalign.model.alphabet import NUCLEIC, reading_of
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.show import counted
 from jaxalign.model.source import sha256
@@ -26,12 +26,16 @@ from jaxalign.options import ComplexOptions, FamilyOptions, shared
 from jaxalign.pairs.api import SavedState
 
 PAIRING = "pair_strategy", "pair_evalue", "taxa"
+NUCLEOTIDES = "ssearch-dna"  # the preset that scores them where no other is named
 SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
 
 
 def family(options: Given) -> int:
     """``jaxalign family QUERY DB``."""
-    query, database = options.query, options.database
+    query, database, given = options.query, options.database, options.scoring
+    is_free = (given.preset, given.matrix, given.match) == (None, None, None)
+    if is_free and given.alphabet in NUCLEIC:
+        options = changed(options, scoring=replace(given, preset=NUCLEOTIDES))
     scoring, own = scoring_of(options.scoring), reading_of(options.scoring)._asdict()
     own |= {"devices": devices_of(options), "progress": None}
     chosen = ComplexOptions(**shared(options, ComplexOptions, **own))
@@ -53,6 +57,7 @@ def family(options: Given) -> int:
         api.format_of(options.out, options.format)
     messages = Messages(options.quiet)
     read = _read((query,), options, scoring, messages)
+    scoring = read.scoring
     queries, texts = read.sequences[0], read.texts[0]
     place = place_of(options)
     begun = options.resume and os.path.isfile(f"{place}{SUFFIX}")
@@ -74,7 +79,9 @@ def family(options: Given) -> int:
             yield from _description(relatives, chosen, messages)
         _warn_of_letters(families, database, messages)
 
-    heading = [f"{scoring}; {len(queries):,} queries against {database}"]
+    kind = chosen.strand or "both"
+    strands = f", {kind} strands" if scoring.alphabet.kind in NUCLEIC else ""
+    heading = [f"{scoring}{strands}; {len(queries):,} queries against {database}"]
     cells = len(queries.codes) * residues_about(database) * chosen.iterations
     heading += report.expected(cells, "score", chosen)
     about = partial(_about, read, database, chosen)
@@ -172,7 +179,8 @@ def _read(
     database = options.database
     about = options.scoring, options.json, messages
     beside = [(database, corpus_files.opening(database))]
-    read = inputs.read(paths, scoring, *about, beside, of_proteins=True)
+    kinds = {"of_proteins": options.pair, "usual": NUCLEOTIDES}
+    read = inputs.read(paths, scoring, *about, beside, as_given=False, **kinds)
     inputs.check(database)
     return read
 
@@ -180,10 +188,11 @@ def _read(
 def _warn_of_letters(
     families: Sequence[FamilyAlignment], database: str, messages: Messages
 ) -> None:
-    """Warn of letters of the database that were read as X."""
-    infos = [relatives.table.info for relatives in families]
-    count = max((info.get("substituted", 0) for info in infos), default=0)
-    messages.warn_of_letters(database, count, "X")
+    """Warn of letters of the database that were read as X, or N."""
+    tables = [relatives.table for relatives in families]
+    count = max((table.info.get("substituted", 0) for table in tables), default=0)
+    wildcard = tables[0].targets.alphabet.wildcard if tables else None
+    messages.warn_of_letters(database, count, wildcard)
 
 
 def _pairs(result: ComplexAlignment, messages: Messages) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxalign.cli.arguments import ScoringOptions
+from jaxalign.cli.arguments import PresetName, ScoringOptions
 from jaxalign.cli.request import scoring_of
 from jaxalign.cli.terminal import Messages
 from jaxalign.errors import UsageError
@@ -52,14 +52,15 @@ def read(
     profile: bool = False,
     of_proteins: bool = False,
     as_given: bool = True,
+    usual: PresetName | None = None,
 ) -> Inputs:
     """Read every file, and say what a person should know.
 
     With ``profile`` the first file is one, and the others have its letters; with
-    ``of_proteins`` all have those of proteins, and are kept; ``as_given`` says that no
-    other strand is looked at. ``scoring`` is that of
-    the options; where they leave it open, nucleotides, known by the letters of the
-    files and of those ``beside`` them, have another.
+    ``of_proteins`` all have those of proteins; ``as_given`` says that no other strand
+    is looked at. ``scoring`` is that of the options; where they leave it open,
+    nucleotides, known by the letters of the files and of those ``beside`` them, have
+    another, of the preset ``usual``.
 
     Raises
     ------
@@ -85,8 +86,9 @@ def read(
         (path, opening(path) if raw is None else [raw.text])
         for path, raw in zip(others, raws, strict=True)
     ]
+    keeps_texts = of_proteins or usual is not None
     of_proteins = of_proteins or profile
-    about = scoring, options, messages, of_proteins, as_given
+    about = scoring, options, messages, of_proteins, as_given, usual
     scoring = scoring_for([*sides, *beside], *about)
     alphabet = scoring.alphabet
     encoded = [
@@ -102,7 +104,7 @@ def read(
     sequences, counts = zip(*encoded, strict=True)
     for path, count in zip(paths, counts, strict=True):
         messages.warn_of_letters(path, count, alphabet.wildcard)
-    texts = tuple(None if raw is None else raw.texts() for raw in raws if of_proteins)
+    texts = tuple(None if raw is None else raw.texts() for raw in raws if keeps_texts)
     return Inputs(tuple(paths), sequences, counts, hashes, scoring, texts)
 
 
@@ -150,6 +152,7 @@ def scoring_for(
     messages: Messages,
     of_proteins: bool = False,
     as_given: bool = False,
+    usual: PresetName | None = None,
 ) -> Scoring:
     """The scoring of a job whose letters are known; says what nucleotides are taken
     for, and warns of some that meet proteins.
@@ -165,6 +168,8 @@ def scoring_for(
         Whether it is kept, whatever the letters are.
     as_given : bool
         Whether strands are those that are given, which is said of DNA.
+    usual : str, optional
+        The preset that scores nucleotides; by default as blastn does.
     """
     if options.alphabet != "auto" or scoring.alphabet.kind != "protein":
         return scoring
@@ -173,7 +178,8 @@ def scoring_for(
     free = options.matrix is None and options.preset in (None, "needle")
     if free and not of_proteins and look_nucleic(texts):
         kind = "rna" if has_uracil(texts) else "dna"
-        chosen = scoring_of(replace(options, alphabet=kind))
+        preset = options.preset or usual
+        chosen = scoring_of(replace(options, alphabet=kind, preset=preset))
         strands = ", along the strands that are given" * (as_given and kind == "dna")
         messages.say(
             f"all letters of {', '.join(dict.fromkeys(path for path, _ in filled))} "

@@ -66,6 +66,7 @@ nearest test.fasta train.fasta -o nearest.tsv
 nearest test.fasta train.fasta --report nearest.html
 family query.fasta uniprot.jaxdb -o query.a3m
 family queries.fasta uniprot.jaxdb --iterations 1 -o families/
+family rna.fasta rnacentral.fasta --strand plus -o rna.a3m
 family --pair chains.fasta uniprot.jaxdb -o complex/
 index uniprot.fasta.gz -o uniprot.jaxdb
 index uniprot.jaxdb --verify
@@ -274,8 +275,8 @@ def family(
     Parameters
     ----------
     query
-        FASTA of proteins, plain, gz, bz2, xz or zst; - is standard input. For several
-        records the output is a folder with a file for each.
+        FASTA of proteins or nucleotides, plain, gz, bz2, xz or zst; - is standard
+        input. For several records the output is a folder with a file for each.
     pair
         QUERY has the chains of a complex, or is a folder of such files. -o FOLDER/ gets
         inputs of AlphaFold 3, Boltz and ColabFold, with rows paired by taxon. From a

@@ -49,6 +49,7 @@ class Sample:
     read."""
 
     limit: int = SAMPLE  # sequences of it
+    length: int | None = None  # the first letters of each, at most so many
     seen: int = 0
     hashes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     parts: list[np.ndarray] = field(default_factory=list)
@@ -72,7 +73,8 @@ class Sample:
             entering = entering[np.argsort(hashes[entering])][: self.limit]
         else:
             entering = np.argsort(hashes)[: self.limit]
-        parts = [*self.parts, *(np.array(block[k]) for k in entering.tolist())]
+        heads = (block[k][: self.length] for k in entering.tolist())
+        parts = [*self.parts, *map(np.array, heads)]
         hashes = np.concatenate([self.hashes, hashes[entering]])
         lowest = np.argsort(hashes)[: self.limit]
         self.hashes, self.parts = hashes[lowest], [parts[k] for k in lowest.tolist()]

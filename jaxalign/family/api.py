@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from jaxalign import inputs
@@ -17,9 +18,10 @@ from jaxalign.family.pairing import Chains, ComplexAlignment
 from jaxalign.family.result import FamilyAlignment, format_of
 from jaxalign.inputs import SetLike
 from jaxalign.keywords import ComplexKeywords, FamilyKeywords
-from jaxalign.model.alphabet import Sequences, reading_of
+from jaxalign.model.alphabet import NUCLEIC, Sequences, reading_of
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.source import is_stream, label, reads_again
+from jaxalign.model.strands import PLUS, strands_of
 from jaxalign.options import ComplexOptions, FamilyOptions
 from jaxalign.signatures import with_options
 
@@ -31,7 +33,7 @@ def search_family(
     scoring: ScoringLike = None,
     **options: Unpack[FamilyKeywords],
 ) -> list[FamilyAlignment]:
-    """Find the relatives of each query protein in a database, and align them to it.
+    """Find the relatives of each query in a database, and align them to it.
 
     The first pass searches with the sequence, the next ones with a profile of the hits,
     until a pass includes the same hits as the one before. Every score of every pass is
@@ -41,9 +43,12 @@ def search_family(
     Parameters
     ----------
     database : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
-        Proteins. FASTA is read once per pass for all queries, and never held whole.
+        Proteins, or nucleotides, in which T and U are one letter. FASTA is read once
+        per pass for all queries, and never held whole. A sequence of nucleotides that
+        is long beside the queries is searched in windows, each with a hit of its own.
     scoring : Scoring, or the name or file of a matrix, optional
-        BLOSUM62 with gap costs 11 and 1 by default. All passes use its gap costs.
+        BLOSUM62 with gap costs 11 and 1 by default. All passes use its gap costs. For
+        nucleotides, use ``Scoring.preset("ssearch-dna")``.
     iterations : int
         Largest number of passes; 1 searches only with the sequence.
     max_evalue : float
@@ -55,6 +60,8 @@ def search_family(
         query, 0 to 1.
     max_sequences : int
         Largest number of hits per pass; the best are kept.
+    strand : {"both", "plus", "minus"}, optional
+        Strands of the database to search, for nucleotides; both by default.
     min_cov, min_query_identity, max_identity : float
         Filters of the result, 0 to 1, as ``-cov``, ``-qid`` and ``-id`` of hhfilter. A
         row must have residues at ``min_cov`` of the query's positions, and
@@ -72,8 +79,8 @@ def search_family(
     Raises
     ------
     InputError, UsageError, MemoryPlanError, DeviceError
-        As ``search``; also if sequences are not proteins, or the database of several
-        passes is standard input.
+        As ``search``; also if the scoring is of other letters, its mean score by
+        chance is not negative, or the database of several passes is standard input.
 
     Notes
     -----
@@ -109,7 +116,7 @@ def families_of(
     # 1 check and encode, 2 the passes, 3 filters
     scoring = _checked(options, scoring)
     encoded, file_texts = inputs.with_texts(scoring, queries, reading_of(options))
-    source = _source(database, scoring, options)
+    source = _source(database, scoring, options, encoded)
     about = source, scoring, options, texts or file_texts, saved
     searches = engine.run(encoded, *about)
     rows = [engine.rows_of(search, options) for search in searches]
@@ -120,19 +127,28 @@ def families_of(
 
 
 def _checked(options: FamilyOptions, scoring: ScoringLike) -> Scoring:
-    """The scoring of a search, its options checked."""
+    """The scoring of a search, its options checked. That of nucleotides reads T and U
+    as one letter."""
     check(options)
     scoring = as_scoring(scoring)
-    if scoring.alphabet.kind != "protein" or scoring.scale != 1:
+    nucleic = scoring.alphabet.kind in NUCLEIC
+    if not (nucleic or scoring.alphabet.kind == "protein") or scoring.scale != 1:
         raise UsageError(
-            f"{scoring}: a family needs a scoring of proteins with whole scores"
+            f"{scoring}: a family needs a scoring of proteins or nucleotides with "
+            "whole scores"
         )
-    return scoring
+    return replace(scoring, alphabet_name="rna") if nucleic else scoring
 
 
-def _source(database: SetLike, scoring: Scoring, options: FamilyOptions) -> Source:
+def _source(
+    database: SetLike, scoring: Scoring, options: FamilyOptions, queries: Sequences
+) -> Source:
     """The source of the database, which every pass reads."""
-    sequences = in_memory(database, scoring)
+    sequences, window = in_memory(database, scoring), None
+    strand = options.strand
+    if scoring.alphabet.kind in NUCLEIC:
+        strand, window = strand or "both", engine.window_of(queries)
+    strands = strands_of(strand, scoring, "local") or (PLUS,)
     if sequences is None and options.iterations > 1:
         path: Any = database
         if is_stream(path) and not reads_again(path):
@@ -148,7 +164,7 @@ def _source(database: SetLike, scoring: Scoring, options: FamilyOptions) -> Sour
         about = reading_of(options), options.memory_budget, substituted
         return read_blocks(database, scoring.alphabet, *about)
 
-    return Source(sequences, read, substituted)
+    return Source(sequences, read, substituted, strands, window)
 
 
 @with_options(ComplexOptions, like=(search_family,))
@@ -235,7 +251,7 @@ def complexes_of(
     scoring = _checked(options, scoring)
     queries, texts = pairing.queries_of(complexes, scoring.alphabet)
     taxa = pairing.taxa_source(complexes, database, options)
-    source = _source(database, scoring, options)
+    source = _source(database, scoring, options, queries)
     searches = engine.run(queries, source, scoring, options, texts, saved)
     return pairing.aligned(complexes, searches, taxa, source, options)
 

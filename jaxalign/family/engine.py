@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,18 +16,20 @@ from jaxalign.database.nearest_state import arrays_of_hits
 from jaxalign.database.nearest_state import hits_of as hits_of_arrays
 from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import Hits, no_hits, tell_after
+from jaxalign.errors import UsageError
 from jaxalign.family import result
 from jaxalign.family.options import search_options
 from jaxalign.family.result import GAP, Columns, FamilyAlignment, PassSummary
 from jaxalign.model import profile, statistics
-from jaxalign.model.alphabet import Alphabet, Sequences, from_parts
+from jaxalign.model.alphabet import NUCLEIC, Alphabet, Sequences, from_parts, ranks
 from jaxalign.model.profile import FREQUENCIES, Profile, as_query
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.statistics import Fit
+from jaxalign.model.strands import MINUS, PLUS, complement_codes, reverse_complement
 from jaxalign.model.table import Table, compact
 from jaxalign.options import FamilyOptions
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.plan import Arrays, SavedState, Task
+from jaxalign.pairs.plan import Arrays, SavedState, Task, merge
 
 # ------------------------------------------------------------------------------
 # Less score for hits whose composition alone makes them score.
@@ -43,35 +45,44 @@ from jaxalign.pairs.plan import Arrays, SavedState, Task
 # score loses ln(1 + PRIOR exp(bias)) nats.
 
 PRIOR = 1 / 256
-RESIDUES = 20
 STEPS = 60  # of bisection
 
 
-def lost_score(hits: Columns, scores: np.ndarray, unit: float) -> np.ndarray:
+def lost_score(
+    hits: Columns, scores: np.ndarray, unit: float, residues: int = 20
+) -> np.ndarray:
     """Compute the score that each hit loses to its composition, float64 (hits,).
 
     scores : (m, letters). Of every position of the query; 1 is ``unit`` nats.
+    residues : how many letters count, the first ones
     """
-    odds = np.exp(unit * scores[:, :RESIDUES])
+    odds = np.exp(unit * scores[:, :residues])
     aligned = hits.codes != GAP
     inserted = hits.inserted.sum(1)
     total = aligned.sum(1) + inserted
     emitted = (aligned @ odds + inserted[:, None]) / np.maximum(total, 1)[:, None]
-    counts = np.stack([(hits.codes == k).sum(1) for k in range(RESIDUES)], 1)
-    counts = hits.inserted[:, :RESIDUES] + counts
+    counts = np.stack([(hits.codes == k).sum(1) for k in range(residues)], 1)
+    counts = hits.inserted[:, :residues] + counts
     bias = (counts * np.log(np.maximum(emitted, 1e-300))).sum(1)
     return np.logaddexp(0, np.log(PRIOR) + bias) / unit
 
 
-def unit_of(matrix: np.ndarray) -> float:
+def unit_of(matrix: np.ndarray, frequencies: np.ndarray = FREQUENCIES) -> float:
     """Find the nats of a score of 1: lambda with sum over a, b of P_a P_b exp(lambda s)
-    = 1.
+    = 1 (Karlin and Altschul 1990).
 
-    matrix : (letters, letters). Of proteins, with a negative mean (Karlin and Altschul
-        1990).
+    matrix : (letters, letters)
+    frequencies : (residues,). P, of the first letters.
+
+    Raises UsageError: the mean score by chance is not negative, or none is positive
     """
-    scores = matrix[:RESIDUES, :RESIDUES].astype(float)
-    pairs = np.outer(FREQUENCIES, FREQUENCIES)
+    scores = matrix[: len(frequencies), : len(frequencies)].astype(float)
+    pairs = np.outer(frequencies, frequencies)
+    if (mean := (pairs * scores).sum()) >= 0 or scores.max() <= 0:
+        raise UsageError(
+            f"the mean score of two random letters is {mean:.3g}, the largest score "
+            f"{scores.max():g}: a local search needs a mean below 0, and a score above"
+        )
     low, high = 0.0, 1.0
     while (pairs * np.exp(high * scores)).sum() < 1:
         high *= 2
@@ -86,7 +97,8 @@ def unit_of(matrix: np.ndarray) -> float:
 # Which rows of an alignment are kept, by the definitions of HH-suite's hhfilter.
 #
 # Remmert, Biegert, Hauser and Söding, Nature Methods 9:173 (2012); the options
-# ``-cov``, ``-qid`` and ``-id``. Residues are the 20: X, B and Z are none here.
+# ``-cov``, ``-qid`` and ``-id``. X, B and Z are no residues here, nor N, R and so on of
+# nucleotides.
 
 # Of two rows that are as alike as the bound says, hhfilter keeps both.
 TOLERANCE = 1e-4
@@ -98,6 +110,7 @@ def filtered(
     min_cov: float = 0.0,
     min_query_identity: float = 0.0,
     max_identity: float = 1.0,
+    residues: int = 20,
 ) -> np.ndarray:
     """Select rows by coverage and identity: their numbers, int64, in their order.
 
@@ -109,10 +122,11 @@ def filtered(
     max_identity : ``-id``: of two rows, equal residues over positions at which both
         have one. The row with fewer residues goes, of rows with as many the later one;
         a row is compared with those that stay, the query is the first of them.
+    residues : how many codes are residues, the first ones.
     """
-    residues = (codes >= 0) & (codes < RESIDUES)
-    count = residues.sum(1)
-    equal = (residues & (codes == query.astype(np.int8))).sum(1)
+    present = (codes >= 0) & (codes < residues)
+    count = present.sum(1)
+    equal = (present & (codes == query.astype(np.int8))).sum(1)
     keep = (count >= min_cov * len(query)) & (count > 0)
     keep &= equal >= min_query_identity * count - TOLERANCE
     rows = np.flatnonzero(keep)
@@ -120,9 +134,9 @@ def filtered(
         return rows
     order = rows[np.argsort(-count[rows], kind="stable")]
     # Rows stay that differ enough from the query and all rows that stay before them.
-    letters = np.where(codes[order] < RESIDUES, codes[order], -1).astype(np.int8)
+    letters = np.where(codes[order] < residues, codes[order], -1).astype(np.int8)
     staying = np.empty((len(letters) + 1, len(query)), np.int8)
-    staying[0] = np.where(query < RESIDUES, query.astype(np.int8), -1)
+    staying[0] = np.where(query < residues, query.astype(np.int8), -1)
     size, stay = 1, np.zeros(len(letters), bool)
     for k, row in enumerate(letters):
         at = np.flatnonzero(row >= 0)
@@ -139,8 +153,6 @@ def filtered(
 # ------------------------------------------------------------------------------
 # From the aligned hits of a query to the profile that searches next.
 
-PSEUDOCOUNTS = 10.0
-
 
 def profile_of(
     name: str, query: np.ndarray, hits: np.ndarray, alphabet: Alphabet, unit: float
@@ -153,16 +165,18 @@ def profile_of(
     unit : nats of a score of 1.
     """
     rows = np.vstack([query.astype(np.int8)[None], hits])
-    letters = np.where(rows < RESIDUES, rows, profile.OTHER_CODE).astype(np.int8)
+    residues, prior = alphabet.residues, profile.prior_of(alphabet)
+    letters = np.where(rows < residues, rows, profile.OTHER_CODE).astype(np.int8)
     letters[rows == GAP] = profile.GAP_CODE
-    # ln(Q / P) of the residues (m, 20), as PSI-BLAST has it (``model.profile``); 0 at a
-    # position without a residue.
+    # ln(Q / P) of the residues (m, residues), as PSI-BLAST has it (``model.profile``);
+    # 0 at a position without a residue.
     occupied = (letters >= 0).any(0)
-    odds = np.zeros((len(query), RESIDUES))
+    odds = np.zeros((len(query), residues))
     if occupied.any():
         share = profile.row_weights(letters, "henikoff")
-        odds[occupied] = profile.log_odds_of(letters[:, occupied], share, PSEUDOCOUNTS)
-    return Profile(name, profile.whole_scores(odds, unit), alphabet, unit)
+        about = letters[:, occupied], share, prior.pseudocounts, prior
+        odds[occupied] = profile.log_odds_of(*about)
+    return Profile(name, profile.whole_scores(odds, unit, alphabet), alphabet, unit)
 
 
 # ------------------------------------------------------------------------------
@@ -188,6 +202,14 @@ class ScoredQuery(NamedTuple):
             return scores
         return scores[self.sequences.codes.astype(np.intp)]
 
+    def minus(self) -> "ScoredQuery":
+        """The minus strand, by its positions: of any matrix a sequence scores as the
+        reverse complement of it does with this strand."""
+        alphabet = self.scoring.alphabet
+        scores = self.position_scores[::-1, complement_codes(alphabet)]
+        turned = Profile(self.sequences.names[0], scores, alphabet, self.unit)
+        return ScoredQuery(*as_query(turned, self.scoring), self.unit)
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -195,27 +217,74 @@ class Source:
 
     ``sequences`` where it is in memory or mapped; else ``read`` gives its blocks, and
     ``substituted[0]`` counts the letters of them that are read as the wildcard.
+    ``strands`` are those that are searched, 1 and -1; of proteins there is one.
+    ``window`` is the length at which sequences of nucleotides are cut.
     """
 
     sequences: Sequences | None
     read: Callable[[], Iterator[Sequences]]
     substituted: list[int]
+    strands: tuple[int, ...] = (PLUS,)
+    window: int | None = None
+
+    @cached_property
+    def whole(self) -> Sequences | None:
+        """The database in memory, if none of its sequences is cut into windows."""
+        if self.sequences is None or self.window is None:
+            return self.sequences
+        is_cut = int(self.sequences.lengths.max(initial=0)) > self.window
+        return None if is_cut else self.sequences
 
     def rounds(self) -> Iterator[list[Sequences]]:
         """Yield blocks that all queries meet before the next ones are read."""
-        if self.sequences is not None:
-            yield pieces.blocks_of(self.sequences)
+        if self.whole is not None:
+            yield pieces.blocks_of(self.whole)
             return
-        for block in self.read():
-            yield [block]
+        stored = self.sequences
+        for block in self.read() if stored is None else pieces.blocks_of(stored):
+            yield [block if self.window is None else windows_of(block, self.window)]
+
+
+# A long sequence of nucleotides is cut into windows, each of which has its own hit. A
+# window is 16 to 32 times as long as the longest query, and an eighth of it is in the
+# next one, too: a hit has room for as many insertions as the query has letters.
+WINDOW, OVERLAP = 16, 8
+SAMPLED = 1024  # letters of a window, or an eighth, that lambda and K are fitted to
+CUT = "\0"  # between the name of a sequence and the place of a window in it
+
+
+def window_of(queries: Sequences) -> int:
+    """The length of windows for some queries, a power of 2."""
+    longest = max(int(queries.lengths.max(initial=1)), 1)
+    return WINDOW * 2 ** (longest - 1).bit_length()
+
+
+def windows_of(sequences: Sequences, length: int) -> Sequences:
+    """Cut sequences that are longer than a window; a name then ends in the place of the
+    window, but the first's."""
+    step = length - length // OVERLAP
+    counts = np.maximum(-(-(sequences.lengths - length) // step) + 1, 1)
+    if (counts == 1).all():
+        return sequences
+    record, start = np.repeat(np.arange(len(counts)), counts), ranks(counts) * step
+    first = sequences.starts[record] + start
+    last = np.minimum(first + length, sequences.offsets[record + 1])
+    places = zip(record.tolist(), start.tolist(), strict=True)
+    names = [sequences.names[k] + (f"{CUT}{x}" if x else "") for k, x in places]
+    ends = zip(first.tolist(), last.tolist(), strict=True)
+    parts = [sequences.codes[a:b] for a, b in ends]
+    return from_parts(names, parts, sequences.alphabet)
 
 
 class PassHits(NamedTuple):
     """The hits of a query in one pass.
 
     table : from the smallest E-value, with paths, ``bits``, ``evalue`` and ``bias``,
-        the score that the composition costs.
+        the score that the composition costs. A target of the minus strand is its
+        reverse complement.
     records : int64 (hits,). Their numbers in the database.
+    spans : int64 (hits, 2). First and last letter in the sequence of the database, from
+        1; first > last on the minus strand.
     fit : lambda and K.
     fitted_to : ``database``, ``shuffled`` or ``none``.
     """
@@ -223,6 +292,7 @@ class PassHits(NamedTuple):
     table: Table
     columns: result.Columns
     records: np.ndarray
+    spans: np.ndarray
     fit: Fit
     fitted_to: str
 
@@ -242,13 +312,14 @@ def hits_of(
     saved : the state of a run that was interrupted, or may be: scores of all queries,
         and of a pass that is over the sample
     """
-    search = search_options(options)
+    search, each = search_options(options), len(source.strands)
     scores, tasks = pair_options(search, "score"), []
-    for query in queries:
+    strands = [(x, strand) for x in queries for strand in source.strands]
+    for query in [x.minus() if strand == MINUS else x for x, strand in strands]:
         nothing = from_parts((), [], query.scoring.alphabet)
         task = make_task("cross", query.sequences, nothing, query.scoring, scores)
         tasks.append(replace(task, top=int(search.top)))
-    keep, is_sampled = source.sequences is None, sample.seen > 0
+    keep, is_sampled = source.whole is None, sample.seen > 0
     before = {} if saved is None else saved.all()
     scans = [_restored(before, k) if before else no_hits(1) for k in range(len(tasks))]
 
@@ -283,8 +354,10 @@ def hits_of(
     if saved is not None and "seen" not in before:
         substituted = {"substituted": np.array(source.substituted[0])}
         saved.put(state() | sample.saved() | substituted, without=before)
-    pairs = zip(queries, tasks, scans, strict=True)
-    return [_hits(*pair, source.sequences, sample, options) for pair in pairs]
+    return [
+        _hits(query, tasks[k : k + each], scans[k : k + each], source, sample, options)
+        for query, k in zip(queries, range(0, len(tasks), each), strict=True)
+    ]
 
 
 def _restored(arrays: Arrays, query: int) -> Hits:
@@ -312,22 +385,46 @@ def _from(blocks: Iterable[Sequences], first: int) -> Iterator[Sequences]:
 
 def _hits(
     query: ScoredQuery,
-    task: Task,
-    scan: Hits,
-    database: Sequences | None,
+    tasks: Sequence[Task],
+    scans: Sequence[Hits],
+    source: Source,
     sample: fitted.Sample,
     options: FamilyOptions,
 ) -> PassHits:
-    """Compute E-values, align the hits that pass, and correct them for composition."""
-    search = search_options(options)
-    table = rows(task, scan, database)
+    """Compute E-values, align the hits that pass, and correct them for composition.
+
+    tasks, scans : of each strand of the query
+    """
+    search, alphabet = search_options(options), query.scoring.alphabet
     about = query.sequences, sample, query.scoring, pair_options(search, "score")
-    fits = fitted.fits_scores(*about, scan.info["implementation"])
+    fits = fitted.fits_scores(*about, scans[0].info["implementation"])
     fit = Fit(*(float(x[0]) for x in fits.values))
-    space = len(query.sequences.codes), scan.residues
-    fits_bound = _evalues(table["score"], space, fit) <= options.largest_evalue
-    table = compact(table.filter(fits_bound))
-    records = scan.index[scan.index >= 0][fits_bound]
+    space = len(query.sequences.codes), sum(scan.residues for scan in scans)
+    tables, records, strand = [], [], []
+    for sign, task, hits in zip(source.strands, tasks, scans, strict=True):
+        table = rows(task, hits, source.whole)
+        fits_bound = _evalues(table["score"], space, fit) <= options.largest_evalue
+        tables.append(compact(table.filter(fits_bound)))
+        records.append(hits.index[hits.index >= 0][fits_bound])
+        strand.append(np.full(len(records[-1]), sign))
+    records, strand = np.concatenate(records), np.concatenate(strand)
+    table, seen = tables[0], scans[0]
+    if alphabet.kind in NUCLEIC:
+        # The strands that are aligned, in letters of the query's alphabet.
+        sets = [
+            reverse_complement(x.targets) if sign == MINUS else x.targets
+            for sign, x in zip(source.strands, tables, strict=True)
+        ]
+        names = [name for x in sets for name in x.names]
+        parts = [x[k] for x in sets for k in range(len(x))]
+        targets = from_parts(names, parts, alphabet)
+        first = np.cumsum([0, *map(len, sets)]).astype(np.int32)
+        columns = {"target": [x["target"] + k for x, k in zip(tables, first)]}  # noqa: B905
+        columns |= {x: [y[x] for y in tables] for x in ("query", "score")}
+        columns = {name: np.concatenate(x) for name, x in columns.items()}
+        info = merge([x.info for x in scans])
+        table = replace(table, columns=columns, targets=targets, info=info,
+                        queries=query.sequences, scoring=query.scoring)  # fmt: skip
     if len(table):
         table = aligned(table, search)
     else:  # no rows have no paths
@@ -339,17 +436,53 @@ def _hits(
     hits = result.columns(table, space[0])
     bias = np.zeros(len(table))
     if options.correct_composition and len(table):
-        bias = lost_score(hits, query.position_scores, query.unit)
+        about = query.position_scores, query.unit, alphabet.residues
+        bias = lost_score(hits, *about)
     score = table["score"] - bias
     columns = {"bits": statistics.fitted_bits(score, fit), "bias": bias}
     columns |= {"evalue": _evalues(score, space, fit)}
     table = replace(table, columns=table.columns | columns)
     order = np.lexsort((-score, columns["evalue"]))
     order = order[columns["evalue"][order] <= options.largest_evalue]
+    is_cut = any(CUT in name for name in table.targets.names)
+    table, spans = _along_records(table, strand)
+    if is_cut:
+        order = order[_apart(table, spans, order)]
+    order = order[: options.max_sequences]
     hits = result.Columns(*(x[order] for x in hits))
-    info = table.info | {"residues": scan.residues, "sequences": scan.sequences}
+    info = table.info | {"residues": seen.residues, "sequences": seen.sequences}
     table = replace(table.filter(order), info=info)
-    return PassHits(table, hits, records[order], fit, str(fits.sources[0]))
+    about = table, hits, records[order], spans[order]
+    return PassHits(*about, fit, str(fits.sources[0]))
+
+
+def _along_records(table: Table, strand: np.ndarray) -> tuple[Table, np.ndarray]:
+    """Name targets as their sequences in the database; return spans in these, too."""
+    parts = [name.partition(CUT) for name in table.targets.names]
+    index = table["target"].astype(np.intp)
+    before = np.array([int(x or 0) for *_, x in parts], np.int64)[index]
+    start, end = (table[x].astype(np.int64) for x in ("target_start", "target_end"))
+    length = table.targets.lengths[index]
+    first = np.where(strand == MINUS, length - start, start + 1)
+    last = np.where(strand == MINUS, length - end + 1, end)
+    targets = replace(table.targets, names=tuple(name for name, *_ in parts))
+    return replace(table, targets=targets), np.stack([first, last], 1) + before[:, None]
+
+
+def _apart(table: Table, spans: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Whether each row, from the best, has no letter of a strand of a sequence in
+    common with a better one: of windows that overlap."""
+    taken: dict[tuple[str, bool], list[tuple[int, int]]] = {}
+    apart = np.ones(len(order), bool)
+    for place, row in enumerate(order.tolist()):
+        first, last = spans[row].tolist()
+        name = table.targets.names[table["target"][row]]
+        low, high = min(first, last), max(first, last)
+        intervals = taken.setdefault((name, first > last), [])
+        apart[place] = all(high < a or low > b for a, b in intervals)
+        if apart[place]:
+            intervals.append((low, high))
+    return apart
 
 
 def _evalues(score: np.ndarray, space: tuple[int, int], fit: Fit) -> np.ndarray:
@@ -368,7 +501,7 @@ class Search:
     sequences: Sequences  # of one
     text: str  # its letters, as the alignment shows them
     query: ScoredQuery
-    included: frozenset[str] = frozenset()
+    included: frozenset[tuple[int, bool]] = frozenset()
     profile: Profile | None = None
     hits: PassHits | None = None
     summaries: list[PassSummary] = field(default_factory=list)
@@ -392,12 +525,20 @@ def run(
 
     saved : the state of a run that was interrupted, or may be
     """
-    unit = unit_of(scoring.scores)
-    sample, cells = Sample(SAMPLE), _Cells(options, queries, source)
+    frequencies = profile.prior_of(scoring.alphabet).frequencies
+    unit = unit_of(scoring.scores, frequencies)
+    length = source.window and max(source.window // OVERLAP, SAMPLED)
+    sample, cells = Sample(SAMPLE, length), _Cells(options, queries, source)
     searches = []
     for k, text in enumerate(queries.texts() if texts is None else texts):
         query, text = queries.between(k, k + 1), result.letters_of(text)
-        searches.append(Search(query, text, ScoredQuery(query, scoring, unit)))
+        scored = scoring
+        if scoring.alphabet.kind in NUCLEIC:  # rows have T if the query has
+            kind = "dna" if "T" in text and "U" not in text else "rna"
+            scored = replace(scoring, alphabet_name=kind)
+            query = replace(query, alphabet=scored.alphabet)
+            text = text.replace("T", "U") if kind == "rna" else text
+        searches.append(Search(query, text, ScoredQuery(query, scored, unit)))
     for number in range(options.iterations):
         running = [search for search in searches if not search.converged]
         if not running:
@@ -407,14 +548,13 @@ def run(
         results = hits_of(models, source, sample, options, cells.teller(), state)
         seconds = (time.perf_counter() - start) / len(running)
         for search, hits in zip(running, results, strict=True):
-            _advance(search, hits, scoring, options, seconds)
+            _advance(search, hits, options, seconds)
     return searches
 
 
 def _advance(
     search: Search,
     hits: PassHits,
-    scoring: Scoring,
     options: FamilyOptions,
     seconds: float,
 ) -> None:
@@ -422,16 +562,17 @@ def _advance(
     covered = (hits.columns.codes != GAP).mean(1)
     fits = hits.table["evalue"] <= options.include
     which = np.flatnonzero(fits & (covered >= options.include_cov))
-    rows = hits.table["target"][which].tolist()
-    names = frozenset(hits.table.targets.names[k] for k in rows)
-    search.converged = names == search.included
-    new_count = len(names - search.included)
-    search.hits, search.included = hits, names
+    minus = hits.spans[which, 0] > hits.spans[which, 1]
+    pairs = zip(hits.records[which].tolist(), minus.tolist(), strict=True)
+    included = frozenset(pairs)
+    search.converged = included == search.included
+    new_count = len(included - search.included)
+    search.hits, search.included = hits, included
     reported = int((hits.table["evalue"] <= options.max_evalue).sum())
     lambda_, k = hits.fit
-    counts = reported, len(names), new_count
+    counts = reported, len(included), new_count
     search.summaries.append(PassSummary(*counts, lambda_, k, hits.fitted_to, seconds))
-    name, unit = search.sequences.names[0], search.query.unit
+    name, scoring, unit = search.sequences.names[0], *search.query[1:]
     about = name, search.codes, hits.columns.codes[which], scoring.alphabet, unit
     search.profile = profile_of(*about)
     sequences, scored = as_query(search.profile, scoring)
@@ -449,6 +590,7 @@ def rows_of(search: Search, options: FamilyOptions) -> np.ndarray:
         options.min_cov,
         options.min_query_identity,
         options.max_identity,
+        search.query.scoring.alphabet.residues,
     )
     return reported[passing]
 
@@ -470,6 +612,7 @@ def alignment_of(
         search.text,
         replace(table, info=info, cuts=(options.max_evalue, options.include)),
         np.vstack([query, hits.columns.codes[rows]]),
+        hits.spans[rows],
         profile,
         tuple(search.summaries),
         search.converged,
@@ -484,7 +627,7 @@ class _Cells:
         self.total = None
         if source.sequences is not None:
             cells = int(queries.lengths.sum()) * int(source.sequences.lengths.sum())
-            self.total = cells * options.iterations
+            self.total = cells * options.iterations * len(source.strands)
 
     def teller(self) -> Callable[[int], object] | None:
         self.before += self.last

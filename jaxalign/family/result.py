@@ -14,12 +14,13 @@ import numpy as np
 from jaxalign.errors import UsageError
 from jaxalign.io import output
 from jaxalign.model import frames, profile, statistics
-from jaxalign.model.alphabet import Alphabet
+from jaxalign.model.alphabet import NUCLEIC, Alphabet
 from jaxalign.model.names import written
 from jaxalign.model.numbers import texts_beside
 from jaxalign.model.operations import D, I, M
-from jaxalign.model.profile import FREQUENCIES, RESIDUES, Profile
+from jaxalign.model.profile import RESIDUES, Profile, prior_of
 from jaxalign.model.scoring import Scoring
+from jaxalign.model.strands import MINUS, PLUS
 from jaxalign.model.table import Table
 
 # ------------------------------------------------------------------------------
@@ -143,34 +144,35 @@ def _running(consumed: np.ndarray, row: np.ndarray, start: np.ndarray) -> np.nda
 # ------------------------------------------------------------------------------
 # How many different sequences an alignment has: Neff.
 
-COUNTED_RESIDUES = 20
 CLUSTER_IDENTITY = 0.8
 ROWS_COMPARED = 2**9
 
 
-def by_entropy(rows: np.ndarray) -> float:
-    """Compute the exponential of the mean entropy of the columns, from 1 to 20.
+def by_entropy(rows: np.ndarray, residues: int = 20) -> float:
+    """Compute the exponential of the mean entropy of the columns, from 1 to 20, or to 4
+    of nucleotides.
 
     As HH-suite's Neff (Söding 2005), with one position-based weight a row in place of
     one a row and column. Frequencies are those of the residues, gaps left out.
 
     rows : int8 (rows, m). Codes; the first row is the query.
+    residues : how many codes are residues, the first ones.
     """
-    letters = np.where(rows < COUNTED_RESIDUES, rows, profile.OTHER_CODE).astype(
-        np.int8
-    )
+    letters = np.where(rows < residues, rows, profile.OTHER_CODE).astype(np.int8)
     letters[rows < 0] = profile.GAP_CODE
     if not (letters >= 0).any():
         return 1.0
     share = profile.row_weights(letters, "henikoff")
-    counts = np.stack([share @ (letters == k) for k in range(COUNTED_RESIDUES)], 1)
+    counts = np.stack([share @ (letters == k) for k in range(residues)], 1)
     total = counts.sum(1)
     parts = counts[total > 0] / total[total > 0][:, None]
     entropy = -(parts * np.log(np.where(parts > 0, parts, 1))).sum(1)
     return float(np.exp(entropy.mean()))
 
 
-def by_clusters(rows: np.ndarray, identity: float = CLUSTER_IDENTITY) -> float:
+def by_clusters(
+    rows: np.ndarray, identity: float = CLUSTER_IDENTITY, residues: int = 20
+) -> float:
     """Compute the median over positions of the summed weights of the rows with a
     residue there; the weight of a row is 1 over the number of rows alike to it, itself
     included.
@@ -181,7 +183,7 @@ def by_clusters(rows: np.ndarray, identity: float = CLUSTER_IDENTITY) -> float:
 
     rows : int8 (rows, m)
     """
-    codes = np.where((rows >= 0) & (rows < COUNTED_RESIDUES), rows, -1).astype(np.int8)
+    codes = np.where((rows >= 0) & (rows < residues), rows, -1).astype(np.int8)
     weights = np.concatenate(
         [
             1 / np.maximum(_alike(codes[k : k + ROWS_COMPARED], codes, identity), 1)
@@ -197,7 +199,7 @@ def _alike(subset: np.ndarray, rows: np.ndarray, identity: float) -> np.ndarray:
     shared = present.astype(np.float32) @ occupied.T.astype(np.float32)
     either = present.sum(1)[:, None] + occupied.sum(1)[None] - shared
     equal = np.zeros_like(shared)
-    for k in range(COUNTED_RESIDUES):
+    for k in range(int(rows.max(initial=-1)) + 1):
         equal += (subset == k).astype(np.float32) @ (rows == k).T.astype(np.float32)
     return (equal >= identity * either - 1e-3).sum(1)
 
@@ -206,6 +208,7 @@ def _alike(subset: np.ndarray, rows: np.ndarray, identity: float) -> np.ndarray:
 # Files of an alignment: a3m, Stockholm, a HMMER3 model, and a matrix of PSI-BLAST.
 
 ORDER = [RESIDUES.index(letter) for letter in sorted(RESIDUES)]  # HMMER's
+KINDS = {"protein": "amino", "dna": "DNA", "rna": "RNA"}  # of HMMER's alphabets
 HEADING = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
 # Of a gap without cost for its further residues: a model needs an end of it.
 MOST_EXTENDED = 0.999
@@ -248,10 +251,10 @@ def stockholm(text: AlignedText) -> Iterator[str]:
     # rows of one name.
     times, names = Counter(), []
     for name, (first, last) in zip(text.names, text.spans, strict=True):
-        word = one_word(name)
-        times[word] += 1
-        number = f"_{times[word]}" if times[word] > 1 else ""
-        names.append(f"{word}{number}/{first}-{last}")
+        word, span = one_word(name), f"/{first}-{last}"
+        times[word + span] += 1
+        number = f"_{times[word + span]}" if times[word + span] > 1 else ""
+        names.append(f"{word}{number}{span}")
     # Every residue has a column, and ``#=GC RF`` marks the positions of the query.
     widths = _widths(text.rows)
     longest = max(len("#=GC RF"), *map(len, names))
@@ -272,11 +275,12 @@ def hmm(text: AlignedText) -> Iterator[str]:
 
 def pssm(text: AlignedText) -> Iterator[str]:
     """Write the scores like PSI-BLAST's ``-out_ascii_pssm``: place, letter of the
-    query, and the 20 scores."""
-    letters = text.profile.alphabet.letters[: len(RESIDUES)]
+    query, and the scores of residues."""
+    count = text.profile.alphabet.residues
+    letters = text.profile.alphabet.letters[:count]
     yield "\nLast position-specific scoring matrix computed\n"
     yield " " * 11 + "".join(f"{letter:>4}" for letter in letters) + "\n"
-    scores = text.profile.scores[:, : len(RESIDUES)].tolist()
+    scores = text.profile.scores[:, :count].tolist()
     for k, (letter, row) in enumerate(zip(text.rows[0], scores, strict=True), 1):
         yield f"{k:5d} {letter}    " + "".join(f"{x:4d}" for x in row) + "\n"
 
@@ -307,17 +311,25 @@ def _model(
         M to D, and M to I, x / (1 + 2 x).
     """
     moves = transitions(gap_open * profile.unit, gap_extend * profile.unit)
-    # Emissions (m, 20), in HMMER's order of letters.
-    odds = np.exp(profile.unit * profile.scores[:, : len(RESIDUES)])
-    emitted = odds * FREQUENCIES
-    emissions = (emitted / emitted.sum(1, keepdims=True))[:, ORDER]
-    yield "HMMER3/f [jaxalign]\n"
-    yield f"NAME  {name}\nLENG  {len(profile)}\nALPH  amino\nRF    no\nMM    no\n"
+    # Emissions (m, residues), in HMMER's order of letters.
+    alphabet, frequencies = profile.alphabet, prior_of(profile.alphabet).frequencies
+    letters = alphabet.letters[: alphabet.residues]
+    order = [letters.index(letter) for letter in sorted(letters)]
+    odds = np.exp(profile.unit * profile.scores[:, : alphabet.residues])
+    emitted = odds * frequencies
+    emissions = (emitted / emitted.sum(1, keepdims=True))[:, order]
+    null = NULL if alphabet.kind == "protein" else frequencies
+    yield f"HMMER3/f [jaxalign]\nNAME  {name}\nLENG  {len(profile)}\n"
+    if alphabet.kind != "protein":  # the longest hit, as nhmmer without a bound has it
+        yield f"MAXL  {4 * len(profile)}\n"
+    yield f"ALPH  {KINDS[alphabet.kind]}\nRF    no\nMM    no\n"
     yield f"CONS  yes\nCS    no\nMAP   no\nNSEQ  {rows}\n"
-    for kind, (place, rate) in calibrated(emissions, moves).items():
+    for kind, (place, rate) in calibrated(emissions, moves, null).items():
         yield f"STATS LOCAL {kind:<8} {place:8.4f} {rate:8.5f}\n"
-    yield f"HMM     {_words(sorted(RESIDUES))}\n        {_words(HEADING)}\n"
-    background = _numbers(FREQUENCIES[ORDER])
+    yield f"HMM     {_words(sorted(letters))}\n        {_words(HEADING)}\n"
+    used = occupancy(len(profile), moves)
+    yield f"  COMPO {_numbers(used @ emissions / used.sum())}\n"
+    background = _numbers(frequencies[order])
     # Before the first position there is no deletion to come from.
     yield f"        {background}\n        {_numbers([*moves[:5], 1.0, 0.0])}\n"
     for k, row in enumerate(emissions, 1):
@@ -351,29 +363,40 @@ CELLS_AT_ONCE = 2**20
 LEAST_SHARE = 1e-9  # of a long deletion
 
 
-def calibrated(emissions: np.ndarray, moves: list[float]) -> dict[str, tuple]:
-    """Find (place, rate) in bits of the scores of a model: MSV, VITERBI and FORWARD.
+def occupancy(m: int, moves: list[float]) -> np.ndarray:
+    """Compute how likely each of ``m`` positions is to be used, (m,).
 
-    emissions : (m, 20). Probabilities, in HMMER's order of letters.
     moves : as of ``transitions``
     """
-    odds, m = emissions / NULL, len(emissions)
+    mm, mi, _, _, _, dm, _ = moves
+    used, before = np.empty(m), 1.0
+    for k in range(m):
+        used[k] = before = before * (mm + mi) + (1 - before) * (dm if k else 0.0)
+    return used
+
+
+def calibrated(
+    emissions: np.ndarray, moves: list[float], null: np.ndarray = NULL
+) -> dict[str, tuple]:
+    """Find (place, rate) in bits of the scores of a model: MSV, VITERBI and FORWARD.
+
+    emissions : (m, residues). Probabilities, in HMMER's order of letters.
+    moves : as of ``transitions``
+    null : (residues,). Probabilities by chance, of proteins by default.
+    """
+    odds, m = emissions / null, len(emissions)
     information = (emissions * np.log2(np.maximum(odds, 1e-300))).sum()
     rate = log(2) + EDGE / max(information, EDGE)
     # A path enters where a position is likely to be used, and no path is favoured.
-    used = np.empty(m)
-    mm, mi, _, _, _, dm, _ = moves
-    before = 1.0
-    for k in range(m):
-        used[k] = before = before * (mm + mi) + (1 - before) * (dm if k else 0.0)
+    used = occupancy(m, moves)
     enter = used / (used * np.arange(m, 0, -1)).sum()
     evenly, straight = np.full(m, 2 / (m * (m + 1))), [1.0, *[0.0] * 6]
     rng, places = np.random.default_rng(0), {}
     for kind, ways in (("MSV", (straight, evenly)), ("VITERBI", (moves, enter))):
-        letters = rng.choice(len(NULL), (SIMULATED, LENGTH), p=NULL)
+        letters = rng.choice(len(null), (SIMULATED, LENGTH), p=null)
         bits = local_bits(odds, *ways, letters, np.maximum)
         places[kind] = -log(np.exp(-rate * bits).mean()) / rate, rate
-    letters = rng.choice(len(NULL), (SIMULATED, FORWARD_LENGTH), p=NULL)
+    letters = rng.choice(len(null), (SIMULATED, FORWARD_LENGTH), p=null)
     bits = local_bits(odds, moves, enter, letters, np.add)
     fitted_rate, log_k = statistics.most_likely(bits, np.ones(len(bits)))
     begins = (log_k - log(-log(1 - TAIL))) / fitted_rate
@@ -507,6 +530,9 @@ class FamilyAlignment:
         ``search``, and ``bias``, the score subtracted for the composition of a hit.
     codes : int8 (hits + 1, m)
         Residues at the query's positions, -1 for none; the first row is the query.
+    spans : int64 (hits, 2)
+        First and last residue of each hit in its sequence, from 1. Of the minus strand
+        of nucleotides first > last, and the table has the reverse complement.
     profile : Profile
         Profile of the included hits, for ``search`` and ``align``.
     passes : tuple of PassSummary
@@ -519,6 +545,7 @@ class FamilyAlignment:
     query: str
     table: Table
     codes: np.ndarray
+    spans: np.ndarray
     profile: Profile
     passes: tuple[PassSummary, ...]
     converged: bool
@@ -542,13 +569,17 @@ class FamilyAlignment:
         return self.table.cuts
 
     def columns(self) -> dict[str, Any]:
-        """Return the rows as columns, the query first: name, span, statistics, and
-        the row in a3m form."""
+        """Return the rows as columns, the query first: name, span along the plus
+        strand, statistics, and the row in a3m form; of nucleotides the strand, too."""
         table, whole = self.table, len(self.query)
+        strand = np.where(self.spans[:, 0] > self.spans[:, 1], MINUS, PLUS)
+        nucleic = self.profile.alphabet.kind in NUCLEIC
+        strands = {"strand": np.concatenate([[PLUS], strand]).astype(np.int8)}
         return {
             "name": np.array(self.names, object),
-            "start": np.concatenate([[0], table["target_start"]]),
-            "end": np.concatenate([[whole], table["target_end"]]),
+            "start": np.concatenate([[0], self.spans.min(1) - 1]),
+            "end": np.concatenate([[whole], self.spans.max(1)]),
+            **(strands if nucleic else {}),
             "evalue": np.concatenate([[np.nan], table["evalue"]]),
             "bits": np.concatenate([[np.nan], table["bits"]]),
             "row": np.array(self.rows(), object),
@@ -568,12 +599,12 @@ class FamilyAlignment:
     @cached_property
     def neff(self) -> float:
         """Compute the exponential of the mean column entropy, like HH-suite's Neff."""
-        return by_entropy(self.codes)
+        return by_entropy(self.codes, self.profile.alphabet.residues)
 
     def neff_of_clusters(self, identity: float = CLUSTER_IDENTITY) -> float:
         """Compute the median number of rows per position, counting rows with at least
         this ``identity`` as one: the depth of AlphaFold 2."""
-        return by_clusters(self.codes, identity)
+        return by_clusters(self.codes, identity, self.profile.alphabet.residues)
 
     def write(
         self,
@@ -604,18 +635,15 @@ class FamilyAlignment:
 
     def as_text(self) -> AlignedText:
         """Return names, spans and rows, for the writers."""
-        names = ("target_start", "target_end", "bits")
-        columns = (self.table[name].tolist() for name in names)
+        spans, bits = self.spans.tolist(), self.table["bits"].tolist()
         evalues = texts_beside(self.table["evalue"], 2, *self.cuts)
-        details = zip(self.names[1:], *columns, evalues, strict=True)
+        details = zip(self.names[1:], spans, bits, evalues, strict=True)
         headings = [self.name]
         headings += [
-            f"{name} {start + 1}-{end} E={evalue} bits={bits:.1f}"
-            for name, start, end, bits, evalue in details
+            f"{name} {first}-{last} E={evalue} bits={bits:.1f}"
+            for name, (first, last), bits, evalue in details
         ]
-        first, last = (self.table[x].tolist() for x in ("target_start", "target_end"))
-        spans = [(1, len(self.query))]
-        spans += [(a + 1, b) for a, b in zip(first, last, strict=True)]
+        spans = [(1, len(self.query)), *map(tuple, spans)]
         return AlignedText(
             self.names, headings, spans, self.rows(), self.profile, self.table.scoring
         )

@@ -184,6 +184,11 @@ class Alphabet:
         return len(self.letters)
 
     @cached_property
+    def residues(self) -> int:
+        """How many letters, the first ones, are single residues."""
+        return {"protein": 20, "dna": 4, "rna": 4}.get(self.kind, self.size)
+
+    @cached_property
     def table(self) -> np.ndarray:
         """(256,) uint8: ASCII -> code, ``BAD`` where there is no such letter."""
         table = np.full(256, BAD, np.uint8)

@@ -26,6 +26,7 @@ from jaxalign.errors import InputError, UsageError, shortened
 from jaxalign.model import scoring
 from jaxalign.model.alphabet import (
     BAD,
+    NUCLEIC,
     PROTEIN,
     Alphabet,
     as_ascii,
@@ -420,6 +421,40 @@ FREQUENCIES = np.array([
 FREQUENCIES /= FREQUENCIES.sum()
 
 
+class Prior(NamedTuple):
+    """The letters of a position that are expected before any is seen.
+
+    frequencies : (residues,). Of residues by chance, in the order of the alphabet.
+    matrix, unit : name of a matrix, and nats of its scores. They give the frequencies
+        of pairs of related residues.
+    pseudocounts : weight of the frequencies that the matrix expects.
+    means : letters of several residues, and these.
+    """
+
+    frequencies: np.ndarray
+    matrix: str
+    unit: float
+    pseudocounts: float
+    means: dict[str, str]
+
+
+# IUPAC's letters, by codes: of RNA, T is U.
+IUPAC = {
+    "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
+    "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
+}  # fmt: skip
+OF_PROTEINS = Prior(
+    FREQUENCIES, "BLOSUM62", LAMBDA, 10.0, {"B": "ND", "Z": "QE", "X": RESIDUES}
+)
+# As many pseudocounts beside 3 further letters as 10 beside 19.
+OF_NUCLEOTIDES = Prior(np.full(4, 0.25), "NUC", 0.1915, 10 * 3 / 19, IUPAC)
+
+
+def prior_of(alphabet: Alphabet) -> Prior:
+    """The prior of proteins or nucleotides."""
+    return OF_NUCLEOTIDES if alphabet.kind in NUCLEIC else OF_PROTEINS
+
+
 def codes_of(rows: list[str]) -> np.ndarray:
     """Aligned rows of ASCII, all of one length -> int8 (rows, columns)."""
     table = np.full(128, OTHER_CODE, np.int8)
@@ -463,33 +498,29 @@ def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
 
 
 def log_odds_of(
-    letters: np.ndarray, weights: np.ndarray, pseudocounts: float
+    letters: np.ndarray,
+    weights: np.ndarray,
+    pseudocounts: float,
+    prior: Prior = OF_PROTEINS,
 ) -> np.ndarray:
-    """ln(Q / P) of the residues, (m, 20), Q as in PSI-BLAST:
+    """ln(Q / P) of the residues, (m, residues), Q as in PSI-BLAST:
 
     Q_a = (alpha f_a + beta g_a) / (alpha + beta),  g_a = sum over b of f_b q_ab / P_b
 
-    with the weighted frequencies f, target frequencies q = P P exp(lambda s) of
-    BLOSUM62, alpha = mean number of kinds of letters in a column, less 1.
+    with the weighted frequencies f, target frequencies q = P P exp(lambda s) of the
+    prior's matrix, alpha = mean number of kinds of letters in a column, less 1.
     """
-    kinds = range(20)
+    count = len(prior.frequencies)
+    kinds = range(count)
     f = np.stack([weights @ (letters == kind) for kind in kinds], 1)
     f /= f.sum(1, keepdims=True)
-    named, scores = scoring.load_matrix("BLOSUM62")
-    at = [named.index(residue) for residue in RESIDUES]
-    q = np.exp(LAMBDA * scores[np.ix_(at, at)]) * np.outer(FREQUENCIES, FREQUENCIES)
+    scores = scoring.load_matrix(prior.matrix)[1][:count, :count]
+    q = np.exp(prior.unit * scores) * np.outer(prior.frequencies, prior.frequencies)
     q /= q.sum()
     conditional = q / q.sum(1, keepdims=True)
     alpha = np.mean([len(set(x[x >= 0])) for x in letters.T]) - 1
     mixed = (alpha * f + pseudocounts * (f @ conditional)) / (alpha + pseudocounts)
-    return np.log(mixed / FREQUENCIES)
-
-
-def mean_of(odds: np.ndarray, kinds: str) -> np.ndarray:
-    """Log-odds of an ambiguity letter that stands for ``kinds``, (m,)."""
-    at = [RESIDUES.index(residue) for residue in kinds]
-    share = FREQUENCIES[at] / FREQUENCIES[at].sum()
-    return odds[:, at] @ share
+    return np.log(mixed / prior.frequencies)
 
 
 UNIT = LAMBDA  # nats: a score of 1, as in BLOSUM62
@@ -585,8 +616,8 @@ class Profile:
     @cached_property
     def consensus(self) -> str:
         """The letter of largest score at each position."""
-        count = 20 if self.alphabet.kind == "protein" else self.alphabet.size
-        return self.alphabet.decode(self.scores[:, :count].argmax(1))
+        residues = self.scores[:, : self.alphabet.residues]
+        return self.alphabet.decode(residues.argmax(1))
 
     @classmethod
     def from_sequence(cls, sequence: str, scoring: ScoringLike = None) -> "Profile":
@@ -755,16 +786,27 @@ def as_query(query: Any, scoring: Scoring) -> tuple[Any, Scoring]:
         return query, scoring
     consensus = query.alphabet.encode(query.consensus)
     sequences = from_parts([query.name], [consensus], query.alphabet)
-    return sequences, Scoring(query, scoring.gap_open, scoring.gap_extend)
+    costs, kind = (scoring.gap_open, scoring.gap_extend), query.alphabet.kind
+    return sequences, Scoring(query, *costs, alphabet=kind if kind in NUCLEIC else None)
 
 
-def whole_scores(odds: np.ndarray, unit: float = UNIT) -> np.ndarray:
-    """Log-odds of the 20 residues in nats -> int32 (m, 24); 1 is ``unit`` nats.
+def whole_scores(
+    odds: np.ndarray, unit: float = UNIT, alphabet: Alphabet | None = None
+) -> np.ndarray:
+    """Log-odds of residues in nats (m, residues) -> int32 (m, letters); 1 is ``unit``
+    nats.
 
-    B and Z are means of their two residues, X that of all, by frequency; * is the
-    lowest score of the position."""
+    A letter of several residues, as B or X, is their mean by frequency; * is the lowest
+    score of the position.
+
+    alphabet : of proteins by default"""
+    alphabet = alphabet or named_alphabet("protein")
+    prior, letters = prior_of(alphabet), alphabet.letters.replace("U", "T")
     odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-    scores = np.rint(odds / unit)
-    ambiguous = [mean_of(odds, kinds) for kinds in ("ND", "QE", PROTEIN[:20])]
-    columns = [*(np.rint(x / unit) for x in ambiguous), scores.min(1)]
-    return np.column_stack([scores, *columns]).astype(np.int32)
+    columns = [*np.rint(odds / unit).T]
+    lowest = np.min(columns, axis=0)
+    for letter in letters[alphabet.residues :]:
+        at = [letters.index(residue) for residue in prior.means.get(letter, "")]
+        share = prior.frequencies[at] / prior.frequencies[at].sum()
+        columns.append(np.rint(odds[:, at] @ share / unit) if at else lowest)
+    return np.column_stack(columns).astype(np.int32)

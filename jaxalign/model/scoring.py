@@ -535,6 +535,8 @@ _PRESETS: dict[str, Callable[[], Preset]] = {
     "blastn": lambda: Preset(Scoring(match=2, mismatch=-3), "local", "alignment"),
     "needle": lambda: Preset(Scoring("BLOSUM62", 10, 0.5), "semiglobal", "full"),
     "ssearch": lambda: Preset(Scoring.blast(10, 2, "BLOSUM50"), "local", "alignment"),
+    # Pearson's FASTA programs, of nucleotides: +5/-4, -12/-4.
+    "ssearch-dna": lambda: Preset(Scoring("NUC", 16, 4), "local", "alignment"),
     "mmseqs": lambda: Preset(Scoring("BLOSUM62", 11, 1), "local", "alignment"),
     "parasail": lambda: Preset(Scoring("BLOSUM62", 10, 1), "local", "alignment"),
 }

@@ -188,3 +188,25 @@ def test_refusals_of_complexes(run, chains, words, code, why):
     assert run("index", GLOBINS, "-o", "old.jaxdb", "-q")[0] == DONE
     done, _, err = run("family", *words)
     assert done == code and why in err, err
+
+
+def test_nucleotides_are_known_by_their_letters(run, folder):
+    """RNA in DNA, along the minus strand; rows have the query's U."""
+    rna = "GGAUACGUCCAUUGCAGCUUAGCAUCGAACGUAUGCCAGUUACG"
+    minus = rna[::-1].translate(str.maketrans("ACGU", "TGCA"))
+    (folder / "r.fa").write_text(f">r\n{rna.lower()}\n")
+    (folder / "d.fa").write_text(
+        f">d\n{'ACCTGATTGCAGT' * 5}{minus}\n>e\n{'GTACA' * 9}\n"
+    )
+    code, out, err = run("family", "r.fa", "d.fa", *ONCE)
+    assert code == DONE and "NUC, gap(k) = 16 + 4*(k-1), both strands" in err
+    assert out.splitlines()[1::2] == [rna, rna] and ">d 109-66 E=" in out
+    code, out, err = run("family", "r.fa", "d.fa", *ONCE, "--strand", "plus")
+    assert (code, out) == (DONE, f">r\n{rna}\n") and ", plus strands" in err
+    code, _, err = run("family", "r.fa", "d.fa", *ONCE, "--alphabet", "dna", "-q")
+    assert code == INPUT and "holds 'u'" in err
+    code, out, _ = run("family", "r.fa", "d.fa", *ONCE, "--match", "1", "--mismatch",
+                       "-1", "--alphabet", "rna")  # fmt: skip
+    assert code == DONE and out.splitlines()[1::2] == [rna, rna]
+    code, _, err = run("family", "q.fa", GLOBINS, "--strand", "plus")
+    assert code == USAGE and "--strand = 'plus': nucleotides have two strands" in err

@@ -276,10 +276,10 @@ def test_the_program_prints_the_help_that_is_asked_for(run, folder, monkeypatch)
 # Verbs that look at other strands if asked, those that link along either unless told
 # otherwise, those that take nucleotides as they are given, and those that take none, or
 # align nothing.
-STRANDS = {"align", "search"}
+STRANDS = {"align", "search", "family"}
 LINKED = {"nearest", "cluster", "dedup", "split", "audit", "purge"}
 AS_GIVEN = {"all", "three", "soft"}
-NO_STRANDS = {"family", "repertoire", "index", "info", "warmup", "selftest", "matrices"}
+NO_STRANDS = {"repertoire", "index", "info", "warmup", "selftest", "matrices"}
 NO_STRANDS |= {"demo"}
 
 

@@ -59,12 +59,14 @@ def test_fractions_are_scaled_to_integers():
 def test_presets(name):
     costs = {"blastp": (12, 1), "blastn": (7, 2), "needle": (10, 0.5)}
     costs |= {"ssearch": (12, 2), "mmseqs": (11, 1), "parasail": (10, 1)}
+    costs |= {"ssearch-dna": (16, 4)}
     s = Scoring.preset(name)
     assert (gap_of(s, 1), gap_of(s, 2) - gap_of(s, 1)) == costs[name]
     modes = {"needle": ("semiglobal", "full")}
     wanted = modes.get(name, ("local", "alignment"))
     assert (preset(name).mode, preset(name).identity) == wanted
     names = {"blastn": "match 2 / mismatch -3", "ssearch": "BLOSUM50"}
+    names |= {"ssearch-dna": "NUC"}
     assert s.matrix_name == names.get(name, "BLOSUM62")
 
 
