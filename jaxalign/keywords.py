@@ -172,6 +172,7 @@ class ReportedHitsKeywords(TypedDict, total=False):
 
     top: int
     align_top: bool
+    hsps: int
     statistics: Statistics
 
 
@@ -205,6 +206,7 @@ class FamilyKeywords(CorpusScanKeywords, total=False):
     min_cov: float
     min_query_identity: float
     max_identity: float
+    hsps: int
     correct_composition: bool
 
 

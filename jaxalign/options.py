@@ -386,6 +386,11 @@ class ReportedHits:
     align_top: bool = True
     """Align the hits; otherwise they have only scores."""
 
+    hsps: int = 1
+    """Largest number of local alignments of a hit. After the best one, each is the best
+    that shares no aligned pair of residues with those before, and has an E-value of at
+    most 1."""
+
     statistics: Statistics = "published"
     """Parameters of bits and E-values, published by NCBI or fitted to the scores of
     each query with a sample of the database."""
@@ -445,6 +450,10 @@ class FamilyOptions(CorpusScan):
 
     max_identity: float = 1.0
     """Remove the shorter of two rows with a larger identity than this, 0 to 1."""
+
+    hsps: int = 4
+    """Largest number of rows of a hit. After the best alignment, each is the best that
+    shares no aligned pair of residues with those before."""
 
     correct_composition: bool = True
     """Subtract the score that the composition of a hit explains."""

@@ -69,10 +69,10 @@ FILTERS |= {"min_length_ratio", "filter"}
 TABLE = ENDS | MACHINE | {"mesh", "window", "output"} | FILTERS
 READING = {"unknown", "strip_stop", "names"}
 SEARCH = ENDS | MACHINE | READING | {"window", "top", "align_top", "progress"}
-SEARCH |= {"strand", "statistics"}
+SEARCH |= {"strand", "statistics", "hsps"}
 FAMILY = MACHINE | {"iterations", "max_evalue", "include", "include_cov"}
 FAMILY |= {"max_sequences", "min_cov", "min_query_identity", "max_identity"}
-FAMILY |= READING | {"correct_composition", "progress", "strand"}
+FAMILY |= READING | {"correct_composition", "progress", "strand", "hsps"}
 SOFT = ENDS | {*COSTS, "temperature", "adjacent_gaps", "band", "implementation"}
 THREE = {"gap_model", "mode", "memory_budget", "implementation", "schedule"}
 THREE |= {"traceback", "chunk", "height", "depth"}
@@ -151,6 +151,7 @@ VALUES = {
     "band": 2,
     "top": 2,
     "align_top": False,
+    "hsps": 1,
     "strand": None,
     "statistics": "fitted",
     "unknown": "error",

@@ -14,6 +14,7 @@ from jaxalign.cli.run import check_outputs, run
 from jaxalign.cli.terminal import Messages, Report
 from jaxalign.database.api import (
     SearchOptions,
+    check_hsps,
     hits_by_parts,
     hits_of,
     in_memory,
@@ -113,6 +114,7 @@ def _in_parts(
         "database": {"sha256": sha256(database)},
         **reading_of(given.scoring).said(),
         "top": given.top,
+        "hsps": given.hsps,
         "max_evalue": given.max_evalue,
         "parts_sha256": report.digest([part.last for part in pieces]),
     }
@@ -155,25 +157,29 @@ def read_inputs(
 
 def settings(request: Request, options: Given) -> SearchOptions:
     """The options of the search; filters are for its table. A bound on E-values asks
-    for fitted ones where none are published.
+    for fitted ones where none are published, as further alignments do.
 
     Raises
     ------
     UsageError
-        Letters that have no other strand.
+        Letters that have no other strand, or further alignments that there are not.
     """
     chosen = request.options
     strands_of(options.strand, request.scoring, chosen.mode)
     known = parameters(request.scoring, chosen.mode)
-    usual = "published" if known or options.max_evalue is None else "fitted"
-    return SearchOptions(
+    bounded = options.max_evalue is not None or options.hsps > 1
+    usual = "fitted" if bounded and not known else "published"
+    record = SearchOptions(
         top=options.top,
+        hsps=options.hsps,
         align_top=chosen.output != "score",
         strand=options.strand,
         statistics=options.statistics or usual,
         **reading_of(options.scoring)._asdict(),
         **shared(chosen, AlignedEnds, Execution),
     )
+    check_hsps(record, request.scoring)
+    return record
 
 
 def check(request: Request, search: Given) -> None:
@@ -289,6 +295,7 @@ def _as_dict(
         "inputs": report.files(read),
         "database": target,
         "top": search.top,
+        "hsps": search.hsps,
         "max_evalue": search.max_evalue,
         "strands": list(info.get("strands", (1,))),
         "statistics": info.get("statistics", "published"),

@@ -18,10 +18,11 @@ from jaxalign.database.hits import (
     best_of_strands,
     rows,
     scan,
+    with_further,
     with_room,
     with_strands,
 )
-from jaxalign.database.options import pair_options
+from jaxalign.database.options import check_hsps, pair_options
 from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.io import encoded_database, fasta, output
@@ -69,6 +70,10 @@ def search(
         hit.
     align_top : bool
         Align the hits; otherwise the table has only scores.
+    hsps : int
+        Largest number of alignments of a hit, in mode local. After the best one, each
+        is the best that shares no aligned pair of residues with those before (Waterman
+        and Eggert 1987), and has an E-value of at most 1.
     strand : {"both", "plus", "minus"}, optional
         Strands of the queries to align, for nucleotides. The table then has a column
         ``strand``, 1 or -1; spans count along the plus strands, and the path of a row
@@ -91,7 +96,8 @@ def search(
     Returns
     -------
     Table
-        Sorted by query, then by falling score; equal scores in database order. Columns
+        Sorted by query, then by falling score; equal scores in database order.
+        Further alignments of a hit follow its best one. Columns
         are those of ``output="alignment"`` (of ``"score"`` without ``align_top``), and
         ``bits`` and ``evalue``, which are nan if the scoring has no published
         statistics. ``target`` indexes ``table.targets``: the database itself, or for
@@ -127,12 +133,14 @@ def hits_of(
     options: SearchOptions,
 ) -> Table:
     """``search``, its options packed."""
-    # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 bits
+    # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 their
+    # further alignments, 6 bits
     scoring = as_scoring(scoring, by_position=True)
     query_set: Any = queries
     if isinstance(query_set, Profile):
         query_set, scoring = as_query(query_set, scoring)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
+    check_hsps(options, scoring)
     signs = strands_of(options.strand, scoring, options.mode)
     encoded = inputs.sets(scoring, query_set, reading=reading_of(options))[0]
     inputs.tell_of_file(scoring, database, queries, encoded)
@@ -157,9 +165,17 @@ def hits_of(
     hits = scan(task, blocks, sequences is None, report_progress)
     hits.info["substituted"] = substituted[0]
     table = best_of_strands(rows(task, hits, sequences), encoded, signs, options.top)
+    statistic, info = fitted.statistic_of(table, hits, sample, options)
+    hit = np.arange(len(table))
     if options.align_top:
         table = aligned(table, options)
-    table = fitted.added(table, hits, sample, options)
+    if options.hsps > 1:
+        table, hit = with_further(
+            table, options, lambda score, hit: statistic(score, hit)[1]
+        )
+    bits, evalues = statistic(table.columns["score"], hit)
+    columns = table.columns | {"bits": bits, "evalue": evalues}
+    table = replace(table, columns=columns, info=table.info | info)
     return with_strands(table, encoded, signs)
 
 
@@ -289,6 +305,7 @@ def _teller(
 
 __all__ = [
     "SearchOptions",
+    "check_hsps",
     "hits_of",
     "in_memory",
     "index_database",

@@ -10,10 +10,10 @@ in random orders. Then the fit is to ``LEAST`` of them alone. ``Fits.sources`` s
 which.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -206,26 +206,34 @@ def sample_of(options: SearchOptions) -> Sample | None:
     return Sample()
 
 
-def added(
+# From scores and the hits that they are of, rows of a table, to bits and E-values
+Statistic = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def statistic_of(
     table: Table, hits: Hits, sample: Sample | None, options: SearchOptions
-) -> Table:
-    """Add ``bits`` and ``evalue`` to a table of hits; ``info`` says what was fitted."""
-    score, m = table.columns["score"], table.lengths()[0]
+) -> tuple[Statistic, dict[str, Any]]:
+    """Find how bits and E-values of the hits of a table are computed; the figures say
+    what was fitted."""
+    m, query = table.lengths()[0], table.columns["query"]
     database = hits.residues, hits.sequences
-    info = table.info | dict(zip(("residues", "sequences"), database, strict=True))
+    info: dict[str, Any] = dict(zip(("residues", "sequences"), database, strict=True))
     if sample is None:
         published = statistics.parameters(table.scoring, table.mode)
-        bits = statistics.bits(score, published)
-        evalues = statistics.evalues(score, m, *database, published)
-    else:
-        scan = pair_options(options, "score")
-        about = table.queries, sample, table.scoring, scan
-        fits = fits_scores(*about, table.info["implementation"])
-        values = fits.values
-        row = statistics.Fit(*(x[table.columns["query"]] for x in values))
-        bits = statistics.fitted_bits(score, row)
-        evalues = statistics.fitted_evalues(score, m, hits.residues, row)
-        info |= {"statistics": "fitted", "lambda": values.lambda_, "K": values.k}
-        info |= {"fitted_to": fits.sources}
-    columns = table.columns | {"bits": bits, "evalue": evalues}
-    return replace(table, columns=columns, info=info)
+        return lambda score, hit: (
+            statistics.bits(score, published),
+            statistics.evalues(score, m[hit], *database, published),
+        ), info
+    scan = pair_options(options, "score")
+    about = table.queries, sample, table.scoring, scan
+    fits = fits_scores(*about, table.info["implementation"])
+    values = fits.values
+    info |= {"statistics": "fitted", "lambda": values.lambda_, "K": values.k}
+    info |= {"fitted_to": fits.sources}
+
+    def fitted(score: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        row = statistics.Fit(*(x[query[hit]] for x in values))
+        evalues = statistics.fitted_evalues(score, m[hit], hits.residues, row)
+        return statistics.fitted_bits(score, row), evalues
+
+    return fitted, info

@@ -3,6 +3,7 @@
 The scores come as a table, queries times sequences, so nothing stays on a device.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -15,9 +16,10 @@ from jaxalign.database import pieces
 from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import BlockPiece, Hits, no_hits, sequences_of
 from jaxalign.errors import JaxalignError
-from jaxalign.model.alphabet import Sequences, best_rows
+from jaxalign.model.alphabet import Sequences, begins, best_rows, from_parts
+from jaxalign.model.operations import M
 from jaxalign.model.scoring import Scoring
-from jaxalign.model.table import Table, along_plus, join
+from jaxalign.model.table import Table, along_plus, join, steps_of
 from jaxalign.options import PairOptions, SearchOptions
 from jaxalign.pairs import by_rows, engine, jobs
 from jaxalign.pairs.api import pairs_table
@@ -175,12 +177,8 @@ def _path_options(options: SearchOptions, table: Table) -> PairOptions:
 def aligned(table: Table, options: SearchOptions) -> Table:
     """Align the hits with their paths: a ``zip`` job, in blocks."""
     path_options = _path_options(options, table)
-    # Blocks of hits have as many residues as a block of the database.
-    m, n = table.lengths()
-    block = np.cumsum(m + n) // pieces.BLOCK_RESIDUES
-    blocks = np.split(np.arange(len(table)), np.flatnonzero(np.diff(block)) + 1)
     parts = []
-    for hits in blocks:
+    for hits in _blocks(table, pieces.BLOCK_RESIDUES):
         queries = table.queries.take(table.columns["query"][hits])
         targets = table.targets.take(table.columns["target"][hits])
         paths = pairs_table(queries, targets, table.scoring, path_options)
@@ -198,6 +196,190 @@ def aligned(table: Table, options: SearchOptions) -> Table:
     }
     return replace(table, columns=columns, info=info, operations=paths.operations,
                    operation_offsets=paths.operation_offsets)  # fmt: skip
+
+
+def _blocks(table: Table, residues: int) -> list[np.ndarray]:
+    """Rows in blocks of about as many residues."""
+    m, n = table.lengths()
+    block = np.cumsum(m + n) // residues
+    return np.split(np.arange(len(table)), np.flatnonzero(np.diff(block)) + 1)
+
+
+# ------------------------------------------------------------------------------
+# Further alignments of a hit, as Waterman and Eggert define them (J. Mol. Biol.
+# 197:723, 1987): each is the best local alignment that pairs no residues which an
+# earlier one pairs.
+#
+# A path enters a cell by its diagonal if and only if it pairs the residues of the cell.
+# So with D at minus infinity in the cells of earlier paths, Gotoh's recurrence runs
+# over exactly the alignments that are left; gaps may cross an earlier path. Rows in
+# NumPy fill such tables: what XLA compiles has no costs of cells, and is no faster for
+# zipped pairs. Most hits have no further alignment that passes: scores precede paths.
+#
+# Not all columns of a long target are filled. Let U be the sum of the best scores of
+# the residues of the query. An alignment that scores above 0 has k target residues in
+# gaps, open + (k - 1) * extend < U, and spans at most R = m + k columns. If it shares a
+# column with an earlier path in columns [a, b), it lies in the window [a - R, b + R).
+# Otherwise it lies between the columns of earlier paths, where no cell is forbidden and
+# any implementation computes it.
+
+FURTHER_EVALUE = 1.0  # one of a search by chance, in all hits together
+FURTHER_RESIDUES = 2**23  # of hits whose paths are in memory as cells
+
+Evalues = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def with_further(
+    table: Table,
+    options: SearchOptions,
+    evalues: Evalues,
+    max_evalue: float = FURTHER_EVALUE,
+) -> tuple[Table, np.ndarray]:
+    """Add the further alignments of each hit behind its best one.
+
+    table : of local alignments with paths
+    options : ``hsps`` is the largest number of alignments of a hit
+    evalues : function of scores and of the hits that they are of, rows of ``table``
+    max_evalue : of a further alignment, and of the one before
+    Returns the table, and the hit of each of its rows, int64.
+    """
+    start, tables, hits = time.perf_counter(), [table], [np.arange(len(table))]
+    passing = evalues(table["score"], hits[0]) <= max_evalue
+    for block in _blocks(table, FURTHER_RESIDUES):
+        hit = block[passing[block]]
+        latest = table.filter(hit)
+        cells = np.zeros((3, 0), np.int64)  # hit, residues of query and target
+        spans: dict[int, list[tuple[int, int]]] = {k: [] for k in hit.tolist()}
+        for _ in range(options.hsps - 1):
+            if not len(hit):
+                break
+            steps = steps_of(latest)
+            pairs = steps.kind == M
+            paired = hit[steps.row], steps.query, steps.target
+            cells = np.concatenate([cells, np.stack([x[pairs] for x in paired])], 1)
+            ends = (latest[f"target_{end}"].tolist() for end in ("start", "end"))
+            for k, *span in zip(hit.tolist(), *ends, strict=True):
+                spans[k].append(tuple(span))
+            windows = [x for k in hit.tolist() for x in _windows(table, k, spans[k])]
+            latest, hit = _best(
+                table, np.array(windows).T, cells, options, evalues, max_evalue
+            )
+            tables.append(latest)
+            hits.append(hit)
+    hit = np.concatenate(hits)
+    order, seconds = np.argsort(hit, kind="stable"), time.perf_counter() - start
+    names = "seconds", "align_seconds"
+    info = table.info | {name: table.info[name] + seconds for name in names}
+    return join(tables, info).filter(order), hit[order]
+
+
+def _windows(
+    table: Table, hit: int, spans: list[tuple[int, int]]
+) -> list[tuple[int, int, int, bool]]:
+    """List the windows of a target in which a further alignment of a hit may lie: (hit,
+    first column, end, whether cells are forbidden).
+
+    spans : columns of the earlier paths
+    """
+    query, target = (int(table[side][hit]) for side in ("query", "target"))
+    codes, n = table.queries[query], int(table.targets.lengths[target])
+    scoring = table.scoring
+    best = scoring.scores.max(axis=1).clip(0)
+    room = int((best if scoring.by_position else best[codes]).sum()) - scoring.open
+    gaps = max(room // scoring.extend + 1, 0) if scoring.extend else n
+    reach, windows, free, last = len(codes) + gaps, [], [], 0
+    for start, end in sorted(spans):
+        first, stop = max(start - reach, 0), min(end + reach, n)
+        if windows and first <= windows[-1][1]:
+            windows[-1][1] = max(windows[-1][1], stop)
+        else:
+            windows.append([first, stop])
+        free.append((last, start))
+        last = max(last, end)
+    free = [
+        (a, b)
+        for a, b in [*free, (last, n)]
+        if a < b and not any(first <= a and b <= stop for first, stop in windows)
+    ]
+    parts = [(hit, a, b, True) for a, b in windows]
+    return parts + [(hit, a, b, False) for a, b in free]
+
+
+def _best(
+    table: Table,
+    windows: np.ndarray,
+    cells: np.ndarray,
+    options: SearchOptions,
+    evalues: Evalues,
+    max_evalue: float,
+) -> tuple[Table, np.ndarray]:
+    """Find the best alignments in all windows of each hit that pass the bound.
+
+    windows : int64 (4, windows), as of ``_windows``
+    cells : int64 (3, cells), forbidden
+    Returns them, and the hits.
+    """
+    scores, windows = _in_windows(table, windows, cells, options, "score")
+    hits, place = np.unique(windows[0], return_inverse=True)
+    best = np.zeros(len(hits), scores["score"].dtype)
+    np.maximum.at(best, place, scores["score"])
+    passing = (best > 0) & (evalues(best, hits) <= max_evalue)
+    passing = passing[place] & (scores["score"] == best[place])
+    if not passing.any():
+        return table.filter(np.zeros(0, np.int64)), np.zeros(0, np.int64)
+    windows = windows[:, passing]
+    paths, windows = _in_windows(table, windows, cells, options, "alignment")
+    hit, first, _, is_forbidden = windows
+    columns = paths.columns | {name: table[name][hit] for name in ("query", "target")}
+    for name in ("target_start", "target_end"):
+        columns[name] = columns[name] + first.astype(np.int32)
+    # Of equal ones the first end, as in one table; its path there is that of a window
+    # with forbidden cells if it reaches into one.
+    ends = columns["query_end"], columns["target_end"]
+    order = np.lexsort((1 - is_forbidden, *ends[::-1], hit))
+    order = order[begins(hit[order])]
+    paths = replace(
+        paths, columns=columns, queries=table.queries, targets=table.targets
+    )
+    return paths.filter(order), hit[order]
+
+
+def _in_windows(
+    table: Table,
+    windows: np.ndarray,
+    cells: np.ndarray,
+    options: SearchOptions,
+    output: Any,
+) -> tuple[Table, np.ndarray]:
+    """Align the query of each window with it. Returns the rows, and the windows in the
+    order of the rows."""
+    parts, in_order = [], []
+    usual = replace(_path_options(options, table), output=output)
+    rows_options = replace(usual, implementation="rows", devices=None, threads=1)
+    for is_forbidden in (True, False):
+        group = windows[:, windows[3] == is_forbidden]
+        if group.shape[1] == 0:
+            continue
+        in_order.append(group)
+        hit, first, stop, _ = group
+        spans = table["target"][hit].tolist(), first.tolist(), stop.tolist()
+        texts = [table.targets[k][a:b] for k, a, b in zip(*spans, strict=True)]
+        targets = from_parts([""] * len(texts), texts, table.targets.alphabet)
+        sides = table.queries.take(table["query"][hit]), targets, table.scoring
+        if not is_forbidden:
+            parts.append(pairs_table(*sides, usual))
+            continue
+        # The window of a cell is the last one of its hit that begins before it.
+        width = int(table.targets.lengths.max()) + 1
+        key = cells[0] * width + cells[2]
+        window = np.searchsorted(hit * width + first, key, "right") - 1
+        inside = (hit[window] == cells[0]) & (first[window] <= cells[2])
+        inside &= cells[2] < stop[window]
+        window, (_, i, j) = window[inside], cells[:, inside]
+        forbidden = np.stack([window, i, j - first[window]])
+        task = make_task("zip", *sides, rows_options)
+        parts.append(engine.run(by_rows.plan_forbidding(task, forbidden)))
+    return join(parts, {}), np.concatenate(in_order, axis=1)
 
 
 def best_of_strands(

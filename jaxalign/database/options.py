@@ -49,6 +49,21 @@ def pair_options(options: SearchOptions, output: Output) -> PairOptions:
     return PairOptions(**chosen, window=options.window, output=output)
 
 
+def check_hsps(options: SearchOptions, scoring: Scoring) -> None:
+    """Refuse further alignments where no bound on E-values tells how many there are."""
+    said = f"hsps = {options.hsps!r}"
+    check_whole("hsps", options.hsps, "1 or more alignments are needed", optional=False)
+    if options.hsps == 1:
+        return
+    if options.mode != LOCAL or not options.align_top:
+        raise UsageError(f"{said}: needs local alignments with paths")
+    if options.statistics == "published" and parameters(scoring, LOCAL) is None:
+        raise UsageError(
+            f"{said}: no statistics are published for {scoring}; give "
+            "statistics = 'fitted'"
+        )
+
+
 def check_nearest(options: NearestOptions, scoring: Scoring) -> None:
     """Refuse values that are none, before anything is read."""
     for name, value, choices in (

@@ -67,6 +67,9 @@ def search_family(
         row must have residues at ``min_cov`` of the query's positions, and
         ``min_query_identity`` of them must equal the query's. Of two rows with a larger
         identity than ``max_identity``, the one with fewer residues is removed.
+    hsps : int
+        Largest number of rows of a hit: its alignments as of ``search``, with an
+        E-value of at most ``max_evalue`` or ``include``.
     correct_composition : bool
         Subtract the score that the composition of a hit explains (HMMER's second null
         model).

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxalign.database import fitted, pieces
 from jaxalign.database.fitted import Sample
-from jaxalign.database.hits import aligned, rows, scan
+from jaxalign.database.hits import aligned, rows, scan, with_further
 from jaxalign.database.nearest_state import arrays_of_hits
 from jaxalign.database.nearest_state import hits_of as hits_of_arrays
 from jaxalign.database.options import pair_options
@@ -426,7 +426,13 @@ def _hits(
         table = replace(table, columns=columns, targets=targets, info=info,
                         queries=query.sequences, scoring=query.scoring)  # fmt: skip
     if len(table):
-        table = aligned(table, search)
+        table, hit = with_further(
+            aligned(table, search),
+            search,
+            lambda score, _: _evalues(score, space, fit),
+            options.largest_evalue,
+        )
+        records, strand = records[hit], strand[hit]
     else:  # no rows have no paths
         names = ("query_start", "query_end", "target_start", "target_end")
         spans = {name: np.zeros(0, np.int32) for name in names}

@@ -28,7 +28,8 @@ FRACTIONS = (
 
 def check(options: FamilyOptions) -> None:
     """Refuse values that are none."""
-    for name, text in (("iterations", "passes"), ("max_sequences", "sequences")):
+    counts = ("iterations", "passes"), ("max_sequences", "sequences")
+    for name, text in (*counts, ("hsps", "alignments")):
         why = f"1 or more {text} are needed"
         check_whole(name, getattr(options, name), why, optional=False)
     bounds = ["max_evalue", "include"]
@@ -53,6 +54,7 @@ def search_options(options: FamilyOptions) -> SearchOptions:
     return SearchOptions(
         mode="local",
         top=options.max_sequences,
+        hsps=options.hsps,
         statistics="fitted",
         **reading_of(options)._asdict(),
         **shared(options, Execution),

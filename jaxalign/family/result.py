@@ -21,7 +21,7 @@ from jaxalign.model.operations import D, I, M
 from jaxalign.model.profile import RESIDUES, Profile, prior_of
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.strands import MINUS, PLUS
-from jaxalign.model.table import Table
+from jaxalign.model.table import Steps, Table, steps_of
 
 # ------------------------------------------------------------------------------
 # Hits of one query on its positions: columns of codes, and rows of a3m text.
@@ -29,20 +29,6 @@ from jaxalign.model.table import Table
 GAP = -1
 ROWS_AT_ONCE = 2**13
 LOWER = 32  # from an upper case letter of ASCII to the lower case one
-
-
-class Steps(NamedTuple):
-    """The steps of many paths, one after the other, (steps,) each.
-
-    ``row`` is the row of the table, ``kind`` M, I or D, ``position`` the query residue
-    of the step (of D the one before it), ``code`` the target's residue, which I has
-    not.
-    """
-
-    row: np.ndarray
-    kind: np.ndarray
-    position: np.ndarray
-    code: np.ndarray
 
 
 class Columns(NamedTuple):
@@ -74,10 +60,11 @@ def columns(table: Table, length: int) -> Columns:
 
 def _columns(table: Table, length: int, size: int) -> Columns:
     steps = steps_of(table)
+    of_steps = _codes(table, steps)
     codes = np.full((len(table), length), GAP, np.int8)
     pairs, inserts = steps.kind == M, steps.kind == D
-    codes[steps.row[pairs], steps.position[pairs]] = steps.code[pairs]
-    place = steps.row[inserts] * size + steps.code[inserts]
+    codes[steps.row[pairs], steps.query[pairs]] = of_steps[pairs]
+    place = steps.row[inserts] * size + of_steps[inserts]
     counts = np.bincount(place, minlength=len(table) * size)
     return Columns(codes, counts.reshape(len(table), size))
 
@@ -99,7 +86,7 @@ def _a3m_rows(table: Table, length: int) -> list[str]:
     text = np.full(offsets[-1], ord("-"), np.uint8)
     shift = offsets[:-1] + start - (np.cumsum(counts) - counts)
     place = np.arange(len(steps.row)) + shift[steps.row]
-    letters = residue_letters(table.targets.alphabet)[steps.code]
+    letters = residue_letters(table.targets.alphabet)[_codes(table, steps)]
     letters[steps.kind == D] += LOWER
     written = steps.kind != I
     text[place[written]] = letters[written]
@@ -117,28 +104,11 @@ def letters_of(text: str) -> str:
     return re.sub("[^A-Z]", "X", text.upper())
 
 
-def steps_of(table: Table) -> Steps:
-    """Expand the steps of all paths of a table."""
-    offsets = np.asarray(table.operation_offsets)
-    runs = np.asarray(table.operations)[offsets[0] : offsets[-1]]
-    lengths = (runs >> 4).astype(np.int64)
-    kind = np.repeat((runs & 15).astype(np.uint8), lengths)
-    row = np.repeat(np.repeat(np.arange(len(table)), np.diff(offsets)), lengths)
-    position = _running(kind != D, row, table["query_start"])
-    target = _running(kind != I, row, table["target_start"])
-    index = table["target"].astype(np.int64)[row]
-    place = np.asarray(table.targets.offsets)[index] + target
-    code = table.targets.codes[np.minimum(place, len(table.targets.codes) - 1)]
-    return Steps(row, kind, position, code)
-
-
-def _running(consumed: np.ndarray, row: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return the residue of one side at each step: the last that was consumed."""
-    total = np.cumsum(consumed)
-    first = np.flatnonzero(np.diff(row, prepend=-1))
-    before = np.zeros(len(start), np.int64)
-    before[row[first]] = total[first] - consumed[first]
-    return start.astype(np.int64)[row] + total - before[row] - 1
+def _codes(table: Table, steps: Steps) -> np.ndarray:
+    """Return the code of the target's residue at each step; of I any."""
+    index = table["target"].astype(np.int64)[steps.row]
+    place = np.asarray(table.targets.offsets)[index] + steps.target
+    return table.targets.codes[np.minimum(place, len(table.targets.codes) - 1)]
 
 
 # ------------------------------------------------------------------------------

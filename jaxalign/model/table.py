@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, get_args, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, overload
 
 import numpy as np
 
@@ -492,6 +492,41 @@ def join(tables: Iterable[Table], info: dict) -> Table:
     counts = np.concatenate([np.diff(offsets) for _, offsets in paths])
     offsets = np.concatenate([[0], np.cumsum(counts)])
     return replace(table, operations=runs, operation_offsets=offsets)
+
+
+class Steps(NamedTuple):
+    """The steps of many paths, one after the other, (steps,) each.
+
+    ``row`` is the row of the table and ``kind`` M, I or D. ``query`` and ``target`` are
+    the residues of the step; of a side that it does not consume, the one before it.
+    """
+
+    row: np.ndarray
+    kind: np.ndarray
+    query: np.ndarray
+    target: np.ndarray
+
+
+def steps_of(table: Table) -> Steps:
+    """Expand the steps of all paths of a table."""
+    runs, offsets = (np.asarray(x) for x in table._paths())
+    runs = runs[offsets[0] : offsets[-1]]
+    kind = operations.expand(runs)
+    row = np.repeat(np.arange(len(table)), np.diff(offsets))
+    row = np.repeat(row, (runs >> 4).astype(np.int64))
+    query = _running(kind != operations.D, row, table["query_start"])
+    return Steps(
+        row, kind, query, _running(kind != operations.I, row, table["target_start"])
+    )
+
+
+def _running(consumed: np.ndarray, row: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return the residue of one side at each step: the last that was consumed."""
+    total = np.cumsum(consumed)
+    first = np.flatnonzero(np.diff(row, prepend=-1))
+    before = np.zeros(len(start), np.int64)
+    before[row[first]] = total[first] - consumed[first]
+    return start.astype(np.int64)[row] + total - before[row] - 1
 
 
 COUNTS = ("identities", "columns", "gap_openings", "gaps")

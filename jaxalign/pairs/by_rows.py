@@ -13,7 +13,7 @@ of them. A pair leaves the rows when its shorter side ends.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,6 +162,7 @@ class RowsWindow:
     n: np.ndarray  # columns
     swapped: bool
     dtype: str
+    forbidden: np.ndarray | None = None  # cells, as ``rows.fill`` takes them
 
     @property
     def filled_cells(self) -> int:
@@ -256,7 +257,7 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
     sides = (targets, queries) if window.swapped else (queries, targets)
     codes = filled_codes(*sides, task.scoring.by_position, window.swapped)
     filled = rows.fill(codes[0], window.m, codes[1], window.n, problem, window.dtype,
-                       task.paths)  # fmt: skip
+                       task.paths, window.forbidden)  # fmt: skip
     # (1, P) arrays, in the caller's orientation
     result = RowsResult(filled.score.astype(window.dtype)[None])
     if task.paths:
@@ -308,15 +309,51 @@ def plan_by_rows(task: Task) -> Plan | None:
     share = task.job.total / max(task.job.cells, 1)  # of a part: the whole job's
     if not named and not is_short(cells * share, row_count * share, task.paths):
         return None
-    needed = [window_bytes(task, window) for window in windows]
-    figures = describe(task, len(windows), 0, needed, {x.dtype for x in windows})
-    figures |= {"threads": 1, "devices": ["cpu"], "device_cells": [cells]}
-    figures |= {"budget_bytes": task.budget, "implementation": "rows"}
     seconds = _seconds(cells, row_count, task.paths)
     why = f"a small job: about {seconds:.2g} s in NumPy, without a compiler"
-    why = "asked for" if named else why
-    pieces = tuple(pieces_of(task, windows))
-    return Plan(task, pieces, figures | {"reason": why})
+    return _plan(task, windows, "asked for" if named else why)
+
+
+def _plan(task: Task, windows: list[RowsWindow], why: str) -> Plan:
+    """The plan of some windows."""
+    needed = [window_bytes(task, window) for window in windows]
+    figures = describe(task, len(windows), 0, needed, {x.dtype for x in windows})
+    figures |= {"threads": 1, "devices": ["cpu"]}
+    figures |= {"device_cells": [_sizes_of(windows)[0]], "budget_bytes": task.budget}
+    figures |= {"implementation": "rows", "reason": why}
+    return Plan(task, tuple(pieces_of(task, windows)), figures)
+
+
+def plan_forbidding(task: Task, cells: np.ndarray) -> Plan:
+    """Plan local alignments that pair no residues of some cells.
+
+    task : of kind zip and mode local, with ``implementation="rows"``
+    cells : int64 (3, cells). Pair, residue of the query and residue of the target.
+
+    Raises MemoryPlanError: the path of a pair does not fit the budget
+    """
+    windows = partition(task, task.window_budget)
+    if windows is None:
+        m, n = task.queries.lengths, task.targets.lengths
+        pair = int(_pair_bytes(task, np.minimum(m, n), np.maximum(m, n), 8).max())
+        raise MemoryPlanError(
+            f"a further alignment of a pair needs {show_bytes(pair)}, more than "
+            f"{show_bytes(task.window_budget)}: leave out hsps"
+        )
+    # The window of each pair, and its place there
+    place = np.zeros((2, len(task.queries)), np.int64)
+    for k, window in enumerate(windows):
+        place[0, window.query] = k
+        place[1, window.query] = np.arange(len(window.query))
+    of_window, at = place[:, cells[0]]
+    swapped = np.array([window.swapped for window in windows])[of_window]
+    row, column = np.where(swapped, cells[2:0:-1], cells[1:]) + 1
+    order = np.lexsort((row, of_window))
+    forbidden = np.stack([row, at, column])[:, order]
+    bounds = np.searchsorted(of_window[order], np.arange(1, len(windows)))
+    parts = np.split(forbidden, bounds, axis=1)
+    windows = [replace(x, forbidden=y) for x, y in zip(windows, parts, strict=True)]
+    return _plan(task, windows, "residues that must not be paired")
 
 
 def seems_small(task: Task) -> bool:

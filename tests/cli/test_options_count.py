@@ -124,6 +124,7 @@ VALUES = {
     "taxa": "taxa.tsv",
     "include-cov": "1",
     "max-sequences": "2",
+    "hsps": {"family": "1", "": "9"},
     "min-query-identity": "0.8",
     "max-identity": "0.8",
     "cuts": "0.5,0.7",
@@ -243,7 +244,7 @@ def data(folder: Path, seed: int) -> None:
     for k in range(9):  # with identities around 0.5, and a gap
         text, at = like(bases[k % 3], 0.15 + 0.04 * k)[k % 4 :], random.integers(8, 20)
         members.append(text[:at] + text[at + int(random.integers(0, 6)) :])
-    members.append(members[0] + some(60))
+    members.append(members[0] + some(60)[:24] + members[0])  # a domain twice
     alone = [some(25) for _ in range(4)]  # of which a seed decides where they go
     # Two with 20 letters of 24 in common where gaps are cheap, else with 10
     first, second = some(10), some(14)
@@ -258,7 +259,7 @@ def data(folder: Path, seed: int) -> None:
     fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
     fasta("one.fa", [like(bases[0], 0.2)])
     fasta("chains.fa", [like(x, 0.2) for x in bases])
-    lines = (f">g{k} OX={k // 3 + 1}\n{x}\n" for k, x in enumerate(members[:8]))
+    lines = (f">g{k} OX={k // 3 + 1}\n{x}\n" for k, x in enumerate(members[:1:-1]))
     (folder / "ox.fa").write_text("".join(lines))
     table("taxa.tsv", *((f"g{k}", 7) for k in range(3)))
     fasta("a.fa", [bases[0][4:], bases[1], some(12) + bases[2]])

@@ -17,6 +17,7 @@ OPEN, EXTEND = 16, 4
 COMPLEMENT = dict(zip("ACGUNRY", "UGCANYR", strict=True))
 PAIRS = {("A", "R"): 1, ("G", "R"): 1, ("C", "R"): -4, ("U", "R"): -4}
 OPTIONS = {"max_evalue": 50.0, "include": 1e-2, "correct_composition": False}
+OPTIONS |= {"hsps": 1}
 
 
 def turned(text):

@@ -156,6 +156,7 @@ def fill(
     problem: RowsProblem,
     dtype: str | np.dtype,
     paths: bool,
+    forbidden: np.ndarray | None = None,
 ):
     """Fill the tables of some pairs.
 
@@ -168,6 +169,8 @@ def fill(
     dtype : of NumPy, proven to hold all scores, and ``(m + n + 2 + STRIPES) * extend``
         above them
     paths : whether end cells and directions are wanted
+    forbidden : int64 (3, cells), or None. Row i, which rises, pair, and column j of the
+        cells of local tables whose residues must not be paired.
     """
     rows = _RowBuffers(m, targets, n, problem, np.dtype(dtype))
     # How many pairs each row is laid out for: those that it has, or up to an eighth
@@ -188,6 +191,13 @@ def fill(
     ends = (_LocalEnds if problem.local else _BorderEnds)(rows, paths)
     ends.see(0, len(m))
     counts = np.searchsorted(-m, -np.arange(len(room)), "right").tolist()
+    # Forbidden cells of each row, as indices of D
+    cells_of_row: list = [None] * len(room)
+    if forbidden is not None:
+        block, stripe = np.divmod(forbidden[2], rows.stripes)
+        cells = stripe, forbidden[1] * rows.blocks + block
+        bounds = np.searchsorted(forbidden[0], np.arange(len(room) + 1)).tolist()
+        cells_of_row = [tuple(x[a:b] for x in cells) for a, b in pairwise(bounds)]
     letters = None
     if queries is not None:
         rows.look_up(0, len(problem.scores))
@@ -200,7 +210,8 @@ def fill(
             rows.look_up(i - 1, i)
         else:
             places = places + letters[i - 1, :pairs]
-        _row(rows, i, places, None if directions is None else row_of(directions, i))
+        codes = None if directions is None else row_of(directions, i)
+        _row(rows, i, places, codes, cells_of_row[i])
         ends.see(i, counts[i])
     score, i, j = ends.of_pairs()
     return RowsFilled(score, i, j, directions)
@@ -214,10 +225,14 @@ def row_of(directions: Directions, i: int) -> np.ndarray:
 
 
 def _row(
-    rows: _RowBuffers, i: int, places: np.ndarray, codes: np.ndarray | None
+    rows: _RowBuffers,
+    i: int,
+    places: np.ndarray,
+    codes: np.ndarray | None,
+    forbidden: tuple[np.ndarray, np.ndarray] | None,
 ) -> None:
     """Row i, whose scores are at ``places`` (stripes, pairs) of the profile; ``codes``
-    take its directions, or None."""
+    take its directions, or None. D is minus infinity at ``forbidden`` indices."""
     problem, h, e, d, x, f, t = (
         rows.problem, rows.h, rows.e, rows.d, rows.x, rows.f, rows.run
     )  # fmt: skip
@@ -231,6 +246,8 @@ def _row(
     if rows.stripes > 1:
         rows.before[0, 1:] = h[-1, :-1]
     np.add(rows.before, rows.s.reshape(d.shape), out=d)
+    if forbidden is not None:
+        d[forbidden] = rows.lowest
     np.maximum(d, e, out=x)
     if problem.local:  # an array, since NumPy is slow to compare with a number
         rows.floor.fill(problem.extend * i)
