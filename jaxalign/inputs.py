@@ -257,7 +257,8 @@ def _loaded(item: Any, scoring: Scoring):
     read, _ = _read(path, scoring)
     if len(read) != 1:
         raise InputError(f"{path}: has {len(read)} records; one is needed")
-    return (read.names[0] if item is path else item[0]), read.text(0)
+    content = read[0] if scoring.tracks else read.text(0)
+    return (read.names[0] if item is path else item[0]), content
 
 
 def _read(
@@ -281,7 +282,7 @@ def _tell_of_nucleotides(
     """Warn where all letters of a call, or of one of its sets, are nucleotides and are
     scored as protein."""
     letters = [sequences for sequences, has_letters in encoded if has_letters]
-    if scoring.alphabet.kind != "protein" or not letters:
+    if scoring.alphabet.kind != "protein" or scoring.tracks or not letters:
         return
     nucleic = nucleic_sets(letters)
     if all(nucleic):

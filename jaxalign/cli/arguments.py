@@ -13,7 +13,14 @@ from cyclopts import Group, Parameter
 from jaxalign.model.choices import RepeatedNames, UnknownLetters
 
 PresetName = Literal[
-    "blastp", "blastn", "needle", "ssearch", "ssearch-dna", "mmseqs", "parasail"
+    "blastp",
+    "blastn",
+    "needle",
+    "ssearch",
+    "ssearch-dna",
+    "mmseqs",
+    "parasail",
+    "foldseek",
 ]
 HitFormat = Literal["tsv", "csv", "m8", "sam", "paf", "maf", "fasta", "pair", "parquet"]
 Format = Literal[HitFormat, "graphpart", "hestia", "datasail"]
@@ -68,7 +75,7 @@ class ScoringOptions:
     """Score of two different letters. [nucleotides -3]"""
 
     gap_open: float | None = None
-    """Cost of the first residue of a gap. [11; nucleotides 7]"""
+    """Cost of the first residue of a gap. [11; 3Di 10; nucleotides 7]"""
 
     gap_extend: float | None = None
     """Cost of each further residue. [1; nucleotides 2]"""

@@ -170,8 +170,8 @@ def structures(given: Given) -> int:
         files_of,
         missing,
         read_files,
-        states_path,
     )
+    from jaxalign.model.source import states_path
 
     messages, out = Messages(given.quiet), given.out
     if out is None or out in PRINTED:

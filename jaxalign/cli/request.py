@@ -161,6 +161,15 @@ def scoring_of(options: ScoringOptions) -> Scoring:
     plain = ScoringOptions(preset=options.preset, **read)
     if options == plain:
         return base
+    if base.tracks is not None:
+        own = ("matrix", "match", "mismatch", "alphabet")
+        if [getattr(options, name) for name in own] != [None, None, None, "auto"]:
+            raise UsageError(
+                f"--preset {options.preset} has two matrices: leave out --matrix, "
+                "--match, --mismatch and --alphabet"
+            )
+        opening, extend = _gaps(options, base)
+        return replace(base, gap_open=opening, gap_extend=extend)
     matrix, match, mismatch = _substitution(options, base)
     name = base.alphabet_name if options.alphabet == "auto" else options.alphabet
     return Scoring(
@@ -178,7 +187,8 @@ def _base(options: ScoringOptions) -> Scoring:
     nucleic |= options.alphabet == "auto" and scores != (None, None)
     if nucleic and options.matrix is None:
         return preset("blastn").scoring
-    return as_scoring(None)
+    # A matrix may have gap costs of its own.
+    return as_scoring(options.matrix)
 
 
 def mode_of(

@@ -19,6 +19,7 @@ from jaxalign.model.alignment import Alignment
 from jaxalign.model.choices import FreeEnd, Mode
 from jaxalign.model.names import written
 from jaxalign.model.numbers import check_fraction
+from jaxalign.model.scoring import as_scoring
 from jaxalign.options import PairOptions
 from jaxalign.pairs.api import expected_seconds
 from jaxalign.similarity.soft import api
@@ -53,7 +54,7 @@ def soft(given: Given) -> int:
             f"{out}: -o writes an npz file; --plot {out} draws the posterior"
         )
     check_fraction("threshold", given.threshold)
-    scoring, (mode, ends) = scoring_of(given.scoring), mode_of(given)
+    scoring, (mode, ends) = as_scoring(scoring_of(given.scoring)), mode_of(given)
     # The alignment is on standard output.
     check_outputs(given, None, [out], (a, b, given.scoring.matrix), [plot])
     messages = Messages(given.quiet)

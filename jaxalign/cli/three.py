@@ -16,7 +16,7 @@ from jaxalign.io.runs import SavedRun, about_file
 from jaxalign.model import show
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Mode
-from jaxalign.model.scoring import Scoring, preset
+from jaxalign.model.scoring import Scoring, as_scoring, preset
 from jaxalign.model.triple import TripleAlignment, TripleTable
 from jaxalign.options import PlanThree, TripleModel, TripleOptions, shared
 from jaxalign.pairs.api import SavedState, select_device
@@ -58,7 +58,7 @@ def three(given: Given) -> int:
     check_resume(given, (path,))
     check_outputs(given, out, (), (path, given.scoring.matrix))
     messages = Messages(given.quiet)
-    read = inputs.read((path,), scoring, given.scoring, False, messages)
+    read = inputs.read((path,), as_scoring(scoring), given.scoring, False, messages)
     scoring, (sequences,) = read.scoring, read.sequences
     if given.all:
         select_device(given.device)

@@ -135,7 +135,7 @@ def hits_of(
     """``search``, its options packed."""
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 their
     # further alignments, 6 bits
-    scoring = as_scoring(scoring, by_position=True)
+    scoring = as_scoring(scoring, by_position=True, tracks=True)
     query_set: Any = queries
     if isinstance(query_set, Profile):
         query_set, scoring = as_query(query_set, scoring)
@@ -372,7 +372,9 @@ def hits_by_parts(
     options: SearchOptions,
 ) -> Iterator[tuple[Part, Table]]:
     """``stream_search``, its options packed."""
-    query_set, scoring = as_query(queries, as_scoring(scoring, by_position=True))
+    query_set, scoring = as_query(
+        queries, as_scoring(scoring, by_position=True, tracks=True)
+    )
     encoded = inputs.sets(scoring, query_set, reading=reading_of(options))[0]
     inputs.tell_of_file(scoring, database, queries, encoded)
     sequences = in_memory(database, scoring)

@@ -125,7 +125,7 @@ def nearest_of(
     arrays : the state that a run is to go on with
     """
     # 1 check and encode, 2 scan the corpus, 3 the rows
-    start, scoring = time.perf_counter(), as_scoring(scoring)
+    start, scoring = time.perf_counter(), as_scoring(scoring, tracks=True)
     check_nearest(options, scoring)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)

@@ -19,7 +19,7 @@ from jaxalign.database.options import (
 from jaxalign.database.pieces import sequences_of
 from jaxalign.errors import JaxalignError
 from jaxalign.model import frames, show, statistics
-from jaxalign.model.alphabet import Sequences
+from jaxalign.model.alphabet import Sequences, first_track
 from jaxalign.model.choices import Strand
 from jaxalign.model.identity import ratio
 from jaxalign.model.names import written
@@ -142,7 +142,8 @@ class Nearest:
     def notes(self) -> list[str]:
         """Describe unusual rows, in sentences; usually empty."""
         wildcard, empty = self.tests.alphabet.wildcard_code, self.tests.lengths == 0
-        counts = np.concatenate([[0], np.cumsum(self.tests.codes != wildcard)])
+        letters = first_track(self.tests.codes)
+        counts = np.concatenate([[0], np.cumsum(letters != wildcard)])
         blank = counts[self.tests.offsets[1:]] == counts[self.tests.offsets[:-1]]
         rows = zip(empty[self.test], blank[self.test], self.nearest < 0, strict=True)
         least = self.info["min_score"]

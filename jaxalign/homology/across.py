@@ -37,6 +37,7 @@ from jaxalign.model.alphabet import (
     Sequences,
     begins,
     best_rows,
+    first_track,
     from_parts,
     join_best,
 )
@@ -133,7 +134,7 @@ def likely_pairs(
 
 def _words(sequences: Sequences, word: int, letters: int) -> csr_array:
     """Mark the words of every sequence: (n, letters^word) of 0 and 1."""
-    codes = sequences.codes.astype(np.int32)
+    codes = first_track(sequences.codes).astype(np.int32)
     words = np.zeros(max(len(codes) - word + 1, 0), np.int32)
     for k in range(word):
         words = words * letters + codes[k : k + len(words)]

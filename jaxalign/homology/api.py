@@ -569,7 +569,7 @@ def audit(
     >>> found.holds, found.leaks, found.worst["identity"].round(3).tolist()
     (False, 1, [0.857, 0.167])
     """
-    scoring, settings = as_scoring(scoring), HomologyOptions(**options)
+    scoring, settings = as_scoring(scoring, tracks=True), HomologyOptions(**options)
     if isinstance(parts, Split):
         settings = with_link(settings, scoring, [parts.sequences])
         definition = define(scoring, settings, min_identity)
@@ -593,7 +593,7 @@ def _read(
     cut: float,
 ) -> tuple[Definition, Sequences]:
     """The checked definition of a call, and its encoded set."""
-    scoring = as_scoring(scoring)
+    scoring = as_scoring(scoring, tracks=True)
     data = inputs.sets(scoring, sequences)[0]
     settings = with_link(options, scoring, [data])
     definition = define(scoring, settings, cut, [data])

@@ -11,7 +11,7 @@ of the sequences and of the table.
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -99,9 +99,12 @@ def coverage(parts: Collection[Sequences], left_out: dict[str, int]) -> str:
 
 def sha256_of(sequences: Sequences) -> str:
     """Hash names and letters with SHA-256: the lines ``>name`` and letters of every
-    record, in UTF-8."""
+    record, in UTF-8; of two tracks behind those of the first those of the second."""
     digest = hashlib.sha256()
-    for name, text in zip(sequences.names, sequences.texts(), strict=True):
+    names, texts = [*sequences.names], sequences.texts()
+    if sequences.alphabet.states is not None:
+        names, texts = 2 * names, texts + sequences.track(1).texts()
+    for name, text in zip(names, texts, strict=True):
         digest.update(f">{name}\n{text}\n".encode())
     return digest.hexdigest()
 
@@ -116,12 +119,25 @@ def _definition(definition: Definition) -> dict[str, Any]:
     # Beside a matrix, which has letters, a name only says whether T is read as U.
     alphabet = scoring.alphabet_name or "dna"
     described = scoring.match is not None or alphabet == "rna"
-    return definition.about() | {
-        "matrix": scoring.matrix if named else None,
-        **{name: _plain(getattr(scoring, name)) for name in costs},
-        "alphabet": alphabet if described else None,
-        "scores_sha256": hashlib.sha256(scores.tobytes()).hexdigest(),
-    }
+    tracks = {}
+    if scoring.tracks and _foldseek(scoring.gap_open, scoring.gap_extend) == scoring:
+        tracks = {"preset": "foldseek"}
+    return (
+        definition.about()
+        | tracks
+        | {
+            "matrix": scoring.matrix if named else None,
+            **{name: _plain(getattr(scoring, name)) for name in costs},
+            "alphabet": alphabet if described else None,
+            "scores_sha256": hashlib.sha256(scores.tobytes()).hexdigest(),
+        }
+    )
+
+
+def _foldseek(gap_open: float, gap_extend: float) -> Scoring:
+    """The preset of two tracks, with gap costs."""
+    usual = Scoring.preset("foldseek")
+    return replace(usual, gap_open=gap_open, gap_extend=gap_extend)
 
 
 def _plain(number: float | None) -> float | None:
@@ -176,6 +192,8 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
     about = certificate["definition"]
     try:
         named = {"matrix": about["matrix"]} if about["match"] is None else {}
+        if about.get("preset") == "foldseek":
+            named = {"tracks": Scoring.preset("foldseek").tracks}
         if named == {"matrix": None}:
             raise InputError(
                 "the matrix of the certificate has neither a name nor a file, so it "

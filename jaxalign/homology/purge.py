@@ -109,7 +109,7 @@ def purge_of(
     cut : that of the options, ``with_edges``, where the caller has it
     """
     # 1 check and encode, 2 scan the training set, 3 who goes
-    start, scoring = time.perf_counter(), as_scoring(scoring)
+    start, scoring = time.perf_counter(), as_scoring(scoring, tracks=True)
     reading = reading_of(options)
     (encoded,) = inputs.sets(scoring, tests, reading=reading)
     inputs.tell_of_file(scoring, train, tests, encoded)

@@ -161,6 +161,10 @@ def _section(path: str, about: dict, name: str) -> np.ndarray:
 def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
     """Map an index and check its alphabet; one of DNA is read as RNA, or in turn."""
     sequences = open_database(path)
+    if alphabet.states is not None:
+        raise InputError(
+            f"{path}: an index has one track, and the scoring two: give FASTA"
+        )
     if {sequences.alphabet.kind, alphabet.kind} == {"dna", "rna"}:
         sequences = replace(sequences, alphabet=alphabet)
     if sequences.alphabet.letters != alphabet.letters:

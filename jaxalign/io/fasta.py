@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
@@ -40,12 +40,14 @@ from jaxalign.model.alphabet import (
 )
 from jaxalign.model.profile import FAMILY_GAP, Family
 from jaxalign.model.source import (
+    STDIN,
     in_memory,
     keep,
     label,
     open_bytes,
     open_text,
     reads_again,
+    states_path,
 )
 from jaxalign.runtime.pipeline import default_threads, in_advance
 
@@ -207,6 +209,16 @@ def read_blocks(
     block is read; earlier blocks have been yielded by then.
     """
     source, hashes = os.fspath(path), NameHashes()
+    if alphabet.states is not None:
+        about = reading, residues, records
+        first = read_blocks(source, replace(alphabet, states=None), *about, {}, taxa)
+        path = _states_beside(source)
+        second = read_blocks(path, alphabet.states, *about, {})
+        for block, states in zip_longest(first, second):
+            if block is None or states is None:
+                raise InputError(f"{label(source)}, {label(path)}: unequal lengths")
+            yield block[0].with_states(states[0]), block[1] + states[1]
+        return
     counts = {} if counts is None else counts
     compared = hashes if reading.names == "error" else None
     about = residues, records, reading, counts, taxa, alphabet
@@ -252,9 +264,28 @@ def encode_counted(
     raw, alphabet, unknown : as for `encode`.
     """
     _check_policy(unknown)
+    if alphabet.states is not None:
+        states = read_raw(_states_beside(raw.source))
+        first, count = encode_counted(raw, replace(alphabet, states=None), unknown)
+        second, of_states = encode_counted(states, alphabet.states, unknown)
+        return first.with_states(second), count + of_states
     with in_memory(raw.source):
         codes, substituted = substitute_unknown(raw.text, alphabet, unknown)
         return _sequences(raw, codes, alphabet), substituted
+
+
+def _states_beside(source: str) -> str:
+    """The file of the second track of a FASTA file.
+
+    Raises InputError: none is there.
+    """
+    path = states_path(source)
+    if source == STDIN or not os.path.exists(path):
+        raise InputError(
+            f"{label(source)}: the scoring has two tracks, and {path} with the states "
+            "is not there\nhint: `jaxalign structures` writes both"
+        )
+    return path
 
 
 def _check_policy(unknown: str) -> None:

@@ -69,13 +69,6 @@ class ProteinChain:
         return " ".join([self.name, *(f"{name}={n}" for name, n in counts if n)])
 
 
-def states_path(out: str) -> str:
-    """The file of the states beside that of the amino acids: ``set_ss.fasta`` beside
-    ``set.fasta``, as Foldseek has the databases ``set_ss`` and ``set``."""
-    root, end = os.path.splitext(out)
-    return f"{root}_ss{end}"
-
-
 def fasta_of(chains: Sequence[ProteinChain], track: str) -> Iterator[str]:
     """Yield chains as FASTA, with the lines of ``letters`` or ``states``."""
     for chain in chains:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxalign.errors import InputError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.model import frames, operations, show
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
@@ -110,6 +110,10 @@ class Alignment:
 
     def rescore(self) -> float:
         """Recompute the score from operations, matrix and gap costs."""
+        if self.scoring.tracks:
+            raise UsageError(
+                "an alignment has the amino acids alone, and the scoring two tracks"
+            )
         a, b = self._paired()
         if self.scoring.by_position:
             steps = operations.expand(self.operations)

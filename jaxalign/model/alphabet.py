@@ -17,7 +17,7 @@ any order and as often as wanted.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, get_args
@@ -124,7 +124,10 @@ def _of_library(value: Any) -> Item | None:
 
 PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX*"
 DNA = "ACGTRYSWKMBDHVN"
+STATES = "acdefghiklmnpqrstvwyx"  # of 3Di; x of a residue without backbone
 BAD = 255
+# Of two tracks a code is that of the first, plus TRACK times that of the second: uint16
+TRACK = 256
 SHORT = 32  # letters of a sequence that are gathered as fast as they are copied
 NO_LETTERS = ">;#-."  # they mean something else in FASTA, matrix files and alignments
 UNKNOWN_POLICIES: tuple[str, ...] = get_args(UnknownLetters)
@@ -171,6 +174,7 @@ class Alphabet:
     letters: str
     wildcard: str | None = None
     kind: str = "custom"
+    states: "Alphabet | None" = None  # of a second track: codes are packed
 
     def __post_init__(self):
         check_letters(self.letters)
@@ -186,7 +190,14 @@ class Alphabet:
     @cached_property
     def residues(self) -> int:
         """How many letters, the first ones, are single residues."""
-        return {"protein": 20, "dna": 4, "rna": 4}.get(self.kind, self.size)
+        return {"protein": 20, "dna": 4, "rna": 4, "3di": 20}.get(self.kind, self.size)
+
+    @cached_property
+    def padding(self) -> int:
+        """The code behind those of all letters; of two tracks in both."""
+        if self.states is None:
+            return self.size
+        return max(self.size, self.states.size) * (1 + TRACK)
 
     @cached_property
     def table(self) -> np.ndarray:
@@ -212,11 +223,17 @@ class Alphabet:
     def decode(self, codes: Any) -> str:
         """Convert uint8 ``codes`` to a str."""
         letters = np.frombuffer(self.letters.encode(), np.uint8)
-        return letters[np.asarray(codes, np.intp)].tobytes().decode()
+        return letters[np.asarray(first_track(codes), np.intp)].tobytes().decode()
 
     def rule(self) -> str:
         """Describe the allowed letters, for messages."""
         return f"the {self.kind} alphabet is {self.letters}"
+
+
+def first_track(codes: Any) -> Any:
+    """The codes of the first of two tracks, or those of the only one, uint8."""
+    packed = isinstance(codes, np.ndarray) and codes.dtype == np.uint16
+    return codes.astype(np.uint8) if packed else codes
 
 
 def check_letters(letters: str) -> None:
@@ -234,10 +251,10 @@ def check_letters(letters: str) -> None:
 
 
 def named_alphabet(kind: str) -> Alphabet:
-    """``protein``, ``dna``, ``rna``, or the letters themselves."""
+    """``protein``, ``dna``, ``rna``, ``3di``, or the letters themselves."""
     if not isinstance(kind, str):
         raise UsageError(
-            f"alphabet = {kind!r}: protein, dna, rna or letters are needed"
+            f"alphabet = {kind!r}: protein, dna, rna, 3di or letters are needed"
         )
     return _KNOWN.get(kind) or Alphabet(kind)
 
@@ -247,6 +264,7 @@ _KNOWN = {
     "protein": Alphabet(PROTEIN, "X", "protein"),
     "dna": Alphabet(DNA, "N", "dna"),
     "rna": Alphabet(DNA.replace("T", "U"), "N", "rna"),
+    "3di": Alphabet(STATES, "x", "3di"),
 }
 
 
@@ -352,7 +370,11 @@ def hashes_of(names: Iterable[str]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """A set of sequences: names, one flat uint8 code array, and n + 1 int64 offsets."""
+    """A set of sequences: names, one flat code array, and n + 1 int64 offsets.
+
+    Codes are uint8. Those of two tracks (``with_states``) are uint16, the second track
+    in the high byte, so that whatever selects residues selects both.
+    """
 
     names: tuple[str, ...]
     codes: np.ndarray
@@ -408,6 +430,66 @@ class Sequences:
         parts = [self.codes[start:stop] for start, stop in zip(*ends, strict=True)]
         return from_parts([self.names[i] for i in indices], parts, self.alphabet)
 
+    def with_states(self, states: "Sequences") -> "Sequences":
+        """Join a second track, such as 3Di states.
+
+        Parameters
+        ----------
+        states : Sequences
+            Of the same names and lengths.
+
+        Returns
+        -------
+        Sequences
+            Of both tracks, for a scoring of two.
+
+        Raises
+        ------
+        InputError
+            A name or a length differs, or there are two tracks already.
+        """
+        if self.alphabet.states or states.alphabet.states:
+            raise InputError("a set of two tracks takes no further one")
+        if not np.array_equal(self.offsets, states.offsets):
+            lengths = zip(self.lengths.tolist(), states.lengths.tolist(), strict=False)
+            at = next((k for k, (m, n) in enumerate(lengths) if m != n), -1)
+            where = f"{len(self):,} and {len(states):,} sequences"
+            if at >= 0:
+                where = f"{written(self.names[at])} has {self.lengths[at]:,} residues "
+                where += f"and {states.lengths[at]:,} states"
+            raise InputError(f"two tracks of unequal lengths: {where}")
+        for name, of_states in zip(self.names, states.names, strict=True):
+            if name != of_states:
+                different = f"{written(name)}, {written(of_states)}"
+                raise InputError(f"two tracks of unequal names: {different}")
+        codes = self.codes + states.codes.astype(np.uint16) * TRACK
+        alphabet = replace(self.alphabet, states=states.alphabet)
+        return Sequences(self.names, codes, self.offsets, alphabet)
+
+    def track(self, which: int) -> "Sequences":
+        """Select one of two tracks.
+
+        Parameters
+        ----------
+        which : int
+            0 for the first, 1 for the second.
+
+        Returns
+        -------
+        Sequences
+
+        Raises
+        ------
+        UsageError
+            There is one track.
+        """
+        alphabet = self.alphabet.states if which else self.alphabet
+        if self.alphabet.states is None or alphabet is None:
+            raise UsageError("a set of one track")
+        codes = (self.codes >> (8 * which)).astype(np.uint8)
+        alphabet = replace(alphabet, states=None)
+        return Sequences(self.names, codes, self.offsets, alphabet)
+
 
 def from_parts(
     names: Iterable[str], parts: Sequence[np.ndarray], alphabet: Alphabet
@@ -415,7 +497,8 @@ def from_parts(
     """Names and code arrays -> one flat set."""
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
-    flat = np.concatenate([np.zeros(0, np.uint8), *parts]).astype(np.uint8, copy=False)
+    dtype = np.uint8 if alphabet.states is None else np.uint16
+    flat = np.concatenate([np.zeros(0, np.uint8), *parts]).astype(dtype, copy=False)
     return Sequences(tuple(names), flat, offsets, alphabet)
 
 
@@ -426,6 +509,19 @@ def as_sequences(data: Any, alphabet: Alphabet) -> Sequences:
     mapping of names to sequences; or an iterable of sequences in any of the forms of
     ``jaxalign.model.alphabet``. A single sequence is a mistake and is refused.
     """
+    if isinstance(data, Sequences) and data.alphabet.states and not alphabet.states:
+        data = data.track(int(data.alphabet.states.letters == alphabet.letters))
+    if alphabet.states is not None:
+        if type(data) is list:
+            contents = contents_of(data)
+            if all(getattr(x, "dtype", None) == np.uint16 for x in contents):
+                return from_parts([str(x[0]) for x in data], contents, alphabet)
+        if not (isinstance(data, Sequences) and data.alphabet == alphabet):
+            raise InputError(
+                "a scoring of two tracks takes the path of FASTA with states beside it "
+                "(`jaxalign structures` writes both), or Sequences.with_states"
+            )
+        return data
     if isinstance(data, Sequences):
         if data.alphabet.letters == alphabet.letters:
             return data
@@ -447,7 +543,8 @@ def from_texts(data: list, alphabet: Alphabet) -> Sequences | None:
     """Encode sequences at once that are all of type str; None where any is not, or has
     a letter that is not in the alphabet."""
     texts = contents_of(data)
-    if not all(isinstance(text, str) for text in texts):
+    is_text = all(isinstance(text, str) for text in texts)
+    if alphabet.states is not None or not is_text:
         return None
     names = tuple(
         str(item[0]) if isinstance(item, tuple) else f"seq{i + 1}"
@@ -671,6 +768,13 @@ def views(sequences: Sequences, indices: np.ndarray) -> SequenceViews:
     return SequenceViews(sequences.codes, starts, lengths)
 
 
+def first_letters(sequences: "CodedSequences") -> Any:
+    """The sequences by the letters that identities are of: of two tracks the first."""
+    if sequences.codes.dtype != np.uint16:
+        return sequences
+    return replace(sequences, codes=first_track(sequences.codes))
+
+
 def stacked(
     sequences: CodedSequences,
     index: np.ndarray,
@@ -682,10 +786,11 @@ def stacked(
     index : integers (P,)
     beyond : the code that fills a row beyond the end of its sequence, and further rows.
     shape : (rows, columns). At least (P, longest), which is the default.
-    Returns uint8 (rows, columns)
+    Returns codes (rows, columns), of the dtype of the sequences
     """
     starts, lengths = sequences.starts[index], sequences.lengths[index]
-    codes = np.full(shape or (len(index), lengths.max(initial=0)), beyond, np.uint8)
+    shape = shape or (len(index), int(lengths.max(initial=0)))
+    codes = np.full(shape, beyond, sequences.codes.dtype)
     total = int(lengths.sum())
     if total < SHORT * len(index):  # else a copy a row is faster
         inside = np.arange(codes.shape[1]) < lengths[:, None]
@@ -821,7 +926,7 @@ def _numbered(flat: np.ndarray) -> tuple[int, np.ndarray]:
 def _any_letters(data: Any) -> _SetLetters:
     if isinstance(data, Sequences):
         letters = data.alphabet.letters.encode()
-        flat = data.codes.tobytes().translate(letters.ljust(256))
+        flat = first_track(data.codes).tobytes().translate(letters.ljust(256))
         flat = np.frombuffer(flat, np.uint8)
         return _SetLetters([flat], data.lengths, True, _distinct_values(flat))
     if is_flat(data):

@@ -27,6 +27,9 @@ def scaled(scoring: Scoring, dtype: str, identity: bool, base: int | None = None
         last = max(len(scores) - 1, 0) // POSITION_ROWS
         rows = POSITION_ROWS * 2 ** last.bit_length()
         scores = np.pad(scores, ((0, rows - len(scores)), (0, 0)))
+    elif identity and scoring.tracks:
+        size = scoring.alphabet.size
+        scores[0, :size, :size] += scoring.identical
     elif identity:
         scores = scores + scoring.identical
     return scores, scoring.open * factor, scoring.extend * factor
@@ -48,8 +51,8 @@ def score_range(m: int, n: int, scoring: Scoring, mode: str, margin: int = 0) ->
     reach every cell of a global table, and what is stored is at most one gap or one
     substitution below H.
     """
-    best = max(int(scoring.scores.max(initial=0)), 0)
-    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    best = scoring.highest
+    worst = -scoring.lowest
     reach = 0 if mode == "local" else scoring.open + scoring.extend * max(m + n, 1)
     return Range(-(reach + 2 * scoring.open + worst), min(m, n) * best + best + margin)
 
@@ -78,7 +81,7 @@ def narrow_high(scoring: Scoring, mode: str, dtype: str, zero: int = 0) -> int:
     one above this score: a best of at most this proves that nothing has wrapped.
     ``zero`` is 0, or ``least_zero``, below which nothing wraps.
     """
-    low, best = score_range(0, 0, scoring, mode).low, int(scoring.scores.max(initial=0))
+    low, best = score_range(0, 0, scoring, mode).low, scoring.highest
     info = np.iinfo(dtype)
     fits_below = mode == "local" and (zero or low > info.min // 2 + 1)
     fits_below = fits_below and scoring.open <= info.max  # or it is no constant
@@ -88,7 +91,7 @@ def narrow_high(scoring: Scoring, mode: str, dtype: str, zero: int = 0) -> int:
 def least_zero(scoring: Scoring, dtype: str) -> int:
     """Smallest encoding of a local score of 0: values fall below it by at most a gap of
     two residues or a substitution."""
-    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    worst = -scoring.lowest
     return int(np.iinfo(dtype).min) + max(scoring.open + scoring.extend, worst)
 
 
@@ -103,8 +106,8 @@ def fits_differences(scoring: Scoring, dtype: str, paths: bool) -> bool:
     o - extend, leaves it above 0 as long as min(S) >= -(o + extend). With ``paths`` all
     have one more, and a gap in column 0 must cost something to go on.
     """
-    best = max(int(scoring.scores.max(initial=0)), 0)
-    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    best = scoring.highest
+    worst = -scoring.lowest
     margin = int(paths)
     low, high = worst + margin, best + 2 * scoring.open + margin
     fits = low <= scoring.open + scoring.extend and high <= np.iinfo(dtype).max
@@ -115,8 +118,8 @@ def differences_base(scoring: Scoring, dtype: str) -> int:
     """The largest base of ``score * base + matches`` that an unsigned dtype holds in a
     fill by differences, by the same proof; fewer matches than that are exact. 0: none.
     """
-    best = max(int(scoring.scores.max(initial=0)), 0)
-    worst = max(-int(scoring.scores.min(initial=0)), 0)
+    best = scoring.highest
+    worst = -scoring.lowest
     if worst > scoring.open + scoring.extend:
         return 0
     base = (np.iinfo(dtype).max - 1) // max(best + 2 * scoring.open, 1)
@@ -126,7 +129,7 @@ def differences_base(scoring: Scoring, dtype: str) -> int:
 def fits_bytes(scoring: Scoring, base: int) -> bool:
     """Whether a byte holds a score as a fill by differences takes it, plus 2 * open, or
     with ``base`` above 1 that and a match (``pairs.dp.sweep.lane_cells``)."""
-    largest = max(int(scoring.scores.max(initial=0)), 0) + 2 * scoring.open
+    largest = scoring.highest + 2 * scoring.open
     return (largest if base == 1 else 2 * largest + 1) <= np.iinfo("uint8").max
 
 

@@ -6,12 +6,12 @@ is (letters, float array), and rows are the query's letters.
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib.util import find_spec
-from math import isfinite, lcm
+from math import isfinite, lcm, log
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,6 +22,8 @@ from jaxalign.model.alphabet import (
     DNA,
     NUCLEIC,
     PROTEIN,
+    STATES,
+    TRACK,
     Alphabet,
     check_letters,
     named_alphabet,
@@ -121,6 +123,9 @@ def canonical(letters: str, scores: dict):
     for ours in (PROTEIN, DNA):
         if set(ours) <= set(letters) and set(letters) - set(ours) <= {"J"}:
             letters = ours
+    if letters == STATES[:-1]:  # an unknown state scores 0, as in Foldseek
+        letters = STATES
+        scores = {(a, b): 0 for a in letters for b in letters} | scores
     table = [[float(scores[a, b]) for b in letters] for a in letters]
     return letters, np.array(table)
 
@@ -182,6 +187,46 @@ def own_matrix(matrix: Any):
     return letters, scores
 
 
+def own_tracks(
+    tracks: Any, matrix: Any, match: Any, letters: Any
+) -> tuple[tuple[str, Any, float], ...]:
+    """Check the two tracks of a scoring, and copy their arrays.
+
+    Raises UsageError: they are not two of (alphabet, matrix, weight), or a matrix or an
+    alphabet stands beside them.
+    """
+    if matrix not in ("BLOSUM62", None) or (match, letters) != (None, None):
+        raise UsageError("tracks have matrices and alphabets of their own")
+    form = "tracks: two of (alphabet, matrix, weight) are needed"
+    if not isinstance(tracks, (tuple, list)) or len(tracks) != 2:
+        raise UsageError(form)
+    owned = []
+    for track in tracks:
+        if not isinstance(track, (tuple, list)) or len(track) != 3:
+            raise UsageError(form)
+        kind, matrix, weight = track
+        if not (is_number(weight) and isfinite(weight)):
+            raise UsageError(f"weight = {weight!r} of {kind}: not a finite number")
+        scoring = Scoring(matrix)  # which checks it
+        alphabet = named_alphabet(kind)
+        if scoring.by_position or scoring.alphabet.letters != alphabet.letters:
+            raise UsageError(
+                f"the letters of {scoring.matrix_name} are not those of {kind}"
+            )
+        owned.append((kind, own_matrix(matrix), weight))
+    return tuple(owned)
+
+
+def _weighted(track: tuple[str, Any, float]) -> tuple[str, np.ndarray]:
+    """(name, scores times the weight) of a track, in decimal fractions."""
+    kind, matrix, weight = track
+    name, _, scores = Scoring(matrix)._named
+    name = name if isinstance(matrix, str) else kind
+    factor = Fraction(str(weight))
+    exact = [[float(Fraction(str(x)) * factor) for x in row] for row in scores.tolist()]
+    return (name if weight == 1 else f"{weight:g}*{name}"), np.array(exact)
+
+
 def is_profile(matrix: Any) -> bool:
     """Whether it is a ``model.profile.Profile``, whose file imports this one's."""
     return hasattr(matrix, "consensus")
@@ -209,6 +254,7 @@ def check_scoring(scoring: Any) -> None:
             f"gap_extend to at most {scoring.gap_open:g}"
         )
     named = isinstance(scoring.matrix, str) or is_profile(scoring.matrix)
+    named |= scoring.tracks is not None
     if scoring.match is None and not named:
         if not _is_pair(scoring.matrix):
             raise UsageError("an array needs its letters: matrix=(letters, array)")
@@ -246,9 +292,13 @@ FREE_ENDS: tuple[str, ...] = get_args(FreeEnd)
 MAX_SCALE = 1000
 
 
-def _usual_gaps(match: float | None, letters: str | None) -> tuple[int, int]:
+def _usual_gaps(
+    matrix: Any, match: float | None, letters: str | None
+) -> tuple[int, int]:
     """(gap_open, gap_extend) where none are named: of nucleotides without a matrix
-    those of blastn."""
+    those of blastn, of 3Di those of Foldseek."""
+    if match is None and isinstance(matrix, str) and plain_name(matrix) == "3Di":
+        return 10, 1
     plain = match is not None and named_alphabet(letters or "dna")
     return (7, 2) if plain and plain.kind in NUCLEIC else (11, 1)
 
@@ -273,12 +323,16 @@ class Scoring:
     gap_open, gap_extend : int or float, optional
         Costs of the first and of each further residue of a gap, with ``0 <= gap_extend
         <= gap_open``. By default 11 and 1, or 7 and 2 (BLAST's 5 + 2k) for nucleotides
-        scored by ``match`` and ``mismatch``.
+        scored by ``match`` and ``mismatch``, or 10 and 1 (Foldseek's) for ``3Di``.
     match, mismatch : int or float, optional
         Scores instead of a matrix. The wildcard scores ``mismatch`` against everything.
     alphabet : str, optional
         ``protein``, ``dna``, ``rna`` or the letters; ``dna`` by default with match and
         mismatch. ``rna`` reads a DNA matrix with U for T, and T as U.
+    tracks : two of (alphabet, matrix, weight), optional
+        In place of a matrix: residues have two letters, such as an amino acid and a 3Di
+        state, and the score of a pair is the sum of both matrices, each times its
+        weight. Identities are those of the first track.
 
     Raises
     ------
@@ -305,6 +359,7 @@ class Scoring:
     match: float | None = None
     mismatch: float | None = None
     alphabet_name: str | None = None
+    tracks: tuple[tuple[str, Any, float], ...] | None = None
 
     def __init__(
         self,
@@ -316,12 +371,16 @@ class Scoring:
         mismatch: float | None = None,
         alphabet: str | None = None,
         alphabet_name: str | None = None,  # which ``dataclasses.replace`` gives
+        tracks: Sequence[tuple[str, Any, float]] | None = None,
     ):
         letters = alphabet_name if alphabet is None else alphabet
-        usual_open, usual_extend = _usual_gaps(match, letters)
+        usual_open, usual_extend = _usual_gaps(matrix, match, letters)
         gap_open = usual_open if gap_open is None else gap_open
         gap_extend = usual_extend if gap_extend is None else gap_extend
-        values = (own_matrix(matrix), gap_open, gap_extend, match, mismatch, letters)
+        if tracks is not None:
+            tracks, matrix = own_tracks(tracks, matrix, match, letters), None
+        values = own_matrix(matrix), gap_open, gap_extend, match, mismatch, letters
+        values = *values, tracks
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
         check_scoring(self)
@@ -354,7 +413,13 @@ class Scoring:
 
     @cached_property
     def _named(self):
-        """(name, letters, float matrix)."""
+        """(name, letters, float matrix); of two tracks (2, size, size)."""
+        if self.tracks is not None:
+            names, parts = zip(*map(_weighted, self.tracks), strict=True)
+            size = max(map(len, parts))
+            wide = [np.pad(x, (0, size - len(x))) for x in parts]
+            letters = named_alphabet(self.tracks[0][0]).letters
+            return " + ".join(names), letters, np.stack(wide)
         if self.match is not None and self.mismatch is not None:
             alphabet = named_alphabet(self.alphabet_name or "dna")
             same = np.eye(alphabet.size, dtype=bool)
@@ -385,8 +450,13 @@ class Scoring:
     def alphabet(self) -> Alphabet:
         """The letters, in the order of the rows of ``scores``."""
         letters = self._named[1]
+        if self.tracks is not None:
+            first, second = (named_alphabet(kind) for kind, *_ in self.tracks)
+            return replace(first, states=second)
         if letters == PROTEIN:
             return named_alphabet("protein")
+        if letters == STATES:
+            return named_alphabet("3di")
         if letters in (DNA, DNA.replace("T", "U")):
             rna = self.alphabet_name == "rna"
             return named_alphabet("rna" if rna else "dna")
@@ -408,7 +478,8 @@ class Scoring:
     @cached_property
     def scores(self) -> np.ndarray:
         """(size, size) int32, scaled; ``scores[query code, target code]``. Of a
-        profile (m, size), and the first index is the position."""
+        profile (m, size), and the first index is the position. Of two tracks
+        (2, size, size), padded with 0."""
         plain = self._named[2]
         if plain.size and np.abs(plain).max() >= 2**15 / self.scale:
             largest = np.abs(plain).max()
@@ -417,6 +488,46 @@ class Scoring:
                 f"stay below {2**15 // self.scale:,}"
             )
         return np.rint(plain * self.scale).astype(np.int32)
+
+    @cached_property
+    def highest(self) -> int:
+        """The largest score that a pair of residues may have, scaled; 0 if none."""
+        scores = self.scores if self.tracks else self.scores[None]
+        return sum(int(x.max(initial=0)) for x in scores)
+
+    @cached_property
+    def lowest(self) -> int:
+        """The least score that a pair of residues may have, scaled, at most 0."""
+        scores = self.scores if self.tracks else self.scores[None]
+        return sum(int(x.min(initial=0)) for x in scores)
+
+    def pair_scores(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Look up scores, scaled, int32.
+
+        Parameters
+        ----------
+        a, b : integers
+            Codes of queries and of targets, of one shape.
+        """
+        if self.tracks is None:
+            return self.scores[a, b]
+        first, second = self.scores
+        return first[a % TRACK, b % TRACK] + second[a // TRACK, b // TRACK]
+
+    def best_scores(self, codes: np.ndarray) -> np.ndarray:
+        """Bound what each residue may score with any other: scaled, unsigned.
+
+        Parameters
+        ----------
+        codes : integers
+            Of residues.
+        """
+        tracks = self.scores if self.tracks else self.scores[None]
+        best = np.maximum(tracks.max(axis=1), tracks.max(axis=2)).clip(0)
+        best = best.astype(np.min_scalar_type(int(best.max(axis=1).sum())))
+        if self.tracks is None:
+            return best[0][codes]
+        return best[0][codes % TRACK] + best[1][codes // TRACK]
 
     @cached_property
     def open(self) -> int:
@@ -438,7 +549,9 @@ class Scoring:
 
     @cached_property
     def symmetric(self) -> bool:
-        return not self.by_position and bool((self.scores == self.scores.T).all())
+        return not self.by_position and bool(
+            (self.scores == self.scores.swapaxes(-1, -2)).all()
+        )
 
     @cached_property
     def _value(self) -> tuple:
@@ -459,6 +572,8 @@ class Scoring:
     def __repr__(self) -> str:
         costs = f"gap_open={self.gap_open:g}, gap_extend={self.gap_extend:g}"
         letters = f", alphabet={self.alphabet_name!r}" if self.alphabet_name else ""
+        if self.tracks is not None:
+            return f"Scoring(tracks=<{self.matrix_name}>, {costs})"
         if self.match is not None:
             pair = f"match={self.match:g}, mismatch={self.mismatch:g}"
             return f"Scoring({pair}, {costs}{letters})"
@@ -477,7 +592,9 @@ class Scoring:
 ScoringLike = Scoring | str | os.PathLike[str] | tuple[str, Any] | None
 
 
-def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
+def as_scoring(
+    scoring: ScoringLike, by_position: bool = False, tracks: bool = False
+) -> Scoring:
     """Convert the argument ``scoring`` of a call to a ``Scoring``.
 
     Parameters
@@ -487,11 +604,14 @@ def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
         ``Scoring()``; None is ``Scoring()``.
     by_position : bool
         Whether it may be that of a profile's results.
+    tracks : bool
+        Whether it may have two tracks.
 
     Raises
     ------
     UsageError
-        It is none of these, or that of a profile's results.
+        It is none of these, or that of a profile's results or of two tracks where it
+        may not be.
 
     Examples
     --------
@@ -503,6 +623,11 @@ def as_scoring(scoring: ScoringLike, by_position: bool = False) -> Scoring:
     if isinstance(scoring, Scoring):
         if scoring.by_position and not by_position:
             raise UsageError("a profile is a query: give it in place of the sequence")
+        if scoring.tracks and not tracks:
+            raise UsageError(
+                f"{scoring.matrix_name}: two tracks are aligned in pairs only, and "
+                "neither indexed"
+            )
         return scoring
     if isinstance(scoring, str) and scoring in PRESET_NAMES:
         raise UsageError(f"{scoring!r} is a preset: use Scoring.preset({scoring!r})")
@@ -539,8 +664,24 @@ _PRESETS: dict[str, Callable[[], Preset]] = {
     "ssearch-dna": lambda: Preset(Scoring("NUC", 16, 4), "local", "alignment"),
     "mmseqs": lambda: Preset(Scoring("BLOSUM62", 11, 1), "local", "alignment"),
     "parasail": lambda: Preset(Scoring("BLOSUM62", 10, 1), "local", "alignment"),
+    "foldseek": lambda: Preset(_foldseek(), "local", "alignment"),
 }
 PRESET_NAMES = tuple(_PRESETS)
+
+
+def _foldseek() -> Scoring:
+    """Amino acids and 3Di as Foldseek's ``structurealign`` adds them up: log-odds times
+    1.4 and 2.1 bits, each rounded, and gaps 10 and 1. Its composition bias and the
+    score of the reversed query, which it subtracts, are left out. The log-odds are
+    those of the published half-bit tables, with the lambda that 3Di's states."""
+    tracks = []
+    for kind, name, bits, unit in (
+        ("protein", "BLOSUM62", 1.4, 0.5),
+        ("3di", "3Di", 2.1, 0.351568 / log(2)),
+    ):
+        letters, scores = load_matrix(name)
+        tracks.append((kind, (letters, np.rint(scores * (bits * unit))), 1))
+    return Scoring(tracks=tracks, gap_open=10, gap_extend=1)
 
 
 @cache

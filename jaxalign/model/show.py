@@ -37,7 +37,8 @@ def marks(query: str, target: str, scoring: Scoring, start: int = 0) -> str:
     rows = a
     if scoring.by_position:
         rows = (start - 1 + np.cumsum(q != ord(GAP)))[paired]
-    kinds = np.where(scoring.scores[rows, b] > 0, ord(":"), ord("."))
+    scores = scoring.scores[0] if scoring.tracks else scoring.scores  # of amino acids
+    kinds = np.where(scores[rows, b] > 0, ord(":"), ord("."))
     signs = np.full(len(q), ord(" "), np.uint8)
     signs[paired] = np.where(scoring.identical[a, b], ord("|"), kinds)
     return signs.tobytes().decode()

@@ -52,6 +52,16 @@ def streams_kept() -> Iterator[None]:
         _kept = None
 
 
+def states_path(source: str) -> str:
+    """The file of the states beside that of the amino acids: ``set_ss.fasta`` beside
+    ``set.fasta``, as Foldseek has the databases ``set_ss`` and ``set``."""
+    name, end = os.path.splitext(source)
+    if end in (".gz", ".bz2", ".xz", ".zst"):
+        name, inner = os.path.splitext(name)
+        end = inner + end
+    return f"{name}_ss{end}"
+
+
 def is_stream(source: str) -> bool:
     """Whether an input is standard input, a pipe or a device, and no file."""
     there = os.path.exists(source) and not os.path.isdir(source)

@@ -19,6 +19,7 @@ from jaxalign.model import WRITERS, frames, operations, show
 from jaxalign.model.alignment import SPANS, Alignment
 from jaxalign.model.alphabet import (
     Sequences,
+    first_track,
     from_parts,
     gather_runs,
     ranks,
@@ -255,7 +256,7 @@ class Table:
         if side == "query" and "strand" in self.columns:
             minus = self.columns["strand"] == MINUS
         if not minus.any():
-            return data.codes[np.repeat(first, counts) + places]
+            return first_track(data.codes[np.repeat(first, counts) + places])
         minus, first, last = (np.repeat(x, counts) for x in (minus, first, last))
         codes = data.codes[np.where(minus, last - 1 - places, first + places)]
         return np.where(minus, complement_codes(data.alphabet)[codes], codes)

@@ -79,7 +79,7 @@ def scores_matrix(
     array([[14, 11],
            [11, 14]], dtype=int32)
     """
-    scoring = as_scoring(scoring)
+    scoring = as_scoring(scoring, tracks=True)
     sets = (queries,) if targets is None else (queries, targets)
     queries, *target_sets = inputs.sets(scoring, *sets)
     pair_options = PairOptions(**options, output="score")
@@ -124,7 +124,7 @@ def distance_matrix(
     InputError, UsageError, MemoryPlanError, DeviceError
         As ``align_pairs``.
     """
-    scoring = as_scoring(scoring)
+    scoring = as_scoring(scoring, tracks=True)
     pair_options = PairOptions(**options, output="identity")
     if identity is None:
         free = resolve_ends(pair_options.mode, pair_options.free_ends)
@@ -247,7 +247,7 @@ def _one_pair(
     query: SequenceLike, target: SequenceLike, scoring: ScoringLike, ends: EndKeywords
 ) -> tuple[Any, ...]:
     """Codes, scoring, mode and free ends of one pair."""
-    scoring, options = as_scoring(scoring), PairOptions(**ends)
+    scoring, options = as_scoring(scoring, tracks=True), PairOptions(**ends)
     free = resolve_ends(options.mode, options.free_ends)
     sides = inputs.singles(scoring, query=query, target=target)
     a, b = (sequences[0] for sequences in sides)
@@ -315,7 +315,7 @@ def align(
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    scoring = as_scoring(scoring)
+    scoring = as_scoring(scoring, tracks=True)
     query_input: Any = query
     if isinstance(query_input, Profile):
         query_input, scoring = as_query(query_input, scoring)

@@ -21,7 +21,7 @@ import numpy as np
 from jaxalign.errors import MemoryPlanError, UsageError
 from jaxalign.model import bounds, operations
 from jaxalign.model.alignment import Alignment
-from jaxalign.model.alphabet import Sequences, stacked
+from jaxalign.model.alphabet import Sequences, first_track, stacked
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs.dp import rows
 from jaxalign.pairs.pair_matrix import WindowPairs
@@ -79,7 +79,8 @@ def aligned(
     filled = rows.fill(places[0], lengths[0], places[1], lengths[1], problem, dtype,
                        True)  # fmt: skip
     wildcard = scoring.alphabet.wildcard_code
-    walked = rows.walk(filled, codes[0], codes[1], wildcard)
+    letters = codes if scoring.tracks is None else [first_track(x) for x in codes]
+    walked = rows.walk(filled, letters[0], letters[1], wildcard)
     steps = walked.steps[::-1, 0]
     steps = steps[steps != rows.DONE]
     rows_span, columns_span = (
@@ -128,7 +129,7 @@ def problem_of(
     scores = np.asarray(scores, np.int64)
     if swapped:
         ends = (end.split("_") for end in free)
-        scores = np.ascontiguousarray(scores.T)
+        scores = np.ascontiguousarray(scores.swapaxes(-1, -2))
         free = frozenset(f"{OTHER_SIDE[side]}_{which}" for side, which in ends)
     return rows.RowsProblem(scores, opening, extending, free, local, swapped)
 
@@ -226,7 +227,9 @@ def window_bytes(task: Task, window: RowsWindow) -> int:
 
 def _pair_bytes(task: Task, m: Any, n: Any, score_bytes: int):
     m, n = m + 1, n + 1
-    size = n * (score_bytes * (task.scoring.alphabet.size + 14) + 16) + 16 * m
+    alphabet = task.scoring.alphabet
+    letters = alphabet.size + (alphabet.states.size + 8 if alphabet.states else 0)
+    size = n * (score_bytes * (letters + 14) + 16) + 16 * m
     return size + m * n + 48 * (m + n) if task.paths else size
 
 
@@ -261,7 +264,9 @@ def rows_of(task: Task, window: RowsWindow) -> Rows:
     # (1, P) arrays, in the caller's orientation
     result = RowsResult(filled.score.astype(window.dtype)[None])
     if task.paths:
-        walked = rows.walk(filled, *sides, task.scoring.alphabet.wildcard_code)
+        wildcard = task.scoring.alphabet.wildcard_code
+        letters = [first_track(x) for x in sides]
+        walked = rows.walk(filled, letters[0], letters[1], wildcard)
         end, start, steps = (filled.i, filled.j), (walked.i, walked.j), None
         if task.output == "alignment":
             steps = rows.OTHER[walked.steps] if window.swapped else walked.steps

@@ -65,10 +65,14 @@ def plan_compiled(task: Task) -> Plan:
     # 1. Choose: alphabet, output and mesh may ask for another implementation.
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
+    if name == "pallas" and task.implementation and task.scoring.tracks:
+        raise DeviceError("pallas: the GPU kernels take one track")
     if name == "pallas" and not launches.takes(task) and not task.implementation:
         letters, max_letters = task.scoring.alphabet.size, launches.MAX_LETTERS
         why = f"{letters} letters; the GPU kernels take {max_letters}"
         if letters <= max_letters:
+            why = "two tracks; the GPU kernels take one"
+        if task.scoring.by_position:
             why = "a profile; the GPU kernels have its scores, no paths or single pairs"
         name = "sweep"
     if task.mesh is not None:
@@ -160,8 +164,10 @@ def _by_blocks(task: Task, pairs: list, on_gpu: bool) -> tuple[list[Piece], list
 
 def _are_long(task: Task, pairs: list, on_gpu: bool = False):
     """Mark the pairs to align by blocks, on a GPU or a CPU: bool (pairs,). A search has
-    none, since it looks at scores on the device."""
+    none, since it looks at scores on the device, and neither have two tracks."""
     if not pairs or task.top is not None or task.mesh is not None:
+        return np.zeros(len(pairs), bool)
+    if task.scoring.tracks:
         return np.zeros(len(pairs), bool)
     if not (on_gpu or _on_cpu(task)):
         return np.zeros(len(pairs), bool)

@@ -140,7 +140,7 @@ def pairs_table(
 
 def all_table(sequences: SetLike, scoring: ScoringLike, options: PairOptions) -> Table:
     """The table of ``align_all``."""
-    scoring = as_scoring(scoring)
+    scoring = as_scoring(scoring, tracks=True)
     (sequences,) = inputs.sets(scoring, sequences)
     task = make_task("all", sequences, sequences, scoring, options)
     if options.cluster is None and not task.filtered:
@@ -353,7 +353,7 @@ def plan_of(
     options: PairOptions,
 ) -> Plan:
     """The plan of ``align_pairs``, or without targets of ``align_all``."""
-    scoring = as_scoring(scoring, by_position=True)
+    scoring = as_scoring(scoring, by_position=True, tracks=True)
     sets = (queries,) if targets is None else (queries, targets)
     return plan_sets(*inputs.sets(scoring, *sets), scoring=scoring, options=options)
 
@@ -408,7 +408,7 @@ def parts_of(
     sequences: SetLike, scoring: ScoringLike, options: PairOptions
 ) -> Iterator[tuple[Part, Table]]:
     """The parts and tables of ``stream_all``."""
-    scoring = as_scoring(scoring)
+    scoring = as_scoring(scoring, tracks=True)
     (sequences,) = inputs.sets(scoring, sequences)
     task = make_task("all", sequences, sequences, scoring, options)
     return stream_parts(task, part_stream.cut_of(task, options.part_rows), options)

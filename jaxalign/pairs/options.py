@@ -274,13 +274,10 @@ def reach(
     least = options.min_score
     if options.link != LOCAL or least is None or least <= 0:
         return np.full(len(sequences), inf)
-    best = np.maximum(scoring.scores.max(axis=0), scoring.scores.max(axis=1))
-    best = np.maximum(best, 0)
-    best = best.astype(np.min_scalar_type(best.max()))
     filled = np.flatnonzero(sequences.lengths)
     reached = np.zeros(len(sequences))
     if len(filled):
-        letters, starts = best[sequences.codes], sequences.starts[filled]
+        letters, starts = scoring.best_scores(sequences.codes), sequences.starts[filled]
         reached[filled] = np.add.reduceat(letters, starts, dtype=np.int64)
     return reached / (least * scoring.scale)
 

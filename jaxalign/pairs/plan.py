@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxalign.model import bounds
-from jaxalign.model.alphabet import Sequences, views
+from jaxalign.model.alphabet import Sequences, first_letters, views
 from jaxalign.model.identity import Filters
 from jaxalign.model.scoring import Scoring, is_symmetric
 from jaxalign.pairs import pair_matrix
@@ -122,6 +122,13 @@ class Task:
     def large(self) -> bool:
         """Whether a CPU tries it in 8 bits, which takes more programs."""
         return self.job.cells >= LARGE_JOB_CELLS
+
+    @cached_property
+    def letters(self) -> tuple[Any, Any]:
+        """Queries and targets by the letters that identities are of."""
+        sides = self.queries, self.targets
+        first = first_letters(sides[0])
+        return first, first if sides[0] is sides[1] else first_letters(sides[1])
 
     @cached_property
     def shape(self) -> tuple[int, int]:

@@ -226,7 +226,7 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
     score more with themselves than with any other, and are no wildcards. None are left
     out where a score may decide.
     """
-    queries, targets = task.queries, task.targets
+    queries, targets = task.letters
     if task.kind == "zip":
         numbers = np.arange(len(queries.lengths))
         (like,) = np.nonzero(_marks(queries, numbers) == _marks(targets, numbers))
@@ -234,7 +234,9 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
         pairs = like[np.array([query == target for query, target in sides], bool)]
         return pairs, pairs
     every |= task.proved.min_score is not None  # which a short text may not reach
-    scores, best = task.scoring.scores, task.scoring.scores.diagonal()
+    every |= task.scoring.tracks is not None  # the second may lead off the diagonal
+    scores = task.scoring.scores[0] if task.scoring.tracks else task.scoring.scores
+    best = scores.diagonal()
     certain = (best > 0) & (best >= scores.max(axis=0)) & (best >= scores.max(axis=1))
     certain &= np.arange(len(best)) != task.scoring.alphabet.wildcard_code
     (places,) = np.nonzero(~certain[queries.codes])

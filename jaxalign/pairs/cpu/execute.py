@@ -91,6 +91,8 @@ def has_live_part(task: Task, window: Window) -> bool:
     if max(window.rows, window.columns) > MAX_LIVE_LETTERS:
         return False
     count = len(window.queries) * len(window.targets)
+    if task.scoring.tracks:
+        return False
     largest = int(np.abs(task.scoring.scores).max(initial=0))
     cells = pair_matrix.estimate(task.job, window)
     return cells >= LIVE_CELLS * count and largest <= np.iinfo("int8").max
@@ -110,7 +112,8 @@ def eight_bit_differences(task: Task, window: Window) -> Differences | None:
     None if its tables hold scores themselves."""
     ends = {"query_end", "target_end"} & set(task.free)
     identity = task.output == "identity"
-    excluded = task.scoring.by_position or task.mesh is not None
+    excluded = bool(task.scoring.by_position or task.scoring.tracks)
+    excluded |= task.mesh is not None
     # What lanes look up takes longer than the cells of short sequences.
     excluded |= window.zipped and (task.paths or window.lanes == SHORT_PAIRS)
     if task.mode == "local" or ends or excluded:
@@ -495,11 +498,11 @@ class WindowInputs(NamedTuple):
 
 def block_of(task: Task, w: Window) -> Block:
     """The targets in their lanes, without their scores."""
-    pad = task.scoring.alphabet.size
+    pad = task.scoring.alphabet.padding
     # An odd number of cache lines a lane: of a power of two, the lines of a column all
     # fall into the same few sets of the cache, and turning it takes five times as long.
     stride = (-(-w.columns // CACHE_LINE) | 1) * CACHE_LINE
-    codes = np.full((w.lanes, stride), pad, np.uint8)
+    codes = np.full((w.lanes, stride), pad, task.targets.codes.dtype)
     target = np.zeros((w.lanes, w.columns // TILE), np.int32)
     begins = np.zeros(target.shape, bool)
     lane, first, length = (np.zeros(w.places, np.int32) for _ in range(3))
@@ -573,7 +576,8 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str, strips: bool =
     room = None
     if shared and cpu:
         dtype_of_room = differences or problem.scores.dtype
-        shape = len(problem.scores) + 1, w.columns + 2, w.lanes
+        *tracks, _, letters = problem.scores.shape
+        shape = *tracks, letters + 1, w.columns + 2, w.lanes
         room = reused(worker.profile, shape, dtype_of_room)
     block = load_block(
         block, problem, task.local, shared=shared, room=room, differences=differences

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxalign.one_function import CPU_OPTIONS
-from jaxalign.pairs.dp import walk, wavefront
+from jaxalign.pairs.dp import matrix_rows, walk, wavefront
 from jaxalign.runtime.devices import bucket
 from jaxalign.runtime.programs import program
 
@@ -225,6 +225,8 @@ def _walk_strip(
     def same_at(i: jax.Array, j: jax.Array):
         a = query.at[i - 1 - above].get(mode="clip")
         b = target.at[j - 1].get(mode="clip")
+        if problem.scores.ndim > 2:
+            a, b = (matrix_rows.track_codes(x, 0) for x in (a, b))
         return (a == b) & (a != problem.wildcard)
 
     return walk.walk(walked._replace(steps=steps), nibble_at, same_at, rules)

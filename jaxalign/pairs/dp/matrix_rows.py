@@ -17,6 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxalign.pairs.dp.rows import TRACK
+
 MAX_SELECT_CODES = 32  # entries: beyond them a gather is better
 
 
@@ -52,7 +54,18 @@ PROFILE_COLUMNS = 64  # of a database profile that are made together
 
 def by_position(scores: jax.Array) -> bool:
     """Whether rows of scores are positions of the query, as those of a profile are."""
-    return scores.shape[0] != scores.shape[1]
+    return scores.ndim == 2 and scores.shape[0] != scores.shape[1]
+
+
+def padding(scores: jax.Array) -> int:
+    """The code below the last row of a query: A, of two tracks in both."""
+    return scores.shape[0] if scores.ndim == 2 else scores.shape[-1] * (1 + TRACK)
+
+
+def track_codes(codes: jax.Array, which: int):
+    """The codes of one of two tracks, of the dtype of ``codes``."""
+    codes = lax.shift_right_logical(codes, lax.full_like(codes, 8 * which))
+    return codes & lax.full_like(codes, TRACK - 1)
 
 
 def score_rows(scores: jax.Array, codes: jax.Array, first: jax.Array | int = 0):
@@ -66,7 +79,11 @@ def score_rows(scores: jax.Array, codes: jax.Array, first: jax.Array | int = 0):
 
 
 def padded_scores(scores: jax.Array, pad_column: jax.Array, pad_row: jax.Array):
-    """(A, A) scores -> (A + 1, A + 1), with the pad letter on both sides."""
+    """(A, A) scores -> (A + 1, A + 1), with the pad letter on both sides; of two tracks
+    (2, A + 1, A + 1), the second with 0 there."""
+    if scores.ndim > 2:
+        first = padded_scores(scores[0], pad_column, pad_row)
+        return jnp.stack([first, jnp.pad(scores[1], ((0, 1), (0, 1)))])
     wide = jnp.pad(scores, ((0, 1), (0, 1)))
     wide = wide.at[:, -1].set(pad_column.astype(scores.dtype))
     return wide.at[-1, :].set(pad_row.astype(scores.dtype))
@@ -81,7 +98,8 @@ def database_profile(scores: jax.Array, targets: jax.Array):
     Returns (A, columns + 2, lanes), the dtype of ``scores``, rows of it are picked by
     the query's letter: no gather in the fill. Those of a letter lie one after the
     other, so that they are fetched ahead; with two columns more, since rows of all
-    letters a power of two apart would share few places of the cache.
+    letters a power of two apart would share few places of the cache. Of two tracks
+    (2, A, columns + 2, lanes).
     """
     return _profile(scores, jnp.pad(targets, ((0, 2), (0, 0))))
 
@@ -100,13 +118,17 @@ def database_profile_in(
 
     def fill_columns(k: jax.Array, profile: jax.Array):
         codes = lax.dynamic_slice_in_dim(targets, k * together, together)
-        start = jnp.int32(0), k * together, jnp.int32(0)
+        start = [jnp.int32(0)] * (profile.ndim - 2)
+        start = *start, k * together, jnp.int32(0)
         return lax.dynamic_update_slice(profile, _profile(scores, codes), start)
 
     return lax.fori_loop(jnp.int32(0), -(-columns // together), fill_columns, room)
 
 
 def _profile(scores: jax.Array, targets: jax.Array):
+    if scores.ndim > 2:
+        tracks = (_profile(x, track_codes(targets, k)) for k, x in enumerate(scores))
+        return jnp.stack([*tracks])
     if len(scores) > MAX_SELECT_CODES:
         return scores[:, targets]
     shape = len(scores), *targets.shape

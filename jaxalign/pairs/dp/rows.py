@@ -31,6 +31,7 @@ import numpy as np
 
 STRIPES, STRIPED_CELLS = 8, 2**12  # stripes of a row of so many cells or more
 
+TRACK = 256  # of two tracks a code has the second in its high byte (``Sequences``)
 # The directions of a cell, as the walk reads them.
 LEFT_GOES_ON, UP_GOES_ON, VERTICAL, DIAGONAL, STOP = 1, 2, 4, 8, 16
 END, LEFT_BORDER, UP_BORDER = 32, 33, 34  # of row 0 and column 0
@@ -39,7 +40,8 @@ END, LEFT_BORDER, UP_BORDER = 32, 33, 34  # of row 0 and column 0
 class RowsProblem(NamedTuple):
     """Scores, gaps and ends of all pairs of a fill; query and target as computed."""
 
-    scores: np.ndarray  # (A, A) int64, row = query letter; of a profile (A, positions)
+    # (A, A) int64, row = query letter; of a profile (A, positions), of tracks (2, A, A)
+    scores: np.ndarray
     open: int
     extend: int
     free: frozenset
@@ -86,14 +88,19 @@ class _RowBuffers:
         self.stripes = STRIPES if pairs * wide >= STRIPED_CELLS else 1
         self.blocks = -(-wide // self.stripes)
         self.m, self.n, self.problem, self.every = m, n, problem, pairs
-        scores = problem.scores
-        least = min(int(scores.min(initial=0)), 0)
-        padded = np.pad(scores, ((0, 0), (0, 1)), constant_values=least)
-        self.scores = (padded + problem.extend).astype(dtype)
-        letters = np.full((pairs, self.stripes * self.blocks), scores.shape[1])
+        tracks = problem.scores if problem.scores.ndim > 2 else problem.scores[None]
         mask = np.arange(targets.shape[1]) < n[:, None]
-        letters[:, 1 : targets.shape[1] + 1][mask] = targets[mask]
-        self.letters = self.ordered(letters).swapaxes(0, 1)  # (stripes, P, blocks)
+        self.scores, self.letters = [], []  # of each track; extend is in the first
+        for k, scores in enumerate(tracks):
+            least = min(int(scores.min(initial=0)), 0)
+            padded = np.pad(scores, ((0, 0), (0, 1)), constant_values=least)
+            extend = 0 if k else problem.extend
+            self.scores.append((padded + extend).astype(dtype))
+            letters = np.full((pairs, self.stripes * self.blocks), scores.shape[1])
+            codes = targets[mask]
+            codes = codes if len(tracks) == 1 else codes >> (8 * k) & (TRACK - 1)
+            letters[:, 1 : targets.shape[1] + 1][mask] = codes
+            self.letters.append(self.ordered(letters).swapaxes(0, 1))  # (stripes, P, …)
         self.lowest = np.iinfo(dtype).min // 2
         top = "target_start" in problem.free or problem.local
         columns = self.ordered(np.arange(self.stripes * self.blocks))
@@ -119,6 +126,7 @@ class _RowBuffers:
         self.d, self.x, self.f = (np.empty(shape, dtype) for _ in range(3))
         self.floor = np.empty(size, dtype)
         self.s = np.empty((self.stripes, pairs, self.blocks), dtype)
+        self.s_of_track = [np.empty_like(self.s) for _ in self.scores[1:]]
         self.bits, self.up_goes_on = (np.empty(shape, bool) for _ in range(2))
         self.tilt, self.costs = (np.tile(x, pairs) for x in (self._tilt, self._costs))
         self.block_run = np.full((pairs, self.blocks), self.lowest, dtype)
@@ -133,9 +141,11 @@ class _RowBuffers:
     def look_up(self, first: int, end: int) -> None:
         """Have S and a row's extend of some letters of the queries as ``profile``, in
         [(letter * stripes + stripe) * P + p, block]; beyond n nothing is gained."""
-        profile = self.scores[first:end].take(self.letters, axis=1)
-        profile[:, 0, :, 0] = 0
-        self.profile = profile.reshape(-1, self.blocks)
+        self.profiles = []
+        for scores, letters in zip(self.scores, self.letters, strict=True):
+            profile = scores[first:end].take(letters, axis=1)
+            profile[:, 0, :, 0] = 0
+            self.profiles.append(profile.reshape(-1, self.blocks))
 
 
 def _columns(shape: tuple[int, int], count: int, dtype: np.dtype) -> list[np.ndarray]:
@@ -160,10 +170,10 @@ def fill(
 ):
     """Fill the tables of some pairs.
 
-    queries : uint8 codes (P, M), what lies beyond m does not matter; None where the
+    queries : codes (P, M), what lies beyond m does not matter; None where the
         rows of all pairs are those of the scores, in their order
     m : int64 (P,), falling
-    targets : uint8 codes (P, N)
+    targets : codes (P, N), of the dtype of the queries
     n : int64 (P,)
     problem : RowsProblem
     dtype : of NumPy, proven to hold all scores, and ``(m + n + 2 + STRIPES) * extend``
@@ -200,16 +210,18 @@ def fill(
         cells_of_row = [tuple(x[a:b] for x in cells) for a, b in pairwise(bounds)]
     letters = None
     if queries is not None:
-        rows.look_up(0, len(problem.scores))
-        letters = queries.T.astype(np.intp) * (rows.stripes * len(m))
+        rows.look_up(0, problem.scores.shape[-2])
+        codes, step = queries.T.astype(np.intp), rows.stripes * len(m)
+        letters = [codes] if len(rows.scores) == 1 else divmod(codes, TRACK)[::-1]
+        letters = [x * step for x in letters]
     for i, pairs in enumerate(room[1:].tolist(), 1):
         if pairs < rows.pairs:
             rows.lay_out(pairs)
-        places = rows.places
+        places = [rows.places]
         if letters is None:  # a table of all rows would be as large as the cells
             rows.look_up(i - 1, i)
         else:
-            places = places + letters[i - 1, :pairs]
+            places = [rows.places + x[i - 1, :pairs] for x in letters]
         codes = None if directions is None else row_of(directions, i)
         _row(rows, i, places, codes, cells_of_row[i])
         ends.see(i, counts[i])
@@ -227,12 +239,13 @@ def row_of(directions: Directions, i: int) -> np.ndarray:
 def _row(
     rows: _RowBuffers,
     i: int,
-    places: np.ndarray,
+    places: list[np.ndarray],
     codes: np.ndarray | None,
     forbidden: tuple[np.ndarray, np.ndarray] | None,
 ) -> None:
-    """Row i, whose scores are at ``places`` (stripes, pairs) of the profile; ``codes``
-    take its directions, or None. D is minus infinity at ``forbidden`` indices."""
+    """Row i, whose scores are at ``places`` (stripes, pairs) of the profile of each
+    track; ``codes`` take its directions, or None. D is minus infinity at ``forbidden``
+    indices."""
     problem, h, e, d, x, f, t = (
         rows.problem, rows.h, rows.e, rows.d, rows.x, rows.f, rows.run
     )  # fmt: skip
@@ -242,7 +255,10 @@ def _row(
         np.greater_equal(e, t, out=rows.up_goes_on)
     np.maximum(e, t, out=e)
     # X[i,j] = max(H[i-1,j-1] + S(q[i], t[j]), E[i,j])
-    rows.profile.take(places, axis=0, out=rows.s, mode="clip")
+    rows.profiles[0].take(places[0], axis=0, out=rows.s, mode="clip")
+    for k, s in enumerate(rows.s_of_track, 1):
+        rows.profiles[k].take(places[k], axis=0, out=s, mode="clip")
+        np.add(rows.s, s, out=rows.s)
     if rows.stripes > 1:
         rows.before[0, 1:] = h[-1, :-1]
     np.add(rows.before, rows.s.reshape(d.shape), out=d)

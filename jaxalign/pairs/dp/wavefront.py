@@ -126,7 +126,7 @@ def strip(
     rows, columns = query.shape[0], target.shape[0]
     # Wider look-ups would be spread over threads, for which JAX 0.10 has no way there.
     fused &= (
-        scores.dtype == jnp.int8 and scores.shape[1] <= matrix_rows.MAX_SELECT_CODES
+        scores.dtype == jnp.int8 and scores.shape[-1] <= matrix_rows.MAX_SELECT_CODES
     )
     fused &= gaps.open.dtype != jnp.int64
     i = jnp.arange(rows + 1, dtype=jnp.int32)
@@ -143,12 +143,13 @@ def strip(
     query = matrix_rows.score_rows(scores, query, above)
     letters = jnp.concatenate([jnp.zeros(1, query.dtype), query])
     if fused:
-        padded = jnp.zeros(columns + 2 * rows + 2, jnp.uint8)
-        target = padded.at[rows + 2 : -rows].set(target[::-1].astype(jnp.uint8))
+        code = jnp.uint8 if scores.ndim == 2 else jnp.uint16
+        padded = jnp.zeros(columns + 2 * rows + 2, code)
+        target = padded.at[rows + 2 : -rows].set(target[::-1].astype(code))
     inputs = _StripInputs(
         i, column, edge_gap, minus, top, gaps,
         jnp.asarray(m, index), jnp.asarray(n, index),
-        scores[letters].T if fused else scores,
+        _of_rows(scores, letters) if fused else scores,
         None if fused else letters,
         target,
     )  # fmt: skip
@@ -181,7 +182,8 @@ class _StripInputs(NamedTuple):
     gaps: Gaps
     m: jax.Array
     n: jax.Array
-    scores: jax.Array  # (A, A); fused: (A, M + 1), those of each row
+    # (A, A); fused: (A, M + 1), those of each row; of two tracks (2, …)
+    scores: jax.Array
     letters: jax.Array | None
     target: jax.Array  # fused: reversed and padded, so that a diagonal is a slice
 
@@ -275,6 +277,18 @@ def _scores_of(
     like: jax.Array,
 ):
     """Substitution scores of diagonal d, by row."""
+    if scores.ndim > 2:
+        parts = [
+            _scores_of(
+                table,
+                None if letters is None else matrix_rows.track_codes(letters, k),
+                matrix_rows.track_codes(target, k),
+                d,
+                like,
+            )
+            for k, table in enumerate(scores)
+        ]
+        return lax.add(*parts)
     if letters is None:
         first = target.shape[0] - like.shape[0] + 1 - d
         codes = lax.dynamic_slice_in_dim(target, first, like.shape[0])
@@ -284,6 +298,15 @@ def _scores_of(
     j = d - jnp.arange(letters.shape[0], dtype=jnp.int32)
     s = scores[letters, target[jnp.clip(j - 1, 0, target.shape[0] - 1)]]
     return s.astype(like.dtype)
+
+
+def _of_rows(scores: jax.Array, letters: jax.Array):
+    """The scores of each row's letter with every letter: (A, M + 1), of two tracks
+    (2, A, M + 1)."""
+    if scores.ndim == 2:
+        return scores[letters].T
+    tracks = enumerate(scores)
+    return jnp.stack([x[matrix_rows.track_codes(letters, k)].T for k, x in tracks])
 
 
 def _down(x: jax.Array):

@@ -27,7 +27,8 @@ class WindowProblem(NamedTuple):
     """Scores, gaps and ends that all pairs of a job share: arrays of NumPy until a
     program takes them."""
 
-    scores: Any  # (A, A), row = query letter; or (M or more, A), row = position
+    # (A, A), row = query letter; or (M or more, A), row = position; of tracks (2, A, A)
+    scores: Any
     gaps: Gaps  # scalars of the score dtype
     free: dict  # four bool scalars
     wildcard: Any  # int32 (), its identities do not count; 255 for none
@@ -164,7 +165,7 @@ def _one_query(
         tiles=jnp.minimum(block.tiles, jnp.max(jnp.where(met, last, 0)))
     )
     local, paths, rows = static["local"], static["paths"], static["rows"]
-    size, dtype = problem.scores.shape[0], problem.gaps.open.dtype
+    size, dtype = matrix_rows.padding(problem.scores), problem.gaps.open.dtype
     row = jnp.arange(codes.shape[0], dtype=jnp.int32)[:, None]
     codes = codes.astype(jnp.int32)
     rows_of = matrix_rows.score_rows(problem.scores, codes)
@@ -246,6 +247,8 @@ def _walk_all(
             a = codes.at[jnp.clip(i - 1, 0), query].get(mode="clip")
             b = block.codes.at[jnp.clip(j - 1 + first, 0), lane].get(mode="clip")
             b = b.astype(jnp.int32)
+            if problem.scores.ndim > 2:
+                a, b = (matrix_rows.track_codes(x, 0) for x in (a, b))
             return (a == b) & (a != problem.wildcard)
 
         def put(whole: jax.Array, values: jax.Array):

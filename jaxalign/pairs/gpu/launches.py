@@ -352,7 +352,8 @@ def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
 def takes(task: "Task") -> bool:
     """Whether the kernels have the letters of a task; of a profile scores of blocks."""
     paths_or_zipped = task.paths or task.job.kind == "zip"
-    beyond = task.scoring.by_position and paths_or_zipped
+    beyond = bool(task.scoring.tracks)
+    beyond |= task.scoring.by_position and paths_or_zipped
     return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
 
 

@@ -108,7 +108,7 @@ def _by_rows(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
         step = at_once(len(rows), PAIR_BYTES_BY_ROWS * len(targets), task.budget)
         for at in range(0, len(rows), step):
             group = rows[at : at + step]
-            sides = task.queries, group, task.targets, targets
+            sides = task.letters[0], group, task.letters[1], targets
             out[group] = lcs_block(*sides, task.scoring.alphabet)
 
     return count
@@ -122,11 +122,11 @@ def _compiled(task: Task) -> Callable[[np.ndarray, np.ndarray], None]:
     alphabet, groups = task.scoring.alphabet, []
     for at in range(0, len(rows), limit):
         group = rows[at : at + limit]
-        groups.append((group, query_letters(task.queries, group, alphabet.size)))
+        groups.append((group, query_letters(task.letters[0], group, alphabet.size)))
 
     def count(targets: np.ndarray, out: np.ndarray) -> None:
         for group, letters in groups:
-            sides = letters, slice(0, len(group)), task.targets, targets
+            sides = letters, slice(0, len(group)), task.letters[1], targets
             out[group] = cpu.lcs_block(*sides, alphabet)
 
     return count

@@ -134,7 +134,7 @@ class Proofs:
         padding = task.scoring.alphabet.size
         starts = range(0, len(self.order), size)
         groups = [self.order[at : at + size] for at in starts]
-        vectors = (query_letters(task.queries, x, padding) for x in groups)
+        vectors = (query_letters(task.letters[0], x, padding) for x in groups)
         return list(vectors)
 
     @cached_property
@@ -481,14 +481,14 @@ def _lcs_on_cpu(proofs: Proofs, block: TargetBlock, rows: slice) -> np.ndarray:
     alphabet = task.scoring.alphabet
     if proofs.by_rows:
         selection = proofs.order[block.first : block.last][rows]
-        return lcs_block(task.queries, selection, task.targets, targets, alphabet)
+        return lcs_block(task.letters[0], selection, task.letters[1], targets, alphabet)
     from jaxalign.words import cpu
 
     group = block.first // MAX_QUERIES
     first = block.first - group * MAX_QUERIES
     selection = slice(first + rows.start, first + rows.stop)
     letters = proofs.letters[group]
-    return cpu.lcs_block(letters, selection, task.targets, targets, alphabet)
+    return cpu.lcs_block(letters, selection, task.letters[1], targets, alphabet)
 
 
 def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
@@ -501,9 +501,7 @@ def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
     if proofs.lcs and mask.any():
         candidates = pairs[mask]
         alphabet = task.scoring.alphabet
-        lcs = cpu.lcs_zipped(
-            task.queries, task.targets, candidates, candidates, alphabet
-        )
+        lcs = cpu.lcs_zipped(*task.letters, candidates, candidates, alphabet)
         identities[mask] = lcs
         mask[mask] = proofs.by_subsequence(lcs, m[mask], n[mask])
     return pairs[mask], pairs[mask], identities[mask]

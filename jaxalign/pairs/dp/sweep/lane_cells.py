@@ -53,7 +53,7 @@ WORD_ROWS = 4  # whose bytes are a word
 class Block(NamedTuple):
     """Targets in lanes: T of them, in B lanes of L columns. ``tiles`` are used."""
 
-    codes: jax.Array  # uint8 (L, B), pad letter A where no residue is
+    codes: jax.Array  # uint8 (L, B), or uint16 of two tracks; A where no residue is
     target: jax.Array  # int32 (L / TILE, B), the target that a tile belongs to
     origin: jax.Array  # int32 (L / TILE, B), column of that target's first residue
     begins: jax.Array  # bool (L / TILE, B), the first tile of a target
@@ -62,7 +62,8 @@ class Block(NamedTuple):
     length: jax.Array  # int32 (T,); first + length is a multiple of TILE
     tiles: jax.Array  # int32 ()
     targets: jax.Array  # int32 (), how many of the T are real
-    scores: Any = None  # jax.Array: database profile (A+1, L+2, B), or by row
+    # jax.Array: database profile (A+1, L+2, B), or by row; of two tracks (2, …)
+    scores: Any = None
 
 
 def tables_of(block: Block, letters: jax.Array):
@@ -71,6 +72,7 @@ def tables_of(block: Block, letters: jax.Array):
     where lanes share a query, or scores need more than 8 bits."""
     lanes = block.codes.shape[1]
     narrow = block.scores.dtype == jnp.int8 and letters.shape[0] % 4 == 0
+    narrow &= block.codes.dtype == jnp.uint8  # of one track
     if letters.shape[1] != lanes or not narrow:
         return ()
     # (rows, B, A+1): lane by lane, so that a strip's table is gathered in whole rows.
@@ -111,6 +113,21 @@ def scores_of(
                 score = lax.shift_right_arithmetic(top, lax.full_like(word, 24))
                 scores.append(lax.convert_element_type(score, dtype))
         return scores
+    if letters[0].shape[0] == lanes and block.codes.dtype != jnp.uint8:
+
+        def add_up(letters: jax.Array, codes: jax.Array, *tables: jax.Array):
+            codes, parts = lax.convert_element_type(codes, jnp.int32), []
+            for k, table in enumerate(tables):
+                row, column = (matrix_rows.track_codes(x, k) for x in (letters, codes))
+                at = row * block.scores.shape[2] + column
+                part = table.at[at].get(mode="promise_in_bounds")
+                parts.append(lax.convert_element_type(part, dtype))
+            return lax.add(*parts)
+
+        look_up = one_function(add_up, fused)
+        tables = tuple(lax.reshape(x, (x.size,)) for x in block.scores)
+        codes = row_of(block.codes, j)
+        return [look_up(x, codes, *tables) for x in letters]
     if letters[0].shape[0] == lanes:
         codes = lax.convert_element_type(row_of(block.codes, j), jnp.int32)
         flat = lax.reshape(block.scores, (block.scores.size,))
@@ -124,12 +141,18 @@ def scores_of(
 def from_profile(
     scores: jax.Array, letters: jax.Array, j: jax.Array, dtype: jax.typing.DTypeLike
 ):
-    """The row of the database profile of a letter (1,) in column j: (B,)."""
-    start = lax.squeeze(letters, (0,)), j, jnp.int32(0)
-    row = lax.dynamic_slice(
-        scores, start, (1, 1, scores.shape[2]), allow_negative_indices=False
-    )
-    return lax.convert_element_type(lax.squeeze(row, (0, 1)), dtype)
+    """The row of the database profile of a letter (1,) in column j: (B,); of two
+    tracks the sum of a row of each."""
+    tracks = scores.shape[0] if scores.ndim > 3 else 1
+    size, parts = (*(1,) * (scores.ndim - 1), scores.shape[-1]), []
+    for k in range(tracks):
+        letter = matrix_rows.track_codes(letters, k) if tracks > 1 else letters
+        start = lax.squeeze(letter, (0,)), j, jnp.int32(0)
+        start = start if scores.ndim == 3 else (jnp.int32(k), *start)
+        row = lax.dynamic_slice(scores, start, size, allow_negative_indices=False)
+        row = lax.squeeze(row, range(scores.ndim - 1))
+        parts.append(lax.convert_element_type(row, dtype))
+    return reduce(lax.add, parts)
 
 
 def profile_of_tile(
