@@ -1,10 +1,14 @@
 """The straight line of ``jaxalign family``."""
 
+import json
 import os
 import re
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from jaxalign.cli import inputs, report
 from jaxalign.cli.derive import Given, changed, refuse
@@ -15,7 +19,7 @@ from jaxalign.database.api import residues_about
 from jaxalign.errors import UsageError
 from jaxalign.family import api
 from jaxalign.family.api import ComplexAlignment, FamilyAlignment
-from jaxalign.io import corpus_files, output
+from jaxalign.io import corpus_files, output, picture
 from jaxalign.io.fasta import NO_TAXON
 from jaxalign.io.runs import SUFFIX, SavedRun, about_file
 from jaxalign.model.alphabet import NUCLEIC, reading_of
@@ -50,11 +54,13 @@ def family(options: Given) -> int:
     check_resume(options, (query, database))
     if options.json and options.out is None:
         refuse(options, ("format",), "about a file: give -o FILE")
-    if not (options.out and _is_folder(options.out)):
-        inputs_ = query, database, options.scoring.matrix
-        check_outputs(options, options.out, (), inputs_)
-    if options.out and not _is_folder(options.out):
-        api.format_of(options.out, options.format)
+    out, plot = options.out, options.plot
+    out, plot = (None if x and _is_folder(x) else x for x in (out, plot))
+    check_outputs(options, out, (), (query, database, options.scoring.matrix), (plot,))
+    if out:
+        api.format_of(out, options.format)
+    if options.plot and not plot:
+        picture.check(f"{options.plot}x.png")
     messages = Messages(options.quiet)
     read = _read((query,), options, scoring, messages)
     scoring = read.scoring
@@ -62,22 +68,49 @@ def family(options: Given) -> int:
     place = place_of(options)
     begun = options.resume and os.path.isfile(f"{place}{SUFFIX}")
     force = options.force or begun  # an interrupted run may have written some
-    paths = _paths(options, queries.names, force)
+    paths: list[str] = []
+    if options.out or not options.json:
+        suffix = SUFFIXES[options.format or "a3m"]
+        paths = _paths(options.out or output.STDOUT, queries.names, suffix, force)
+    pictures = options.plot and _paths(
+        options.plot, queries.names, ".png", force, "--plot"
+    )
     chosen = FamilyOptions(**shared(chosen, FamilyOptions))
     saved = _checkpoint(place, (query, database), read.scoring, chosen)
     arrays = saved and saved.load(options.resume, options.force)
     state = saved and SavedState(arrays or {}, saved.save)
+    for k, path in enumerate(paths):
+        if state and f"done.{k}" in state.arrays and not os.path.isfile(path):
+            raise UsageError(
+                f"{path}: was written by the interrupted run and is missing; use "
+                "--force without --resume to start over"
+            )
+    seconds = [0.0]
 
-    def compute(progress: Report | None) -> list[FamilyAlignment]:
-        reported = replace(chosen, progress=progress)
-        return api.families_of(queries, database, scoring, reported, texts, state)
+    def write(number: int, relatives: FamilyAlignment) -> str:
+        """Write the files of a query; what is said of it, as JSON."""
+        if saved and state and len(queries) > 1:
+            # A file is there only once the run can be resumed, which replaces it.
+            saved.save(state.arrays.copy, unless_begun=True)
+        if paths:
+            relatives.write(paths[number], options.format, force)
+        if pictures:
+            about = relatives.codes, relatives.query_identities, relatives.name
+            picture.coverage(pictures[number], *about)
+        return json.dumps(_said(relatives, chosen, options.json, len(queries) == 1))
 
-    def finish(families: list[FamilyAlignment]) -> Iterator[str]:
-        for relatives, path in zip(families, paths, strict=True):
-            if path is not None:
-                relatives.write(path, options.format, force)
-            yield from _description(relatives, chosen, messages)
-        _warn_of_letters(families, database, messages)
+    def compute(progress: Report | None) -> list[dict]:
+        reported, start = replace(chosen, progress=progress), time.perf_counter()
+        about = reported, texts, state, write
+        said = api.families_of(queries, database, scoring, *about)
+        seconds[0] = time.perf_counter() - start
+        return [json.loads(text) for text in said]
+
+    def finish(said: list[dict]) -> Iterator[str]:
+        yield from _lines(said, database, messages)
+        if len(said) > 1:
+            each = f"{seconds[0] / len(said):.3f} s a query"
+            yield f"{len(said):,} queries in {seconds[0]:.1f} s, {each}"
 
     kind = chosen.strand or "both"
     strands = f", {kind} strands" if scoring.alphabet.kind in NUCLEIC else ""
@@ -91,7 +124,7 @@ def family(options: Given) -> int:
 def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
     """``jaxalign family --pair QUERY DB``."""
     query, database, out = options.query, options.database, options.out
-    refuse(options, ("format",), "about one alignment: leave out --pair")
+    refuse(options, ("format", "plot"), "about one alignment: leave out --pair")
     if out is None or out == output.STDOUT:
         raise UsageError("--pair writes several files: give -o FOLDER/")
     files, is_folder = corpus_files.files_of(query), os.path.isdir(query)
@@ -132,16 +165,18 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
         return api.complexes_of(complexes, database, scoring, reported, state)
 
     def finish(results: list[ComplexAlignment]) -> Iterator[str]:
-        described: set[int] = set()  # sequences of several complexes
+        described: dict[int, dict] = {}  # sequences of several complexes
         for result, folder in zip(results, folders, strict=True):
             result.write(folder, force)
             for relatives in result.families:
                 if id(relatives) not in described:
-                    described.add(id(relatives))
-                    yield from _description(relatives, chosen, messages)
+                    described[id(relatives)] = said = _said(relatives, chosen)
+                    yield from _lines(
+                        [said | {"letters": (0, "X")}], database, messages
+                    )
             yield from _pairs(result, messages)
-        families = [x for result in results for x in result.families]
-        _warn_of_letters(families, database, messages)
+        letters = [said["letters"] for said in described.values()]
+        _warn_of_letters(letters, database, messages)
 
     texts, count = {x for chains in complexes for x in chains.entities}, len(complexes)
     heading = [
@@ -163,7 +198,8 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
             }
             for result in results
         ]
-        return _about(read, database, chosen, [*families.values()]) | {
+        said = [_said(x, chosen, options.json) for x in families.values()]
+        return _about(read, database, chosen, said) | {
             "pair_strategy": chosen.pair_strategy,
             "pair_evalue": chosen.pair_evalue,
             "complexes": pairs,
@@ -183,16 +219,6 @@ def _read(
     read = inputs.read(paths, scoring, *about, beside, as_given=False, **kinds)
     inputs.check(database)
     return read
-
-
-def _warn_of_letters(
-    families: Sequence[FamilyAlignment], database: str, messages: Messages
-) -> None:
-    """Warn of letters of the database that were read as X, or N."""
-    tables = [relatives.table for relatives in families]
-    count = max((table.info.get("substituted", 0) for table in tables), default=0)
-    wildcard = tables[0].targets.alphabet.wildcard if tables else None
-    messages.warn_of_letters(database, count, wildcard)
 
 
 def _pairs(result: ComplexAlignment, messages: Messages) -> Iterator[str]:
@@ -234,59 +260,34 @@ def _is_folder(out: str) -> bool:
     return out.endswith("/") or os.path.isdir(out)
 
 
-def _paths(options: Given, names: Sequence[str], force: bool) -> Sequence[str | None]:
-    """Where the alignment of each query goes.
+def _paths(
+    out: str, names: Sequence[str], suffix: str, force: bool, flag: str = "-o"
+) -> list[str]:
+    """Where the file of each query goes; ``flag`` names the option in messages.
 
     Raises
     ------
     UsageError
         Several queries and no folder, or two of them with one file.
     """
-    if options.out is None and options.json:
-        return [None] * len(names)
-    out = options.out or output.STDOUT
     if not _is_folder(out):
         if len(names) != 1:
-            raise UsageError(f"{len(names)} queries need a folder of files: -o FOLDER/")
+            raise UsageError(
+                f"{len(names)} queries need a folder of files: {flag} FOLDER/"
+            )
         return [out]
     os.makedirs(out, exist_ok=True)
-    suffix = SUFFIXES[options.format or "a3m"]
     files = (re.sub(r"^\.|[^\w.-]", "_", name) for name in names)
     paths = [output.file_in(out, file, suffix) for file in files]
+    counts = Counter(paths)
     for path, name in zip(paths, names, strict=True):
-        if paths.count(path) > 1:
+        if counts[path] > 1:
             raise UsageError(
                 f"{path}: would be the file of {name} and of another query; rename one "
                 "of them"
             )
         output.check(path, force)
     return paths
-
-
-def _description(
-    family: FamilyAlignment, chosen: FamilyOptions, messages: Messages
-) -> Iterator[str]:
-    """Lines about the passes and the alignment; warns of statistics that lack."""
-    for number, scan in enumerate(family.passes, 1):
-        yield (
-            f"{family.name}: pass {number}: {counted(scan.hits, 'hit')}, "
-            f"{scan.included:,} included, {scan.new:,} of them new; "
-            f"{scan.seconds:.1f} s"
-        )
-        if scan.fitted_to != "database":
-            messages.warn(f"{family.name}, pass {number}: {FITS[scan.fitted_to]}")
-    end = "converged" if family.converged else "may go on"
-    if len(family) == 1:
-        bound = f"{chosen.max_evalue:g}"
-        yield (
-            f"{family.name}: no relatives with E-values up to {bound}: the alignment "
-            "is the query alone"
-        )
-        return
-    yield (
-        f"{family.name}: {counted(len(family), 'row')}, the query's included; Neff "
-        f"{family.neff:.2f} (exponential of the mean entropy of columns); {end}"
-    )
 
 
 FITS = {
@@ -296,40 +297,93 @@ FITS = {
 }
 
 
-def _about(
-    read: inputs.Inputs,
-    database: str,
+def _said(
+    family: FamilyAlignment,
     chosen: FamilyOptions,
-    families: list[FamilyAlignment],
+    as_json: bool = False,
+    each_pass: bool = True,
+) -> dict:
+    """Collect lines, warnings, the entry of ``--json``, and counts of the database."""
+    lines, warnings = [], []
+    for number, scan in enumerate(family.passes, 1):
+        if each_pass:
+            lines.append(
+                f"{family.name}: pass {number}: {counted(scan.hits, 'hit')}, "
+                f"{scan.included:,} included, {scan.new:,} of them new; "
+                f"{scan.seconds:.1f} s"
+            )
+        if scan.fitted_to != "database":
+            warnings.append(f"{family.name}, pass {number}: {FITS[scan.fitted_to]}")
+    end = "converged" if family.converged else "may go on"
+    if len(family) == 1:
+        lines.append(
+            f"{family.name}: no relatives with E-values up to {chosen.max_evalue:g}: "
+            "the alignment is the query alone"
+        )
+    else:
+        lines.append(
+            f"{family.name}: {counted(len(family), 'row')}, the query's included; Neff "
+            f"{family.neff:.2f} (exponential of the mean entropy of columns); {end}"
+        )
+    info = family.table.info
+    said: dict[str, Any] = {"lines": lines, "warnings": warnings}
+    said["letters"] = info.get("substituted", 0), family.profile.alphabet.wildcard
+    said["database"] = {name: info.get(name) for name in ("sequences", "residues")}
+    if not as_json:
+        return said
+    passes = [
+        {
+            "hits": scan.hits,
+            "included": scan.included,
+            "new": scan.new,
+            "lambda": scan.lambda_,
+            "K": scan.k,
+            "fitted_to": scan.fitted_to,
+            "seconds": round(scan.seconds, 3),
+        }
+        for scan in family.passes
+    ]
+    entry = {
+        "query": family.name,
+        "rows": len(family),
+        "neff": round(family.neff, 4),
+        "neff_of_clusters": round(family.neff_of_clusters(), 4),
+        "depth": family.depth.tolist(),
+        "converged": family.converged,
+        "passes": passes,
+    }
+    return said | {"entry": entry}
+
+
+def _lines(said: Sequence[dict], database: str, messages: Messages) -> Iterator[str]:
+    """The lines of alignments; warns of statistics that lack, and of letters of the
+    database that were read as X, or N."""
+    for about in said:
+        for text in about["warnings"]:
+            messages.warn(text)
+        yield from about["lines"]
+    _warn_of_letters([about["letters"] for about in said], database, messages)
+
+
+def _warn_of_letters(
+    letters: Sequence[tuple[int, str]], database: str, messages: Messages
+) -> None:
+    """Warn of letters of the database, from how many there are and as what they are
+    read of each alignment."""
+    if letters:
+        messages.warn_of_letters(database, *max(letters))
+
+
+def _about(
+    read: inputs.Inputs, database: str, chosen: FamilyOptions, said: Sequence[dict]
 ) -> dict:
     """A run as plain values."""
-    info = families[0].table.info if families else {}
-    counts = {name: info.get(name) for name in ("sequences", "residues")}
+    counts = said[0]["database"] if said else {"sequences": None, "residues": None}
     return {
         "inputs": report.files(read),
         "database": {"path": database, "sha256": sha256(database), **counts},
         "scoring": report.scoring(read.scoring),
         "max_evalue": chosen.max_evalue,
         "include": chosen.include,
-        "families": [
-            {
-                "query": family.name,
-                "rows": len(family),
-                "neff": round(family.neff, 4),
-                "converged": family.converged,
-                "passes": [
-                    {
-                        "hits": scan.hits,
-                        "included": scan.included,
-                        "new": scan.new,
-                        "lambda": scan.lambda_,
-                        "K": scan.k,
-                        "fitted_to": scan.fitted_to,
-                        "seconds": round(scan.seconds, 3),
-                    }
-                    for scan in family.passes
-                ],
-            }
-            for family in families
-        ],
+        "families": [about["entry"] for about in said],
     }

@@ -265,6 +265,7 @@ def family(
     format: Annotated[
         Literal["a3m", "stockholm", "hmm", "pssm"] | None, Parameter(group=OUTPUT)
     ] = None,
+    plot: Picture = None,
 ) -> None:
     """Find the relatives of QUERY in DB by iterated search, and align them to QUERY.
 
@@ -276,7 +277,8 @@ def family(
     ----------
     query
         FASTA of proteins or nucleotides, plain, gz, bz2, xz or zst; - is standard
-        input. For several records the output is a folder with a file for each.
+        input. For several records the output is a folder with a file for each, which is
+        written as soon as its passes are over.
     pair
         QUERY has the chains of a complex, or is a folder of such files. -o FOLDER/ gets
         inputs of AlphaFold 3, Boltz and ColabFold, with rows paired by taxon. From a
@@ -287,6 +289,9 @@ def family(
     format
         Format of the output; hmm and pssm are the profile of the last pass. [the suffix
         of -o]
+    plot
+        Draw the rows by their identity to the query, and how many have a residue at
+        each position; of several queries a folder/ of files. Needs matplotlib.
     """
 
 

@@ -53,6 +53,7 @@ class Sample:
     seen: int = 0
     hashes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     parts: list[np.ndarray] = field(default_factory=list)
+    _scored: Any = None
 
     def watch(self, blocks: Iterable[Sequences]) -> Iterator[Sequences]:
         """Pass the blocks through, and sample them."""
@@ -109,6 +110,22 @@ class Sample:
         parts = [dice.permutation(codes) for codes in parts]
         return from_parts([str(k) for k in range(len(parts))], parts, alphabet)
 
+    def scored(self, alphabet: Alphabet) -> tuple[Sequences, Sequences, Sequences]:
+        """Return the sample, decoys, and both together; the same objects until more is
+        sampled."""
+        key = self.seen, alphabet
+        if self._scored is None or self._scored[0] != key:
+            sampled, decoys = self.sequences(alphabet), self.shuffled(alphabet, DECOYS)
+            offsets = decoys.offsets[1:] + sampled.offsets[-1]
+            targets = Sequences(
+                (*sampled.names, *decoys.names),
+                np.concatenate([sampled.codes, decoys.codes]),
+                np.concatenate([sampled.offsets, offsets]),
+                alphabet,
+            )
+            self._scored = key, (sampled, decoys, targets)
+        return self._scored[1]
+
 
 class Fits(NamedTuple):
     """Lambda and K of each query, and what they were fitted to.
@@ -142,15 +159,7 @@ def fits_scores(
         compiled: tuple[Implementation, ...] = ("sweep", "wavefront", "pallas")
         ran = (name for name in compiled if name in scan.split(", "))
         options = replace(options, implementation=next(ran, None))
-    sampled = sample.sequences(scoring.alphabet)
-    decoys = sample.shuffled(scoring.alphabet, DECOYS)
-    offsets = decoys.offsets[1:] + sampled.offsets[-1]
-    targets = Sequences(
-        (*sampled.names, *decoys.names),
-        np.concatenate([sampled.codes, decoys.codes]),
-        np.concatenate([sampled.offsets, offsets]),
-        sampled.alphabet,
-    )
+    sampled, decoys, targets = sample.scored(scoring.alphabet)
     values, sources = [], []
     for start in range(0, len(queries), QUERIES):
         part = queries.between(start, min(start + QUERIES, len(queries)))

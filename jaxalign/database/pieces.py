@@ -152,8 +152,10 @@ def keep(records: Records, indices: np.ndarray, first: int, block: Sequences) ->
     """Store names and codes of the current hits, and drop those of former hits."""
     for index in records.keys() - set(indices.tolist()):
         del records[index]
-    for i in indices[indices >= first].tolist():
-        records[i] = block.names[i - first], np.array(block[i - first])
+    places = indices[indices >= first] - first
+    spans = (block.offsets[places + k].tolist() for k in (0, 1))
+    for place, start, stop in zip(places.tolist(), *spans, strict=True):
+        records[first + place] = block.names[place], np.array(block.codes[start:stop])
 
 
 def sequences_of(records: Records, alphabet: Alphabet) -> tuple[np.ndarray, Sequences]:

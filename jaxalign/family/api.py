@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
 from jaxalign import inputs
 from jaxalign.database.api import in_memory, read_blocks
-from jaxalign.errors import UsageError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.family import engine, pairing
-from jaxalign.family.engine import SavedState, Source
+from jaxalign.family.engine import SavedState, Search, Source
 from jaxalign.family.options import check
 from jaxalign.family.pairing import Chains, ComplexAlignment
 from jaxalign.family.result import FamilyAlignment, format_of
@@ -110,23 +110,28 @@ def families_of(
     options: FamilyOptions,
     texts: Sequence[str] | None = None,
     saved: SavedState | None = None,
-) -> list[FamilyAlignment]:
+    finish: Callable[[int, FamilyAlignment], Any] = lambda _, family: family,
+) -> list[Any]:
     """``search_family``, its options packed.
 
     texts : the letters of the queries as their file has them; by default they are read
     saved : the state of a run that was interrupted, or may be
+    finish : as of ``engine.run``, with the filtered alignment
     """
     # 1 check and encode, 2 the passes, 3 filters
     scoring = _checked(options, scoring)
     encoded, file_texts = inputs.with_texts(scoring, queries, reading_of(options))
+    for name, length in zip(encoded.names, encoded.lengths, strict=True):
+        if not length:
+            raise InputError(f"the query {name!r} is empty")
     source = _source(database, scoring, options, encoded)
-    about = source, scoring, options, texts or file_texts, saved
-    searches = engine.run(encoded, *about)
-    rows = [engine.rows_of(search, options) for search in searches]
-    return [
-        engine.alignment_of(search, shown, source, options)
-        for search, shown in zip(searches, rows, strict=True)
-    ]
+
+    def finish_search(number: int, search: Search) -> Any:
+        shown = engine.rows_of(search, options)
+        return finish(number, engine.alignment_of(search, shown, source, options))
+
+    about = source, scoring, options, texts or file_texts, saved, finish_search
+    return engine.run(encoded, *about)
 
 
 def _checked(options: FamilyOptions, scoring: ScoringLike) -> Scoring:

@@ -2,10 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,11 @@ from jaxalign.model.statistics import Fit
 from jaxalign.model.strands import MINUS, PLUS, complement_codes, reverse_complement
 from jaxalign.model.table import Table, compact
 from jaxalign.options import FamilyOptions
+from jaxalign.pairs.by_rows import may_have_gpu
 from jaxalign.pairs.options import make_task
-from jaxalign.pairs.plan import Arrays, SavedState, Task, merge
+from jaxalign.pairs.pair_matrix import WholeJob
+from jaxalign.pairs.plan import Arrays, SavedState, merge
+from jaxalign.runtime.devices import parts_budget
 
 # ------------------------------------------------------------------------------
 # Less score for hits whose composition alone makes them score.
@@ -297,80 +300,160 @@ class PassHits(NamedTuple):
     fitted_to: str
 
 
-def hits_of(
-    queries: Sequence[ScoredQuery],
+class QueryScan(NamedTuple):
+    """The scan of one query: hits of each strand whose scores have E-values up to
+    ``options.largest_evalue``, before they are aligned."""
+
+    hits: tuple[Hits, ...]
+    fit: Fit
+    fitted_to: str
+
+    def arrays(self, prefix: str) -> Arrays:
+        """Return it as arrays, for a state."""
+        arrays = {"fit": np.array(self.fit), "fitted_to": np.array(self.fitted_to)}
+        for k, hits in enumerate(self.hits):
+            arrays |= _arrays(hits, f"{k}.")
+        return {prefix + name: array for name, array in arrays.items()}
+
+
+def scans_of(
+    queries: Mapping[int, ScoredQuery],
+    batch: Sequences,
     source: Source,
     sample: fitted.Sample,
     options: FamilyOptions,
     report_progress: Callable[[int], object] | None = None,
     saved: SavedState | None = None,
-) -> list[PassHits]:
-    """Find the hits of each query with E-values up to ``options.largest_evalue``.
+) -> dict[int, QueryScan]:
+    """Scan the database for queries, by their numbers in the run.
 
+    Queries of one scoring, as in a first pass, are one job.
+
+    batch : all queries that the passes began with
     sample : of the database; filled by the first pass
     report_progress : called with the cells so far
     saved : the state of a run that was interrupted, or may be: scores of all queries,
-        and of a pass that is over the sample
+        and of a pass that is over the scan of each, and the sample
     """
-    search, each = search_options(options), len(source.strands)
-    scores, tasks = pair_options(search, "score"), []
-    strands = [(x, strand) for x in queries for strand in source.strands]
-    for query in [x.minus() if strand == MINUS else x for x, strand in strands]:
-        nothing = from_parts((), [], query.scoring.alphabet)
-        task = make_task("cross", query.sequences, nothing, query.scoring, scores)
+    before, strands = {} if saved is None else saved.all(), source.strands
+    if "seen" in before:  # the pass is over
+        sample.restore(before)
+        source.substituted[0] = int(before["substituted"])
+        return {k: _restored_scan(before, f"{k}.", len(strands)) for k in queries}
+    by_strand = {
+        (k, sign): query.minus() if sign == MINUS else query
+        for k, query in queries.items()
+        for sign in strands
+    }
+    search = search_options(options)
+    scores, keys, tasks = pair_options(search, "score"), [], []
+    for of_task, together, scoring in _by_scoring(by_strand):
+        nothing = from_parts((), [], together.alphabet)
+        task = make_task("cross", together, nothing, scoring, scores)
+        keys.append(of_task)
         tasks.append(replace(task, top=int(search.top)))
-    keep, is_sampled = source.whole is None, sample.seen > 0
-    before = {} if saved is None else saved.all()
-    scans = [_restored(before, k) if before else no_hits(1) for k in range(len(tasks))]
+    scans = [
+        _restored(before, f"scan{k}.") if before else no_hits(task.shape[0])
+        for k, task in enumerate(tasks)
+    ]
 
     def state() -> Arrays:
         """Return the hits so far as arrays."""
-        arrays: Arrays = {}
-        for k, hits in enumerate(scans):
-            info = {
-                "info": np.array(json.dumps(hits.info, default=lambda x: x.tolist()))
-            }
-            of_query = arrays_of_hits(hits, {}) | info
-            arrays |= {f"{k}.{name}": array for name, array in of_query.items()}
-        return arrays
+        each = (_arrays(hits, f"scan{k}.") for k, hits in enumerate(scans))
+        return {name: array for arrays in each for name, array in arrays.items()}
 
     def save(_: Hits) -> None:
         if saved is not None:
             saved.put_if_due(state)
 
+    keep, is_sampled = source.whole is None, sample.seen > 0
     cells, read = sum(hits.info["cells"] for hits in scans), 0
-    if "seen" in before:  # the pass is over
-        sample.restore(before)
-        source.substituted[0] = int(before["substituted"])
-    for blocks in source.rounds() if "seen" not in before else ():
+    for blocks in source.rounds():
         if not is_sampled:
             blocks = list(sample.watch(blocks))
+        whole = _whole_of(batch, blocks)
         for task, hits in zip(tasks, scans, strict=True):
-            cells_before = hits.info["cells"]
+            task, cells_before = replace(task, whole=whole), hits.info["cells"]
             report = tell_after(report_progress, cells)
             scan(task, _from(blocks, hits.sequences - read), keep, report, hits, save)
             cells += hits.info["cells"] - cells_before
         read += sum(map(len, blocks))
-    if saved is not None and "seen" not in before:
-        substituted = {"substituted": np.array(source.substituted[0])}
-        saved.put(state() | sample.saved() | substituted, without=before)
-    return [
-        _hits(query, tasks[k : k + each], scans[k : k + each], source, sample, options)
-        for query, k in zip(queries, range(0, len(tasks), each), strict=True)
-    ]
-
-
-def _restored(arrays: Arrays, query: int) -> Hits:
-    """The hits of a query in a state."""
-    prefix = f"{query}."
-    of_query = {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
+    places = {
+        key: (hits, row)
+        for of_task, hits in zip(keys, scans, strict=True)
+        for row, key in enumerate(of_task)
     }
-    hits, _ = hits_of_arrays(of_query)
-    hits.info = json.loads(str(of_query["info"]))
+    query_scans = {}
+    for numbers, together, scoring in _by_scoring(queries):
+        ran = places[numbers[0], strands[0]][0].info["implementation"]
+        fits = fitted.fits_scores(together, sample, scoring, scores, ran)
+        for place, k in enumerate(numbers):
+            fit, of_strands = Fit(*(float(x[place]) for x in fits.values)), []
+            each = [places[k, sign] for sign in strands]
+            m = int(together.lengths[place])
+            space = m, sum(hits.residues for hits, _ in each)
+            for hits, row in each:
+                filled = hits.index[row] >= 0
+                score, index = hits.score[row, filled], hits.index[row, filled]
+                passing = _evalues(score, space, fit) <= options.largest_evalue
+                score, index = score[passing], index[passing]
+                records = {i: hits.records[i] for i in index.tolist() if keep}
+                counts = {"pairs": hits.sequences, "cells": m * hits.residues}
+                about = hits.residues, hits.sequences, records, hits.info | counts
+                of_strands.append(Hits(score[None], index[None], *about))
+            fitted_to = str(fits.sources[place])
+            query_scans[k] = QueryScan(tuple(of_strands), fit, fitted_to)
+    if saved is not None:
+        arrays = sample.saved() | {"substituted": np.array(source.substituted[0])}
+        for k, query_scan in query_scans.items():
+            arrays |= query_scan.arrays(f"{k}.")
+        saved.put(arrays, without=before)
+    return query_scans
+
+
+def _by_scoring(
+    queries: Mapping[Any, ScoredQuery],
+) -> Iterator[tuple[list[Any], Sequences, Scoring]]:
+    """Group queries that share a scoring: their keys, their sequences, and it."""
+    groups: dict[int, list[Any]] = {}
+    for key, query in queries.items():
+        groups.setdefault(id(query.scoring), []).append(key)
+    for keys in groups.values():
+        sets, scorings = zip(*(queries[key][:2] for key in keys), strict=True)
+        names, codes = [x.names[0] for x in sets], [x.codes for x in sets]
+        yield keys, from_parts(names, codes, sets[0].alphabet), scorings[0]
+
+
+def _whole_of(batch: Sequences, blocks: Sequence[Sequences]) -> WholeJob | None:
+    """Return sizes that the jobs of all passes share: together they are worth programs
+    that no single one is. None of a single query, and on a GPU, whose programs take any
+    size."""
+    if len(batch) < 2 or may_have_gpu():
+        return None
+    longest = max((int(block.lengths.max(initial=0)) for block in blocks), default=0)
+    cells = len(batch.codes) * sum(len(block.codes) for block in blocks)
+    sizes = (max(map(f, blocks), default=0) for f in (len, lambda x: len(x.codes)))
+    return WholeJob((int(batch.lengths.max()), longest), cells, *sizes)
+
+
+def _arrays(hits: Hits, prefix: str) -> Arrays:
+    info = np.array(json.dumps(hits.info, default=lambda x: x.tolist()))
+    arrays = arrays_of_hits(hits, {}) | {"info": info}
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def _restored(arrays: Arrays, prefix: str) -> Hits:
+    """The hits of a state."""
+    names = _arrays(no_hits(1), "")
+    hits, _ = hits_of_arrays({name: arrays[prefix + name] for name in names})
+    hits.info = json.loads(str(arrays[f"{prefix}info"]))
     return hits
+
+
+def _restored_scan(arrays: Arrays, prefix: str, strands: int) -> QueryScan:
+    fit = Fit(*arrays[f"{prefix}fit"].tolist())
+    hits = tuple(_restored(arrays, f"{prefix}{k}.") for k in range(strands))
+    return QueryScan(hits, fit, str(arrays[f"{prefix}fitted_to"]))
 
 
 def _from(blocks: Iterable[Sequences], first: int) -> Iterator[Sequences]:
@@ -383,31 +466,18 @@ def _from(blocks: Iterable[Sequences], first: int) -> Iterator[Sequences]:
         first -= len(block)
 
 
-def _hits(
-    query: ScoredQuery,
-    tasks: Sequence[Task],
-    scans: Sequence[Hits],
-    source: Source,
-    sample: fitted.Sample,
-    options: FamilyOptions,
+def hits_of(
+    query: ScoredQuery, query_scan: QueryScan, source: Source, options: FamilyOptions
 ) -> PassHits:
-    """Compute E-values, align the hits that pass, and correct them for composition.
-
-    tasks, scans : of each strand of the query
-    """
+    """Align the hits of a scan, correct them for composition, and compute E-values."""
     search, alphabet = search_options(options), query.scoring.alphabet
-    about = query.sequences, sample, query.scoring, pair_options(search, "score")
-    fits = fitted.fits_scores(*about, scans[0].info["implementation"])
-    fit = Fit(*(float(x[0]) for x in fits.values))
+    scans, fit, fitted_to = query_scan
     space = len(query.sequences.codes), sum(scan.residues for scan in scans)
-    tables, records, strand = [], [], []
-    for sign, task, hits in zip(source.strands, tasks, scans, strict=True):
-        table = rows(task, hits, source.whole)
-        fits_bound = _evalues(table["score"], space, fit) <= options.largest_evalue
-        tables.append(compact(table.filter(fits_bound)))
-        records.append(hits.index[hits.index >= 0][fits_bound])
-        strand.append(np.full(len(records[-1]), sign))
-    records, strand = np.concatenate(records), np.concatenate(strand)
+    about = query.sequences, query.sequences, query.scoring
+    task = make_task("cross", *about, pair_options(search, "score"))
+    tables = [compact(rows(task, hits, source.whole)) for hits in scans]
+    records = np.concatenate([hits.index[0] for hits in scans])
+    strand = np.repeat(source.strands, [len(table) for table in tables])
     table, seen = tables[0], scans[0]
     if alphabet.kind in NUCLEIC:
         # The strands that are aligned, in letters of the query's alphabet.
@@ -459,7 +529,7 @@ def _hits(
     info = table.info | {"residues": seen.residues, "sequences": seen.sequences}
     table = replace(table.filter(order), info=info)
     about = table, hits, records[order], spans[order]
-    return PassHits(*about, fit, str(fits.sources[0]))
+    return PassHits(*about, fit, fitted_to)
 
 
 def _along_records(table: Table, strand: np.ndarray) -> tuple[Table, np.ndarray]:
@@ -499,6 +569,11 @@ def _evalues(score: np.ndarray, space: tuple[int, int], fit: Fit) -> np.ndarray:
 # an E-value of 0.001 in 10^7 residues by a third.
 SAMPLE = 2000
 
+# Of a hit of a scan: score and index, twice while hits are joined; and its name and
+# residues, where the database is read in blocks.
+HIT_BYTES, RECORD_BYTES = 24, 700
+MOST_AT_ONCE = 2**12  # queries
+
 
 @dataclass
 class Search:
@@ -525,37 +600,75 @@ def run(
     options: FamilyOptions,
     texts: Sequence[str] | None = None,
     saved: SavedState | None = None,
-) -> list[Search]:
-    """Search with each query, pass after pass; ``texts`` are the letters of the
-    queries, some of which may be encoded as others.
+    finish: Callable[[int, Search], Any] = lambda _, search: search,
+) -> list[Any]:
+    """Search with each query, pass after pass, with as many of them at once as the
+    memory budget has room for; ``texts`` are the letters of the queries, some of which
+    may be encoded as others.
 
     saved : the state of a run that was interrupted, or may be
+    finish : takes the number of a query and its search as soon as its passes are over.
+        A text that it returns is in the state in place of the query's hits, so a
+        resumed run does not finish it again.
+
+    Returns what ``finish`` returns of each query.
     """
-    frequencies = profile.prior_of(scoring.alphabet).frequencies
-    unit = unit_of(scoring.scores, frequencies)
+    alphabet = scoring.alphabet
+    unit = unit_of(scoring.scores, profile.prior_of(alphabet).frequencies)
     length = source.window and max(source.window // OVERLAP, SAMPLED)
     sample, cells = Sample(SAMPLE, length), _Cells(options, queries, source)
-    searches = []
-    for k, text in enumerate(queries.texts() if texts is None else texts):
-        query, text = queries.between(k, k + 1), result.letters_of(text)
-        scored = scoring
-        if scoring.alphabet.kind in NUCLEIC:  # rows have T if the query has
-            kind = "dna" if "T" in text and "U" not in text else "rna"
-            scored = replace(scoring, alphabet_name=kind)
-            query = replace(query, alphabet=scored.alphabet)
-            text = text.replace("T", "U") if kind == "rna" else text
-        searches.append(Search(query, text, ScoredQuery(query, scored, unit)))
-    for number in range(options.iterations):
-        running = [search for search in searches if not search.converged]
-        if not running:
-            break
-        start, models = time.perf_counter(), [search.query for search in running]
-        state = None if saved is None else saved.part(f"pass{number}")
-        results = hits_of(models, source, sample, options, cells.teller(), state)
-        seconds = (time.perf_counter() - start) / len(running)
-        for search, hits in zip(running, results, strict=True):
-            _advance(search, hits, options, seconds)
-    return searches
+    scorings = {alphabet.kind: scoring}
+    if alphabet.kind in NUCLEIC:
+        scorings = {x: replace(scoring, alphabet_name=x) for x in ("dna", "rna")}
+    texts = queries.texts() if texts is None else texts
+    results: dict[int, Any] = {}
+    if saved is not None:
+        results = {int(k): str(x) for k, x in saved.part("done").all().items()}
+    each, targets = HIT_BYTES, np.inf
+    if source.whole is None:
+        each += RECORD_BYTES + (source.window or 0)
+    else:
+        targets = len(source.whole)
+    each *= len(source.strands) * max(min(options.max_sequences, targets), 1)
+    room = parts_budget(options.memory_budget) // (2 * int(each))
+    at_once = max(min(room, MOST_AT_ONCE), 1)
+    for first in range(0, len(queries), at_once):
+        batch = queries.between(first, min(first + at_once, len(queries)))
+        running = {}
+        for k in range(first, first + len(batch)):
+            if k not in results:
+                query, text = queries.between(k, k + 1), result.letters_of(texts[k])
+                kind = alphabet.kind
+                if kind in NUCLEIC:  # rows have T if the query has
+                    kind = "dna" if "T" in text and "U" not in text else "rna"
+                    query = replace(query, alphabet=scorings[kind].alphabet)
+                    text = text.replace("T", "U") if kind == "rna" else text
+                scored = ScoredQuery(query, scorings[kind], unit)
+                running[k] = Search(query, text, scored)
+        passes = [f"batch{first}.pass{number}" for number in range(options.iterations)]
+        for name in passes:
+            if not running:
+                break
+            start = time.perf_counter()
+            models = {k: search.query for k, search in running.items()}
+            state = None if saved is None else saved.part(name)
+            about = models, batch, source, sample, options, cells.teller(), state
+            scans = scans_of(*about)
+            shared_seconds = (time.perf_counter() - start) / len(running)
+            for k, query in models.items():
+                start, search = time.perf_counter(), running[k]
+                hits = hits_of(query, scans.pop(k), source, options)
+                seconds = shared_seconds + time.perf_counter() - start
+                _advance(search, hits, options, seconds)
+                if not (search.converged or name == passes[-1]):
+                    continue
+                results[k] = finish(k, running.pop(k))
+                if saved is not None and isinstance(results[k], str):
+                    none = tuple(no_hits(1) for _ in source.strands)
+                    names = QueryScan(none, hits.fit, "").arrays("")
+                    arrays = [f"{x}.{k}.{y}" for x in passes for y in names]
+                    saved.put({f"done.{k}": np.array(results[k])}, without=arrays)
+    return [results[k] for k in range(len(queries))]
 
 
 def _advance(

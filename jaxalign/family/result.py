@@ -115,7 +115,6 @@ def _codes(table: Table, steps: Steps) -> np.ndarray:
 # How many different sequences an alignment has: Neff.
 
 CLUSTER_IDENTITY = 0.8
-ROWS_COMPARED = 2**9
 
 
 def by_entropy(rows: np.ndarray, residues: int = 20) -> float:
@@ -154,24 +153,33 @@ def by_clusters(
     rows : int8 (rows, m)
     """
     codes = np.where((rows >= 0) & (rows < residues), rows, -1).astype(np.int8)
-    weights = np.concatenate(
-        [
-            1 / np.maximum(_alike(codes[k : k + ROWS_COMPARED], codes, identity), 1)
-            for k in range(0, len(codes), ROWS_COMPARED)
-        ]
-    )
+    weights = 1 / np.maximum(_alike(_bits(codes), identity), 1)
     return float(np.median(weights @ (codes >= 0)))
 
 
-def _alike(subset: np.ndarray, rows: np.ndarray, identity: float) -> np.ndarray:
-    """Count the rows that each row of a subset is alike to."""
-    present, occupied = (subset >= 0), (rows >= 0)
-    shared = present.astype(np.float32) @ occupied.T.astype(np.float32)
-    either = present.sum(1)[:, None] + occupied.sum(1)[None] - shared
-    equal = np.zeros_like(shared)
-    for k in range(int(rows.max(initial=-1)) + 1):
-        equal += (subset == k).astype(np.float32) @ (rows == k).T.astype(np.float32)
-    return (equal >= identity * either - 1e-3).sum(1)
+def _alike(bits: np.ndarray, identity: float) -> np.ndarray:
+    """Count the rows that each row is alike to, int64 (rows,).
+
+    bits : uint64 (6, words, rows). Of ``_bits``.
+    """
+    counts = np.empty(bits.shape[2], np.int64)
+    for k in range(len(counts)):
+        row = bits[:, :, k, None]
+        differ = np.bitwise_or.reduce(bits ^ row)
+        either = np.bitwise_count(bits[0] | row[0]).sum(0, dtype=np.int64)
+        equal = either - np.bitwise_count(differ).sum(0, dtype=np.int64)
+        counts[k] = (equal >= identity * either - 1e-3).sum()
+    return counts
+
+
+def _bits(codes: np.ndarray) -> np.ndarray:
+    """Pack the codes of rows into words: whether a position has a residue, then the
+    five bits of its code, uint64 (6, words, rows). To compare them takes a fifth of the
+    time of a product of matrices for each letter."""
+    planes = [codes >= 0, *((codes >> bit) & 1 for bit in range(5))]
+    packed = np.packbits(np.stack(planes).astype(bool), axis=2)
+    words = np.pad(packed, [(0, 0), (0, 0), (0, -packed.shape[2] % 8)]).view(np.uint64)
+    return np.ascontiguousarray(words.transpose(0, 2, 1))
 
 
 # ------------------------------------------------------------------------------
@@ -570,6 +578,18 @@ class FamilyAlignment:
     def neff(self) -> float:
         """Compute the exponential of the mean column entropy, like HH-suite's Neff."""
         return by_entropy(self.codes, self.profile.alphabet.residues)
+
+    @property
+    def depth(self) -> np.ndarray:
+        """Count the rows with a residue at each position, the query's included: int64
+        (m,)."""
+        return (self.codes >= 0).sum(0)
+
+    @property
+    def query_identities(self) -> np.ndarray:
+        """Compute the share of the query's positions at which each row has its residue,
+        float64 (hits + 1,): gaps count as differences, as in ColabFold's plots."""
+        return (self.codes == self.codes[0]).mean(1)
 
     def neff_of_clusters(self, identity: float = CLUSTER_IDENTITY) -> float:
         """Compute the median number of rows per position, counting rows with at least

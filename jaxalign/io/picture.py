@@ -59,6 +59,30 @@ def heat_map(
     _write(path, (6, 6), draw)
 
 
+def coverage(path: str, codes: np.ndarray, identity: np.ndarray, name: str) -> None:
+    """Rows of an alignment, the most alike to the query at the top, and a line of how
+    many have a residue at each position, as ColabFold draws them.
+
+    codes : int8 (rows, m), -1 where a row has no residue
+    identity : float64 (rows,), from 0 to 1, with the query
+    name : of the query
+    """
+
+    def draw(axes: Any) -> None:
+        order, (rows, positions) = np.argsort(identity, kind="stable"), codes.shape
+        present = codes[order] >= 0
+        table = np.where(present, identity[order, None], np.nan)
+        look: dict[str, Any] = {"interpolation": "nearest", "aspect": "auto"}
+        look |= {"origin": "lower", "extent": (0, positions, 0, rows), "gid": "rows"}
+        shown = axes.imshow(table, cmap="rainbow_r", vmin=0, vmax=1, **look)
+        places = np.arange(positions) + 0.5
+        axes.plot(places, present.sum(0), color="black", gid="depth", clip_on=False)
+        axes.set(xlabel=f"position of {_name(name)}", ylabel="sequences")
+        axes.figure.colorbar(shown, ax=axes, label="identity with the query")
+
+    _write(path, (7, 4), draw)
+
+
 def histogram(
     path: str,
     counts: np.ndarray,

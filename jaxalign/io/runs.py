@@ -115,11 +115,15 @@ class SavedRun:
         output.RESUMABLE[path] = "what was done before"
         return arrays
 
-    def save(self, arrays: Callable[[], Arrays]) -> None:
+    def save(self, arrays: Callable[[], Arrays], unless_begun: bool = False) -> None:
         """Write the arrays of a state once a minute at most; a state that takes seconds
-        to write is written as many times less often."""
-        start = time.monotonic()
-        if start - self._written < EVERY * max(self._seconds, 1.0):
+        to write is written as many times less often.
+
+        unless_begun : write them at once where there is no state yet, and only there
+        """
+        start, waiting = time.monotonic(), EVERY * max(self._seconds, 1.0)
+        early = start - self._written < waiting
+        if self.state_path in output.RESUMABLE if unless_begun else early:
             return
 
         def fill(temporary: str) -> None:

@@ -1,11 +1,16 @@
 """``jaxalign family``: files, folders, messages and refusals."""
 
 import json
+import re
+import shutil
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 import jaxalign
+from jaxalign.family import engine
+from jaxalign.io import runs
 
 DONE, USAGE, INPUT = 0, 2, 3
 GLOBINS = str(files("jaxalign.data") / "globins.fasta")
@@ -60,6 +65,96 @@ def test_json(run):
     (family,) = about["families"]
     assert family["passes"][0]["fitted_to"] == "database"
     assert not family["converged"] and family["rows"] == 11
+
+
+def test_json_has_the_depth_by_position(run, folder):
+    code, out, _ = run("family", "q.fa", GLOBINS, "--json", "-o", "a.a3m")
+    (family,) = json.loads(out)["families"]
+    lines = (folder / "a.a3m").read_text().splitlines()[1::2]
+    rows = [[x for x in line if not x.islower()] for line in lines]
+    depth = [sum(x != "-" for x in column) for column in zip(*rows, strict=True)]
+    assert code == DONE and family["depth"] == depth and min(depth) < max(depth)
+    weights = [0.0] * len(ALPHA)
+    for row in rows:
+        alike = 0
+        for other in rows:
+            pairs = [x for x in zip(row, other, strict=True) if x != ("-", "-")]
+            alike += sum(a == b for a, b in pairs) >= 0.8 * len(pairs)
+        weights = [w + (x != "-") / alike for w, x in zip(weights, row, strict=True)]
+    assert family["neff_of_clusters"] == pytest.approx(np.median(weights), abs=1e-4)
+
+
+def timeless(out):
+    return re.sub(r'"seconds": [0-9.]+', "", out)
+
+
+@pytest.mark.parametrize("every", [60.0, -1.0])
+def test_files_are_written_as_passes_end_and_a_run_is_resumed(
+    run, folder, monkeypatch, every
+):
+    """A query without relatives ends with the first pass: its file is there when the
+    second one is interrupted. The state has the end of the first pass, or is younger
+    than the file, which then stays as it is."""
+    monkeypatch.setattr(runs, "EVERY", every)
+    far = ALPHA[::-1]
+    texts = {"sp|P1|A": ALPHA, "rev": far, "short": ALPHA[20:61], "tail": ALPHA[30:]}
+    (folder / "many.fa").write_text("".join(f">{x}\n{y}\n" for x, y in texts.items()))
+    words = ("family", "many.fa", GLOBINS, "--json", "--max-evalue", "1", "-o")
+    code, out, err = run(*words, "whole/")
+    whole = contents(folder / "whole")
+    assert code == DONE and re.search(r"4 queries in [0-9.]+ s, [0-9.]+ s a query", err)
+    assert {*whole} == {"sp_P1_A.a3m", "rev.a3m", "short.a3m", "tail.a3m"}
+    assert whole["rev.a3m"] == f">rev\n{far}\n"
+    calls, advance = [], engine._advance
+
+    def interrupted(search, *about):
+        calls.append(search)
+        if len(calls) == 6:  # the second query of the second pass
+            raise KeyboardInterrupt
+        advance(search, *about)
+
+    with monkeypatch.context() as context:
+        context.setattr(engine, "_advance", interrupted)
+        assert run(*words, "part/")[0] not in (DONE, USAGE, INPUT)
+    assert contents(folder / "part") == {"rev.a3m": whole["rev.a3m"]}
+    assert (folder / "part.partial").exists()
+    shutil.copy(folder / "part.partial", folder / "lost.partial")
+    code, _, err = run(*words, "lost/", "--resume")
+    assert code == (DONE if every > 0 else USAGE) and ("missing" in err) == (every < 0)
+    names = []
+
+    def recorded(search, *about):
+        names.append(search.sequences.names[0])
+        advance(search, *about)
+
+    monkeypatch.setattr(engine, "_advance", recorded)
+    code, again, _ = run(*words, "part/", "--resume")
+    assert code == DONE and contents(folder / "part") == whole
+    assert timeless(again) == timeless(out) and ("rev" in names) == (every > 0)
+    assert not (folder / "part.partial").exists()
+
+
+def test_names_of_files_are_refused_before_the_search(run, folder, monkeypatch):
+    monkeypatch.setattr(engine, "run", None)
+    (folder / "two.fa").write_text(f">a|b\n{ALPHA}\n>a/b\n{ALPHA}\n")
+    code, _, err = run("family", "two.fa", GLOBINS, "-o", "out/")
+    assert code == USAGE and "rename one of them" in err
+    code, _, err = run("family", "both.fa", GLOBINS, "-o", "out/", "--plot", "p.png")
+    assert code == USAGE and "--plot FOLDER/" in err
+    (folder / "empty.fa").write_text(f">a\n{ALPHA}\n>none\n\n")
+    code, _, err = run("family", "empty.fa", GLOBINS, "-o", "out/")
+    assert code == INPUT and "'none' is empty" in err
+
+
+def test_coverage_of_each_query_is_drawn(run, folder):
+    pytest.importorskip("matplotlib")
+    words = ("family", "both.fa", GLOBINS, "-q", *ONCE, "-o", "out/", "--plot", "out/")
+    assert run(*words)[0] == DONE
+    names = {x.name for x in (folder / "out").iterdir()}
+    assert names == {"a_b.a3m", "a_b.png", "rev.a3m", "rev.png"}
+    assert run("family", "q.fa", GLOBINS, "-q", *ONCE, "--plot", "p.svg")[0] == DONE
+    text = (folder / "p.svg").read_text()
+    assert 'id="depth"' in text and 'id="rows"' in text
 
 
 @pytest.mark.parametrize(

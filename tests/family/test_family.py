@@ -5,6 +5,7 @@ import shutil
 import string
 import subprocess
 from collections import Counter
+from dataclasses import astuple
 from importlib.resources import files
 from math import exp, log
 
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 
 import jaxalign
-from jaxalign.errors import UsageError
+from jaxalign.errors import InputError, UsageError
 from jaxalign.family import engine, result
 from jaxalign.family.result import columns
-from jaxalign.io import fasta
+from jaxalign.io import fasta, picture
 from jaxalign.model.profile import FREQUENCIES
 
 GLOBINS = files("jaxalign.data") / "globins.fasta"
@@ -283,9 +284,9 @@ def test_filters(seed, bounds):
     assert kept == expected and (0 < len(kept) < len(rows) or bounds[2] == 0.3)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_neff(seed):
-    query, rows = random_rows(seed)
+@pytest.mark.parametrize("seed, length", [(0, 23), (1, 64), (2, 150)])
+def test_neff(seed, length):
+    query, rows = random_rows(seed, length=length)
     rows = np.vstack([query.astype(np.int8)[None], rows])
     weights = np.zeros(len(rows))
     for column in rows.T:
@@ -346,6 +347,58 @@ def test_queries_share_a_pass_and_files_are_read_in_blocks(tmp_path, monkeypatch
         assert one.rows() == other.rows() and one.names == other.names
         np.testing.assert_array_equal(one.profile.scores, other.profile.scores)
         assert [x.hits for x in one.passes] == [x.hits for x in other.passes]
+
+
+@pytest.mark.parametrize("kind", ["in memory", "a file", "both strands"])
+def test_memory_bounds_the_queries_at_once(monkeypatch, database, kind):
+    """Queries of unequal lengths, one without relatives, one after the other."""
+    queries = [("a", ALPHA), ("rev", ALPHA[::-1]), ("short", ALPHA[20:61])]
+    target, scoring = database if kind == "in memory" else str(GLOBINS), None
+    if kind == "both strands":
+        target = str(files("jaxalign.data") / "mitochondrion.fasta")
+        scoring = jaxalign.Scoring.preset("ssearch-dna")
+        genome = fasta.read(target, scoring.alphabet).text(0)
+        turned = genome[900:700:-1].translate(str.maketrans("ACGT", "UGCA"))
+        queries = [("a", genome[:150]), ("rev", turned), ("short", genome[300:360:2])]
+    read, rounds, about = [], engine.Source.rounds, {"max_evalue": 1, "iterations": 2}
+    monkeypatch.setattr(engine.Source, "rounds", lambda x: read.append(x) or rounds(x))
+    together = jaxalign.search_family(queries, target, scoring, **about)
+    assert len(read) == max(len(family.passes) for family in together)
+    read.clear()
+    monkeypatch.setattr(engine, "HIT_BYTES", 2**40)
+    apart = jaxalign.search_family(queries, target, scoring, **about)
+    assert len(read) == sum(len(family.passes) for family in together)
+    assert max(map(len, together)) > 1
+    assert [x.name for x in apart] == ["a", "rev", "short"]
+    for one, other in zip(together, apart, strict=True):
+        assert one.rows() == other.rows() and one.names == other.names
+        assert [x[:3] for x in map(astuple, one.passes)] == [
+            x[:3] for x in map(astuple, other.passes)
+        ]
+        for name, column in one.table.columns.items():
+            np.testing.assert_array_equal(column, other.table[name])
+
+
+def test_coverage_is_drawn_by_identity(family, monkeypatch):
+    """As ColabFold draws it: rows by identity, gaps white, the depth as a line."""
+    figure = pytest.importorskip("matplotlib.figure")
+    axes = figure.Figure().add_subplot()
+    monkeypatch.setattr(picture, "_write", lambda path, size, draw: draw(axes))
+    picture.coverage("p.png", family.codes, family.query_identities, "a$b$")
+    rows = ["".join(x for x in row if not x.islower()) for row in family.rows()]
+    depth = [sum(x != "-" for x in column) for column in zip(*rows, strict=True)]
+    assert axes.lines[0].get_ydata().tolist() == depth == family.depth.tolist()
+    same = [sum(map(str.__eq__, row, ALPHA)) / len(ALPHA) for row in rows]
+    table = np.ma.filled(axes.images[0].get_array(), np.nan)
+    order = sorted(range(len(rows)), key=lambda k: same[k])
+    expected = [[same[k] if x != "-" else np.nan for x in rows[k]] for k in order]
+    np.testing.assert_allclose(table, expected)
+    assert axes.images[0].origin == "lower" and "-" in rows[1] + rows[-1]
+
+
+def test_an_empty_query():
+    with pytest.raises(InputError, match="'none' is empty"):
+        jaxalign.search_family([("a", ALPHA), ("none", "")], str(GLOBINS))
 
 
 def test_no_relatives():
