@@ -48,6 +48,7 @@ CONTENTS = {
     "Split and audit": [
         "how-to/homology-split",
         "how-to/evidence",
+        "how-to/structures",
         "how-to/benchmark-leaks",
     ],
     "Align and search": [

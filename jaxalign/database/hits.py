@@ -284,8 +284,9 @@ def _windows(
     query, target = (int(table[side][hit]) for side in ("query", "target"))
     codes, n = table.queries[query], int(table.targets.lengths[target])
     scoring = table.scoring
-    best = scoring.scores.max(axis=1).clip(0)
-    room = int((best if scoring.by_position else best[codes]).sum()) - scoring.open
+    best = scoring.scores.max(axis=1).clip(0) if scoring.by_position else None
+    best = scoring.best_scores(codes) if best is None else best
+    room = int(best.sum()) - scoring.open
     gaps = max(room // scoring.extend + 1, 0) if scoring.extend else n
     reach, windows, free, last = len(codes) + gaps, [], [], 0
     for start, end in sorted(spans):
