@@ -2,11 +2,12 @@
 
 import os
 import re
+import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, log
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,8 +189,7 @@ def _bits(codes: np.ndarray) -> np.ndarray:
 ORDER = [RESIDUES.index(letter) for letter in sorted(RESIDUES)]  # HMMER's
 KINDS = {"protein": "amino", "dna": "DNA", "rna": "RNA"}  # of HMMER's alphabets
 HEADING = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
-# Of a gap without cost for its further residues: a model needs an end of it.
-MOST_EXTENDED = 0.999
+LOWER_CASE = str.maketrans("", "", string.ascii_lowercase)
 POSITION = re.compile("[A-Z-]")  # of a row of a3m
 
 
@@ -244,11 +244,9 @@ def stockholm(text: AlignedText) -> Iterator[str]:
 
 
 def hmm(text: AlignedText) -> Iterator[str]:
-    """Write a HMMER3 model: emissions of the profile, and the same gap costs
-    everywhere."""
+    """Write a HMMER3 model: emissions of the profile, transitions of the rows."""
     name = one_word(text.names[0])
-    costs = text.scoring.gap_open, text.scoring.gap_extend
-    return _model(name, text.profile, *costs, len(text.rows))
+    return _model(name, text.profile, moves_of(text), len(text.rows))
 
 
 def pssm(text: AlignedText) -> Iterator[str]:
@@ -277,18 +275,11 @@ def _padded(row: str, widths: list[int]) -> str:
     return "".join(a + b for a, b in zip(pieces, positions, strict=True))
 
 
-def _model(
-    name: str, profile: Profile, gap_open: float, gap_extend: float, rows: int
-) -> Iterator[str]:
-    """Write a HMMER3 text file, line by line; costs are in units of the profile.
+def _model(name: str, profile: Profile, moves: np.ndarray, rows: int) -> Iterator[str]:
+    """Write a HMMER3 text file, line by line. Emissions are P_a exp(unit s_a).
 
-    Emissions are P_a exp(unit s_a). With gaps of ``open`` and ``extend`` nats, ends of
-    the costs that ``Profile.from_hmm`` reads back:
-
-        d = exp(-extend) from D to D,  x = exp(-open) / (1 - d),  M to M 1 / (1 + 2 x),
-        M to D, and M to I, x / (1 + 2 x).
+    moves : as of ``moves_of``
     """
-    moves = transitions(gap_open * profile.unit, gap_extend * profile.unit)
     # Emissions (m, residues), in HMMER's order of letters.
     alphabet, frequencies = profile.alphabet, prior_of(profile.alphabet).frequencies
     letters = alphabet.letters[: alphabet.residues]
@@ -305,16 +296,14 @@ def _model(
     for kind, (place, rate) in calibrated(emissions, moves, null).items():
         yield f"STATS LOCAL {kind:<8} {place:8.4f} {rate:8.5f}\n"
     yield f"HMM     {_words(sorted(letters))}\n        {_words(HEADING)}\n"
-    used = occupancy(len(profile), moves)
+    used = occupancy(moves)
     yield f"  COMPO {_numbers(used @ emissions / used.sum())}\n"
     background = _numbers(frequencies[order])
-    # Before the first position there is no deletion to come from.
-    yield f"        {background}\n        {_numbers([*moves[:5], 1.0, 0.0])}\n"
+    yield f"        {background}\n        {_numbers(moves[0])}\n"
     for k, row in enumerate(emissions, 1):
         letter = profile.consensus[k - 1].lower()
         yield f"{k:7d} {_numbers(row)} - {letter} - - -\n        {background}\n"
-        last = k == len(profile)
-        yield f"        {_numbers(_last(moves) if last else moves)}\n"
+        yield f"        {_numbers(moves[k])}\n"
     yield "//\n"
 
 
@@ -341,34 +330,34 @@ CELLS_AT_ONCE = 2**20
 LEAST_SHARE = 1e-9  # of a long deletion
 
 
-def occupancy(m: int, moves: list[float]) -> np.ndarray:
-    """Compute how likely each of ``m`` positions is to be used, (m,).
+def occupancy(moves: np.ndarray) -> np.ndarray:
+    """Compute how likely each position is to be used, (m,).
 
-    moves : as of ``transitions``
+    moves : as of ``moves_of``
     """
-    mm, mi, _, _, _, dm, _ = moves
-    used, before = np.empty(m), 1.0
-    for k in range(m):
-        used[k] = before = before * (mm + mi) + (1 - before) * (dm if k else 0.0)
+    used, before = np.empty(len(moves) - 1), 1.0
+    for k, (mm, mi, _, _, _, dm, _) in enumerate(moves[:-1]):
+        used[k] = before = before * (mm + mi) + (1 - before) * dm
     return used
 
 
 def calibrated(
-    emissions: np.ndarray, moves: list[float], null: np.ndarray = NULL
+    emissions: np.ndarray, moves: np.ndarray, null: np.ndarray = NULL
 ) -> dict[str, tuple]:
     """Find (place, rate) in bits of the scores of a model: MSV, VITERBI and FORWARD.
 
     emissions : (m, residues). Probabilities, in HMMER's order of letters.
-    moves : as of ``transitions``
+    moves : as of ``moves_of``
     null : (residues,). Probabilities by chance, of proteins by default.
     """
     odds, m = emissions / null, len(emissions)
     information = (emissions * np.log2(np.maximum(odds, 1e-300))).sum()
     rate = log(2) + EDGE / max(information, EDGE)
     # A path enters where a position is likely to be used, and no path is favoured.
-    used = occupancy(m, moves)
+    used, moves = occupancy(moves), moves[1:]
     enter = used / (used * np.arange(m, 0, -1)).sum()
-    evenly, straight = np.full(m, 2 / (m * (m + 1))), [1.0, *[0.0] * 6]
+    evenly, straight = np.full(m, 2 / (m * (m + 1))), np.zeros((m, MOVES))
+    straight[:, 0] = 1
     rng, places = np.random.default_rng(0), {}
     for kind, ways in (("MSV", (straight, evenly)), ("VITERBI", (moves, enter))):
         letters = rng.choice(len(null), (SIMULATED, LENGTH), p=null)
@@ -384,7 +373,7 @@ def calibrated(
 
 def local_bits(
     odds: np.ndarray,
-    moves: list[float],
+    moves: np.ndarray,
     enter: np.ndarray,
     letters: np.ndarray,
     join: np.ufunc,
@@ -392,16 +381,21 @@ def local_bits(
     """Score sequences by a model as HMMER does, local and in several pieces, in bits.
 
     odds : (m, 20)
-    moves : as of ``transitions``, the same at all positions
+    moves : (m, 7). Probabilities behind each position.
     enter : (m,). Probability to begin at each position.
     letters : int (count, length)
     join : np.add of all paths (Forward), np.maximum of the best one (Viterbi)
     """
     by_letter = np.ascontiguousarray(odds.T, np.float32)
-    mm, mi, md, im, ii, dm, dd = np.array(moves, np.float32)
+    mm, mi, md, im, ii, dm, dd = np.ascontiguousarray(moves.T, np.float32)
     (count, length), m = letters.shape, len(odds)
     stay, leave = length / (length + 3), 3 / (length + 3)
     size, ends = max(CELLS_AT_ONCE // m, 1), []
+    # Deletions of 1, 2, 4 … positions more: what they multiply one by.
+    longer, reach, share = [], 1, dd[:-1]
+    while reach < m and share.max() > LEAST_SHARE:
+        longer.append((reach, share))
+        reach, share = 2 * reach, share[reach:] * share[:-reach]
     for start in range(0, count, size):
         part = letters[start : start + size]
         # What ends in a match, an insertion and a deletion of each position, and what
@@ -416,12 +410,9 @@ def local_bits(
             match[:, 1:] = join(match[:, 1:], before[:, :-1])
             match *= by_letter[column]
             delete = np.zeros_like(match)
-            delete[:, 1:] = match[:, :-1] * md
-            reach, share = 1, dd  # deletions of 2, 4, 8 … positions more
-            while reach < m and share > LEAST_SHARE:
-                longer = delete[:, :-reach] * share
-                delete[:, reach:] = join(delete[:, reach:], longer)
-                reach, share = 2 * reach, share * share
+            delete[:, 1:] = match[:, :-1] * md[:-1]
+            for reach, share in longer:
+                delete[:, reach:] = join(delete[:, reach:], delete[:, :-reach] * share)
             end = join.reduce(join(match, delete), axis=1) / 2
             between = join(between * np.float32(stay), end)
         ends.append(between)
@@ -430,20 +421,52 @@ def local_bits(
     return (np.log(likelihood) - by_chance) / log(2)
 
 
-def transitions(opening: float, extending: float) -> list[float]:
-    """Return probabilities from M to M, I and D, from I to M and I, from D to M and
-    D."""
-    d = min(exp(-extending), MOST_EXTENDED)
-    x = exp(-opening) / (1 - d)
-    whole = 1 + 2 * x
-    return [1 / whole, x / whole, x / whole, 1 - d, d, 1 - d, d]
+# ------------------------------------------------------------------------------
+# Transitions of a model: weighted counts of the rows, and a prior of HMMER.
+#
+# From M to M, I and D, from I to M and I, from D to M and D: each of these three sums
+# to 1, as the mean of the posterior of a Dirichlet prior. A local alignment begins and
+# ends with a match, so it counts nothing before or behind. A model has no move from I
+# to D or back. Rows weigh as for emissions (Henikoff), and together as many as a
+# position has kinds of letters on average: alpha + 1 of PSI-BLAST
+# (``model.profile.log_odds_of``).
+
+MOVES, NO_MOVE = 7, 7
+MOVE_OF = np.array([[0, 1, 2], [3, 4, NO_MOVE], [5, NO_MOVE, 6]])  # of M, I and D
+FROM = slice(0, 3), slice(3, 5), slice(5, 7)
+# ``p7_prior.c`` of HMMER 3.4: of proteins Mitchison's, of nucleotides of rmark
+AMINO = 0.7939, 0.0278, 0.0135, 0.1551, 0.1331, 0.9002, 0.5630
+NUCLEOTIDE = 2.0, 0.1, 0.1, 0.12, 0.4, 0.5, 1.0
 
 
-def _last(moves: list[float]) -> list[float]:
-    """Behind the last position no deletion begins."""
-    match, insert = moves[:2]
-    total = match + insert
-    return [match / total, insert / total, 0.0, *moves[3:5], 1.0, 0.0]
+def moves_of(text: AlignedText) -> np.ndarray:
+    """Estimate the transitions behind each position, (m + 1, 7); row 0 is before the
+    first one. Behind the last one no deletion begins."""
+    alphabet, m = text.profile.alphabet, len(text.profile)
+    upper = "".join(text.rows).translate(LOWER_CASE).encode()
+    codes = alphabet.table[np.frombuffer(upper, np.uint8).reshape(-1, m)]
+    letters = np.where(codes < alphabet.residues, codes, profile.OTHER_CODE)
+    letters = letters.astype(np.int8)
+    weights = np.full(len(letters), 1 / len(letters))
+    if (letters >= 0).any():
+        weights = profile.row_weights(letters, "henikoff")
+    kinds = np.mean([len(set(x[x >= 0])) for x in letters.T])
+    counts = np.zeros((m + 1, MOVES + 1))
+    for row, weight in zip(text.rows, weights * max(kinds, 1), strict=True):
+        ascii_codes = np.frombuffer(row.encode(), np.uint8)
+        state = np.where(ascii_codes == ord("-"), 2, ascii_codes >= ord("a"))
+        position = np.cumsum(state != 1)  # from 1
+        matches = np.flatnonzero(state == 0)
+        within = slice(*matches[[0, -1]]) if len(matches) else slice(0)
+        move = MOVE_OF[state[:-1][within], state[1:][within]]
+        np.add.at(counts, (position[:-1][within], move), weight)
+    prior = AMINO if alphabet.kind == "protein" else NUCLEOTIDE
+    moves = counts[:, :MOVES] + prior
+    moves[-1, 2] = 0
+    for part in FROM:
+        moves[:, part] /= moves[:, part].sum(1, keepdims=True)
+    moves[[0, -1], 5:] = 1, 0
+    return moves
 
 
 def _words(words: Iterable[str]) -> str:
