@@ -28,7 +28,12 @@ from jaxalign.model.alphabet import (
 from jaxalign.model.profile import Profile
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.source import reads_again
-from jaxalign.model.strands import look_nucleic, nucleic_sets, seem_nucleic
+from jaxalign.model.strands import (
+    look_nucleic,
+    nucleic_sets,
+    protein_letters,
+    seem_nucleic,
+)
 
 PATH = (str, os.PathLike)
 NO_FILE = (
@@ -92,10 +97,16 @@ def sets(
 
 
 def with_texts(
-    scoring: Scoring, data: SetLike, reading: Reading = AS_WRITTEN
+    scoring: Scoring,
+    data: SetLike,
+    reading: Reading = AS_WRITTEN,
+    of_complex: bool = False,
 ) -> tuple[Sequences, list[str] | None]:
     """Encode a set as ``sets`` does, with the letters as they stand there: some of them
-    may be read as another. None of what has no letters, or not all as str."""
+    may be read as another. None of what has no letters, or not all as str.
+
+    of_complex : nucleotides among proteins are encoded as X
+    """
     from jaxalign.io import encoded_database, fasta
 
     path = os.fspath(data) if isinstance(data, PATH) else ""
@@ -106,9 +117,14 @@ def with_texts(
         contents = contents_of(items := items_of(data))
         has_letters = all(isinstance(text, str) for text in contents)
         texts = contents if has_letters else None
+        if of_complex and texts is not None:
+            names = [x[0] if isinstance(x, tuple) else f"seq{k + 1}"
+                     for k, x in enumerate(items)]  # fmt: skip
+            items = [*zip(names, map(protein_letters, texts), strict=True)]
         return sets(scoring, items, reading=reading)[0], texts
     raw = fasta.read_raw(path, reading=reading)
-    sequences = fasta.encode(raw, scoring.alphabet, reading.unknown)
+    read = fasta.proteins_alone(raw) if of_complex else raw
+    sequences = fasta.encode(read, scoring.alphabet, reading.unknown)
     _tell_of_nucleotides(scoring, [(sequences, True)])
     return sequences, raw.texts()
 

@@ -216,6 +216,7 @@ class ComplexKeywords(FamilyKeywords, total=False):
     pair_strategy: PairStrategy
     pair_evalue: float
     taxa: Any
+    rna_database: Any
 
 
 class AsLinkedKeywords(TypedDict, total=False):

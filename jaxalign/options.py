@@ -480,6 +480,10 @@ class ComplexOptions(FamilyOptions):
     """A table of names and taxa, in place of OX= and TaxID= in the headings of the
     database. It is tsv, csv or parquet."""
 
+    rna_database: Any = None
+    """A database of nucleotides for chains of RNA: FASTA or an index. Without it they
+    have no alignment."""
+
     @property
     def largest_evalue(self) -> float:
         """The largest E-value of a hit that is reported, included or paired."""

@@ -91,7 +91,8 @@ TAKES = {
     "search": SEARCH,
     "stream_search": SEARCH | {"skip", "shard", "part_rows"},
     "search_family": FAMILY,
-    "search_complexes": FAMILY | {"pair_strategy", "pair_evalue", "taxa"},
+    "search_complexes": FAMILY
+    | {"pair_strategy", "pair_evalue", "taxa", "rna_database"},
     "purge": ENDS
     | MACHINE
     | {"max_evalue"}

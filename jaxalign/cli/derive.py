@@ -54,6 +54,7 @@ WORDS = {
 }
 FILES = {"v_distances": "GENES.tsv", "v_loops": "GENES.tsv"}
 FILES |= {"together": "TABLE.tsv", "taxa": "TABLE.tsv"}
+FILES |= {"rna_database": "DB"}
 SEVERAL = {"edges": "FILE:COLUMN>=F"}  # options that may be given several times
 # None until a preset, --link or --max-evalue has spoken.
 OPEN = {"mode", "identity", "output", "statistics"}

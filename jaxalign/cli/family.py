@@ -29,7 +29,7 @@ from jaxalign.model.source import sha256
 from jaxalign.options import ComplexOptions, FamilyOptions, shared
 from jaxalign.pairs.api import SavedState
 
-PAIRING = "pair_strategy", "pair_evalue", "taxa"
+PAIRING = "pair_strategy", "pair_evalue", "taxa", "rna_database"
 NUCLEOTIDES = "ssearch-dna"  # the preset that scores them where no other is named
 SUFFIXES = {"a3m": ".a3m", "stockholm": ".sto", "hmm": ".hmm", "pssm": ".pssm"}
 
@@ -134,6 +134,9 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
         names = [re.sub(r"(\.[A-Za-z]+)?(\.(gz|bz2|xz|zst))?$", "", x) for x in files]
         names = [re.sub(r"^\.|[^\w.-]", "_", os.path.basename(x)) for x in names]
     read = _read(files, options, scoring, messages)
+    beside = [x for x in (chosen.taxa, chosen.rna_database) if x is not None]
+    if chosen.rna_database is not None:
+        inputs.check(chosen.rna_database)
     complexes = [
         api.Chains(name, sequences, sequences.texts() if texts is None else texts)
         for name, sequences, texts in zip(
@@ -153,10 +156,9 @@ def _complexes(options: Given, scoring: Scoring, chosen: ComplexOptions) -> int:
             os.makedirs(folder, exist_ok=True)
         for file in chains.file_names():
             path = os.path.join(folder, file)
-            output.check_inputs(path, (*files, database, chosen.taxa))
+            output.check_inputs(path, (*files, database, *beside))
             output.check(path, force)
-    table = () if chosen.taxa is None else (chosen.taxa,)
-    saved = _checkpoint(place, (*files, database, *table), read.scoring, chosen)
+    saved = _checkpoint(place, (*files, database, *beside), read.scoring, chosen)
     arrays = saved and saved.load(options.resume, options.force)
     state = saved and SavedState(arrays or {}, saved.save)
 
@@ -224,11 +226,12 @@ def _read(
 def _pairs(result: ComplexAlignment, messages: Messages) -> Iterator[str]:
     """A line about the pairs of a complex; warns of taxa that lack."""
     yield f"{result.name}: {result.heading().partition(', ')[2]}"
-    if len(result.entities) < 2:
+    proteins = [entity for entity in result.entities if entity.kind == "protein"]
+    if len(proteins) < 2:
         return
-    counts = [len(entity.names) for entity in result.entities]
-    taxa = [int((x.taxon != NO_TAXON).sum()) for x in result.entities]
-    for entity, hits, count in zip(result.entities, counts, taxa, strict=True):
+    counts = [len(entity.names) for entity in proteins]
+    taxa = [int((x.taxon != NO_TAXON).sum()) for x in proteins]
+    for entity, hits, count in zip(proteins, counts, taxa, strict=True):
         chain = result.chains[entity.chains[0]]
         yield f"{result.name}: {chain}: {counted(hits, 'hit')}, {count:,} with a taxon"
     if any(counts) and not any(taxa):
@@ -312,7 +315,7 @@ def _said(
                 f"{scan.included:,} included, {scan.new:,} of them new; "
                 f"{scan.seconds:.1f} s"
             )
-        if scan.fitted_to != "database":
+        if scan.fitted_to != "database" and family.table.info["sequences"]:
             warnings.append(f"{family.name}, pass {number}: {FITS[scan.fitted_to]}")
     end = "converged" if family.converged else "may go on"
     if len(family) == 1:

@@ -60,7 +60,7 @@ def read(
     ``of_proteins`` all have those of proteins; ``as_given`` says that no other strand
     is looked at. ``scoring`` is that of the options; where they leave it open,
     nucleotides, known by the letters of the files and of those ``beside`` them, have
-    another, of the preset ``usual``.
+    another, of the preset ``usual``. With both, nucleotides among proteins are X.
 
     Raises
     ------
@@ -82,11 +82,17 @@ def read(
         None if is_database(path) else fasta.read_raw(path, reading=reading_of(options))
         for path in others
     ]
+    texts = tuple(
+        None if raw is None else raw.texts()
+        for raw in raws
+        if of_proteins or usual is not None
+    )
+    if of_proteins and usual is not None:  # chains of a complex
+        raws = [x and fasta.proteins_alone(x) for x in raws]
     sides = [
         (path, opening(path) if raw is None else [raw.text])
         for path, raw in zip(others, raws, strict=True)
     ]
-    keeps_texts = of_proteins or usual is not None
     of_proteins = of_proteins or profile
     about = scoring, options, messages, of_proteins, as_given, usual
     scoring = scoring_for([*sides, *beside], *about)
@@ -104,7 +110,6 @@ def read(
     sequences, counts = zip(*encoded, strict=True)
     for path, count in zip(paths, counts, strict=True):
         messages.warn_of_letters(path, count, alphabet.wildcard)
-    texts = tuple(None if raw is None else raw.texts() for raw in raws if keeps_texts)
     return Inputs(tuple(paths), sequences, counts, hashes, scoring, texts)
 
 

@@ -281,8 +281,9 @@ def family(
         written as soon as its passes are over.
     pair
         QUERY has the chains of a complex, or is a folder of such files. -o FOLDER/ gets
-        inputs of AlphaFold 3, Boltz and ColabFold, with rows paired by taxon. From a
-        folder each complex has a folder of its own.
+        inputs of AlphaFold 3, Boltz and ColabFold, with rows of proteins paired by
+        taxon; RNA and DNA are known by their letters. From a folder each complex has a
+        folder of its own.
     out
         Output file, or a folder/ of files; the suffix sets the format. [standard
         output, a3m]

@@ -182,7 +182,7 @@ def search_complexes(
     scoring: ScoringLike = None,
     **options: Unpack[ComplexKeywords],
 ) -> list[ComplexAlignment]:
-    """Search with the chains of complexes, and pair the rows of each by taxon.
+    """Search with the chains of complexes, and pair the rows of proteins by taxon.
 
     Each sequence is searched once, as ``search_family`` does. Chains of a complex with
     equal letters share its hits. Hits of several chains are paired if they have one
@@ -192,7 +192,9 @@ def search_complexes(
     Parameters
     ----------
     complexes : mapping of names to sets of chains
-        A set is a path of FASTA, a mapping, an iterable or Sequences.
+        A set is a path of FASTA, a mapping, an iterable or Sequences. Chains of 20 or
+        more letters that are all nucleotides are RNA, or DNA if they have T and no U;
+        a shorter RNA has only A, C, G and U.
     database : path, mapping, iterable, Sequences or flat ``(codes, offsets)``
         Proteins whose headings have ``OX=`` or ``TaxID=``: FASTA, or an index made of
         it. Of what is no file, names are the headings.
@@ -202,6 +204,9 @@ def search_complexes(
         Pair hits with at most this E-value.
     taxa : path or mapping, optional
         Taxa by the names of sequences, in place of those of headings.
+    rna_database : path, mapping, iterable, Sequences or flat, optional
+        Nucleotides, for unpaired alignments of RNA; its scores are those of the preset
+        ``ssearch-dna``. Without it, an RNA has no alignment; DNA has none.
 
     Returns
     -------
@@ -215,7 +220,8 @@ def search_complexes(
         wrong.
     UsageError, MemoryPlanError, DeviceError
         As ``search_family``; also if pairs are to be made, and the database is an index
-        without taxa, or is read only once.
+        without taxa, or is read only once, or if ``rna_database`` is given and no chain
+        is RNA.
 
     Notes
     -----
@@ -239,7 +245,8 @@ def search_complexes(
         raise UsageError("complexes: give a mapping of names to sets of chains")
     sets = []
     for name, chains in complexes.items():
-        sequences, texts = inputs.with_texts(scoring, chains, reading_of(packed))
+        about = scoring, chains, reading_of(packed)
+        sequences, texts = inputs.with_texts(*about, of_complex=True)
         sets.append(Chains(name, sequences, texts or sequences.texts()))
     return complexes_of(sets, database, scoring, packed)
 
@@ -257,11 +264,26 @@ def complexes_of(
     """
     # 1 each sequence once, 2 where taxa are, 3 the passes, 4 pairs
     scoring = _checked(options, scoring)
-    queries, texts = pairing.queries_of(complexes, scoring.alphabet)
+    if scoring.alphabet.kind != "protein":
+        raise UsageError(f"{scoring}: complexes need a scoring of proteins")
     taxa = pairing.taxa_source(complexes, database, options)
-    source = _source(database, scoring, options, queries)
-    searches = engine.run(queries, source, scoring, options, texts, saved)
-    return pairing.aligned(complexes, searches, taxa, source, options)
+    nucleic = _checked(options, Scoring.preset("ssearch-dna"))
+    rna = () if options.rna_database is None else options.rna_database
+    searches, sources, along = [], [], replace(options, strand=None)
+    for kind, target, scored, packed in (
+        ("protein", database, scoring, options if rna == () else along),
+        ("rna", rna, nucleic, options),
+        ("dna", (), nucleic, options),
+    ):
+        queries, texts = pairing.queries_of(complexes, scored.alphabet, kind)
+        if not texts and kind == "rna" and options.rna_database is not None:
+            raise UsageError("rna_database: no chain is RNA")
+        if not texts and kind != "protein":
+            continue
+        sources.append(_source(target, scored, packed, queries))
+        state = saved if saved is None or kind == "protein" else saved.part(kind)
+        searches += engine.run(queries, sources[-1], scored, packed, texts, state)
+    return pairing.aligned(complexes, searches, taxa, sources[0], options)
 
 
 __all__ = [

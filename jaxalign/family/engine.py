@@ -25,7 +25,13 @@ from jaxalign.model.alphabet import NUCLEIC, Alphabet, Sequences, from_parts, ra
 from jaxalign.model.profile import FREQUENCIES, Profile, as_query
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.statistics import Fit
-from jaxalign.model.strands import MINUS, PLUS, complement_codes, reverse_complement
+from jaxalign.model.strands import (
+    MINUS,
+    PLUS,
+    complement_codes,
+    nucleic_kind,
+    reverse_complement,
+)
 from jaxalign.model.table import Table, compact
 from jaxalign.options import FamilyOptions
 from jaxalign.pairs.by_rows import may_have_gpu
@@ -492,9 +498,12 @@ def hits_of(
         columns = {"target": [x["target"] + k for x, k in zip(tables, first)]}  # noqa: B905
         columns |= {x: [y[x] for y in tables] for x in ("query", "score")}
         columns = {name: np.concatenate(x) for name, x in columns.items()}
-        info = merge([x.info for x in scans])
+        ran = [x.info for x in scans if x.info["implementation"]]
+        info = merge(ran) if ran else table.info
         table = replace(table, columns=columns, targets=targets, info=info,
                         queries=query.sequences, scoring=query.scoring)  # fmt: skip
+        best = np.argsort(-table["score"], kind="stable")[: options.max_sequences]
+        table, records, strand = table.filter(best), records[best], strand[best]
     if len(table):
         table, hit = with_further(
             aligned(table, search),
@@ -524,7 +533,6 @@ def hits_of(
     table, spans = _along_records(table, strand)
     if is_cut:
         order = order[_apart(table, spans, order)]
-    order = order[: options.max_sequences]
     hits = result.Columns(*(x[order] for x in hits))
     info = table.info | {"residues": seen.residues, "sequences": seen.sequences}
     table = replace(table.filter(order), info=info)
@@ -640,7 +648,7 @@ def run(
                 query, text = queries.between(k, k + 1), result.letters_of(texts[k])
                 kind = alphabet.kind
                 if kind in NUCLEIC:  # rows have T if the query has
-                    kind = "dna" if "T" in text and "U" not in text else "rna"
+                    kind = nucleic_kind(text)
                     query = replace(query, alphabet=scorings[kind].alphabet)
                     text = text.replace("T", "U") if kind == "rna" else text
                 scored = ScoredQuery(query, scorings[kind], unit)

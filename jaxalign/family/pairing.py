@@ -30,6 +30,7 @@ from jaxalign.model.names import written
 from jaxalign.model.numbers import check_between
 from jaxalign.model.show import counted
 from jaxalign.model.source import label, reads_again
+from jaxalign.model.strands import molecule_of
 from jaxalign.model.table import Table
 from jaxalign.options import ComplexOptions, PairStrategy
 
@@ -48,6 +49,7 @@ class EntityHits(NamedTuple):
     taxon : int32 (hits,), ``NO_TAXON`` where a hit has none
     bits : float64 (hits,)
     shown : int64, ascending. Hits of the unpaired alignment; pairs are made of all.
+    kind : protein, dna or rna. Only hits of proteins are paired.
     """
 
     chains: tuple[int, ...]
@@ -57,6 +59,7 @@ class EntityHits(NamedTuple):
     taxon: np.ndarray
     bits: np.ndarray
     shown: np.ndarray
+    kind: str = "protein"
 
     def __repr__(self) -> str:
         return f"<EntityHits: {len(self.names):,} hits of {len(self.query):,} residues>"
@@ -80,7 +83,7 @@ class Chains:
 
     def file_names(self) -> list[str]:
         """The files that the inputs of structure prediction take."""
-        return file_names(self.entities.values())
+        return file_names(self.entities.values(), map(molecule_of, self.entities))
 
 
 # ------------------------------------------------------------------------------
@@ -98,6 +101,8 @@ def entities_of(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
     numbers: dict[str, tuple[int, ...]] = {}
     for number, text in enumerate(texts):
         letters = letters_of(text)
+        if molecule_of(letters) == "rna":
+            letters = letters.replace("T", "U")
         numbers[letters] = (*numbers.get(letters, ()), number)
     return numbers
 
@@ -113,14 +118,15 @@ def paired(entities: Sequence[EntityHits], strategy: PairStrategy) -> np.ndarray
     Of each taxon the best hit of an entity counts, and has one row. ``complete`` keeps
     taxa that all entities have, ``greedy`` those that two or more have. Rows with more
     entities come first, of these the larger sum of bits, then the smaller taxon. A
-    single entity has no pairs.
+    single entity has no pairs. Entities are proteins here; others have no hits.
 
     Returns
     -------
     int64 (rows, entities)
         Numbers of hits; -1 where an entity has no hit of the taxon.
     """
-    if len(entities) < 2:
+    proteins = sum(entity.kind == "protein" for entity in entities)
+    if proteins < 2:
         return np.zeros((0, len(entities)), np.int64)
     best = []
     for entity in entities:
@@ -138,7 +144,7 @@ def paired(entities: Sequence[EntityHits], strategy: PairStrategy) -> np.ndarray
         bits[at] += entity.bits[hits]
     count = (rows >= 0).sum(axis=1)
     order = np.lexsort((taxa, -bits, -count))
-    least = len(entities) if strategy == "complete" else 2
+    least = proteins if strategy == "complete" else 2
     return rows[order[count[order] >= least]]
 
 
@@ -160,14 +166,16 @@ def identifiers(count: int) -> list[str]:
     ]
 
 
-def file_names(chains: Iterable[Sequence[int]]) -> list[str]:
+def file_names(chains: Iterable[Sequence[int]], kinds: Iterable[str]) -> list[str]:
     """Name the files of a complex.
 
-    chains : numbers of the chains of each entity
+    chains, kinds : numbers of the chains of each entity, and its molecule
     """
-    numbers = [*chains]
+    numbers, molecules = [*chains], [*kinds]
     ids = identifiers(sum(map(len, numbers)))
-    return [ALPHAFOLD3, COLABFOLD, BOLTZ, *(f"{ids[x[0]]}.csv" for x in numbers)]
+    pairs = zip(numbers, molecules, strict=True)
+    files = [f"{ids[x[0]]}.csv" for x, kind in pairs if kind == "protein"]
+    return [ALPHAFOLD3, *[COLABFOLD] * bool(files), BOLTZ, *files]
 
 
 def _ids(entities: Sequence[EntityHits]) -> list[list[str]]:
@@ -184,8 +192,15 @@ def alphafold3(
     It pairs rows of ``pairedMsa`` whose headings have one species, the last word of a
     name of UniProt. So the species of row k is k in base 36, of 5 digits.
     """
-    proteins = []
+    molecules = []
     for ids, entity, hits in zip(_ids(entities), entities, pairs.T, strict=True):
+        if entity.kind != "protein":  # a DNA has no alignment there
+            chain = {"id": ids, "sequence": entity.query}
+            if entity.kind == "rna":
+                rows = [("query", entity.query), *_unpaired(entity)]
+                chain["unpairedMsa"] = _a3m(rows)
+            molecules.append({entity.kind: chain})
+            continue
         places = np.flatnonzero(hits >= 0)
         species = [np.base_repr(row, 36).zfill(5) for row in (places + 1).tolist()]
         names = map(_word, _names(entity, hits[places]))
@@ -201,16 +216,23 @@ def alphafold3(
             "unpairedMsa": _a3m([("query", entity.query), *_unpaired(entity)]),
             "templates": [],
         }
-        proteins.append({"protein": protein})
+        molecules.append({"protein": protein})
     head = {"name": name, "modelSeeds": [1], "dialect": "alphafold3", "version": 2}
-    return head | {"sequences": proteins}
+    return head | {"sequences": molecules}
 
 
 def boltz(entities: Sequence[EntityHits], pairs: np.ndarray) -> dict[str, str]:
-    """The files of Boltz, by name: its YAML, and a csv for each entity. Rows of one key
-    are a pair; the query has key 0, and unpaired rows have -1."""
+    """The files of Boltz, by name: its YAML, and a csv for each protein. Rows of one
+    key are a pair; the query has key 0, and unpaired rows have -1."""
     files, lines = {}, ["version: 1", "sequences:"]
     for ids, entity, hits in zip(_ids(entities), entities, pairs.T, strict=True):
+        lines += [
+            f"  - {entity.kind}:",
+            f"      id: {json.dumps(ids)}",  # quoted: NO is no word of YAML
+            f"      sequence: {json.dumps(entity.query)}",
+        ]
+        if entity.kind != "protein":
+            continue
         text, file = io.StringIO(), f"{ids[0]}.csv"
         rows = csv.writer(text, lineterminator="\n")
         rows.writerows([("key", "sequence"), (0, entity.query)])
@@ -220,18 +242,15 @@ def boltz(entities: Sequence[EntityHits], pairs: np.ndarray) -> dict[str, str]:
         )
         rows.writerows((UNPAIRED, row) for _, row in _unpaired(entity))
         files[file] = text.getvalue()
-        lines += [
-            "  - protein:",
-            f"      id: {json.dumps(ids)}",  # quoted: NO is no word of YAML
-            f"      sequence: {json.dumps(entity.query)}",
-            f"      msa: {file}",
-        ]
+        lines.append(f"      msa: {file}")
     return {BOLTZ: "\n".join(lines) + "\n"} | files
 
 
 def colabfold(entities: Sequence[EntityHits], pairs: np.ndarray) -> Iterator[str]:
     """The a3m of a complex for ColabFold, line by line: lengths and numbers of copies
-    of the entities, paired rows side by side, then the rows of each beside gaps."""
+    of the proteins, paired rows side by side, then the rows of each beside gaps."""
+    column = [k for k, entity in enumerate(entities) if entity.kind == "protein"]
+    entities, pairs = [entities[k] for k in column], pairs[:, column]
     sizes = ",".join(str(len(entity.query)) for entity in entities)
     copies = ",".join(str(len(entity.chains)) for entity in entities)
     yield f"#{sizes}\t{copies}\n"
@@ -314,7 +333,8 @@ class ComplexAlignment:
 
     def heading(self) -> str:
         """Summarise the chains, the entities and the paired rows."""
-        whole = int((self.pairs >= 0).all(axis=1).sum())
+        proteins = [entity.kind == "protein" for entity in self.entities]
+        whole = int((self.pairs[:, proteins] >= 0).all(axis=1).sum())
         chains, rows = counted(len(self.chains), "chain"), counted(len(self), "row")
         sequences = counted(len(self.entities), "sequence")
         return f"{self.name!r}, {chains} of {sequences}, {rows} paired, {whole} of all"
@@ -348,15 +368,20 @@ class ComplexAlignment:
             A file exists and ``force`` is false, or there are more than 702 chains.
         """
         os.makedirs(folder, exist_ok=True)
-        for file in file_names(entity.chains for entity in self.entities):
+        chains, kinds = (
+            [getattr(x, y) for x in self.entities] for y in ("chains", "kind")
+        )
+        files = file_names(chains, kinds)
+        for file in files:
             output.check(os.path.join(folder, file), force)
         job = alphafold3(self.name, self.entities, self.pairs)
         texts = boltz(self.entities, self.pairs)
         texts[ALPHAFOLD3] = json.dumps(job, indent=1) + "\n"
         for file, text in texts.items():
             output.write_text(os.path.join(folder, file), [text])
-        lines = colabfold(self.entities, self.pairs)
-        output.write_text(os.path.join(folder, COLABFOLD), lines)
+        if COLABFOLD in files:
+            lines = colabfold(self.entities, self.pairs)
+            output.write_text(os.path.join(folder, COLABFOLD), lines)
 
 
 # ------------------------------------------------------------------------------
@@ -366,10 +391,10 @@ TaxaOf = Callable[[PassHits], np.ndarray]  # int32 (hits,)
 
 
 def queries_of(
-    complexes: Iterable[Chains], alphabet: Alphabet
+    complexes: Iterable[Chains], alphabet: Alphabet, kind: str
 ) -> tuple[Sequences, list[str]]:
-    """Collect the sequences of complexes, each once, and their letters. A sequence has
-    the name of its first chain.
+    """Collect the proteins, RNA or DNA of complexes, each once, and their letters. A
+    sequence has the name of its first chain.
 
     Raises InputError: a complex or a chain is empty
     """
@@ -381,7 +406,10 @@ def queries_of(
             name = chains.sequences.names[first]
             if not text:
                 raise InputError(f"{chains.name}: the chain {name!r} is empty")
-            queries.setdefault(text, (name, chains.sequences[first]))
+            if kind == molecule_of(text):
+                protein = kind == "protein"
+                codes = chains.sequences[first] if protein else alphabet.encode(text)
+                queries.setdefault(text, (name, codes))
     names, parts = zip(*queries.values(), strict=True) if queries else ((), ())
     return from_parts(names, parts, alphabet), [*queries]
 
@@ -399,7 +427,8 @@ def taxa_source(
     UsageError
         An index has no taxa, or FASTA is read only once.
     """
-    if all(len(chains.entities) < 2 for chains in complexes):
+    kinds = [[*map(molecule_of, chains.entities)] for chains in complexes]
+    if all(molecules.count("protein") < 2 for molecules in kinds):
         return None
     table, hint = options.taxa, "give a table of taxa"
     if table is not None:
@@ -449,13 +478,13 @@ def aligned(
     for search in searches:
         assert search.hits is not None
         table, shown = search.hits.table, engine.rows_of(search, options)
-        taxon = np.full(len(table), NO_TAXON, np.int32)
-        if taxa is not None:
+        taxon, kind = np.full(len(table), NO_TAXON, np.int32), molecule_of(search.text)
+        if taxa is not None and kind == "protein":
             paired_hits = table["evalue"] <= options.pair_evalue
             taxon[paired_hits] = taxa(search.hits)[paired_hits]
         rows = partial(_rows, table, len(search.text))
         names, bits = _hit_names(table), table["bits"]
-        entity = EntityHits((), search.text, names, rows, taxon, bits, shown)
+        entity = EntityHits((), search.text, names, rows, taxon, bits, shown, kind)
         family = engine.alignment_of(search, shown, source, options)
         families[search.text] = entity, family
     alignments = []

@@ -49,6 +49,7 @@ from jaxalign.model.source import (
     reads_again,
     states_path,
 )
+from jaxalign.model.strands import protein_letters
 from jaxalign.runtime.pipeline import default_threads, in_advance
 
 CHUNK, LEAST_CHUNK = 2**20, 2**16  # bytes that are read at once
@@ -254,6 +255,12 @@ def encode(raw: RawRecords, alphabet: Alphabet, unknown: str = "error") -> Seque
         `unknown` is none of the three.
     """
     return encode_counted(raw, alphabet, unknown)[0]
+
+
+def proteins_alone(raw: RawRecords) -> RawRecords:
+    """Replace the letters of nucleotides among proteins by X."""
+    text = "".join(map(protein_letters, raw.texts())).encode("latin-1")
+    return replace(raw, text=np.frombuffer(text, np.uint8))
 
 
 def encode_counted(

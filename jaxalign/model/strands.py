@@ -119,6 +119,32 @@ def look_nucleic(texts: Iterable[np.ndarray]) -> bool:
     return total >= LEAST_LETTERS and plain >= LEAST_BASES * total and present >= 3
 
 
+def molecule_of(text: str) -> str:
+    """Tell ``protein``, ``dna`` or ``rna`` by letters; nucleotides without a T are
+    RNA, and so are those with a U. A short text has to be of A, C, G and U.
+
+    Examples
+    --------
+    >>> [molecule_of(x) for x in ("MKTAYIAKQR", "ACGT" * 5, "acgu" * 2, "ACGT" * 4)]
+    ['protein', 'dna', 'rna', 'protein']
+    """
+    short_rna = "U" in text.upper() and {*text.upper()} <= {*"ACGU"}
+    if not short_rna and not look_nucleic([as_ascii(text)]):
+        return "protein"
+    return nucleic_kind(text)
+
+
+def protein_letters(text: str) -> str:
+    """Return the letters of a protein, or as many X of nucleotides."""
+    return text if molecule_of(text) == "protein" else "X" * len(text)
+
+
+def nucleic_kind(text: str) -> str:
+    """Tell ``dna`` or ``rna`` by the letters of nucleotides."""
+    letters = {*text.upper()}
+    return "dna" if "T" in letters and "U" not in letters else "rna"
+
+
 def seem_nucleic(sets: Iterable[Sequences]) -> bool:
     """Whether the letters of encoded sets look like nucleotides."""
     return look_nucleic(block for sequences in sets for block in _letters_of(sequences))

@@ -305,3 +305,29 @@ def test_nucleotides_are_known_by_their_letters(run, folder):
     assert code == DONE and out.splitlines()[1::2] == [rna, rna]
     code, _, err = run("family", "q.fa", GLOBINS, "--strand", "plus")
     assert code == USAGE and "--strand = 'plus': nucleotides have two strands" in err
+
+
+def test_an_rna_beside_proteins(run, folder):
+    """In a file of chains; which database it has is said."""
+    rna = "GGAUACGUCCAUUGCAGCUUAGCAUCGAACGUAUGCCAGUUACG"
+    (folder / "c.fa").write_text(f">a\n{ALPHA}\n>b\n{ALPHA[::-1]}\n>r\n{rna}\n")
+    (folder / "r.fa").write_text(f">near\nACCA{rna}GGA\n")
+    about = "family", "--pair", "c.fa", GLOBINS, "-o", "out/", *ONCE
+    code, _, err = run(*about, "--rna-database", "r.fa")
+    assert code == DONE and "r: 2 rows, the query's included" in err
+    (job,) = [
+        x["rna"]
+        for x in json.loads((folder / "out" / "alphafold3.json").read_text())[
+            "sequences"
+        ]
+        if "rna" in x
+    ]
+    assert job["unpairedMsa"] == f">query\n{rna}\n>near\n{rna}\n"
+    assert job["id"] == ["C"] and not (folder / "out" / "C.csv").exists()
+    code, _, err = run(*about, "--rna-database", "missing.fa", "--force")
+    assert code == INPUT and "missing.fa" in err
+    (folder / "c.fa").write_text(f">a\n{ALPHA}\n>b\n{ALPHA[::-1]}\n")
+    code, _, err = run(*about, "--rna-database", "r.fa", "--force")
+    assert code == USAGE and "no chain is RNA" in err
+    code, _, err = run("family", "q.fa", GLOBINS, "--rna-database", "r.fa")
+    assert code == USAGE and "give --pair" in err

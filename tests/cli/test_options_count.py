@@ -122,6 +122,7 @@ VALUES = {
     "include": "1e-30",
     "pair-evalue": "1e-30",
     "taxa": "taxa.tsv",
+    "rna-database": "rna.fa",
     "include-cov": "1",
     "max-sequences": "2",
     "hsps": {"family": "1", "": "9"},
@@ -258,7 +259,9 @@ def data(folder: Path, seed: int) -> None:
     fasta("t.fa", [*tests, like(bases[1], 0.5)[3:20]])
     fasta("q.fa", [like(bases[0], 0.2), like(bases[1], 0.3)])
     fasta("one.fa", [like(bases[0], 0.2)])
-    fasta("chains.fa", [like(x, 0.2) for x in bases])
+    rna = "GGAUACGUCCAUUGCAGCUUAGCAUCGAACGUAUGCCAGU"
+    fasta("rna.fa", ["ACCUGAU" * 30 + rna])
+    fasta("chains.fa", [*(like(x, 0.2) for x in bases), rna])
     lines = (f">g{k} OX={k // 3 + 1}\n{x}\n" for k, x in enumerate(members[:1:-1]))
     (folder / "ox.fa").write_text("".join(lines))
     table("taxa.tsv", *((f"g{k}", 7) for k in range(3)))

@@ -270,3 +270,12 @@ def test_ambiguous_letters_are_means():
         mean = odds[0, ["ACGT".index(x) for x in several]].mean()
         assert scores[0, letters.index(letter)] == round(mean / 0.1)
     assert not scores[1].any()
+
+
+def test_at_most_so_many_of_both_strands(problem):
+    query, database = problem
+    about = [("q", query)], database, SCORING
+    (whole,) = jaxalign.search_family(*about, iterations=1, hsps=1)
+    (few,) = jaxalign.search_family(*about, iterations=1, hsps=1, max_sequences=3)
+    scores = sorted(whole.table["score"])[::-1]
+    assert sorted(few.table["score"])[::-1] == scores[:3] and len(scores) > 6

@@ -472,3 +472,70 @@ def test_refusals(chains, options, error, words):
         jaxalign.search_complexes({"x": chains}, str(GLOBINS), **options)
     with pytest.raises(UsageError, match="a mapping of names"):
         jaxalign.search_complexes([chains], str(GLOBINS))  # pyright: ignore
+
+
+RNA = "GGAUACGUCCAUUGCAGCUUAGCAUCGAACGUAUGCCAGUUACG"
+GENE = RNA[::-1].translate(str.maketrans("ACGU", "TGCA"))
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "complete"])
+def test_proteins_with_nucleic_acids(complexes, database, strategy, tmp_path):
+    """Proteins are paired as without them; an RNA has an unpaired alignment of its own
+    database, in its letters, and a DNA has none."""
+    (name, chains), *_ = complexes.items()
+    alone, mixed = (
+        jaxalign.search_complexes({name: x}, database, pair_strategy=strategy, **more)[
+            0
+        ]
+        for x, more in (
+            (chains, {}),
+            (
+                {"R": RNA.lower(), **chains, "D": GENE, "S": RNA},
+                {
+                    "rna_database": [
+                        ("long", "ACCTGAT" * 30 + GENE),
+                        ("other", "AC" * 9),
+                    ]
+                },
+            ),
+        )
+    )
+    kinds = [entity.kind for entity in mixed.entities]
+    proteins = [k for k, kind in enumerate(kinds) if kind == "protein"]
+    assert kinds[0] == "rna" and kinds[-1] == "dna" and len(proteins) > 1
+    assert mixed.entities[0].chains == (0, len(chains) + 2)
+    np.testing.assert_array_equal(mixed.pairs[:, proteins], alone.pairs)
+    assert (np.delete(mixed.pairs, proteins, 1) == -1).all() and len(alone.pairs)
+    assert mixed.heading().endswith(alone.heading().rpartition(", ")[2])
+    mixed.write(tmp_path / "m")
+    alone.write(tmp_path / "a")
+    job = json.loads((tmp_path / "m" / "alphafold3.json").read_text())["sequences"]
+    rna, dna = job[0]["rna"], job[-1]["dna"]
+    last = chr(ord("A") + len(chains) + 2)
+    assert rna["id"] == ["A", last] and rna["sequence"] == RNA
+    assert rna["unpairedMsa"] == f">query\n{RNA}\n>long\n{RNA}\n"
+    assert dna == {"id": [chr(ord(last) - 1)], "sequence": GENE}
+    others = json.loads((tmp_path / "a" / "alphafold3.json").read_text())["sequences"]
+    for one, other in zip(job[1:-1], others, strict=True):
+        assert one["protein"] | {"id": 0} == other["protein"] | {"id": 0}
+    yaml = (tmp_path / "m" / "boltz.yaml").read_text()
+    parts = yaml.split("  - ")[1:]
+    assert [part.partition(":")[0] for part in parts] == kinds
+    assert ["msa:" in part for part in parts] == [x == "protein" for x in kinds]
+    files = {x.name for x in (tmp_path / "m").iterdir()}
+    assert {x for x in files if x.endswith(".csv")} == {
+        line.split()[1] for line in yaml.splitlines() if "msa:" in line
+    }
+    texts = [(tmp_path / x / "colabfold.a3m").read_text() for x in "ma"]
+    assert texts[0] == texts[1]
+
+
+def test_nucleic_acids_alone(tmp_path):
+    """Without a database the alignment of an RNA is the RNA."""
+    chains = {"x": {"a": RNA.replace("U", "T").replace("T", "U", 1), "b": GENE}}
+    (found,) = jaxalign.search_complexes(chains, ["MKTAYIAKQRQISFVKSHFSRQ"] * 2)
+    assert [x.query for x in found.entities] == [RNA, GENE] and not len(found)
+    found.write(tmp_path)
+    assert {x.name for x in tmp_path.iterdir()} == {"alphafold3.json", "boltz.yaml"}
+    job = json.loads((tmp_path / "alphafold3.json").read_text())["sequences"]
+    assert job[0]["rna"]["unpairedMsa"] == f">query\n{RNA}\n"
