@@ -166,7 +166,7 @@ def costs_of(tasks: list[Task], rows: float) -> JobCosts | None:
         split = partition.cut(task.job, partition.Room(task.window_budget))
         split = partition.without_lone(task.job, split)
         gaps = (task.scoring.open, task.scoring.extend) if output == "identity" else ()
-        about = output, task.local, task.scoring.alphabet.size, *gaps
+        about = output, task.local, task.scoring.alphabet.padding, *gaps
         for window in split.blocks:
             sizes = window.lanes, window.rows, window.columns, window.longest
             sizes += window.slots, window.places, window.capacity, window.zipped

@@ -326,6 +326,22 @@ def test_both_files_are_read(folder, capsys):
     assert main(["all", "set.fa", "--preset", "foldseek", "--matrix", "PAM30"]) == 2
 
 
+def test_further_alignments_are_of_both_tracks():
+    tracks = drawn((60, 70, 80, 50, 40, 40, 90, 45))
+    for track in tracks:
+        track["s7"] = track["s2"][5:50] + track["s3"] + track["s2"][5:50]
+    sequences, scoring = encoded(tracks), SCORINGS["foldseek"]
+    hits = jaxalign.search(
+        sequences.take([2]), sequences, scoring, hsps=2, statistics="fitted"
+    )
+    spans = [[hits.row(k)[x] for x in ("target", "query_start", "target_start")]
+             for k in range(3)]  # fmt: skip
+    assert spans == [["s2", 0, 0], ["s7", 5, 0], ["s7", 5, 95]]
+    # The second copy ends with its sequence, as the first without what follows it.
+    piece = [track["s2"][5:50] for track in tracks], [track["s2"] for track in tracks]
+    assert hits["score"][2] == oracle(piece[1], piece[0], scoring, "local")
+
+
 def test_verbs_link_by_both_tracks(folder, capsys):
     """Clusters, splits and audits are those of the pairs at the cut; a certificate
     says which states it is of."""

@@ -141,7 +141,8 @@ def room_of(task: Task) -> Room:
     def score_bytes(window: Window) -> ScoreBytes:
         dtype = task.dtype(window.m, window.n)
         if dtype not in profiles:
-            profiles[dtype] = _problem(task, dtype).scores.dtype.itemsize
+            tracks = 1 if task.scoring.tracks is None else 2  # a profile of each
+            profiles[dtype] = tracks * _problem(task, dtype).scores.dtype.itemsize
         cells, size = eight_bit_differences(task, window), np.dtype(dtype).itemsize
         if cells is not None:
             return ScoreBytes(np.dtype(cells.cell).itemsize, size)
