@@ -16,7 +16,7 @@ CALLS = {
     "align": (lambda _: entered_files.two_strings(), 12, 34, 9),
     "all": (entered_files.command_line, 39, 390, 20),
     "align_all": (lambda _: entered_files.set_of_proteins(), 21, 156, 12),
-    "search": (lambda _: entered_files.search(), 32, 740, 16),
+    "search": (lambda _: entered_files.search(), 32, 748, 16),
     "nearest": (lambda _: entered_files.nearest(), 36, 880, 21),
     "split": (lambda _: entered_files.split(), 33, 434, 20),
     "cluster": (lambda _: entered_files.cluster(), 26, 920, 21),
