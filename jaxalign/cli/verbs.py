@@ -65,7 +65,6 @@ search family.hmm uniprot.jaxdb --profile --top 1000 -o hits.tsv
 nearest test.fasta train.fasta -o nearest.tsv
 nearest test.fasta train.fasta --report nearest.html
 family query.fasta uniprot.jaxdb -o query.a3m
-family queries.fasta uniprot.jaxdb --iterations 1 -o families/
 family rna.fasta rnacentral.fasta --strand plus -o rna.a3m
 family --pair chains.fasta uniprot.jaxdb -o complex/
 index uniprot.fasta.gz -o uniprot.jaxdb

@@ -11,7 +11,7 @@ import jax  # noqa: F401  (before main(), as in test_cli.py)
 import numpy as np
 import pytest
 from rich.console import Console
-from verb_jobs import VERBS
+from verb_jobs import ONE_QUERY, VERBS
 from verb_jobs import words as job
 
 import jaxalign
@@ -291,10 +291,12 @@ def test_verbs_have_strands_or_say_that_they_do_not(run, folder):
     for name in ("d.fa", "e.fa"):
         records = (f">{name[0]}{k}\n{gene[k:]}\n" for k in range(3))
         (folder / name).write_text("".join(records))
+    (folder / "q.fa").write_text(f">q\n{gene}\n")
     for verb in sorted((stranded | AS_GIVEN) - {"soft"}):  # which compiles
         more = ("--too-large", "keep") if verb == "split" else ()
         for strand in ((), ("--strand", "plus"))[: 1 + (verb in LINKED)]:
-            code, _, err = run(*job(verb, ["d.fa", "e.fa"], *more, *strand))
+            inputs = ["q.fa" if verb in ONE_QUERY else "d.fa", "e.fa"]
+            code, _, err = run(*job(verb, inputs, *more, *strand))
             assert code in (0, 6), (verb, err)
             said = "along the strands that are given; --alphabet protein" in err
             assert said == (verb in AS_GIVEN or bool(strand)), (verb, err)
