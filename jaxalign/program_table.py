@@ -7,7 +7,7 @@ launches are few, so that the programs of a job serve jobs of other sizes, too.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -399,15 +399,16 @@ def verbs_of(job: str) -> tuple[str, ...]:
 
 
 def calls_of(
-    kernels: Any, names: Collection[str] | None = None, **sizes: Sequence
-) -> dict[str, list[ProgramCall]]:
-    """The calls of programs of every job, or of those with some names; ``sizes`` are
-    those of ``jobs``."""
-    table: dict[str, list[ProgramCall]] = {}
-    for name, job in jobs(kernels, **sizes):
+    kernels: Any,
+    names: Collection[str] | None = None,
+    share: tuple[int, int] = (0, 1),
+    **sizes: Sequence,
+) -> Iterator[tuple[str, list[ProgramCall]]]:
+    """Yield the name and the calls of programs of every job, or of those with some
+    names, or of every n-th job from the k-th on; ``sizes`` are those of ``jobs``."""
+    for name, job in islice(jobs(kernels, **sizes), share[0], None, share[1]):
         if names is not None and name not in names:
             continue
         with outline() as calls:
             job()
-        table[name] = calls
-    return table
+        yield name, calls

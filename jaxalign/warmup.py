@@ -7,26 +7,26 @@ that no job has to wait; ``jaxalign warmup`` is the same on the command line.
 What needs JAX is imported by the functions: every job with a progress bar loads this.
 """
 
+import json
 import os
+import queue
+import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxalign.database.api import search
-from jaxalign.errors import UsageError
+from jaxalign.errors import JaxalignError, UsageError
 from jaxalign.model.alphabet import Sequences, from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.pairs import api
-from jaxalign.runtime.pipeline import (
-    COUNTS,
-    default_threads,
-    in_advance,
-    programs_listener,
-)
+from jaxalign.runtime import program_folder
+from jaxalign.runtime.pipeline import COUNTS, default_threads, programs_listener
 from jaxalign.runtime.program_folder import pack_facts, program_files
 
 # Compute capabilities; a pack for one GPU serves all of its capability.
@@ -134,48 +134,130 @@ def make_pack(
     names = targets.lower().split(",")
     if unknown := [name for name in names if name not in GPUS]:
         raise UsageError(f"--target {unknown[0]}: one of {', '.join(GPUS)}")
+    capabilities = sorted({GPUS[name] for name in names})
+    program_folder.begin_pack(Path(folder))
+    for capability in capabilities:
+        target_device(capability)
+    sizes, modules = list[int](), dict[str, set[str]]()
+    count = min(default_threads(), MAX_PROCESSES)
+    with ExitStack() as stack:
+        # Lowering holds Python's lock, so each core has a process.
+        processes = [
+            stack.enter_context(_share_process(capabilities, folder, k, count))
+            for k in range(count)
+        ]
+        for line in _lines_of(processes):
+            if "size" in line:
+                sizes.append(line["size"])
+                log(f"{line['architecture']}, {len(sizes)} programs: {line['job']}")
+            for verb, makers in line.get("modules", {}).items():
+                modules[verb] = modules.get(verb, set()) | set(makers)
+    architectures = [f"sm_{x.replace('.', '')}" for x in capabilities]
+    program_folder.finish_pack(Path(folder), architectures, modules)
+    return {"programs": len(sizes), "bytes": sum(sizes)}
+
+
+def target_device(capability: str) -> Any:
+    """Return the device of a GPU that need not be there, by its compute capability.
+
+    Raises DeviceError: there is no JAX plugin for CUDA.
+    """
     os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
     if "jax" not in sys.modules:
         os.environ["JAX_PLATFORMS"] = "cpu"
-    from jaxalign.program_table import calls_of, verbs_of
-    from jaxalign.runtime import program_folder, programs
     from jaxalign.runtime.backend import kernels_pallas
+    from jaxalign.runtime.programs import topology_device
 
     kernels: Any = kernels_pallas
-    path, sizes, modules = Path(folder), list[int](), dict[str, set[str]]()
-    capabilities = sorted({GPUS[name] for name in names})
-    program_folder.begin_pack(path)
-    for capability in capabilities:
-        target, seen = kernels.target_of(capability), set[str]()
+    return topology_device(kernels.configuration(kernels.target_of(capability)))
+
+
+def make_share(
+    capabilities: Sequence[str], folder: str, first: int, step: int
+) -> Iterator[dict[str, Any]]:
+    """Compile the programs of every ``step``-th job from ``first`` on, but for those
+    that another process has begun.
+
+    Yields ``architecture``, ``job`` and ``size`` of each program, then ``modules``,
+    those that make the programs of each verb.
+    """
+    devices = {capability: target_device(capability) for capability in capabilities}
+    from jaxalign.program_table import calls_of, verbs_of
+    from jaxalign.runtime.backend import kernels_pallas
+    from jaxalign.runtime.programs import key_of_call, make_program, modules_of_call
+
+    kernels: Any = kernels_pallas
+    modules = dict[str, set[str]]()
+    for capability, device in devices.items():
+        target = kernels.target_of(capability)
         architecture = target.architecture
-        device = programs.topology_device(kernels.configuration(target))
-        make = partial(
-            programs.make_program,
-            device=device,
-            architecture=architecture,
-            folder=path,
-        )
         with kernels.made_for(target):
-            unseen: list[tuple[str, Any]] = []
-            for name, calls in calls_of(kernels).items():
-                by_key = {programs.key_of_call(x, architecture): x for x in calls}
-                unseen += [(name, x) for key, x in by_key.items() if key not in seen]
-                seen |= set(by_key)
-                makers = set[str]().union(*map(programs.modules_of_call, calls))
+            for name, calls in calls_of(kernels, share=(first, step)):
+                by_key = {key_of_call(call, architecture): call for call in calls}
+                makers = set[str]().union(*map(modules_of_call, by_key.values()))
                 for verb in verbs_of(name):
                     modules[verb] = modules.get(verb, set()) | makers
-            # Most jobs have a program or two of their own: cores need those of many.
-            sizes_ahead = in_advance(make, [x for _, x in unseen], default_threads())
-            for (name, _), size in zip(unseen, sizes_ahead, strict=True):
-                sizes.append(size)
-                log(f"{architecture}, {len(sizes)} programs: {name}")
-    architectures = [f"sm_{x.replace('.', '')}" for x in capabilities]
-    program_folder.finish_pack(path, architectures, modules)
-    return {"programs": len(sizes), "bytes": sum(sizes)}
+                for key, call in by_key.items():
+                    if program_folder.claim(Path(folder), key):
+                        size = make_program(call, device, architecture, Path(folder))
+                        yield {"architecture": architecture, "job": name, "size": size}
+    yield {"modules": {verb: sorted(makers) for verb, makers in modules.items()}}
+
+
+# Of which each takes half a gigabyte
+MAX_PROCESSES = 16
+# What a process of ``make_pack`` runs: a line of JSON for each answer
+SHARE = "import sys; from jaxalign.warmup import print_share; print_share(sys.argv[1])"
+
+
+def print_share(share: str) -> None:
+    """Print the answers of ``make_share``, whose arguments are JSON."""
+    for answer in make_share(*json.loads(share)):
+        print(json.dumps(answer), flush=True)
+
+
+@contextmanager
+def _share_process(
+    capabilities: Sequence[str], folder: str, first: int, step: int
+) -> Iterator[subprocess.Popen[str]]:
+    """Run ``make_share`` in a process of its own, which ends with the caller's work."""
+    share = json.dumps([capabilities, folder, first, step])
+    words = [sys.executable, "-c", SHARE, share]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _lines_of(processes: Sequence[subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:
+    """Yield the answers of some processes as they come.
+
+    Raises JaxalignError: one of them failed.
+    """
+    answers = queue.SimpleQueue[Any]()
+
+    def read(process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            answers.put(json.loads(line))
+        answers.put(process.wait())
+
+    for process in processes:
+        threading.Thread(target=read, args=(process,), daemon=True).start()
+    running = len(processes)
+    while running:
+        if isinstance(answer := answers.get(), dict):
+            yield answer
+            continue
+        running -= 1
+        if answer:
+            raise JaxalignError(f"a process that makes programs ended with {answer}")
 
 
 __all__ = [
     "make_pack",
+    "make_share",
+    "print_share",
     "pack_facts",
     "program_files",
     "programs_listener",

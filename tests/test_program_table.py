@@ -101,7 +101,7 @@ def key_of(call):
 
 @pytest.fixture(scope="module")
 def table():
-    return program_table.calls_of(Outlines(), **ONE_SET)
+    return dict(program_table.calls_of(Outlines(), **ONE_SET))
 
 
 def test_the_programs_of_usual_jobs_are_few(table):
@@ -139,7 +139,7 @@ def test_the_programs_of_usual_jobs_are_few(table):
 @pytest.mark.slow
 def test_a_pack_serves_lengths_that_are_not_its_own():
     """… and has few programs: a set whose lengths are ln N(5.7, 0.6)."""
-    known = {key_of(x) for calls in program_table.calls_of(Outlines()).values()
+    known = {key_of(x) for _, calls in program_table.calls_of(Outlines())
              for x in calls}  # fmt: skip
     assert len(known) <= MOST_OF_A_PACK
     lengths = np.exp(np.random.default_rng(7).normal(5.7, 0.6, 12_071))
@@ -178,7 +178,7 @@ def _calls_of_searches(dice):
 
 def test_lists_are_drawn_without_compiling_or_running(table):
     """… and say the same when they are drawn again, whatever was drawn before."""
-    again = program_table.calls_of(Outlines(), **ONE_SET)
+    again = dict(program_table.calls_of(Outlines(), **ONE_SET))
     assert list(map(key_of, again["hits of a search"])) == list(
         map(key_of, table["hits of a search"])
     )

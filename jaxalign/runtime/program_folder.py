@@ -326,6 +326,15 @@ def begin_pack(folder: Path) -> None:
         file.unlink()
 
 
+def claim(folder: Path, name: str) -> bool:
+    """Begin the file of a program; False if another process has begun it."""
+    try:
+        (folder / (name + SUFFIX)).open("xb").close()
+    except FileExistsError:
+        return False
+    return True
+
+
 def write_packed(
     folder: Path, name: str, about: dict[str, Any], executable: bytes
 ) -> int:

@@ -18,6 +18,7 @@ from draws import changed, damaged
 from jax.experimental import topologies
 from jax.experimental.compilation_cache import compilation_cache
 
+from jaxalign import program_table, warmup
 from jaxalign.errors import DeviceError, UsageError
 from jaxalign.runtime import (
     executable_parts,
@@ -248,6 +249,31 @@ def test_without_the_plugin_there_is_a_hint(calls, monkeypatch):
         programs.topology_device("")
 
 
+def test_processes_share_the_programs_of_a_pack(calls, tmp_path, monkeypatch):
+    """Each job is one share's, and each program is made once."""
+    monkeypatch.setattr(warmup, "target_device", lambda _: jax.devices()[0])
+    monkeypatch.setattr(programs, "make_program", counted_program)
+    jobs = {"all pairs": (3, 4), "three": (4,), "search": (5, 3), "family": ()}
+
+    def listed(_kernels):
+        for name, factors in jobs.items():
+            yield name, lambda factors=factors: [scaled(X, times=k) for k in factors]
+
+    monkeypatch.setattr(program_table, "jobs", listed)
+    program_folder.begin_pack(tmp_path)
+    shares = [list(warmup.make_share(["9.0"], str(tmp_path), k, 3)) for k in range(3)]
+    made = [[x["job"] for x in share[:-1]] for share in shares]
+    assert made == [["all pairs"] * 2, [], ["search"]]
+    assert len(list(tmp_path.glob("*.program"))) == 3
+    modules = [set(share[-1]["modules"]) for share in shares]
+    assert modules == [{"all", "family"}, {"three"}, {"search"}]
+
+
+def counted_program(_call, _device, architecture, _folder):
+    assert architecture == "sm_90"
+    return 1
+
+
 def test_the_makers_of_a_pack_are_versions():
     assert {"jax", "jaxlib"} <= set(program_key.pack_makers())
 
@@ -359,7 +385,7 @@ search = f"search of {program_table.BLOCKS[0]:,}, {program_table.CUDASW}"
 three = "three, 1 of 192, linear, global scores"
 names = {search: "launched_scores", three: "solve_packed"}
 with kernels_pallas.made_for(card):
-    table = program_table.calls_of(kernels_pallas, names)
+    table = dict(program_table.calls_of(kernels_pallas, names))
     device = programs.topology_device(kernels_pallas.configuration(card))
     for job, name in names.items():
         (call,) = [x for x in table[job] if x.name == name]
