@@ -47,7 +47,8 @@ BLOCKS = 150_000, SET  # sequences of a block of a database
 LEFT = 1_000, 3_000, 100_000  # pairs that a proof leaves
 SHORT = 40, 400  # sequences that are compared from end to end as well
 HITS, TOP = 200, 10
-PROFILES, SAMPLE = (300, 700, 1_500), 4_200  # positions; sequences of a fit
+# Positions of profiles, each with another room of scores; sequences of a fit
+PROFILES, SAMPLE = (60, 300, 520, 1_100, 2_050), 4_200
 LONG_PROTEIN, LONG = 10_000, (30_000, 60_000, 120_000)  # letters of both of a pair
 SEED = 2011
 CUDASW = "20 of CUDASW++"
@@ -218,10 +219,12 @@ def _families(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
             name = f"family of {positions:,} positions, {with_profile} a profile"
             task = make_task("cross", query, nothing, scoring, local)
             task = replace(task, top=FamilyOptions.max_sequences)
-            for count in BLOCKS:
-                block = proteins(usual_lengths(count))
-                job = partial(scan.outlined, task, block, kernels)
-                yield f"{name}, {count:,} sequences", job
+            # How a query is cut into strips depends on the size of the block, too.
+            for shape in kernels.few_query_shapes(1, local=True, packed=True):
+                for count in BLOCKS:
+                    block = proteins(usual_lengths(count))
+                    job = partial(scan.outlined, task, block, _OneShape(kernels, shape))
+                    yield f"{name}, {count:,} sequences, {shape.strip} rows", job
             task = make_task("cross", query, sample, scoring, local)
             yield f"{name}, fitted", partial(dispatch.outline_of_task, task, kernels)
 
@@ -287,6 +290,12 @@ def linked(
             crossed = replace(crossed, whole_codes=task.whole_codes)
             name = f"{count:,} short{what} {of_mode}"
             yield name, partial(dispatch.outline_of_task, crossed, kernels)
+        # What is left of parts: few queries and targets
+        longest = sequences.take(np.arange(SHORT[0]))
+        crossed = make_task("cross", longest, longest, Scoring(), options)
+        crossed = replace(crossed, whole_codes=task.whole_codes)
+        name = f"{SHORT[0]} long {of_mode}"
+        yield name, partial(dispatch.outline_of_task, crossed, kernels)
     first, second = (sequences.take(np.arange(HITS) + k) for k in (0, 1))
     likely = make_task(
         "zip", first, second, Scoring(), replace(LINKED, min_identity=0.0)
@@ -330,8 +339,12 @@ def nearest(
 def _of_region(task: Task, kernels: Any) -> None:
     """Outline the programs of pairs of which ``nearest`` asks the same."""
     if task.filters.min_score is not None:
-        filters = replace(task.filters, min_cov=None)
-        by_parts(replace(task, filters=filters), kernels)
+        task = replace(task, filters=replace(task.filters, min_cov=None))
+        by_parts(task, kernels)
+        for count in LEFT:
+            place, (queries, targets) = np.arange(count), task.shape
+            remaining = zipped(task, place % queries, place % targets)
+            dispatch.outline_of_task(remaining, kernels)
         return
     task = replace(task, whole_codes=(WholeCodes(task.targets.codes),))
     wide = task.job.pairs >= nearest_scan.WIDE_PAIRS

@@ -259,7 +259,8 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     """Cut a task within its budget, as far as its pairs can be cut: (figures,
     partition)."""
     limit, room = task.window_budget, execute.room_of(task)
-    split = partition.cut(task.job, room)
+    by_query = execute.pairs_by_query(task)
+    split = partition.cut(task.job, room, by_query=by_query)
     if task.implementation is None:
         split = partition.without_lone(task.job, split)
     if task.implementation == "wavefront":

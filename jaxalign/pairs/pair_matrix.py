@@ -54,7 +54,7 @@ class Window:
     """Indices into the two sets, where each target is, and the static sizes.
 
     ``zipped``: query k meets target k only (a query a lane). Otherwise a row is one
-    query that meets all targets.
+    query that meets all targets; of zipped pairs it is the query of all of them.
     """
 
     queries: np.ndarray  # longest first
@@ -215,7 +215,7 @@ class PairMatrix:
     def meets(self, window: PairBlock) -> WindowPairs:
         """The pairs of a window, in the orientation in which it computes them."""
         j = window.targets[None, :]
-        if window.zipped:
+        if window.zipped or self.kind == "zip":
             return WindowPairs(j, j, np.ones(j.shape, bool), np.zeros(j.shape, bool))
         i, j = np.broadcast_arrays(window.queries[:, None], j)
         if self.kind == "cross":

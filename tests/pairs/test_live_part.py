@@ -113,3 +113,69 @@ def test_all_short_sequences(pairs_found):
         for order in (texts, texts[::-1]):
             check(order, scoring)
     assert pairs_found[0] == 16 * 31 * 30 and not pairs_found[1]
+
+
+def check_zipped(pairs, scoring=None, **options):
+    """Zipped pairs of neighbours with one query; others are filled whole."""
+    sides = [list(side) for side in zip(*pairs, strict=True)]
+    options = {"mode": "local", "output": "alignment", **options}
+    found, want = (
+        jaxalign.align_pairs(*sides, scoring, **options, implementation=name)
+        for name in ("sweep", "rows")
+    )
+    same_tables(found, want)
+    return found
+
+
+def of_queries(rng, queries, texts):
+    """Each query with some texts in a row; lone pairs stand between them."""
+    pairs = []
+    for query, count in zip(queries, (5, 1, 9, 4, 3, 6), strict=False):
+        pairs += [(query, texts[k]) for k in rng.integers(0, len(texts), count)]
+        pairs.append((texts[3], query))
+    return pairs
+
+
+def test_hits_by_query(pairs_found, monkeypatch):
+    """Windows of one query find the paths of hits, with scores that 8 bits do not
+    hold."""
+    monkeypatch.setattr(execute, "SAME_QUERY", 4)
+    monkeypatch.setattr(execute, "HIT_CELLS", 0)
+    rng = np.random.default_rng(8)
+    texts = proteins(rng)
+    queries = [texts[5], texts[8], texts[0], texts[6], texts[-1], texts[4]]
+    pairs = of_queries(rng, queries, texts)
+    table = check_zipped(pairs)
+    assert table["score"].max() > 256
+    assert pairs_found[0] == 5 + 9 + 4 + 6 and not pairs_found[1]
+    check_zipped([pair[::-1] for pair in pairs], output="stats")  # no query in a row
+    assert pairs_found[0] == 5 + 9 + 4 + 6
+    check_zipped(pairs, min_score=60)
+    assert pairs_found[0] == 5 + 9 + 4 + 6  # scores come first then
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("costs", [(11, 1), (0, 0)], ids=str)
+def test_costs_of_hits(costs, pairs_found, monkeypatch):
+    monkeypatch.setattr(execute, "SAME_QUERY", 4)
+    monkeypatch.setattr(execute, "HIT_CELLS", 0)
+    rng = np.random.default_rng(9)
+    scores = rng.integers(-6, 5, (4, 4)) + 3 * np.eye(4, dtype=int)
+    texts = [text_of(rng, n, "ACGT") for n in rng.integers(0, 60, 24)]
+    pairs = [(texts[k], text) for k in range(0, 24, 4) for text in texts[k // 2 :]]
+    check_zipped(pairs, Scoring(("ACGT", scores), *costs))
+    assert pairs_found[0] == len(pairs)
+
+
+@pytest.mark.slow
+def test_paths_of_a_search(pairs_found, monkeypatch):
+    monkeypatch.setattr(execute, "SAME_QUERY", 4)
+    monkeypatch.setattr(execute, "HIT_CELLS", 0)
+    texts = proteins(np.random.default_rng(10))
+    queries = [texts[4], texts[5], texts[1]]
+    found, want = (
+        jaxalign.search(queries, texts, top=8, implementation=name)
+        for name in ("sweep", "rows")
+    )
+    same_tables(found, want)
+    assert pairs_found[0] == len(found) > 16

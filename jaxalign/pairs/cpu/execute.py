@@ -7,9 +7,10 @@ near the bottom of the range. A score that 8 bits do not hold is seen
 filled by differences, which 8 bits provably hold at any length; with the matches of an
 identity in the low digits these take 16.
 
-Paths of long pairs are local tables of their own: scores come first, with the strips
-and tiles that hold the end cell, then the few residues before it that a path can have
-(``pairs/dp/sweep/live_part.py``).
+Paths of long pairs, and of hits of a search, are local tables of their own: scores come
+first, with the strips and tiles that hold the end cell, then the few residues before it
+that a path can have (``pairs/dp/sweep/live_part.py``). Hits are scored in windows of
+their queries, as the search was.
 
 Callers whose JAX program has a ``jax.sharding.Mesh`` get windows as one SPMD program,
 in which every device fills one: windows of one static shape are stacked along a new
@@ -33,6 +34,7 @@ from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import SequenceViews, stacked
 from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import pair_matrix
+from jaxalign.pairs.by_rows import lone_pairs
 from jaxalign.pairs.cpu import long_pair, partition
 from jaxalign.pairs.cpu.partition import SHORT_PAIRS, STRIP_ROWS, Room, ScoreBytes
 from jaxalign.pairs.dp import directions, wavefront, window_program
@@ -52,11 +54,15 @@ from jaxalign.runtime.devices import (
 from jaxalign.runtime.programs import program, stored
 
 CACHE_LINE = 64  # bytes
+USUAL_COSTS = Scoring().open, Scoring().extend  # those of most local jobs
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
 # Cells of a table, the mean of a window, from which on the live part pays
 LIVE_CELLS = 2**16
+# Zipped pairs of one query in a row from which on it has windows of its own, and the
+# cells of their mean table
+SAME_QUERY, HIT_CELLS = 64, 2**13
 MAX_LIVE_LETTERS = 2**18  # of a window, whose strips and tiles 16 bits number
 LIVE_GROUPS = 8  # of ``live_part.LANES`` pairs whose live parts are found in one call
 LIVE_PAIRS = 2**14  # of a piece
@@ -83,19 +89,50 @@ def eight_bit_limit(task: Task) -> int:
     return bounds.narrow_high(task.scoring, task.mode, "int8", zero)
 
 
+def _live_limit(task: Task) -> int:
+    """Highest score up to which paths of a task are found in live parts of tables, 0
+    where none are."""
+    if not task.paths or not task.local or task.filters.min_score is not None:
+        return 0
+    excluded = task.scoring.by_position or task.scoring.tracks
+    if excluded or task.mesh is not None or not _on_cpu(task):
+        return 0
+    largest = int(np.abs(task.scoring.scores).max(initial=0))
+    limit = bounds.narrow_high(task.scoring, task.mode, "int16")
+    return limit if largest <= np.iinfo("int8").max else 0
+
+
 def has_live_part(task: Task, window: Window) -> bool:
     """Whether paths of a window that is tried in 8 bits are computed from scores and
-    live parts of tables. Hits of a search are not: they are long."""
-    if not task.paths or window.zipped or task.filters.min_score is not None:
-        return False
-    if max(window.rows, window.columns) > MAX_LIVE_LETTERS:
+    live parts of tables."""
+    if window.zipped or max(window.rows, window.columns) > MAX_LIVE_LETTERS:
         return False
     count = len(window.queries) * len(window.targets)
-    if task.scoring.tracks:
-        return False
-    largest = int(np.abs(task.scoring.scores).max(initial=0))
     cells = pair_matrix.estimate(task.job, window)
-    return cells >= LIVE_CELLS * count and largest <= np.iinfo("int8").max
+    return cells >= LIVE_CELLS * count and _live_limit(task) > 0
+
+
+def pairs_by_query(task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Find the zipped pairs, such as hits of a search, whose query is that of
+    ``SAME_QUERY`` neighbours or more, and which are filled as windows of that query:
+    the first pair of each one's query, int64 (P,), and the pairs, int64 (P,)."""
+    count, none = task.job.pairs, np.zeros(0, np.int64)
+    few_cells = task.job.cells < HIT_CELLS * count
+    if task.kind != "zip" or count < SAME_QUERY or few_cells or task.rows is not None:
+        return none, none
+    longest = max(task.job.most)
+    if task.implementation == "wavefront" or longest > MAX_LIVE_LETTERS // 2:
+        return none, none
+    if not _live_limit(task):
+        return none, none
+    lengths, queries = task.queries.lengths, task.queries
+    same = np.append(False, lengths[1:] == lengths[:-1])
+    for k in np.flatnonzero(same).tolist():
+        same[k] = np.array_equal(queries[k - 1], queries[k])
+    first = np.maximum.accumulate(np.where(same, 0, np.arange(count)))
+    repeats = np.bincount(first, minlength=count)[first]
+    (pairs,) = np.nonzero(repeats >= SAME_QUERY)
+    return first[pairs], pairs
 
 
 class Differences(NamedTuple):
@@ -227,6 +264,10 @@ def pieces_beyond(run: Run) -> list[Piece]:
         sides = zip(*(pairs for owner, pairs in beyond if owner is task), strict=True)
         pairs_task = zipped(task, *(np.concatenate(side) for side in sides))
         split = partition.cut(pairs_task.job, room_of(pairs_task), few_programs=True)
+        if task.implementation is None:
+            split = partition.without_lone(pairs_task.job, split)
+            by_rows, single = lone_pairs(pairs_task, split.pairs)
+            pieces, split = [*pieces, *by_rows], split._replace(pairs=single)
         pieces += _heaviest_first(pairs_task, split)
     return pieces
 
@@ -245,11 +286,12 @@ def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
     """Compute a window and store its rows in the run. It is tried in 8 bits where that
     pays; the few pairs that overflow go to ``run.beyond``."""
     task, window = piece.task, piece.content
+    of_hits = task.kind == "zip" and not window.zipped
     high = eight_bit_limit(task) if task.large and not window.zipped else 0
     tried = high and to_be_tried(worker)
-    if tried and has_live_part(task, window):
-        high = eight_bit_limit(replace(task, output="score"))
-        if (scored := _live_ends(task, window, worker, high)) is not None:
+    if of_hits or (tried and has_live_part(task, window)):
+        dtype = "int16" if of_hits else "int8"
+        if (scored := _live_ends(task, window, worker, dtype)) is not None:
             cells, ends, beyond = scored
             run.live.append((task, ends))
             if len(beyond[0]):
@@ -277,17 +319,20 @@ class LiveEnds(NamedTuple):
     target_end: np.ndarray
 
 
-def _live_ends(task: Task, w: Window, worker: Worker, high: int):
-    """Score a window in 8 bits: (cells, LiveEnds as an array, the pairs beyond), or
-    None if too many pairs overflow."""
-    with precision("int8"):
-        result, met = _on_device(task, w, worker, "int8", strips=True)
+def _live_ends(task: Task, w: Window, worker: Worker, dtype: str):
+    """Score a window in 8 bits, or hits in 16: (cells, LiveEnds as an array, the pairs
+    beyond), or None if too many pairs overflow 8 bits."""
+    high = _live_limit(task)
+    if dtype == "int8":
+        high = eight_bit_limit(replace(task, output="score"))
+    with precision(dtype):
+        result, met = _on_device(task, w, worker, dtype, strips=True)
         result = jax.tree.map(np.asarray, result)
     q, t = np.nonzero(met.mask)
     i, j, flip = (x[q, t] for x in (met.query, met.target, met.swapped))
     score, region = result.score[q, t], [x[q, t] for x in result.region]
     over = score > high
-    if too_many(worker, over.sum(), len(over)):
+    if dtype == "int8" and too_many(worker, over.sum(), len(over)):
         return None
     # Strips and tiles as spans of residues; of a pair that scores 0, empty ones
     first_strip, last_strip, first_tile, last_tile = (
@@ -568,9 +613,11 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str, strips: bool =
     shared = not w.zipped and not task.scoring.by_position
     cpu, costs = _on_cpu(task), None
     # Gap costs as constants of the program: local scores are then a third faster on a
-    # CPU (``pairs/dp/sweep/lane_cells.py``), and other costs take another program.
-    scores_alone = task.local and (task.output == "score" or strips) and not w.zipped
-    if scores_alone and task.large and cpu:
+    # CPU (``pairs/dp/sweep/lane_cells.py``), and other costs take another program,
+    # which pays for a large job alone. Only such programs give strips.
+    scores_alone = task.local and task.output == "score" and not w.zipped
+    usual = (task.scoring.open, task.scoring.extend) == USUAL_COSTS
+    if strips or (scores_alone and (task.large or usual) and cpu):
         zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
         costs = Constants(task.scoring.open, task.scoring.extend, zero)
     differences = None if cells is None else cells.cell

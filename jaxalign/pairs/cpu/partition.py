@@ -142,7 +142,7 @@ def window_bytes(window: Window, steps: bool, room: Room) -> int:
     profile = 0 if window.zipped else 26 * window.lanes * window.columns
     lines = 2 * window.lanes * (window.columns + window.rows)
     size = window.capacity + wide * 6 + 48 * window.slots * window.places
-    if steps:
+    if steps and window.capacity:
         size += 2 * window.slots * window.places * (window.rows + window.longest)
     scores = ScoreBytes()
     if size + profile * scores.profile + lines * scores.table > room.budget:
@@ -187,12 +187,18 @@ def least_bytes(job: PairMatrix, i: int, j: int, room: Room) -> int:
     return window_bytes(window, job.steps, room)
 
 
-def cut(job: PairMatrix, room: Room, few_programs: bool = False) -> Partition:
+def cut(
+    job: PairMatrix,
+    room: Room,
+    few_programs: bool = False,
+    by_query: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Partition:
     """Windows that there is room for, heaviest first.
 
     A pair whose backtrack alone exceeds the budget is to be aligned by checkpoints.
 
     few_programs : zipped pairs, some of another job: all with one program
+    by_query : zipped pairs whose scores come first, as ``regroup`` takes them
     """
     split = Partition([], [])
     if job.kind == "zip":
@@ -201,7 +207,13 @@ def cut(job: PairMatrix, room: Room, few_programs: bool = False) -> Partition:
         if max(job.most) <= SHORT and not job.paths and job.pairs > LANES[0]:
             lanes = SHORT_PAIRS
         lanes = job.window or lanes
-        order = alike(job.query_lengths, job.target_lengths, lanes)
+        zipped = np.arange(job.pairs)
+        if by_query is not None and len(by_query[1]):
+            scores = replace(job, paths=False, steps=False)
+            split = regroup(scores, *by_query, room)
+            zipped = np.setdiff1d(zipped, by_query[1])
+        lengths = job.query_lengths[zipped], job.target_lengths[zipped]
+        order = zipped[alike(*lengths, lanes)]
         for start in range(0, len(order), lanes):
             part = order[start : start + lanes]
             _narrow_zip(job, split, part, lanes, room, few_programs)
@@ -241,8 +253,9 @@ def cut(job: PairMatrix, room: Room, few_programs: bool = False) -> Partition:
 def regroup(
     job: PairMatrix, queries: np.ndarray, targets: np.ndarray, room: Room
 ) -> Partition:
-    """Some pairs (P,) of a ``cross`` job: each query against its targets, all with few
-    programs."""
+    """Some pairs (P,): each query against its targets, all with few programs. Of a
+    ``zip`` job ``targets`` are the pairs, and ``queries`` the first pair of the query.
+    """
     split = Partition([], [])
     order = np.lexsort((-job.target_lengths[targets], queries))
     queries, targets = queries[order], targets[order]

@@ -134,7 +134,8 @@ def compile_all(job: DeviceJob, launches: list[Launch]) -> list[Future]:
     distinct = _new(job, launches)
     unproven = next((x for x in launches if not x.proven), None)
     if distinct and unproven and not job.task.paths:
-        wide = in_int32(job, unproven.queries[:1], unproven.targets[:1]).blocks
+        first = unproven.queries[:1], unproven.targets[:1]
+        wide = in_int32(job, *first, budget(job.task)).blocks
         distinct |= _new(job, wide)
     job.compiled.update(distinct)
     if len(distinct) < 2 or job.interpret is not None:
@@ -162,12 +163,16 @@ def _new(job: DeviceJob, launches: list[Launch]) -> dict:
     return {key: x for key, x in distinct.items() if key not in job.compiled}
 
 
-def in_int32(job: DeviceJob, queries: np.ndarray, targets: np.ndarray) -> Partition:
+def in_int32(
+    job: DeviceJob, queries: np.ndarray, targets: np.ndarray, limit: int
+) -> Partition:
     """Make int32 launches of pairs that share no side, with the pairs that fit none.
-    They take twice the memory of int16."""
-    task = job.task
-    sides, high = (queries, targets), Highest(task)
-    return zipped(task, job.kernels, *sides, budget(task), high, wide=True)
+    They take twice the memory of int16.
+
+    limit : bytes of a launch
+    """
+    sides, high = (queries, targets), Highest(job.task)
+    return zipped(job.task, job.kernels, *sides, limit, high, wide=True)
 
 
 def launch_ids(launch: Launch) -> list:
@@ -225,7 +230,8 @@ def outline_of_task(task: "Task", kernels: Any) -> None:
     outlines = _distinct(launches)
     if unproven := [x for x in outlines if not x.proven]:
         first = unproven[0].queries[:1], unproven[0].targets[:1]
-        outlines += _distinct(in_int32(job, *first).blocks)
+        wide = in_int32(job, *first, device_job.LAUNCH_BYTES)
+        outlines += _distinct(wide.blocks)
     if not device_job.holds(task):
         for launch in outlines:
             result = issue(job, launch)
@@ -403,7 +409,7 @@ def _both(
     if not repeats:
         return []
     queries, targets = (np.concatenate(side) for side in zip(*repeats, strict=True))
-    split = in_int32(job, queries, targets)
+    split = in_int32(job, queries, targets, budget(job.task))
     if split.pairs and job.task.implementation == "pallas":
         raise MemoryPlanError(
             f"pallas cannot compute {len(split.pairs):,} of the pairs, whose scores "

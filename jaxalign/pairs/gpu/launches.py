@@ -35,7 +35,9 @@ LEAST_ROWS = 1536  # letters of an array of queries
 STACKED_ROWS = (
     9216  # … that are stacked: a launch takes as many slots, and their strips
 )
-RECORDS_RATIO = 8  # between the rungs of room for checkpoints
+# The least room for checkpoints, and the ratio of its rungs: the same for all cards, so
+# that packs serve them.
+LEAST_RECORDS, RECORDS_RATIO = 2**13, 8
 # Cells; fewer, a second of an H200, take one height of strips: compiling costs more
 COARSE_CELLS = 10**12
 MIN_STRIP_ROWS = 384  # rows
@@ -155,8 +157,8 @@ class LaunchSizes:
                 room = max(mean, bucket(int(ends[0]), 4, 256))
             launch = replace(empty, room=room, slots=slots, places=places)
             if task.paths:
-                # Room for checkpoints: all that is left of the budget, or a rung below
-                # that holds those of the longest sequences of the job
+                # Room for checkpoints: the rung that holds those of the longest
+                # sequences of the job, or all that is left of the budget
                 each, least, of = kernels.record_bytes(s), s.tile, task.job
                 smallest = replace(launch, records=least)
                 available = self.budget - launch_bytes(task, kernels, smallest)
@@ -170,9 +172,10 @@ class LaunchSizes:
                     m = m[m <= launch.rows][:slots]
                     m = np.pad(m, (0, slots - len(m)))
                 needed = int(kernels.records_of(m, n, s)[-1])
-                records = max(available // each, 0)
-                while records // RECORDS_RATIO >= max(needed, least):
-                    records //= RECORDS_RATIO
+                records = LEAST_RECORDS
+                while records < needed:
+                    records *= RECORDS_RATIO
+                records = min(records, max(available // each, 0))
                 launch = replace(launch, records=records // least * least)
             if launch_bytes(task, kernels, launch) <= self.budget:
                 yield launch
