@@ -113,7 +113,7 @@ def test_the_programs_of_usual_jobs_are_few(table):
         "launched_scores": 40,  # searches of blocks of two sizes, and of families
         "add": 4,
         "launched": 50,  # of hits, of all pairs, of linked ones
-        "put": 19,  # of all pairs at once, of parts, of the nearest
+        "put": 18,  # of all pairs at once, of parts, of the nearest
         "zeros": 7,
         "in_order": 1,
         "piece": 2,
