@@ -31,7 +31,13 @@ from jaxalign.pairs.pair_matrix import pairs as pairs_of
 from jaxalign.pairs.plan import Piece, Plan, Run, Task, describe
 from jaxalign.pairs.proofs.lcs_launches import LcsLaunches, sizes_of
 from jaxalign.runtime.backend import kernels_pallas
-from jaxalign.runtime.devices import Device, first_device, refuse_over, show_bytes
+from jaxalign.runtime.devices import (
+    Device,
+    first_device,
+    host_device,
+    refuse_over,
+    show_bytes,
+)
 
 
 def choose(
@@ -75,6 +81,9 @@ def plan_compiled(task: Task) -> Plan:
         if task.scoring.by_position:
             why = "a profile; the GPU kernels have its scores, no paths or single pairs"
         name = "sweep"
+        # On a GPU each column of a window is some launches of XLA: cores are faster.
+        if not task.devices and (host := host_device()) is not None:
+            task, why = replace(task, devices=(host,)), f"{why}; on the host"
     if task.mesh is not None:
         why = f"one program over a mesh of {task.mesh.devices.size} devices"
     # 2. Cut the pair matrix into windows or launches; few long pairs have a GPU each.

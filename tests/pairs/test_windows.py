@@ -2,9 +2,11 @@
 
 import re
 from bisect import bisect_left
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import oracle
@@ -28,10 +30,12 @@ from jaxalign.model import bounds
 from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.operations import run_lengths
 from jaxalign.model.scoring import FREE_ENDS, resolve_ends
-from jaxalign.pairs import by_rows, pair_matrix
+from jaxalign.options import PairOptions
+from jaxalign.pairs import by_rows, compiled, pair_matrix
 from jaxalign.pairs.cpu import execute, long_pair, partition
 from jaxalign.pairs.dp.sweep import TILE, lane_fill
 from jaxalign.pairs.dp.window_program import WindowProblem
+from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import PairMatrix, pairs
 from jaxalign.runtime.devices import budget_of, by_length, parse_bytes
 
@@ -301,6 +305,23 @@ def test_a_plan_over_the_budget_is_refused(output):
     same_tables(fitting, jaxalign.align_all(TEXTS, **options))
 
 
+def test_what_kernels_do_not_take_is_filled_by_the_host(monkeypatch):
+    """… where no device is named."""
+    letters = "ACDEFGHIKLMNPQRSTVWYacdefghiklmnpqrstvwy"
+    scores = np.where(np.eye(len(letters), dtype=bool), 4, -3)
+    scoring = Scoring((letters, scores), 5, 1)
+    texts = as_sequences(["ACD", "ACe", "Aa"], scoring.alphabet)
+    task = make_task("all", texts, texts, scoring, PairOptions())
+    monkeypatch.setattr(compiled, "choose", lambda *_: ("pallas", "GPU kernels"))
+    plan = compiled.plan_compiled(task)
+    assert plan["reason"].startswith("40 letters; ") and "on the host" in plan["reason"]
+    assert [x.platform for x in plan.task.devices] == ["cpu"]
+    assert all(piece.task is plan.task for piece in plan.pieces)
+    device = jax.devices()[0]
+    named = compiled.plan_compiled(replace(task, devices=(device,)))
+    assert named.task.devices == (device,) and "host" not in named["reason"]
+
+
 def test_a_large_result_over_the_budget_is_refused_before_it_is_cut(monkeypatch):
     """A folder of its parts is, too, and the rows of a part that would fit are said."""
     rng = np.random.default_rng(3)
@@ -308,7 +329,12 @@ def test_a_large_result_over_the_budget_is_refused_before_it_is_cut(monkeypatch)
     codes, offsets = rng.integers(0, 20, lengths.sum()), np.cumsum([0, *lengths])
     some, cuts = (codes.astype(np.uint8), offsets), []
     cut = partition.cut
-    monkeypatch.setattr(partition, "cut", lambda *args: cuts.append(1) or cut(*args))
+
+    def counted(*args, **options):
+        cuts.append(1)
+        return cut(*args, **options)
+
+    monkeypatch.setattr(partition, "cut", counted)
     options = dict(threads=1, output="alignment")
     with pytest.raises(MemoryPlanError, match="1,124,250 pairs: ") as refused:
         jaxalign.plan(some, memory_budget="10MB", **options)
