@@ -309,7 +309,7 @@ def test_launches_compile_for_their_device_and_once(monkeypatch):
     monkeypatch.setattr(device_arrays, "launched", SimpleNamespace(prepare=prepare))
     for name in ("_arrays", "_form"):
         monkeypatch.setattr(dispatch, name, lambda *_: None)
-    one, task = np.zeros(1, int), SimpleNamespace(paths=False, top=None)
+    one, task = np.zeros(1, int), SimpleNamespace(paths=False, top=None, devices=())
     launches = [Launch(one, one, rows=rows) for rows in (32, 64, 32)]
     for chosen in (device, None):  # none: where JAX's default is, it compiles for none
         job = SimpleNamespace(compiled=set(), interpret=None, problem=None, task=task,
