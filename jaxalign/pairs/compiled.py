@@ -292,9 +292,9 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     needed += [partition.window_bytes(w, steps, room) for w in split.blocks]
     dtypes = {task.dtype(*shape) for shape in sizes}
     dtypes |= {task.dtype(w.m, w.n) for w in split.blocks}
+    # Narrow dtypes in which windows are filled
+    dtypes |= {"int8"} if split.blocks and execute.eight_bit_limit(task) else set()
     if task.large or task.output == "identity":
-        # Narrow dtypes in which windows are filled
-        dtypes |= {"int8"} if split.blocks and execute.eight_bit_limit(task) else set()
         each = (execute.eight_bit_differences(task, w) for w in split.blocks)
         dtypes |= {differences.cell for differences in each if differences is not None}
     return describe(task, len(split.blocks), len(sizes), needed, dtypes), split

@@ -75,6 +75,28 @@ def test_local_paths(pairs_found):
 
 
 @pytest.mark.slow
+def test_jobs_of_few_long_sequences(pairs_found, monkeypatch):
+    """Tables of 2**16 cells or more on average come from their live parts, others not,
+    where the job is not large."""
+    monkeypatch.undo()
+    counts, find = np.zeros(1, int), execute._live_starts
+
+    def watched(task, ends):
+        counts[0] += len(ends.query)
+        return find(task, ends)
+
+    monkeypatch.setattr(execute, "LIVE_JOB_CELLS", 10**6)
+    monkeypatch.setattr(execute, "_live_starts", watched)
+    texts = proteins(np.random.default_rng(11))
+    check(texts)
+    assert not counts[0]
+    long = [text_of(np.random.default_rng(k), 280 + 9 * k, LETTERS) for k in range(9)]
+    long.append(mutated(np.random.default_rng(9), long[3], 0.2))
+    table = check(long)
+    assert table["score"].max() > 256 and counts[0] == len(table) - 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("costs", [(11, 1), (0, 0), (4, 4), (6, 0)], ids=str)
 def test_gap_costs_and_asymmetric_scores(costs, pairs_found):
     rng = np.random.default_rng(6)
