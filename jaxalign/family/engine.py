@@ -653,13 +653,14 @@ def run(
                     text = text.replace("T", "U") if kind == "rna" else text
                 scored = ScoredQuery(query, scorings[kind], unit)
                 running[k] = Search(query, text, scored)
-        passes = [f"batch{first}.pass{number}" for number in range(options.iterations)]
-        for name in passes:
+        passes = list[str]()
+        for number in range(options.iterations):
             if not running:
                 break
+            passes.append(f"batch{first}.pass{number}")
             start = time.perf_counter()
             models = {k: search.query for k, search in running.items()}
-            state = None if saved is None else saved.part(name)
+            state = None if saved is None else saved.part(passes[-1])
             about = models, batch, source, sample, options, cells.teller(), state
             scans = scans_of(*about)
             shared_seconds = (time.perf_counter() - start) / len(running)
@@ -668,7 +669,7 @@ def run(
                 hits = hits_of(query, scans.pop(k), source, options)
                 seconds = shared_seconds + time.perf_counter() - start
                 _advance(search, hits, options, seconds)
-                if not (search.converged or name == passes[-1]):
+                if not search.converged and number < options.iterations - 1:
                     continue
                 results[k] = finish(k, running.pop(k))
                 if saved is not None and isinstance(results[k], str):

@@ -132,10 +132,12 @@ def pairs_by_query(task: Task) -> tuple[np.ndarray, np.ndarray]:
         return none, none
     if not _live_limit(task):
         return none, none
-    lengths, queries = task.queries.lengths, task.queries
+    codes, lengths = task.queries.codes, task.queries.lengths
+    spans = list(zip(task.queries.starts.tolist(), lengths.tolist(), strict=True))
     same = np.append(False, lengths[1:] == lengths[:-1])
     for k in np.flatnonzero(same).tolist():
-        same[k] = np.array_equal(queries[k - 1], queries[k])
+        (first, n), (second, _) = spans[k - 1], spans[k]
+        same[k] = np.array_equal(codes[first : first + n], codes[second : second + n])
     first = np.maximum.accumulate(np.where(same, 0, np.arange(count)))
     repeats = np.bincount(first, minlength=count)[first]
     (pairs,) = np.nonzero(repeats >= SAME_QUERY)
