@@ -349,7 +349,10 @@ def test_queries_share_a_pass_and_files_are_read_in_blocks(tmp_path, monkeypatch
         assert [x.hits for x in one.passes] == [x.hits for x in other.passes]
 
 
-@pytest.mark.parametrize("kind", ["in memory", "a file", "both strands"])
+STRANDS = pytest.param("both strands", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("kind", ["in memory", "a file", STRANDS])
 def test_memory_bounds_the_queries_at_once(monkeypatch, database, kind):
     """Queries of unequal lengths, one without relatives, one after the other."""
     queries = [("a", ALPHA), ("rev", ALPHA[::-1]), ("short", ALPHA[20:61])]

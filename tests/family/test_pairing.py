@@ -397,6 +397,7 @@ def test_complexes(complexes, database):
     )
 
 
+@pytest.mark.slow
 def test_taxa_are_the_same_from_anywhere(complexes, database, tmp_path, monkeypatch):
     chains = {"hemoglobin": complexes["hemoglobin"]}
     (result,) = jaxalign.search_complexes(chains, database)

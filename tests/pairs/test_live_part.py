@@ -107,6 +107,7 @@ def test_gap_costs_and_asymmetric_scores(costs, pairs_found):
     assert pairs_found[0]
 
 
+@pytest.mark.slow
 def test_live_parts_that_are_too_long(pairs_found):
     """A path of 700 columns, every third a mismatch, with a score that 8 bits hold."""
     rng = np.random.default_rng(7)
@@ -158,6 +159,7 @@ def of_queries(rng, queries, texts):
     return pairs
 
 
+@pytest.mark.slow
 def test_hits_by_query(pairs_found, monkeypatch):
     """Windows of one query find the paths of hits, with scores that 8 bits do not
     hold."""
