@@ -445,8 +445,8 @@ def moves_of(text: AlignedText) -> np.ndarray:
     alphabet, m = text.profile.alphabet, len(text.profile)
     upper = "".join(text.rows).translate(LOWER_CASE).encode()
     codes = alphabet.table[np.frombuffer(upper, np.uint8).reshape(-1, m)]
-    letters = np.where(codes < alphabet.residues, codes, profile.OTHER_CODE)
-    letters = letters.astype(np.int8)
+    letters = codes.astype(np.int8)
+    letters[codes >= alphabet.residues] = profile.OTHER_CODE
     weights = np.full(len(letters), 1 / len(letters))
     if (letters >= 0).any():
         weights = profile.row_weights(letters, "henikoff")

@@ -139,9 +139,10 @@ def read_file(path: str) -> list[ProteinChain]:
                 with open_text(path) as text:
                     atoms = pdb.PDBFile.read(text).get_structure(model=1)
             return _chains(os.path.basename(path).removesuffix(end), atoms)
-    except JaxalignError:
+    except (JaxalignError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # biotite raises whatever its parsers meet
+    # biotite raises whatever its parsers meet; what its Rust meets is no Exception
+    except BaseException as error:
         why = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise InputError(f"{label(path)}: cannot be read as a structure ({why})") from (
             error
