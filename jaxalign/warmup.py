@@ -204,7 +204,7 @@ def make_share(
     yield {"modules": {verb: sorted(makers) for verb, makers in modules.items()}}
 
 
-# Of which each takes half a gigabyte
+# Of which each takes 0.9 GB
 MAX_PROCESSES = 16
 # What a process of ``make_pack`` runs: a line of JSON for each answer
 SHARE = "import sys; from jaxalign.warmup import print_share; print_share(sys.argv[1])"
@@ -220,7 +220,11 @@ def print_share(share: str) -> None:
 def _share_process(
     capabilities: Sequence[str], folder: str, first: int, step: int
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run ``make_share`` in a process of its own, which ends with the caller's work."""
+    """Run ``make_share`` in a process of its own, which ends with the caller's work.
+
+    A pool, as ``io.structures`` has one, imports the caller's script anew: a script
+    that asks for a pack would have to guard its own start.
+    """
     share = json.dumps([capabilities, folder, first, step])
     words = [sys.executable, "-c", SHARE, share]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:

@@ -86,7 +86,12 @@ def eight_bit_limit(task: Task) -> int:
         tried &= not task.scoring.by_position
     if not (tried and (task.large or _is_live(task)) and _on_cpu(task)):
         return 0
-    zero = 0 if task.paths else bounds.least_zero(task.scoring, "int8")
+    return _highest_byte(task, task.paths)
+
+
+def _highest_byte(task: Task, paths: bool) -> int:
+    """Highest local score that 8 bits hold, of tables with paths or of scores alone."""
+    zero = 0 if paths else bounds.least_zero(task.scoring, "int8")
     return bounds.narrow_high(task.scoring, task.mode, "int8", zero)
 
 
@@ -98,9 +103,9 @@ def _live_limit(task: Task) -> int:
     excluded = task.scoring.by_position or task.scoring.tracks
     if excluded or task.mesh is not None or not _on_cpu(task):
         return 0
-    largest = int(np.abs(task.scoring.scores).max(initial=0))
-    limit = bounds.narrow_high(task.scoring, task.mode, "int16")
-    return limit if largest <= np.iinfo("int8").max else 0
+    if max(task.scoring.highest, -task.scoring.lowest) > np.iinfo("int8").max:
+        return 0
+    return bounds.narrow_high(task.scoring, task.mode, "int16")
 
 
 def _is_live(task: Task) -> bool:
@@ -124,13 +129,11 @@ def pairs_by_query(task: Task) -> tuple[np.ndarray, np.ndarray]:
     ``SAME_QUERY`` neighbours or more, and which are filled as windows of that query:
     the first pair of each one's query, int64 (P,), and the pairs, int64 (P,)."""
     count, none = task.job.pairs, np.zeros(0, np.int64)
-    few_cells = task.job.cells < HIT_CELLS * count
-    if task.kind != "zip" or count < SAME_QUERY or few_cells or task.rows is not None:
+    excluded = task.kind != "zip" or task.rows is not None or count < SAME_QUERY
+    excluded |= task.implementation == "wavefront"
+    if excluded or task.job.cells < HIT_CELLS * count:
         return none, none
-    longest = max(task.job.most)
-    if task.implementation == "wavefront" or longest > MAX_LIVE_LETTERS // 2:
-        return none, none
-    if not _live_limit(task):
+    if max(task.job.most) > MAX_LIVE_LETTERS // 2 or not _live_limit(task):
         return none, none
     codes, lengths = task.queries.codes, task.queries.lengths
     spans = list(zip(task.queries.starts.tolist(), lengths.tolist(), strict=True))
@@ -334,8 +337,7 @@ def _live_ends(task: Task, w: Window, worker: Worker, dtype: str):
     beyond), or None if too many pairs overflow 8 bits."""
     high = _live_limit(task)
     if dtype == "int8":
-        zero = bounds.least_zero(task.scoring, dtype)
-        high = bounds.narrow_high(task.scoring, task.mode, dtype, zero)
+        high = _highest_byte(task, paths=False)
     with precision(dtype):
         result, met = _on_device(task, w, worker, dtype, strips=True)
         result = jax.tree.map(np.asarray, result)
