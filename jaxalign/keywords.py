@@ -244,6 +244,7 @@ class LinkKeywords(
 
     mode: Mode | None
     min_score: float | None
+    min_relative_score: float | None
 
 
 class SplitKeywords(LinkKeywords, total=False):
@@ -284,6 +285,7 @@ class PurgeKeywords(
     free_ends: Collection[FreeEnd] | None
     min_identity: float | None
     min_score: float | None
+    min_relative_score: float | None
     max_evalue: float | None
 
 

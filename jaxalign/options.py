@@ -102,6 +102,10 @@ def current_word(word: str, function: str) -> str | None:
 
 # Options that a related function or verb has, and why others lack them.
 OTHERS_HAVE = {
+    "min_relative_score": (
+        "nearest",
+        "it ranks by identity or score; cluster, split, audit and purge take it",
+    ),
     "edges": (
         "nearest",
         "it ranks by identity or score, and a pair of a table has none; purge and "
@@ -351,6 +355,10 @@ class PairOptions(Planned, Stream):
     their row whatever the filters say. Set by the functions that find duplicates, leaks
     or the nearest sequence."""
 
+    min_relative_score: float | None = None
+    """Keep pairs whose score is at least this share of a self score. Set by functions
+    of linked sequences."""
+
 
 @part
 class FileLetters:
@@ -524,6 +532,11 @@ class Linked(AsLinked, Watch, Measure, FromOutside, Execution, AlignedEnds):
     """Link only pairs whose best alignment has at least this score. [with --link local:
     the score with E = 0.001 in a search of the set]"""
 
+    min_relative_score: float | None = None
+    """Least score over the smaller self score, 0 to 1. Only pairs that reach it are
+    linked. With --identity it is over the larger self score or the mean. Without
+    min_identity, it alone is the cut."""
+
 
 @part
 class Divided(Linked):
@@ -589,6 +602,11 @@ class PurgeOptions(AsLinked, Measure, FromOutside, CorpusScan):
     """Alone, the cut: remove sequences whose best local alignment has at least this
     score. With min_identity, the score that a pair must reach as well. [with --link
     local: the score with E = 0.001 in a search of the test set]"""
+
+    min_relative_score: float | None = None
+    """Least score over the smaller self score, 0 to 1. Only sequences that reach it are
+    removed. With --identity it is over the larger self score or the mean. Without
+    min_identity, it alone is the cut."""
 
     max_evalue: float | None = None
     """Another cut: remove sequences whose best local alignment has at most this E-value

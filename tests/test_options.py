@@ -30,7 +30,7 @@ from jaxalign.options import (
 from jaxalign.similarity import options as similarity
 from jaxalign.similarity.options import SimilarityOptions
 
-INNER = {"equals_alike"}  # which verbs set and no caller
+INNER = {"equals_alike", "min_relative_score"}  # which verbs set and no caller
 RECORDS = (
     PairOptions,
     SearchOptions,
@@ -95,7 +95,7 @@ TAKES = {
     | {"pair_strategy", "pair_evalue", "taxa", "rna_database"},
     "purge": ENDS
     | MACHINE
-    | {"max_evalue"}
+    | {"max_evalue", "min_relative_score"}
     | FILTERS
     | READING
     | {"edges", "link", "strand", "progress"},

@@ -156,7 +156,7 @@ def _about_corpus(files: tuple[str, ...], info: dict) -> dict:
     return {"files": hashes, "records": info["sequences"]} | sizes
 
 
-CUTS = ("min_identity", "min_score", "max_evalue")
+CUTS = ("min_identity", "min_relative_score", "min_score", "max_evalue")
 
 
 def purge(given: Given) -> int:
@@ -172,11 +172,12 @@ def purge(given: Given) -> int:
             raise UsageError(
                 "--certificate certifies the file that -o writes: add -o FILE"
             )
-        if given.min_identity is None:
+        if given.min_identity is None and given.min_relative_score is None:
             raise UsageError("--certificate needs --min-identity")
         if given.against == STDIN:
             raise UsageError("--certificate needs --against FILE, not standard input")
-    if given.min_identity is None:
+    by_link = not (given.min_identity is None and given.min_relative_score is None)
+    if not by_link:
         refuse(given, ("link", "identity", "edges"), "about a cut by --min-identity")
     outs = (given.out, given.list_out, given.certificate)
     job = links.prepare(
@@ -188,7 +189,7 @@ def purge(given: Given) -> int:
         letters=[(given.train, corpus_files.opening(files[0]))],
     )
     own = {name: getattr(given, name) for name in (*CUTS, "link", "edges")}
-    if given.min_identity is None:  # local alignments have a mode of their own
+    if not by_link:  # local alignments have a mode of their own
         own["mode"] = given.mode
     chosen, (tests,) = links.scan_options(job, PurgeOptions, **own), job.read.sequences
     scoring = job.read.scoring

@@ -97,7 +97,8 @@ def prepare(
     if known is not None:  # a certificate says what a link is
         own["link"] = "whole"
     elif not scans:
-        own |= {"link": verb.link, "min_score": verb.min_score, "edges": verb.edges}
+        names = "link", "min_score", "min_relative_score", "edges"
+        own |= {name: getattr(verb, name) for name in names}
         own |= {"together": getattr(verb, "together", None)}
     given = shared(verb, Measure, Execution, devices=devices_of(verb), **ends, **own)
     links = HomologyOptions(**given)
@@ -176,7 +177,7 @@ def expected(definition: Definition, *sets: Sequences) -> list[str]:
     cells = (sum(letters) ** 2 - sum(x**2 for x in alone)) / 2
     options = definition.options
     cells *= 1 + (options.strand == "both")
-    if options.min_score is not None:
+    if options.min_score is not None or options.min_relative_score is not None:
         return report.expected(2 * cells, "score", options)
     return report.expected(cells, "identity", options, proofs=options.filter)
 
@@ -268,6 +269,11 @@ def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
     out, fasta, certificate = given.out, given.fasta, given.certificate
     delimited.check_list_format(out)
+    if given.min_identity is None and given.min_relative_score is None:
+        raise UsageError(
+            "cluster: --min-identity is missing: the cut, 0 to 1, or "
+            "--min-relative-score"
+        )
     if certificate or given.update:
         api.certificate.check_growing(given.method, given.edges)
     if certificate and place_of(given) is None:
@@ -291,6 +297,8 @@ def cluster(given: Given) -> int:
 def dedup(given: Given) -> int:
     """``jaxalign dedup SEQS``."""
     delimited.check_list_format(given.list_out)
+    if given.min_identity is None and given.min_relative_score is None:
+        given = changed(given, min_identity=api.DUPLICATES)
 
     def write(result: api.Clusters) -> None:
         if given.out or not given.json:

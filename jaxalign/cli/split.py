@@ -25,16 +25,22 @@ OF_SEQUENCES += ("report", "plot", "leaks", "too_large", "unlabelled")
 OF_SEQUENCES += ("weights", "worst", "full_histogram", "across_only", "column")
 
 
-def cuts_of(cut: float | None, cuts: str | None) -> tuple[float, ...]:
-    """The cuts of ``--min-identity`` or of ``--cuts``."""
-    if cut is not None and cuts is None:
-        return (cut,)
+def cuts_of(
+    cut: float | None, cuts: str | None, relative: float | None = None
+) -> tuple[float, ...]:
+    """The cuts of ``--min-identity`` or of ``--cuts``; 0 where
+    ``--min-relative-score`` is the only one."""
+    if cuts is None and not (cut is None and relative is None):
+        return (cut or 0.0,)
     if cut is not None:
         raise UsageError(
             "--min-identity and --cuts exclude each other: give one of them"
         )
     if cuts is None:
-        raise UsageError("split: --min-identity is missing: the cut, or --cuts")
+        raise UsageError(
+            "split: --min-identity is missing: the cut, or --cuts or "
+            "--min-relative-score"
+        )
     values = fractions("--cuts", cuts)
     api.check_cuts("--cuts", values)
     return values
@@ -64,7 +70,8 @@ def split(given: Given) -> int:
     """``jaxalign split SEQS``."""
     if given.pairs is not None:
         return split_pairs(given)
-    path, cuts = given.sequences, cuts_of(given.min_identity, given.cuts)
+    path, said = given.sequences, (given.min_identity, given.cuts)
+    cuts = cuts_of(*said, given.min_relative_score)
     shares, of_series = shares_of(given.parts), given.cuts is not None
     outs = (given.out, given.certificate, given.report, given.leaks)
     audited = bool(given.certificate or given.report or given.plot or given.leaks)
@@ -120,7 +127,7 @@ def _check_pairs(given: Given) -> None:
         "--seed; jaxalign audit --pairs checks the list"
     )
     refuse(given, OF_SEQUENCES, f"about sequences: {why}")
-    if given.min_identity is None:
+    if given.min_identity is None and given.min_relative_score is None:
         raise UsageError(why)
 
 

@@ -333,7 +333,7 @@ def cluster(
     sequences: Seqs,
     /,
     *,
-    min_identity: Annotated[float, Parameter(metavar="F")],
+    min_identity: Fraction = None,
     method: Literal["components", "greedy", "complete", "average"] = "components",
     update: Annotated[str | None, FILE, Parameter(metavar="CLUSTERS.json")] = None,
     certificate: OutJson = None,
@@ -348,7 +348,8 @@ def cluster(
     Parameters
     ----------
     min_identity
-        The cut, 0 to 1: sequences with at least this identity are linked.
+        The cut, 0 to 1: sequences with at least this identity are linked. It or
+        --min-relative-score is needed.
     method
         What a cluster is. components: sequences connected by links. greedy: longest
         first, each sequence joins the first representative that it is linked to, as in
@@ -372,7 +373,7 @@ def dedup(
     sequences: Seqs,
     /,
     *,
-    min_identity: Annotated[float, Parameter(metavar="F")] = 0.9,
+    min_identity: Fraction = None,
     list_out: OutList = None,
 ) -> None:
     """Remove near-duplicates: sequences with at least --min-identity to a kept one.
@@ -384,7 +385,8 @@ def dedup(
     Parameters
     ----------
     min_identity
-        The cut, 0 to 1: sequences with at least this identity are linked.
+        The cut, 0 to 1: sequences with at least this identity are linked. [0.9, none
+        with --min-relative-score]
     out
         Kept sequences as FASTA, with their full headings. [standard output]
     list_out

@@ -552,8 +552,9 @@ def _tables(
             task = replace(task, whole_codes=letters)
             if lowest < cut:
                 task = replace(task, filters=replace(task.filters, cut_name=RISING_CUT))
-            filters.append(task.filters if task.filters.min_score else None)
-            if task.filters.min_score is not None:
+            scored = task.filters.min_score, task.filters.min_relative_score
+            filters.append(task.filters if any(scored) else None)
+            if scored != (None, None):
                 # What is aligned is not lost: it may be linked by other measures.
                 score_alone = replace(task.filters, min_identity=None)
                 task = replace(task, filters=score_alone, later_filters=task.filters)
@@ -581,7 +582,9 @@ def _passing(table: Table, filters: Filters) -> np.ndarray:
     """Which rows filters keep: those of equal texts, too, whatever they score."""
     m, n = table.lengths()
     equal = (m == n) & (table["max_identities"] == m)
-    return equal | filters.mask(table.columns, m, n)
+    queries, targets = map(table.scoring.self_scores, (table.queries, table.targets))
+    scored = queries[table["query"]], targets[table["target"]]
+    return equal | filters.mask(table.columns, m, n, self_scores=scored)
 
 
 def _cells(a: Sequences, b: Sequences) -> int:
@@ -597,7 +600,8 @@ def _cells(a: Sequences, b: Sequences) -> int:
 # score of a link. These are some pairs and no proof; the audit by that measure is one.
 
 LIKELY = 200  # pairs that are looked at, of every two parts
-OTHERWISE = ("link", "min_length_ratio", "min_score", "min_cov", "progress", "busy")
+OTHERWISE = ("link", "min_length_ratio", "min_score", "min_relative_score", "min_cov",
+             "progress", "busy")  # fmt: skip
 MEASURES = (("global", "longer"), ("global", "shorter"), ("local", "shorter"))
 LEAST_OF_SHORTER = 0.5  # cuts below it say nothing of global alignments of fragments
 
@@ -672,6 +676,8 @@ def other_measures(
 ) -> list[OtherMeasure]:
     """Compare some pairs across by the measures that differ from the definition's."""
     options, alphabet = definition.options, sets[0].alphabet
+    if not definition.cut:  # of relative scores: no other measure has one
+        return []
     sides = []
     for of_sets, places in ((pairs.b, pairs.j), (pairs.a, pairs.i)):
         of_pairs = list(zip(of_sets.tolist(), places.tolist(), strict=True))

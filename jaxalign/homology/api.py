@@ -81,6 +81,7 @@ from jaxalign.model.source import sha256
 from jaxalign.options import HomologyOptions
 from jaxalign.signatures import with_options
 
+DUPLICATES = 0.9  # least identity of a sequence that another one represents
 NamesOfSet = tuple[Iterable[str], str | None]  # and its file, if it has one
 
 
@@ -89,7 +90,7 @@ def cluster(
     sequences: SetLike,
     scoring: ScoringLike = None,
     *,
-    min_identity: float,
+    min_identity: float | None = None,
     method: Method = "components",
     update: Clusters | str | os.PathLike[str] | None = None,
     **options: Unpack[LinkKeywords],
@@ -102,7 +103,7 @@ def cluster(
         The set; see ``jaxalign.inputs``.
     scoring : Scoring, or the name or file of a matrix, optional
         BLOSUM62 with gap costs 11 and 1 by default.
-    min_identity : float
+    min_identity : float, optional
         The cut, 0 to 1: pairs with at least this identity are linked.
     method : {"components", "greedy", "complete", "average"}
         ``components``: clusters are connected by links, and no link leaves a cluster.
@@ -132,6 +133,13 @@ def cluster(
         are linked whatever their score. By default none, and with ``link="local"`` the
         score that one search of the set by a sequence of mean length reaches by chance
         once in 1,000 (``jaxalign.model.statistics``).
+    min_relative_score : float, optional
+        Link only pairs whose score is at least this share of a self score, 0 to 1: of
+        the smaller one with ``identity="shorter"``, as in ``link="local"``, of the
+        larger one with ``longer``, or of the mean. A self score is that of a sequence
+        with itself, residue by residue. It replaces the default of ``min_score``;
+        without ``min_identity`` it is the cut. Identities stay those of amino acids,
+        and no part of it.
     min_length_ratio : float, optional
         Link only pairs whose shorter length is at least this share of the longer one.
     filter : bool
@@ -211,10 +219,15 @@ def deduplicate(
     sequences: SetLike,
     scoring: ScoringLike = None,
     *,
-    min_identity: float = 0.9,
+    min_identity: float | None = None,
     **options: Unpack[LinkKeywords],
 ) -> Clusters:
     """Keep one representative of similar sequences: ``cluster`` with method greedy.
+
+    Parameters
+    ----------
+    min_identity : float, optional
+        The cut, 0.9 by default, and with ``min_relative_score`` none.
 
     Returns
     -------
@@ -233,6 +246,8 @@ def deduplicate(
     >>> jaxalign.deduplicate(["MKTAYIAK", "MKTAYIAK", "MRV"]).kept().names
     ('seq1', 'seq3')
     """
+    if min_identity is None and options.get("min_relative_score") is None:
+        min_identity = DUPLICATES
     return cluster(
         sequences, scoring, min_identity=min_identity, method="greedy", **options
     )
@@ -243,7 +258,7 @@ def identity_graph(
     sequences: SetLike,
     scoring: ScoringLike = None,
     *,
-    min_identity: float,
+    min_identity: float | None = None,
     **options: Unpack[LinkKeywords],
 ) -> Any:
     """Find the linked pairs of a set, as a sparse matrix.
@@ -280,7 +295,7 @@ def split(
     sequences: SetLike,
     scoring: ScoringLike = None,
     *,
-    min_identity: float,
+    min_identity: float | None = None,
     parts: Mapping[str, float] | None = None,
     folds: int | None = None,
     labels: Mapping[str, Any] | Sequence[Any] | None = None,
@@ -299,7 +314,7 @@ def split(
 
     Parameters
     ----------
-    min_identity : float
+    min_identity : float, optional
         The cut, 0 to 1: no pair across parts has this identity or more.
     parts : mapping of names to shares, which sum to 1
         For example ``{"train": 0.8, "valid": 0.1, "test": 0.1}``.
@@ -422,7 +437,7 @@ def split_pairs(
     pairs: Iterable[Sequence[str]],
     scoring: ScoringLike = None,
     *,
-    min_identity: float,
+    min_identity: float | None = None,
     parts: Mapping[str, float] | None = None,
     folds: int | None = None,
     cold: Cold = "both",
@@ -493,7 +508,7 @@ def audit_pairs(
     parts: Sequence[str],
     scoring: ScoringLike = None,
     *,
-    min_identity: float,
+    min_identity: float | None = None,
     cold: Cold = "both",
     second: Second = "proteins",
     **options: Unpack[SplitKeywords],
@@ -536,7 +551,7 @@ def audit(
     parts: Split | Mapping[str, SetLike] | Sequence[SetLike],
     scoring: ScoringLike = None,
     *,
-    min_identity: float,
+    min_identity: float | None = None,
     **options: Unpack[AuditKeywords],
 ) -> Audit:
     """Check a split made by any tool: compare every pair across its parts, exactly.
@@ -545,7 +560,7 @@ def audit(
     ----------
     parts : Split, mapping of names to sets, or sequence of sets
         Two or more parts; see ``jaxalign.inputs`` for the forms of a set.
-    min_identity : float
+    min_identity : float, optional
         The cut, 0 to 1: a pair across parts with at least this identity is a leak.
     worst : int
         Number of worst pairs to report, with their alignments. They are exact below the
@@ -590,7 +605,7 @@ def _read(
     sequences: SetLike,
     scoring: ScoringLike,
     options: HomologyOptions,
-    cut: float,
+    cut: float | None,
 ) -> tuple[Definition, Sequences]:
     """The checked definition of a call, and its encoded set."""
     scoring = as_scoring(scoring, tracks=True)
@@ -781,6 +796,7 @@ def _some(names: list[str]) -> str:
 
 
 __all__ = [
+    "DUPLICATES",
     "REMOVED",
     "Audit",
     "Clusters",

@@ -117,7 +117,8 @@ def within_parts(
 # A report of an audit for people: one page of HTML, which needs no network.
 
 # Options that leave out rows: of the worst pairs all are shown.
-FILTERS = ("min_identity", "identity", "min_length_ratio", "min_score")
+FILTERS = ("min_identity", "identity", "min_length_ratio", "min_score",
+           "min_relative_score")  # fmt: skip
 
 PACKAGES = ("jaxalign", "jax", "jaxlib", "numpy", "scipy")
 SHOWN = 3  # names in a message

@@ -204,7 +204,8 @@ def definition_of(certificate: dict, options: HomologyOptions) -> Definition:
         settings = {x.name: getattr(options, x.name) for x in fields(options)}
         settings |= {"mode": about["mode"], "identity": about["denominator"]}
         settings["min_length_ratio"] = about["min_length_ratio"]
-        settings["min_score"] = about.get("min_score")
+        for name in ("min_score", "min_relative_score"):
+            settings[name] = about.get(name)
         strand = about.get("strand")
         if strand is not None:
             strand = link_strand(strand, scoring, about["mode"])

@@ -567,6 +567,11 @@ def clusters_of(
             f"method {method!r} goes by the identities of all pairs, and edges have "
             "none: use components or greedy"
         )
+    if not definition.cut and method in ("complete", "average"):
+        raise UsageError(
+            f"method {method!r} goes by identities: give min_identity beside "
+            "min_relative_score, or use components or greedy"
+        )
     counts, identity, strands = PairCounts(), None, None
     if method == "greedy":
         groups = greedy(data, definition, counts, saved)
@@ -584,6 +589,7 @@ def clusters_of(
             # Joining has one definition, of one strand or of both.
             every_link |= len(link_tasks) > 1 or definition.evidence is not None
             every_link |= definition.options.min_cov is not None
+            every_link |= not definition.cut  # identities bound nothing
             every_link |= any(x.length != definition.length for x in job.judges)
             every_link |= any(x.mode != definition.mode for x in job.judges)
             proofs = None if every_link else proofs_of(job.tasks[0])

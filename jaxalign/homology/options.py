@@ -18,7 +18,7 @@ from jaxalign.errors import UsageError
 from jaxalign.homology.evidence import Evidence
 from jaxalign.model.alphabet import Sequences
 from jaxalign.model.choices import Mode
-from jaxalign.model.identity import of_lengths
+from jaxalign.model.identity import of_lengths, relative_said
 from jaxalign.model.numbers import check_fraction, check_whole, exact, is_number
 from jaxalign.model.scoring import Scoring, is_symmetric, resolve_ends
 from jaxalign.model.show import counted
@@ -58,8 +58,8 @@ LENGTHS = ("shorter", "longer", "mean")  # of ``LengthIdentity``
 LOCAL = "local"
 TWO_PARTS = "an audit needs two or more"
 NEEDED = (
-    "one cut is needed, and not two: min_identity, which min_score may stand beside, "
-    "min_score alone, or max_evalue"
+    "one cut is needed, and not two: min_identity or min_relative_score, which "
+    "min_score may stand beside, min_score alone, or max_evalue"
 )
 
 
@@ -72,7 +72,8 @@ class Definition:
     scoring : Scoring
     options : HomologyOptions
     cut : float
-        A fraction. A pair at exactly the cut is linked.
+        A fraction. A pair at exactly the cut is linked. 0 where relative scores alone
+        decide.
     short : int
         How many of the sequences that are compared are too short for the score of
         ``link="local"``: a pair with one of them is linked, too, if the two are alike
@@ -116,10 +117,10 @@ class Definition:
         score_text = "" if score is None else f", score >= {exact(score)}"
         score_text += coverage_said(self.options)
         scored = f", {self.scoring}" if scoring else ""
-        return (
-            f"identity_{self.length} >= {exact(self.cut)}{ratio_text}"
-            f"{score_text}; {self.ends()}{scored}"
-        )
+        cuts = [f"identity_{self.length} >= {exact(self.cut)}"] if self.cut else []
+        if (least := self.options.min_relative_score) is not None:
+            cuts.append(relative_said(self.length, least))
+        return f"{', '.join(cuts)}{ratio_text}{score_text}; {self.ends()}{scored}"
 
     @property
     def mode(self) -> Mode:
@@ -135,9 +136,12 @@ class Definition:
     def unshown(self) -> str:
         """Say what the pairs are that no bar of a histogram shows."""
         score, full = self.options.min_score, self.options.full_histogram
-        if score is None:
+        relative = self.options.min_relative_score
+        if score is None and relative is None:
             return "not compared" if full else "proved below the cut"
-        low = f"below score {exact(score)}"
+        low = "below the least score"
+        if score is not None and relative is None:
+            low = f"below score {exact(score)}"
         return low if full else f"{low} or proved below the cut"
 
     def end_to_end(self) -> Definition:
@@ -166,6 +170,8 @@ class Definition:
     def _asked(self) -> str:
         """The question that alignments along one strand answer."""
         length, options = f"over the {self.length} length", self.options
+        if not self.cut:
+            return f"score of the best {self.ends()}, over a self score"
         if self.mode == "local":
             asks = f"identical residues of the best local alignment, {length}"
             if options.min_cov is None:
@@ -197,6 +203,8 @@ class Definition:
         options, scoring = self.options, self.scoring
         least, score = options.min_length_ratio, options.min_score
         gate: dict[str, Any] = {} if score is None else {"min_score": float(score)}
+        if options.min_relative_score is not None:
+            gate["min_relative_score"] = float(options.min_relative_score)
         if self.short:
             ends = self.end_to_end()._said(scoring=False)
             gate |= {"short_sequences": self.short, "or_with_a_short_sequence": ends}
@@ -230,12 +238,19 @@ def define(
 ) -> Definition:
     """A checked definition.
 
+    cut : of identities; None or 0 where ``min_relative_score`` is the only one
     sets : that are compared, whose short sequences the definition counts
 
-    Raises UsageError: no fraction, an unknown denominator, no number of threads, or an
-        identity that would depend on the order of the two sequences
+    Raises UsageError: no cut, no fraction, an unknown denominator, no number of
+        threads, or an identity that would depend on the order of the two sequences
     """
-    check_fraction("min_identity", cut, positive=True)
+    relative = options.min_relative_score
+    if relative is not None:
+        check_fraction("min_relative_score", relative, positive=True)
+    elif cut is None:
+        raise UsageError("a cut is needed, 0 to 1: min_identity, or min_relative_score")
+    if relative is None or cut:
+        check_fraction("min_identity", cut, positive=True)
     if (options.identity or "longer") not in LENGTHS:
         names = ", ".join(LENGTHS)
         raise UsageError(
@@ -249,7 +264,7 @@ def define(
         raise UsageError(f"min_score = {score!r}: a finite number is needed")
     check_gate(options, options.mode or "global", options.free_ends)
     check_whole("threads", options.threads)
-    definition = Definition(scoring, options, float(cut))
+    definition = Definition(scoring, options, float(cut or 0))
     if not is_symmetric(scoring, resolve_ends(definition.mode, options.free_ends)):
         raise UsageError(
             f"{definition.ends()}, {scoring.matrix_name}: links need a symmetric "
@@ -284,12 +299,15 @@ def pair_options(definition: Definition, least: float | None = None) -> PairOpti
     """The options of the pairs that are linked, or have an identity of ``least``."""
     options = definition.options
     free = None if options.free_ends is None else tuple(options.free_ends)
+    relative, cut = options.min_relative_score, definition.cut
+    cut = cut if least is None else least
     return PairOptions(
         mode=definition.mode,
         free_ends=free,
         output="identity",
-        min_identity=definition.cut if least is None else least,
+        min_identity=None if relative is not None and not cut else cut,
         min_score=options.min_score,
+        min_relative_score=relative,
         equals_alike=True,
         **shared(
             options,
@@ -479,16 +497,18 @@ def cut_of(options: PurgeOptions, scoring: Scoring, tests: Sequences) -> PurgeCu
     tests : a search of these by their mean length says which local score is one of
         chance, so that it is the same whatever the training set
     """
-    cuts = options.min_identity, options.max_evalue
-    score = options.min_score if options.min_identity is None else None
-    if sum(cut is not None for cut in (*cuts, score)) != 1:
+    cuts = options.min_identity, options.min_relative_score
+    by_link = cuts != (None, None)
+    score = None if by_link else options.min_score
+    if by_link + sum(cut is not None for cut in (options.max_evalue, score)) != 1:
         raise UsageError(NEEDED)
-    if options.min_identity is not None:
+    if by_link:
         chosen = shared(options, AsLinked, Measure, FromOutside, Execution)
-        ends = {x: getattr(options, x) for x in ("mode", "free_ends", "min_score")}
+        own = "mode", "free_ends", "min_score", "min_relative_score"
+        ends = {x: getattr(options, x) for x in own}
         links = with_link(HomologyOptions(**chosen, **ends), scoring, [tests])
         definition = define(scoring, links, options.min_identity)
-        if links.link == LOCAL:
+        if links.link == LOCAL and links.min_score is not None:
             definition = replace(definition, short=-1)
         decided = {x: getattr(links, x) for x in ("link", "identity", "strand", *ends)}
         return PurgeCut(scoring, replace(options, **decided), definition)

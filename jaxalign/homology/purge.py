@@ -55,6 +55,9 @@ def purge(
     link : {"whole", "local"}, optional
         As in ``nearest``, with the same default and the same score: a sequence is
         removed if its nearest test sequence has ``min_identity`` or more.
+    min_relative_score : float, optional
+        The least score over a self score, as in ``cluster``; without ``min_identity``
+        it is the cut.
     edges : Edges, or a list of them, optional
         Tables of pairs with values, in which one name is that of a test sequence.
         Joined by ``or``, a sequence is removed too if a table pairs it with a test

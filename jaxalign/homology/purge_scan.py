@@ -187,7 +187,7 @@ def scan(
     """
     by_score, by_evalue = cut.definition is None, cut.column == "evalue"
     evalue, least_score = cut.options.max_evalue, None
-    least = cut.options.min_score if by_score else cut.options.min_identity
+    least = cut.options.min_score if by_score else cut.options.min_identity or 0.0
     if by_evalue and len(tests):
         # a score that all pairs below the cut reach
         published: Any = statistics.parameters(cut.scoring, LOCAL)

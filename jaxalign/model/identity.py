@@ -17,6 +17,12 @@ Of a filter there is one formula for the host (numpy, exact) and for a device
 (``xp=jax.numpy``, float32 with a slack, so that it drops only what the host would drop
 too).
 
+A relative score is the score of a pair over the self scores of its two sequences, by
+the same words: over the smaller (``shorter``), the larger (``longer``) or their mean.
+A self score is the sum of the scores of all residues with themselves
+(``model.scoring.self_scores``); docs/conventions.md has the bound that proves a pair to
+be below a cut.
+
 ``IdentityBound`` proves that a pair cannot reach an identity, before it is aligned. The
 identical pairs of an alignment are a common subsequence of the two sequences, in every
 mode and with every scoring, so no alignment has more of them than the longest common
@@ -99,7 +105,9 @@ class Filters:
     shorter sequence, of two that are equally long of the one that is covered more.
     ``min_length_ratio`` is about the shorter length over the longer one (CD-HIT's -s).
     ``cut_name`` is written in place of ``min_identity`` where pairs below it are
-    counted, as where it rises while a job runs.
+    counted, as where it rises while a job runs. ``min_relative_score`` is about the
+    score over the self scores, joined by the word ``self_score``; a device leaves it to
+    the host.
     """
 
     min_score: float | None = None
@@ -109,15 +117,20 @@ class Filters:
     coverage: str = "both"
     min_length_ratio: float | None = None
     cut_name: str | None = None
+    min_relative_score: float | None = None
+    self_score: str = "shorter"
 
     def __bool__(self) -> bool:
-        return any(value is not None for value in self._least().values())
+        values = *self._least().values(), self.min_relative_score
+        return any(value is not None for value in values)
 
     def __str__(self) -> str:
         """The columns and their thresholds: ``identity_shorter >= 0.4``."""
         said = []
         if self.min_score is not None:
             said.append(f"score >= {exact(self.min_score)}")
+        if self.min_relative_score is not None:
+            said.append(relative_said(self.self_score, self.min_relative_score))
         if self.min_identity is not None:
             said.append(f"identity_{self.identity} >= {exact(self.min_identity)}")
         if self.min_cov is not None:
@@ -141,7 +154,7 @@ class Filters:
         thresholds = {
             name: None if x is None else 0.0 for name, x in self._least().items()
         }
-        return replace(self, cut_name=None, **thresholds)
+        return replace(self, cut_name=None, min_relative_score=None, **thresholds)
 
     @property
     def of_lengths(self) -> "Filters":
@@ -161,19 +174,33 @@ class Filters:
     def _least(self) -> dict[str, float | None]:
         return {name: getattr(self, name) for name in THRESHOLDS}
 
-    def mask(self, columns: dict, m: Any, n: Any, xp: Any = np, slack: float = 0.0):
+    def mask(
+        self,
+        columns: dict,
+        m: Any,
+        n: Any,
+        xp: Any = np,
+        slack: float = 0.0,
+        self_scores: tuple[np.ndarray, np.ndarray] | None = None,
+    ):
         """Which rows are kept.
 
         columns : dict of arrays. Of a table; scores as a user sees them.
         m, n : arrays. Lengths of the query and of the target of every row.
         xp : numpy or jax.numpy
         slack : a value that misses its threshold by so little still passes.
+        self_scores : of the query and of the target of every row, for
+            ``min_relative_score``
         Returns bool array.
         """
         passing = self.length_mask(m, n, xp, slack)
         if self.min_score is not None:
             least = self.min_score - slack * (1 + abs(self.min_score))
             passing &= columns["score"] >= least
+        if self.min_relative_score is not None:
+            assert self_scores is not None
+            below = denominator(self.self_score, {}, *self_scores)
+            passing &= share(columns["score"], below, xp) >= self.min_relative_score
         if self.min_identity is not None:
             counts = columns.get("identities", columns.get("max_identities"))
             below = denominator(self.identity, columns, m, n, xp)
@@ -200,6 +227,12 @@ class Filters:
         return ratio >= self.min_length_ratio - slack
 
 
+def relative_said(self_score: str, least: float) -> str:
+    """Say a cut by relative score: ``score / smaller self score >= 0.4``."""
+    which = LARGER.get(self_score, self_score)
+    return f"score / {which} self score >= {exact(least)}"
+
+
 def share(count: Any, below: Any, xp: Any):
     """count / below, ``nan`` where there is nothing to divide by."""
     return xp.where(below > 0, count / xp.where(below > 0, below, 1), xp.nan)
@@ -217,7 +250,7 @@ def of_lengths(kind: str, count: ArrayLike, m: np.ndarray, n: np.ndarray):
 
 def check_filters(filters: Filters, output: str) -> None:
     """Refuse thresholds that are meaningless or need columns that are not computed."""
-    for name in ("min_identity", "min_cov", "min_length_ratio"):
+    for name in ("min_identity", "min_cov", "min_length_ratio", "min_relative_score"):
         value = getattr(filters, name)
         if value is not None:
             check_fraction(name, value)
@@ -256,6 +289,7 @@ def check_coverage(min_cov: float | None, mode: str, free: frozenset) -> None:
 
 
 SIDES = ("query", "target")
+LARGER = {"shorter": "smaller", "longer": "larger"}
 WORDS = {
     "shorter": "min(m, n)",
     "longer": "max(m, n)",

@@ -25,6 +25,7 @@ from jaxalign.model.alphabet import (
     STATES,
     TRACK,
     Alphabet,
+    CodedSequences,
     check_letters,
     named_alphabet,
 )
@@ -525,9 +526,38 @@ class Scoring:
         tracks = self.scores if self.tracks else self.scores[None]
         best = np.maximum(tracks.max(axis=1), tracks.max(axis=2)).clip(0)
         best = best.astype(np.min_scalar_type(int(best.max(axis=1).sum())))
+        return self._of_letters(best, codes)
+
+    def _of_letters(self, values: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Sum values (tracks, letters) of the letters of each residue."""
         if self.tracks is None:
-            return best[0][codes]
-        return best[0][codes % TRACK] + best[1][codes // TRACK]
+            return values[0][codes]
+        return values[0][codes % TRACK] + values[1][codes // TRACK]
+
+    def highest_scores(self, sequences: CodedSequences) -> np.ndarray:
+        """Bound the score of each sequence with any other: scaled, int64 (n,), the sums
+        of ``best_scores``.
+
+        Parameters
+        ----------
+        sequences : Sequences
+            Of this alphabet; they may overlap.
+        """
+        return _sums(sequences, self.best_scores(sequences.codes))
+
+    def self_scores(self, sequences: CodedSequences) -> np.ndarray:
+        """Score each sequence with itself, residue by residue: float64 (n,), the sums
+        of the diagonal of the matrix over its residues.
+
+        Parameters
+        ----------
+        sequences : Sequences
+            Of this alphabet; they may overlap.
+        """
+        tracks = self.scores if self.tracks else self.scores[None]
+        diagonal = tracks.diagonal(axis1=1, axis2=2).astype(np.int64)
+        values = self._of_letters(diagonal, sequences.codes)
+        return _sums(sequences, values) / self.scale
 
     @cached_property
     def open(self) -> int:
@@ -590,6 +620,12 @@ class Scoring:
 
 # A scoring as a caller may give it; None is ``Scoring()``.
 ScoringLike = Scoring | str | os.PathLike[str] | tuple[str, Any] | None
+
+
+def _sums(sequences: CodedSequences, values: np.ndarray) -> np.ndarray:
+    """Sum values of residues over each sequence, int64 (n,)."""
+    before = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+    return before[sequences.starts + sequences.lengths] - before[sequences.starts]
 
 
 def as_scoring(

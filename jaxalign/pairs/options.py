@@ -117,13 +117,16 @@ def filters_of(options: PairOptions, free: frozenset[str] | None = None) -> Filt
         if free is None:
             free = resolve_ends(options.mode, options.free_ends)
         usual = usual_identity(options.mode, free)
+    identity = options.identity or usual
     return Filters(
         options.min_score,
         options.min_identity,
-        options.identity or usual,
+        identity,
         options.min_cov,
         options.coverage,
         options.min_length_ratio,
+        min_relative_score=options.min_relative_score,
+        self_score=identity,
     )
 
 
@@ -139,11 +142,13 @@ def check(options: PairOptions) -> frozenset[str]:
         if (value := getattr(options, name)) is not None:
             check_whole(name, value)
     free = resolve_ends(options.mode, options.free_ends)
-    thresholds = (options.min_score, options.min_identity, options.min_cov)
+    relative = options.min_relative_score
+    thresholds = (options.min_score, options.min_identity, options.min_cov, relative)
     if any(x is not None for x in (*thresholds, options.min_length_ratio)):
         check_filters(filters_of(options, free), options.output)
         check_coverage(options.min_cov, options.mode, free)
-    if options.identity is not None and options.min_identity is None:
+    cuts = options.min_identity, relative
+    if options.identity is not None and cuts == (None, None):
         raise UsageError(
             f"identity = {options.identity!r} has no effect without min_identity"
         )
@@ -230,7 +235,8 @@ def _with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) ->
     Where nothing says what a link is, it is local.
 
     A local alignment counts whose score a search of all sets, by a sequence of their
-    mean length, finds by chance once in 1,000 (``model.statistics``).
+    mean length, finds by chance once in 1,000 (``model.statistics``), unless
+    ``min_relative_score`` says which.
 
     Raises UsageError: other options say otherwise, or no statistics are published
     """
@@ -251,13 +257,14 @@ def _with_link(options: Asked, scoring: Scoring, sets: Collection[Sequences]) ->
     if link == "whole":
         return replace(options, link=None, **measure)
     options = replace(options, link=LOCAL, **measure)
-    if options.min_score is not None:
+    relative = getattr(options, "min_relative_score", None)
+    if options.min_score is not None or relative is not None:
         return options
     if (karlin := parameters(scoring, LOCAL)) is None:
         raise UsageError(
             f"link local: no statistics are published for {scoring}, so nothing says "
-            "which scores chance reaches\nhint: give min_score, or compare from "
-            "end to end with link whole"
+            "which scores chance reaches\nhint: give min_score or min_relative_score, "
+            "or compare from end to end with link whole"
         )
     count, residues = sum(map(len, sets)), sum(len(x.codes) for x in sets)
     mean = round(residues / max(count, 1))
@@ -274,12 +281,7 @@ def reach(
     least = options.min_score
     if options.link != LOCAL or least is None or least <= 0:
         return np.full(len(sequences), inf)
-    filled = np.flatnonzero(sequences.lengths)
-    reached = np.zeros(len(sequences))
-    if len(filled):
-        letters, starts = scoring.best_scores(sequences.codes), sequences.starts[filled]
-        reached[filled] = np.add.reduceat(letters, starts, dtype=np.int64)
-    return reached / (least * scoring.scale)
+    return scoring.highest_scores(sequences) / (least * scoring.scale)
 
 
 def by_reach(reached: np.ndarray) -> list[np.ndarray]:

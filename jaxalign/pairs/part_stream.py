@@ -26,8 +26,7 @@ import numpy as np
 
 from jaxalign.errors import DeviceError, MemoryPlanError, UsageError
 from jaxalign.model.alphabet import gather_runs
-from jaxalign.model.identity import Filters
-from jaxalign.model.numbers import check_whole, exact
+from jaxalign.model.numbers import check_whole
 from jaxalign.pairs import engine, pair_matrix
 from jaxalign.pairs.gpu import launches
 from jaxalign.pairs.pair_matrix import WholeJob
@@ -345,14 +344,15 @@ def _after_scores(
     task: Task, parts: list[Part], reserved: int, progress: Progress, busy: Progress
 ):
     """Run parts as ``stream`` does: the scores of their pairs, and then the rows of
-    those that reach ``min_score``, while the next scores are computed."""
-    least = task.filters.min_score
-    assert least is not None
+    those that reach the score of the filters, while the next scores are computed."""
+    by_score = replace(
+        task.filters, min_identity=None, min_cov=None, min_length_ratio=None
+    )
     scores = replace(
         task,
         output="score",
         equals_alike=False,  # which the rows are
-        filters=Filters(min_score=least),
+        filters=by_score,
         later_filters=None if engine.by_kernels(task) else task.filters,
     )
 
@@ -362,7 +362,8 @@ def _after_scores(
             pairs = Survivors(columns["query"], columns["target"])
             i, j = proof.shifted(task, pairs, -part.first)
             below = info.get("aligned_pairs", info["pairs"]) - len(i)
-            excluded = {**info.get("excluded", {}), f"score < {exact(least)}": below}
+            name = str(by_score).replace(">=", "<")
+            excluded = {**info.get("excluded", {}), name: below}
             passing = proof.worthwhile(tasks[0], Survivors(i, j, excluded))
             yield _Looked(part, tasks, passing)
 

@@ -112,11 +112,23 @@ class Task:
     @cached_property
     def scores_first(self) -> bool:
         """Whether the scores of all pairs are computed before the rows of those that
-        reach ``min_score``: local scores take a fraction of the time of identities or
+        reach a least score: local scores take a fraction of the time of identities or
         paths (8 bits on a CPU), which pays for a program more."""
-        rows = self.output != "score" and self.filters.min_score is not None
+        filters = self.filters
+        cuts = filters.min_score, filters.min_relative_score
+        rows = self.output != "score" and cuts != (None, None)
         free = self.local and self.bounded and self.mesh is None
         return rows and free and self.job.total >= LARGE_JOB_CELLS
+
+    @cached_property
+    def self_scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Self scores of the queries and of the targets, float64."""
+        score, (queries, targets) = (
+            self.scoring.self_scores,
+            (self.queries, self.targets),
+        )
+        of_queries = score(queries)
+        return of_queries, of_queries if targets is queries else score(targets)
 
     @cached_property
     def large(self) -> bool:

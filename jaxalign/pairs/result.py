@@ -144,7 +144,11 @@ class Output:
             i, j = task.job.pair(rows.at)
             columns = {"query": i, "target": j} | rows.columns
             m, n = task.queries.lengths[i], task.targets.lengths[j]
-            passing = np.flatnonzero(task.filters.mask(columns, m, n))
+            scored = None
+            if task.filters.min_relative_score is not None:
+                scored = task.self_scores[0][i], task.self_scores[1][j]
+            mask = task.filters.mask(columns, m, n, self_scores=scored)
+            passing = np.flatnonzero(mask)
             columns = {name: values[passing] for name, values in columns.items()}
             paths = rows.paths
             if paths is not None:
@@ -233,7 +237,8 @@ def equal_texts(task: Task, every: bool = False) -> tuple[np.ndarray, np.ndarray
         sides = zip(_texts(queries, like), _texts(targets, like), strict=True)
         pairs = like[np.array([query == target for query, target in sides], bool)]
         return pairs, pairs
-    every |= task.proved.min_score is not None  # which a short text may not reach
+    scores = task.proved.min_score, task.proved.min_relative_score
+    every |= scores != (None, None)  # which a short text may not reach
     every |= task.scoring.tracks is not None  # the second may lead off the diagonal
     scores = task.scoring.scores[0] if task.scoring.tracks else task.scoring.scores
     best = scores.diagonal()

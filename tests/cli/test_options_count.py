@@ -108,6 +108,7 @@ VALUES = {
     "free-ends": "q5,t3",
     # Above every score of g.fa, whose links are gone then
     "min-score": {"purge": "100", **dict.fromkeys(LINKING, "1000"), "": "60"},
+    "min-relative-score": "0.99",
     "min-identity": "0.9",
     "min-cov": {"family": "0.99", "": "0.9"},
     "min-length-ratio": "0.95",

@@ -24,7 +24,7 @@ FUNCTIONS = [x for x in jaxalign.__all__ if inspect.isfunction(getattr(jaxalign,
 # What a name of an option says, or its text -> the words that may.
 CONCEPTS = {
     r"name: .*cov": "min-cov include-cov coverage",
-    r"name: .*score": "min-score",
+    r"name: .*score": "min-score min-relative-score",
     r"name: m..-identity": "min-identity max-identity",
     r"name: .*gap-": "gap-open gap-extend gap-style gap-model gap-penalty "
     "forbid-adjacent-gaps sliding-gap",
@@ -363,7 +363,7 @@ def test_files_that_are_not_meant_are_refused(run, folder):
 @pytest.mark.parametrize(
     "line, text",
     [
-        ("cluster s.fa", "cluster: --min-identity is missing\nhint: see jaxalign clu"),
+        ("cluster s.fa", "cluster: --min-identity is missing"),
         ("align s.fa", "align: B is missing\nhint: see jaxalign align --help"),
         ("nosuch", "hint: see jaxalign --help"),
         ("all s.fa --matrix BLOSSUM62", "did you mean BLOSUM62?"),

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.resources import files
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -24,7 +25,12 @@ SCORING = jaxalign.Scoring(match=2, mismatch=-1, gap_open=bf.OPEN, gap_extend=bf
 LETTERS = list("ACDEFGHIKLMNPQRSTVWY")
 
 
-def linked(words, kind, mode, cut, least) -> np.ndarray:
+def self_score(word: str) -> int:
+    """The score of a word with itself: 2 a letter, -1 an N."""
+    return sum(-1 if x == "N" else 2 for x in word)
+
+
+def linked(words, kind, mode, cut, least, relative=-np.inf) -> np.ndarray:
     """Whether pairs are linked along either strand, by the oracle's loops; equal words
     always are."""
     n, square = len(words), np.zeros((len(words),) * 2, bool)
@@ -37,6 +43,9 @@ def linked(words, kind, mode, cut, least) -> np.ndarray:
                 )
                 length = bf.below(kind, len(words[i]), len(words[j]))
                 reached = length > 0 and count / length >= cut and score >= least
+                own = bf.below(kind, self_score(words[i]), self_score(words[j]))
+                if relative > 0:
+                    reached &= own > 0 and score / max(own, 0.1) >= relative
                 square[i, j] |= word == words[j] or reached
             square[j, i] = square[i, j]
     return square
@@ -53,8 +62,10 @@ BY_PARTS = pytest.param(True, marks=pytest.mark.slow)  # compiles
 
 
 @pytest.mark.parametrize("large", [False, BY_PARTS])
+@pytest.mark.parametrize("by", ["score", "relative", "both"])
 @pytest.mark.parametrize("seed", range(4))
-def test_links_reach_both(seed, large, request):
+def test_links_reach_both(seed, by, large, request):
+    """An identity and a score; by relative scores alone, they are the cut."""
     if large:
         request.getfixturevalue("by_parts")
     random = np.random.default_rng(seed)
@@ -62,15 +73,26 @@ def test_links_reach_both(seed, large, request):
     mode = ("local", "global")[seed % 2]
     kind = str(random.choice(["longer", "shorter", "mean"]))
     cut, least = float(random.choice([0.3, 0.5])), int(random.integers(3, 7))
-    want = linked(words, kind, mode, cut, least)
-    asked = {"identity": kind, "mode": mode, "min_score": least}
+    asked: dict = {"identity": kind, "mode": mode}
+    if by == "score":
+        want = linked(words, kind, mode, cut, least)
+        asked |= {"min_score": least}
+    else:
+        relative, cut = float(random.choice([0.3, 0.6])), cut if by == "both" else None
+        want = linked(words, kind, mode, cut or 0.0, -np.inf, relative)
+        asked |= {"min_relative_score": relative}
     found = jaxalign.cluster(words, SCORING, min_identity=cut, **asked)
     assert found.labels.tolist() == bf.labels_of(want).tolist()
     graph = jaxalign.identity_graph(words, SCORING, min_identity=cut, **asked)
-    assert (graph.toarray() > 0).tolist() == want.tolist()
+    stored = np.zeros(want.shape, bool)
+    graph = graph.tocoo()
+    stored[graph.row, graph.col] = True  # of no identical residues, too
+    assert stored.tolist() == want.tolist()
     kept = jaxalign.deduplicate(words, SCORING, min_identity=cut, **asked)
     for k, of in enumerate(kept.representative_of.tolist()):
         assert k == of or want[k, of]
+    purged = jaxalign.purge(words[:9], words[9:], SCORING, min_identity=cut, **asked)
+    assert purged.removed.tolist() == np.flatnonzero(want[:9, 9:].any(axis=1)).tolist()
     halves = [*range(7), 14], [*range(7, 14), 15]  # one of two equal ones in each
     parts = {x: [words[k] for k in y] for x, y in zip("ab", halves, strict=True)}
     audit = jaxalign.audit(parts, SCORING, min_identity=cut, **asked)
@@ -157,6 +179,52 @@ def test_a_certificate_keeps_the_score():
     assert differences(before | {"format": certificate.FORMER}, about) == []
     other = replace(rebuilt, options=replace(rebuilt.options, min_score=None))
     assert "min_score" not in other.about()  # certificates of before have no such field
+
+
+@pytest.mark.parametrize("kind, mode", [("longer", "global"), ("shorter", "local")])
+def test_relative_scores_of_real_proteins(kind, mode):
+    """With proofs and without, what a table of all scores says; purge and audit agree,
+    and a certificate keeps the cut."""
+    records = (files("jaxalign.data") / "swissprot1000.fasta").read_text().split(">")
+    every = ["".join(x.split("\n")[1:]) for x in records[1:]]
+    texts = [x for x in every if len(x) < 160][:60]
+    table = jaxalign.align_all(texts, mode=mode, output="score")
+    scoring = jaxalign.Scoring()
+    own = [scoring.pair_scores(x, x).sum() for x in table.queries]
+    sides = np.array(own)[np.stack([table["query"], table["target"]])]
+    below = (np.maximum if kind == "longer" else np.minimum)(*sides)
+    rows = table["score"] / below >= 0.25
+    pairs = np.stack([table["query"], table["target"]])[:, rows]
+    asked: dict = {"min_relative_score": 0.25, "mode": mode, "identity": kind}
+    for proofs in (True, False):
+        found = jaxalign.identity_graph(texts, filter=proofs, **asked).tocoo()
+        assert {*zip(found.row, found.col, strict=True)} == {
+            *zip(*pairs, strict=True), *zip(*pairs[::-1], strict=True)
+        }  # fmt: skip
+    halves = {"a": 0.5, "b": 0.5}
+    divided = jaxalign.split(texts, parts=halves, too_large="keep", **asked)
+    audit = jaxalign.audit(divided, **asked)
+    assert audit.holds and audit.leaks == 0
+    rebuilt = definition_of(
+        json.loads(json.dumps(audit.certificate())), HomologyOptions()
+    )
+    assert str(rebuilt) == str(divided.definition)
+    assert "self score >= 0.25; " in str(rebuilt) and "identity" not in str(rebuilt)
+
+
+def test_a_relative_score_and_what_it_needs():
+    words = ["MKTAYIAK", "MKTAYIAR"]
+    for method in ("complete", "average"):
+        with pytest.raises(jaxalign.UsageError, match="goes by identities"):
+            jaxalign.cluster(words, min_relative_score=0.5, method=method)
+    with pytest.raises(jaxalign.UsageError, match="a cut is needed"):
+        jaxalign.cluster(words)
+    with pytest.raises(jaxalign.UsageError, match="min_relative_score = 1.5"):
+        jaxalign.cluster(words, min_relative_score=1.5)
+    with pytest.raises(jaxalign.UsageError, match="cluster, split, audit and purge"):
+        jaxalign.nearest(words, words, min_relative_score=0.5)
+    assert len(jaxalign.deduplicate(words, min_relative_score=0.8)) == 1
+    assert len(jaxalign.deduplicate(words)) == 2  # at an identity of 0.9
 
 
 @pytest.mark.slow

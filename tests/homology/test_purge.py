@@ -141,7 +141,7 @@ def test_odd_sets():
         ),
         (
             {"min_identity": 1, "link": "local", "scoring": SCORING},
-            "give min_score, or compare from end to end",
+            "give min_score or min_relative_score, or compare",
         ),
         ({"min_identity": 0}, "min_identity = 0"),
         ({"min_score": 0}, "min_score = 0"),

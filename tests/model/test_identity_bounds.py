@@ -1,12 +1,15 @@
 """The least denominators of identities, and the proof that a pair cannot pass."""
 
+from collections import Counter
 from itertools import product
 
 import numpy as np
 import pytest
 from cases import END_SETS, some_texts
+from enumerate_alignments import best, candidates
 
 import jaxalign
+from jaxalign.model.alphabet import as_sequences
 from jaxalign.model.identity import (
     IDENTITIES,
     Filters,
@@ -17,6 +20,9 @@ from jaxalign.model.identity import (
     why_none,
 )
 from jaxalign.model.scoring import resolve_ends
+from jaxalign.options import PairOptions
+from jaxalign.pairs import jobs
+from jaxalign.pairs.proofs import proof
 
 TEXTS = [*some_texts(6, 24, 40), "", "", "X", "XX", "MK"]
 ENDS = [
@@ -112,3 +118,39 @@ def test_why_there_is_no_bound():
     assert "min_cov" in why_none(Filters(min_identity=0.5))
     assert "no cut" in why_none(Filters(identity="longer"))
     assert identity_bound(Filters(identity="longer"), "global", frozenset()) is None
+
+
+@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
+def test_relative_scores_are_those_of_all_alignments(mode, monkeypatch):
+    """Of an asymmetric matrix, in which a letter scores less with itself than with
+    another one; pairs that the bound excludes are below the cut."""
+    monkeypatch.setattr(proof, "MAX_LEFT", 1.0)  # however few are excluded
+    random = np.random.default_rng(11)
+    S = random.integers(-4, 5, (4, 4)) + 4 * np.eye(4, dtype=int)
+    S[3, 3], S[3, 0] = -1, 6
+    scoring = jaxalign.Scoring(("ACGT", S), gap_open=2, gap_extend=1)
+    words = [
+        ["".join(random.choice([*"ACGT"], n)) for n in sizes] + ["T", ""]
+        for sizes in ((3, 2, 3, 1, 2), (4, 4, 3, 2, 1, 1))
+    ]
+    codes = [[["ACGT".index(x) for x in word] for word in side] for side in words]
+    scores = np.array(
+        [[best(candidates(a, b, S, 2, 1, mode))[0] for b in codes[1]] for a in codes[0]]
+    )
+    own = [np.array([sum(S[x, x] for x in word) for word in side]) for side in codes]
+    m, n = own[0][:, None], own[1][None]
+    lengths = {"longer": np.maximum(m, n), "shorter": np.minimum(m, n)}
+    lengths |= {"mean": (m + n) / 2, "query": m + 0 * n, "target": n + 0 * m}
+    sides, excluded = [as_sequences(x, scoring.alphabet) for x in words], Counter()
+    for (kind, below), cut in product(lengths.items(), (0.2, 0.5, 0.75, 1.0)):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            want = np.argwhere((below > 0) & (scores / below >= cut))
+        asked = {"mode": mode, "identity": kind, "min_relative_score": cut}
+        for proofs in (True, False):
+            options = PairOptions(output="score", filter=proofs, **asked)
+            table = jobs.run("cross", *sides, scoring, options)
+            found = np.stack([table["query"], table["target"]], axis=1)
+            assert found.tolist() == want.tolist(), (kind, cut)
+            excluded[kind, proofs] += sum(table.info["excluded"].values())
+    for (kind, proofs), count in excluded.items():
+        assert (count > 0) == (proofs and kind != "shorter"), (kind, proofs)

@@ -24,7 +24,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from jaxalign.errors import MemoryPlanError
-from jaxalign.model.identity import IdentityBound, identity_bound, why_none
+from jaxalign.model.identity import (
+    IdentityBound,
+    denominator,
+    identity_bound,
+    relative_said,
+    share,
+    why_none,
+)
 from jaxalign.model.numbers import exact
 from jaxalign.pairs import by_rows, engine
 from jaxalign.pairs.pair_matrix import PairMatrix, contained
@@ -71,6 +78,7 @@ class Proofs:
     lcs: bool  # whether common subsequences are counted …
     launches: Any = None  # … by launches on GPUs (``gpu.lcs_launches.LcsLaunches``)
     by_rows: bool = False  # … or in NumPy
+    relative: bool = False  # whether highest scores bound relative scores
 
     @property
     def by_lengths(self) -> dict[str, LengthTest]:
@@ -108,6 +116,20 @@ class Proofs:
         """Whether a pair passes with its two sequences swapped too."""
         return self.bound is None or self.bound.symmetric
 
+    @cached_property
+    def highest_scores(self) -> list[np.ndarray]:
+        """Bounds on the scores of queries and of targets with any sequence."""
+        scoring, sides = self.task.scoring, (self.task.queries, self.task.targets)
+        return [scoring.highest_scores(x) / scoring.scale for x in sides]
+
+    def may_reach(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Which pairs (i, j) their highest scores leave (docs/conventions.md)."""
+        filters, (queries, targets) = self.task.proved, self.highest_scores
+        of_queries, of_targets = self.task.self_scores
+        below = denominator(filters.self_score, {}, of_queries[i], of_targets[j])
+        highest = np.minimum(queries[i], targets[j])
+        return share(highest, below, np) >= filters.min_relative_score
+
     def by_subsequence(
         self, lcs: np.ndarray, m: np.ndarray, n: np.ndarray
     ) -> np.ndarray:
@@ -123,6 +145,10 @@ class Proofs:
     def excluded(self, survivors: int) -> dict[str, int]:
         """Count the pairs that each inequality excludes if ``survivors`` remain."""
         lcs = f"LCS: lcs / {self.cut}" if self.lcs else None
+        if self.relative:
+            filters = self.task.proved
+            said = relative_said(filters.self_score, filters.min_relative_score or 0)
+            lcs = f"highest score: {said.replace('>=', '<')}"
         return excluded_pairs(self.task.job, self.by_lengths, lcs, survivors)
 
     @cached_property
@@ -150,10 +176,14 @@ def proofs_of(task: Task) -> Proofs | None:
     bound = None
     if task.bounded:
         bound = identity_bound(task.proved, task.mode, task.free)
-    if bound is None and task.proved.min_length_ratio is None:
+    filters = task.proved
+    relative = filters.min_relative_score is not None and bound is None and task.bounded
+    # No highest score is below the smaller self score.
+    relative &= filters.self_score != "shorter"
+    if bound is None and filters.min_length_ratio is None and not relative:
         return None
     if bound is None:
-        return Proofs(task, bound, False)
+        return Proofs(task, bound, False, by_rows=relative, relative=relative)
     named, cells = task.implementation, task.job.total
     small = cells < (LEAST_CELLS_ZIPPED if task.kind == "zip" else LEAST_CELLS)
     rows_only = named == "rows" or by_rows.seems_small(task)
@@ -379,14 +409,18 @@ def _runs(targets: np.ndarray, lengths: np.ndarray, least: int = 1) -> Iterator[
 
 def _look_at_block(proofs: Proofs, block: TargetBlock, _device: object) -> Pairs:
     """The pairs of a block that may pass."""
-    if block.place is None or proofs.symmetric:
+    if not proofs.relative and (block.place is None or proofs.symmetric):
         return _look_by_length_classes(proofs, block)
     job, t = proofs.task.job, block.targets[None]
     q = proofs.order[block.first : block.last, None]
     mask = np.arange(t.size)[None] < _met(job, block)[:, None]
-    i, j = np.minimum(q, t), np.maximum(q, t)
+    i, j = np.broadcast_arrays(q, t)
+    if block.place is not None:
+        i, j = np.minimum(q, t), np.maximum(q, t)
     m, n = job.query_lengths[i], job.target_lengths[j]
-    mask &= proofs.may_pass(m, n)
+    mask &= proofs.may_pass(m, n) if proofs.by_lengths else True
+    if proofs.relative:
+        mask &= proofs.may_reach(i, j)
     rows, identities = np.asarray(mask.any(axis=1)), np.minimum(m, n)
     if _counted_on_cpu(proofs) and rows.any():
         reach = _reach(rows)
@@ -498,6 +532,8 @@ def _look_at_run(proofs: Proofs, pairs: np.ndarray, _device: object) -> Pairs:
     task = proofs.task
     m, n = task.job.query_lengths[pairs], task.job.target_lengths[pairs]
     mask, identities = proofs.may_pass(m, n), np.minimum(m, n)
+    if proofs.relative:
+        mask &= proofs.may_reach(pairs, pairs)
     if proofs.lcs and mask.any():
         candidates = pairs[mask]
         alphabet = task.scoring.alphabet
@@ -661,8 +697,8 @@ def figures_of(task: Task, survivors: Survivors | None) -> dict:
     """
     figures = {"pairs": task.job.pairs, "cells": task.job.cells}
     filters = task.proved
-    cuts = filters.min_identity, filters.min_length_ratio
-    if cuts == (None, None) and not task.scores_first:
+    cuts = filters.min_identity, filters.min_length_ratio, filters.min_relative_score
+    if cuts == (None,) * 3 and not task.scores_first:
         return figures
     if survivors is None:
         excluded = {}
@@ -712,7 +748,8 @@ def find(
     i, j, identities = (np.concatenate(side) for side in sides)
     rows = task.job.position(i, j)
     order = np.argsort(rows, kind="stable")
-    if task.equals_alike and proofs.lcs:  # no letter that an LCS lacks tells them apart
+    # No letter that an LCS lacks tells them apart, nor does a state.
+    if task.equals_alike and (proofs.lcs or proofs.relative):
         equal = equal_texts(task)
         equal_rows = task.job.position(*equal)
         added = ~contained(equal_rows, rows[order])
