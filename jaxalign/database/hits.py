@@ -163,8 +163,11 @@ def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
 
 def _path_options(options: SearchOptions, table: Table) -> PairOptions:
     """Return the options of the paths of the hits. The GPU kernels give no paths of a
-    profile: a small job is computed by rows, a large one on all cores of the host."""
-    if table.scoring.by_position and "pallas" in table.implementation:
+    profile: a small job is computed by rows, a large one on all cores of the host; rows
+    alone have those with costs by position."""
+    if table.scoring.gap_costs is not None:
+        options = replace(options, implementation="rows", devices=None)
+    elif table.scoring.by_position and "pallas" in table.implementation:
         m, n = table.lengths()
         is_large, host = int((m * n).sum()) > ROWS_CELLS, host_device()
         ways = {"implementation": "rows", "devices": None}
@@ -218,7 +221,7 @@ def _blocks(table: Table, residues: int) -> list[np.ndarray]:
 #
 # Not all columns of a long target are filled. Let U be the sum of the best scores of
 # the residues of the query. An alignment that scores above 0 has k target residues in
-# gaps, open + (k - 1) * extend < U, and spans at most R = m + k columns. If it shares a
+# gaps, open + (k - 1) * extend < U (of costs by position the least), and spans at most R = m + k columns. If it shares a
 # column with an earlier path in columns [a, b), it lies in the window [a - R, b + R).
 # Otherwise it lies between the columns of earlier paths, where no cell is forbidden and
 # any implementation computes it.
@@ -286,8 +289,11 @@ def _windows(
     scoring = table.scoring
     best = scoring.scores.max(axis=1).clip(0) if scoring.by_position else None
     best = scoring.best_scores(codes) if best is None else best
-    room = int(best.sum()) - scoring.open
-    gaps = max(room // scoring.extend + 1, 0) if scoring.extend else n
+    opening, extending = scoring.open, scoring.extend
+    if scoring.gap_costs is not None:
+        *_, opening, extending = (int(x.min()) for x in scoring.gap_costs)
+    room = int(best.sum()) - opening
+    gaps = max(room // extending + 1, 0) if extending else n
     reach, windows, free, last = len(codes) + gaps, [], [], 0
     for start, end in sorted(spans):
         first, stop = max(start - reach, 0), min(end + reach, n)

@@ -120,8 +120,23 @@ class Alignment:
             paired = (steps == operations.M)[steps != operations.D]
             a = self.query_start + np.flatnonzero(paired)
         total = int(self.scoring.scores[a, b].sum())
-        for run in self.operations[(self.operations & 15) != operations.M].tolist():
-            total -= self.scoring.open + ((run >> 4) - 1) * self.scoring.extend
+        costs, position = self.scoring.gap_costs, self.query_start
+        for run in self.operations.tolist():
+            kind, count = run & 15, run >> 4
+            if kind != operations.D:
+                position += count
+            if kind == operations.M:
+                continue
+            if costs is None:
+                total -= self.scoring.open + (count - 1) * self.scoring.extend
+            elif kind == operations.D:
+                behind = position - 1
+                total -= int(costs.open_f[behind])
+                total -= (count - 1) * int(costs.extend_f[behind])
+            else:
+                first, stop = position - count, position
+                total -= int(costs.open_e[first])
+                total -= int(costs.extend_e[first + 1 : stop].sum())
         return total if self.scoring.scale == 1 else total / self.scoring.scale
 
     def __str__(self) -> str:

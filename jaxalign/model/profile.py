@@ -779,14 +779,15 @@ class Profile:
         return cls(name, scores, alphabet, UNIT, opening, extending)
 
 
-def as_query(query: Any, scoring: Scoring) -> tuple[Any, Scoring]:
+def as_query(query: Any, scoring: Scoring | None) -> tuple[Any, Scoring]:
     """A query and its scoring; a profile is its consensus, scored by its positions with
-    the gap costs of the scoring."""
+    the gap costs of the scoring, or without one with its own (``Scoring``)."""
     if not isinstance(query, Profile):
-        return query, scoring
+        return query, Scoring() if scoring is None else scoring
     consensus = query.alphabet.encode(query.consensus)
     sequences = from_parts([query.name], [consensus], query.alphabet)
-    costs, kind = (scoring.gap_open, scoring.gap_extend), query.alphabet.kind
+    costs = (scoring.gap_open, scoring.gap_extend) if scoring else (None, None)
+    kind = query.alphabet.kind
     return sequences, Scoring(query, *costs, alphabet=kind if kind in NUCLEIC else None)
 
 

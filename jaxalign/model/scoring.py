@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from importlib.util import find_spec
 from math import isfinite, lcm, log
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -241,14 +241,14 @@ def check_scoring(scoring: Any) -> None:
     """Check the fields of a ``Scoring``, whose docstring says what they may be."""
     if (scoring.match is None) != (scoring.mismatch is None):
         raise UsageError("match and mismatch are needed together")
-    for name in ("gap_open", "gap_extend"):
+    for name in ("gap_open", "gap_extend") if scoring.gap_costs is None else ():
         value = getattr(scoring, name)
         if not (is_number(value) and 0 <= value < COST_LIMIT):
             raise UsageError(
                 f"{name} = {value!r}: a cost must be a number from 0 to below "
                 f"{COST_LIMIT}"
             )
-    if scoring.gap_extend > scoring.gap_open:
+    if scoring.gap_costs is None and scoring.gap_extend > scoring.gap_open:
         raise UsageError(
             f"gap_extend = {scoring.gap_extend:g} exceeds gap_open = "
             f"{scoring.gap_open:g}: extending may not cost more than opening; set "
@@ -304,6 +304,21 @@ def _usual_gaps(
     return (7, 2) if plain and plain.kind in NUCLEIC else (11, 1)
 
 
+class GapCosts(NamedTuple):
+    """Costs by position of a profile, whole numbers: int32 (m,) each.
+
+    ``e`` is a gap that skips the position, ``f`` one of target residues behind it. A
+    gap of several positions has the ``open_e`` of its first and the ``extend_e`` of the
+    others; between two pairs the skipped positions come first, as in
+    ``hard_alignment``, so a gap ``f`` stands behind the last of them.
+    """
+
+    open_e: np.ndarray
+    extend_e: np.ndarray
+    open_f: np.ndarray
+    extend_f: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Scoring:
     """A substitution matrix and the cost of gaps.
@@ -324,7 +339,9 @@ class Scoring:
     gap_open, gap_extend : int or float, optional
         Costs of the first and of each further residue of a gap, with ``0 <= gap_extend
         <= gap_open``. By default 11 and 1, or 7 and 2 (BLAST's 5 + 2k) for nucleotides
-        scored by ``match`` and ``mismatch``, or 10 and 1 (Foldseek's) for ``3Di``.
+        scored by ``match`` and ``mismatch``, or 10 and 1 (Foldseek's) for ``3Di``. Of a
+        ``Profile`` with costs of its own they are these, rounded to whole numbers, and
+        both are None; local alignments alone take them.
     match, mismatch : int or float, optional
         Scores instead of a matrix. The wildcard scores ``mismatch`` against everything.
     alphabet : str, optional
@@ -355,8 +372,8 @@ class Scoring:
     """
 
     matrix: Any = "BLOSUM62"  # a name, a file, or (letters, array)
-    gap_open: float = 11
-    gap_extend: float = 1
+    gap_open: float | None = 11
+    gap_extend: float | None = 1
     match: float | None = None
     mismatch: float | None = None
     alphabet_name: str | None = None
@@ -375,9 +392,11 @@ class Scoring:
         tracks: Sequence[tuple[str, Any, float]] | None = None,
     ):
         letters = alphabet_name if alphabet is None else alphabet
-        usual_open, usual_extend = _usual_gaps(matrix, match, letters)
-        gap_open = usual_open if gap_open is None else gap_open
-        gap_extend = usual_extend if gap_extend is None else gap_extend
+        by_position = is_profile(matrix) and matrix.gap_open is not None
+        if not (by_position and gap_open is gap_extend is None):
+            usual_open, usual_extend = _usual_gaps(matrix, match, letters)
+            gap_open = usual_open if gap_open is None else gap_open
+            gap_extend = usual_extend if gap_extend is None else gap_extend
         if tracks is not None:
             tracks, matrix = own_tracks(tracks, matrix, match, letters), None
         values = own_matrix(matrix), gap_open, gap_extend, match, mismatch, letters
@@ -444,6 +463,19 @@ class Scoring:
         return is_profile(self.matrix)
 
     @cached_property
+    def gap_costs(self) -> GapCosts | None:
+        """Costs by position; None where they are numbers. Extending costs no more than
+        opening: a profile in which it does has the smaller number for both."""
+        if not self.by_position or self.gap_open is not None:
+            return None
+        opening, extending = (
+            np.rint(np.clip(costs, 0, COST_LIMIT - 1)).astype(np.int32)
+            for costs in (self.matrix.gap_open, self.matrix.gap_extend)
+        )
+        extending = np.minimum(opening, extending)
+        return GapCosts(opening[0], extending[0], opening[1], extending[1])
+
+    @cached_property
     def matrix_name(self) -> str:
         return self._named[0]
 
@@ -466,7 +498,8 @@ class Scoring:
     @cached_property
     def scale(self) -> int:
         """A real score is an integer score divided by this."""
-        values = {self.gap_open, self.gap_extend, *self._named[2].ravel().tolist()}
+        values = {self.gap_open, self.gap_extend} - {None}
+        values |= {*self._named[2].ravel().tolist()}
         scale = lcm(*(Fraction(str(value)).denominator for value in values))
         if scale > MAX_SCALE:
             fine = max(values, key=lambda value: Fraction(str(value)).denominator)
@@ -561,12 +594,19 @@ class Scoring:
 
     @cached_property
     def open(self) -> int:
-        """Scaled integer cost of the first residue of a gap."""
+        """Scaled integer cost of the first residue of a gap; by position the largest
+        one."""
+        if self.gap_costs is not None:
+            return int(max(self.gap_costs.open_e.max(), self.gap_costs.open_f.max()))
         return int(round(Fraction(str(self.gap_open)) * self.scale))
 
     @cached_property
     def extend(self) -> int:
-        """Scaled integer cost of each further residue of a gap."""
+        """Scaled integer cost of each further residue of a gap; by position the largest
+        one."""
+        if self.gap_costs is not None:
+            costs = self.gap_costs
+            return int(max(costs.extend_e.max(), costs.extend_f.max()))
         return int(round(Fraction(str(self.gap_extend)) * self.scale))
 
     @cached_property
@@ -589,6 +629,7 @@ class Scoring:
         named = self.match is None and isinstance(self.matrix, str)
         name = plain_name(self.matrix) if named else self.matrix_name
         costs = self.open, self.extend, self.scale
+        costs += tuple(x.tobytes() for x in self.gap_costs or ())
         return name, self.alphabet, self.scores.tobytes(), costs
 
     def __eq__(self, value: object) -> bool:
@@ -600,6 +641,8 @@ class Scoring:
         return hash(self._value)
 
     def __repr__(self) -> str:
+        if self.gap_costs is not None:
+            return f"Scoring({self.matrix!r})"
         costs = f"gap_open={self.gap_open:g}, gap_extend={self.gap_extend:g}"
         letters = f", alphabet={self.alphabet_name!r}" if self.alphabet_name else ""
         if self.tracks is not None:
@@ -614,6 +657,8 @@ class Scoring:
         return f"Scoring({matrix}, {costs}{letters})"
 
     def __str__(self) -> str:
+        if self.gap_costs is not None:
+            return f"{self.matrix_name}, gap costs by position"
         gap = f"{self.gap_open:g} + {self.gap_extend:g}*(k-1)"
         return f"{self.matrix_name}, gap(k) = {gap}"
 

@@ -129,7 +129,7 @@ def parameters(scoring: Scoring, mode: str) -> Parameters | None:
     >>> parameters(Scoring.blast(11, 1), "local")
     Parameters(lambda_=0.267, k=0.041, alpha=1.9, beta=-30, step=1)
     """
-    if mode != "local":
+    if mode != "local" or scoring.gap_costs is not None:
         return None
     rows, step = _rows(scoring)
     costs = scoring.gap_open - scoring.gap_extend, scoring.gap_extend

@@ -162,6 +162,8 @@ def costs_of(tasks: list[Task], rows: float) -> JobCosts | None:
     rows : seconds of all by rows
     """
     shapes, compiled, output = set[Hashable](), CALL, tasks[0].output
+    if tasks[0].scoring.gap_costs is not None and tasks[0].paths:
+        return None
     for task in tasks:
         split = partition.cut(task.job, partition.Room(task.window_budget))
         split = partition.without_lone(task.job, split)

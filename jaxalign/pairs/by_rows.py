@@ -70,7 +70,7 @@ def aligned(
     small = m * n <= MAX_PAIR_CELLS and is_short(m * n, min(m, n), paths=True)
     if not small or is_placed() or _switched_off():
         return None
-    swapped = not has_long_target(m, n) if scoring.by_position else m > n
+    swapped = bool(is_swapped(m, n, scoring))
     dtype = bounds.score_dtype(m, n, scoring, mode, margin=margin_of(m, n, scoring))
     codes = [query.codes[None], target.codes[None]][:: -1 if swapped else 1]
     lengths = [np.array([m]), np.array([n])][:: -1 if swapped else 1]
@@ -131,7 +131,9 @@ def problem_of(
         ends = (end.split("_") for end in free)
         scores = np.ascontiguousarray(scores.swapaxes(-1, -2))
         free = frozenset(f"{OTHER_SIDE[side]}_{which}" for side, which in ends)
-    return rows.RowsProblem(scores, opening, extending, free, local, swapped)
+    costs = scoring.gap_costs
+    extending = 0 if costs else extending  # nothing is added to values
+    return rows.RowsProblem(scores, opening, extending, free, local, swapped, costs)
 
 
 def has_long_target(m: Any, n: Any):
@@ -139,6 +141,13 @@ def has_long_target(m: Any, n: Any):
     rows would be many and narrow; otherwise they are the columns, of which the scores
     are looked up once for all rows."""
     return n > np.maximum(LONG_RATIO * m, LONG_TARGET)
+
+
+def is_swapped(m: Any, n: Any, scoring: Scoring):
+    """Whether the rows of a fill are the target; never with costs by position."""
+    if scoring.gap_costs is not None:
+        return np.zeros_like(m, bool)
+    return ~has_long_target(m, n) if scoring.by_position else m > n
 
 
 def filled_codes(
@@ -190,9 +199,9 @@ def partition(
     windows = []
     identity = task.output == "identity"
     dtype_of = bounds.identity_dtype if identity else bounds.score_dtype
-    is_swapped = ~has_long_target(m, n) if task.scoring.by_position else m > n
+    by_target = is_swapped(m, n, task.scoring)
     for swapped in (False, True):
-        remaining = np.flatnonzero(is_swapped == swapped)
+        remaining = np.flatnonzero(by_target == swapped)
         short, long = (n, m) if swapped else (m, n)
         remaining = remaining[np.argsort(-long[remaining], kind="stable")]
         while len(remaining):
@@ -288,6 +297,8 @@ def plan_by_rows(task: Task) -> Plan | None:
     are named, and the result or a pair does not fit the budget.
     """
     named = task.implementation == "rows"
+    # Nothing else has paths by costs of positions.
+    named |= task.scoring.gap_costs is not None and task.paths
     if named and (task.devices or task.mesh is not None):
         raise UsageError("rows computes with NumPy: leave out devices and mesh")
     if not seems_small(task):
@@ -363,7 +374,7 @@ def plan_forbidding(task: Task, cells: np.ndarray) -> Plan:
 
 def seems_small(task: Task) -> bool:
     """Whether a task asks for rows, or is small enough for them by its cells."""
-    if task.implementation == "rows":
+    if task.implementation == "rows" or (task.scoring.gap_costs and task.paths):
         return True
     return _may(task) and is_short(task.job.total, 0, task.paths)
 

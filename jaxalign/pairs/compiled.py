@@ -68,6 +68,8 @@ def choose(
 
 def plan_compiled(task: Task) -> Plan:
     """Plan a task: its pieces, its implementation and the reason for it."""
+    if task.scoring.gap_costs is not None and task.paths:
+        raise UsageError(f"{task.scoring}: rows alone have paths by these")
     # 1. Choose: alphabet, output and mesh may ask for another implementation.
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)

@@ -73,6 +73,13 @@ def make_task(
             f"{scoring.matrix_name} is a profile of {positions} positions, and can "
             "only be a query"
         )
+    if scoring.gap_costs is not None and not (
+        options.mode == LOCAL and options.output != "identity"
+    ):
+        raise UsageError(
+            f"{scoring}: of local alignments alone, without max_identities; give "
+            "gap_open and gap_extend"
+        )
     minus = options.strand == "minus"
     if minus:
         queries = reverse_complement(queries)

@@ -17,6 +17,13 @@ goes on as it is. Pairs come with the most rows first, so a row is that of the f
 them; it is laid out anew when an eighth of them has ended, since NumPy is slow with
 holes.
 
+Costs by position of a profile, whose positions are the rows, are those of
+``hard_alignment``, in which between two pairs the query's residues come first. So E
+opens behind a pair alone, and values are held as they are:
+
+    E[i,j] = max(E[i-1,j] - extend_e[i], D[i-1,j] - open_e[i])
+    F[i,j] = max over k < j of X[i,k] - open_f[i] - (j - k - 1) * extend_f[i]
+
 The walk of ``pairs.dp.walk`` in NumPy: all pairs of a fill by rows step together.
 
 What a step does depends on the directions of its cell and on the move that a gap must
@@ -47,6 +54,9 @@ class RowsProblem(NamedTuple):
     free: frozenset
     local: bool
     tie: bool  # the sides are swapped: left goes before up
+    # By position, int32 (m,): open_e, extend_e, open_f, extend_f (``model.scoring``), of
+    # local tables whose rows are the positions; extend is then 0
+    costs: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
 
 
 class Directions(NamedTuple):
@@ -58,6 +68,7 @@ class Directions(NamedTuple):
     pairs: np.ndarray  # int64 (M + 1,): how many a row has room for
     stripes: int
     blocks: int
+    pair_before_e: bool = False  # a gap E follows a pair, not the other gap
 
 
 class RowsFilled(NamedTuple):
@@ -106,10 +117,14 @@ class _RowBuffers:
         columns = self.ordered(np.arange(self.stripes * self.blocks))
         costs = problem.open + (columns - 1) * problem.extend
         first = np.where(columns > 0, 0 if top else -costs, 0)
-        self._tilt = (columns * problem.extend).astype(dtype)
-        self._costs = costs.astype(dtype)
+        if problem.costs is not None:  # times extend_f, row by row
+            self._tilt = self._costs = columns.astype(dtype)
+        else:
+            self._tilt = (columns * problem.extend).astype(dtype)
+            self._costs = costs.astype(dtype)
         self.h = np.tile(first.astype(dtype), pairs)
         self.e = np.full(self.h.shape, self.lowest, dtype)
+        self.d = self.e  # row 0 has no pairs
         free = "query_start" in problem.free or problem.local
         self.border = None if free else problem.extend - problem.open
         self.lay_out(pairs)
@@ -120,10 +135,12 @@ class _RowBuffers:
         shape, self.pairs = (self.stripes, size), pairs
         self.column_0 = slice(0, size, self.blocks)  # of each pair, in the first stripe
         h, self.e = self.h[:, :size], self.e[:, :size].copy()
+        d = self.d[:, :size]
         self.h, self.before = _columns(shape, 2, dtype)
         self.h[:] = h
         self.run, self.run_before, self.run_two_before = _columns(shape, 3, dtype)
         self.d, self.x, self.f = (np.empty(shape, dtype) for _ in range(3))
+        self.d[:] = d
         self.floor = np.empty(size, dtype)
         self.s = np.empty((self.stripes, pairs, self.blocks), dtype)
         self.s_of_track = [np.empty_like(self.s) for _ in self.scores[1:]]
@@ -193,7 +210,8 @@ def fill(
     if paths:  # those of row 0, and room for the others
         stops = np.cumsum(room) * (rows.stripes * rows.blocks)
         cells, starts = np.empty(int(stops[-1]), np.uint8), np.append(0, stops[:-1])
-        directions = Directions(cells, starts, room, rows.stripes, rows.blocks)
+        about = rows.stripes, rows.blocks, problem.costs is not None
+        directions = Directions(cells, starts, room, *about)
         first = row_of(directions, 0)
         free = problem.local or "target_start" in problem.free
         first[:] = END if free else LEFT_BORDER
@@ -249,8 +267,16 @@ def _row(
     problem, h, e, d, x, f, t = (
         rows.problem, rows.h, rows.e, rows.d, rows.x, rows.f, rows.run
     )  # fmt: skip
-    # E[i,j] = max(E[i-1,j] - extend, H[i-1,j] - open)
-    np.subtract(h, problem.open - problem.extend, out=t)
+    tilt, costs = rows.tilt, rows.costs
+    if problem.costs is None:
+        # E[i,j] = max(E[i-1,j] - extend, H[i-1,j] - open)
+        np.subtract(h, problem.open - problem.extend, out=t)
+    else:
+        open_e, extend_e, open_f, extend_f = (int(x[i - 1]) for x in problem.costs)
+        np.subtract(e, extend_e, out=e)
+        np.subtract(d, open_e, out=t)
+        tilt = rows.tilt * extend_f
+        costs = tilt + (open_f - extend_f)
     if codes is not None:
         np.greater_equal(e, t, out=rows.up_goes_on)
     np.maximum(e, t, out=e)
@@ -270,7 +296,7 @@ def _row(
         np.maximum(x, rows.floor, out=x)
     x[0, rows.column_0] = problem.extend * i if rows.border is None else rows.border
     # F[i,j] = max over k < j of (X[i,k] + k * extend) - open - (j - 1) * extend
-    np.add(x, rows.tilt, out=t)
+    np.add(x, tilt, out=t)
     by_pair = t[-1].reshape(rows.pairs, -1)
     if rows.stripes == 1:
         np.maximum.accumulate(by_pair, axis=1, out=by_pair)
@@ -281,7 +307,7 @@ def _row(
         np.maximum(t, rows.block_run.reshape(-1), out=t)
         rows.run_before[0, 1:] = t[-1, :-1]
         rows.run_two_before[0, 1:] = t[-2, :-1]
-    np.subtract(rows.run_before, rows.costs, out=f)
+    np.subtract(rows.run_before, costs, out=f)
     f[0, rows.column_0] = rows.lowest
     np.maximum(x, f, out=h)
     if codes is not None:
@@ -404,6 +430,7 @@ class _BorderEnds:
 
 
 M, I, D, DONE = 0, 1, 2, 3  # noqa: E741  (as in ``pairs.dp.walk``)
+PAIR = 3  # a move: with costs by position, a gap E that closes follows a pair
 MOVES = 64  # the key of a step is its directions + MOVES * the move of an open gap
 STEPS_BETWEEN_LOOKS = 16
 OTHER = np.array([M, D, I, DONE], np.uint8)  # an operation with the sides swapped
@@ -423,11 +450,12 @@ class RowsPaths(NamedTuple):
 
 
 def _step(directions: int, move: int) -> tuple[int, int]:
-    """(operation, move after it) of a cell; ``move`` is M where no gap must go on."""
+    """(operation, move after it) of a cell; ``move`` is M where no gap must go on, and
+    PAIR where a pair must come."""
     border = {END: DONE, LEFT_BORDER: D, UP_BORDER: I}
     if directions >= END:
         return border.get(directions, DONE), M
-    operation = move
+    operation = M if move == PAIR else move
     if move == M and directions & STOP:
         operation = DONE
     elif move == M and not directions & DIAGONAL:
@@ -436,9 +464,11 @@ def _step(directions: int, move: int) -> tuple[int, int]:
     return operation, operation if directions & goes_on else M
 
 
-STEPS = np.array([[_step(x, move) for x in range(MOVES)] for move in (M, I, D)])
+STEPS = np.array([[_step(x, move) for x in range(MOVES)] for move in (M, I, D, PAIR)])
 OPERATION = STEPS[..., 0].reshape(-1).astype(np.uint8)
 NEXT_MOVE = STEPS[..., 1].reshape(-1).astype(np.intp) * MOVES
+CLOSES_E = (OPERATION == I) & (NEXT_MOVE == M)
+NEXT_MOVE_BY_POSITION = np.where(CLOSES_E, PAIR * MOVES, NEXT_MOVE)
 
 
 def walk(
@@ -499,6 +529,7 @@ def _steps(filled: RowsFilled) -> np.ndarray:
     longest = int((filled.i + filled.j).max(initial=0))
     steps = np.full((longest, pairs), DONE, np.uint8)
     move = np.zeros(pairs, np.intp)
+    next_move = NEXT_MOVE_BY_POSITION if table.pair_before_e else NEXT_MOVE
     for t in range(longest):
         if not plain:
             at = table.starts.take(i) + stripe.take(j) * row_wide.take(i)
@@ -510,7 +541,7 @@ def _steps(filled: RowsFilled) -> np.ndarray:
         else:
             i -= row_step.take(key)
             j -= column_step.take(key)
-        move = NEXT_MOVE.take(key)
+        move = next_move.take(key)
         if t % STEPS_BETWEEN_LOOKS == 0 and (steps[t] == DONE).all():
             break
     active = (steps != DONE).any(axis=1)
