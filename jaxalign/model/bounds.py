@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxalign.model.scoring import Scoring
 
+COST_STEP = 16
 POSITION_ROWS = 512  # more than an alphabet has letters; few sizes are few programs
 # score * IDENTITY_BASE + matches: the lexicographic score of max_identities.
 IDENTITY_BASE = {"int32": 2**13, "int64": 2**20}
@@ -90,9 +91,12 @@ def narrow_high(scoring: Scoring, mode: str, dtype: str, zero: int = 0) -> int:
 
 def least_zero(scoring: Scoring, dtype: str) -> int:
     """Smallest encoding of a local score of 0: values fall below it by at most a gap of
-    two residues or a substitution."""
-    worst = -scoring.lowest
-    return int(np.iinfo(dtype).min) + max(scoring.open + scoring.extend, worst)
+    two residues or a substitution. Of costs by position, the next multiple of
+    ``COST_STEP``: it is a constant of a program, which profiles share."""
+    reach = max(scoring.open + scoring.extend, -scoring.lowest)
+    if scoring.gap_costs is not None:
+        reach = -(-reach // COST_STEP) * COST_STEP
+    return int(np.iinfo(dtype).min) + reach
 
 
 def fits_differences(scoring: Scoring, dtype: str, paths: bool) -> bool:

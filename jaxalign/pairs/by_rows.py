@@ -144,9 +144,9 @@ def has_long_target(m: Any, n: Any):
 
 
 def is_swapped(m: Any, n: Any, scoring: Scoring):
-    """Whether the rows of a fill are the target; never with costs by position."""
+    """Whether the rows of a fill are the target; always with costs by position."""
     if scoring.gap_costs is not None:
-        return np.zeros_like(m, bool)
+        return np.ones_like(m, bool)
     return ~has_long_target(m, n) if scoring.by_position else m > n
 
 

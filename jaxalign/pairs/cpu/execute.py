@@ -474,12 +474,16 @@ def problem_of(
     scores, *gaps = bounds.scaled(scoring, dtype, identity, base)
     pad = gaps[0]
     small = dtype != "int64" and np.abs(scores).max(initial=0) < 128 and pad < 128
-    wildcard = scoring.alphabet.wildcard_code
+    wildcard, costs = scoring.alphabet.wildcard_code, None
+    if scoring.gap_costs is not None:
+        costs = np.stack(scoring.gap_costs).astype(dtype)
+        costs = np.pad(costs, ((0, 0), (0, len(scores) - costs.shape[1])))
     return WindowProblem(
         np.asarray(scores, "int8" if small else dtype),
         Gaps(*(np.asarray(g, dtype) for g in gaps)),
         {end: np.asarray(end in free) for end in FREE_ENDS},
         np.asarray(wildcard, np.int32),
+        costs,
     )
 
 
@@ -630,9 +634,13 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str, strips: bool =
     # which pays for a large job alone. Only such programs give strips.
     scores_alone = task.local and task.output == "score" and not w.zipped
     usual = (task.scoring.open, task.scoring.extend) == USUAL_COSTS
-    if strips or (scores_alone and (task.large or usual) and cpu):
+    by_position = task.scoring.gap_costs is not None  # which no other program has
+    if strips or by_position or (scores_alone and (task.large or usual) and cpu):
         zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
         costs = Constants(task.scoring.open, task.scoring.extend, zero)
+        if by_position:  # constants that profiles share
+            step = bounds.COST_STEP
+            costs = Constants(-(-task.scoring.open // step) * step, 0, zero)
     differences = None if cells is None else cells.cell
     room = None
     if shared and cpu:

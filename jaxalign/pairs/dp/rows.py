@@ -17,12 +17,15 @@ goes on as it is. Pairs come with the most rows first, so a row is that of the f
 them; it is laid out anew when an eighth of them has ended, since NumPy is slow with
 holes.
 
-Costs by position of a profile, whose positions are the rows, are those of
-``hard_alignment``, in which between two pairs the query's residues come first. So E
-opens behind a pair alone, and values are held as they are:
+Costs by position of a profile, whose positions are the columns, are those of
+``hard_alignment``, in which between two pairs the query's residues come first. So F,
+which skips positions, opens behind a pair alone. With A[j] the sum of the costs to
+extend up to position j, and values held as they are:
 
-    E[i,j] = max(E[i-1,j] - extend_e[i], D[i-1,j] - open_e[i])
-    F[i,j] = max over k < j of X[i,k] - open_f[i] - (j - k - 1) * extend_f[i]
+    F[i,j] = max over k < j of (D[i,k] + A[k+1] - open[k+1]) - A[j]
+    X[i,j] = max(D[i,j], F[i,j])                                    local: and 0
+    E[i,j] = max(E[i-1,j] - extend[j], X[i-1,j] - open[j])
+    H[i,j] = max(X[i,j], E[i,j])
 
 The walk of ``pairs.dp.walk`` in NumPy: all pairs of a fill by rows step together.
 
@@ -54,8 +57,8 @@ class RowsProblem(NamedTuple):
     free: frozenset
     local: bool
     tie: bool  # the sides are swapped: left goes before up
-    # By position, int32 (m,): open_e, extend_e, open_f, extend_f (``model.scoring``), of
-    # local tables whose rows are the positions; extend is then 0
+    # Of positions, int32 (n,), that are the columns of local tables: open and extend
+    # along a row, and down a column; extend is then 0
     costs: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
 
 
@@ -68,7 +71,7 @@ class Directions(NamedTuple):
     pairs: np.ndarray  # int64 (M + 1,): how many a row has room for
     stripes: int
     blocks: int
-    pair_before_e: bool = False  # a gap E follows a pair, not the other gap
+    pair_before_f: bool = False  # a gap F follows a pair, not the other gap
 
 
 class RowsFilled(NamedTuple):
@@ -117,14 +120,19 @@ class _RowBuffers:
         columns = self.ordered(np.arange(self.stripes * self.blocks))
         costs = problem.open + (columns - 1) * problem.extend
         first = np.where(columns > 0, 0 if top else -costs, 0)
-        if problem.costs is not None:  # times extend_f, row by row
-            self._tilt = self._costs = columns.astype(dtype)
-        else:
-            self._tilt = (columns * problem.extend).astype(dtype)
-            self._costs = costs.astype(dtype)
+        tilt, self._of_e = columns * problem.extend, []
+        if problem.costs is not None:
+            beyond = self.stripes * self.blocks - len(problem.costs[0])
+            before = [np.pad(x, (1, beyond)) for x in problem.costs]  # of column 0
+            sums = np.cumsum(before[1])
+            tilt = self.ordered((sums - before[0])[1:])
+            costs = self.ordered(sums[:-1])
+            each = (self.ordered(x[:-1]) for x in before[2:])
+            self._of_e = [x.astype(dtype) for x in each]
+        self._tilt, self._costs = tilt.astype(dtype), costs.astype(dtype)
         self.h = np.tile(first.astype(dtype), pairs)
         self.e = np.full(self.h.shape, self.lowest, dtype)
-        self.d = self.e  # row 0 has no pairs
+        self.x = self.h
         free = "query_start" in problem.free or problem.local
         self.border = None if free else problem.extend - problem.open
         self.lay_out(pairs)
@@ -135,17 +143,18 @@ class _RowBuffers:
         shape, self.pairs = (self.stripes, size), pairs
         self.column_0 = slice(0, size, self.blocks)  # of each pair, in the first stripe
         h, self.e = self.h[:, :size], self.e[:, :size].copy()
-        d = self.d[:, :size]
+        x = self.x[:, :size]
         self.h, self.before = _columns(shape, 2, dtype)
         self.h[:] = h
         self.run, self.run_before, self.run_two_before = _columns(shape, 3, dtype)
         self.d, self.x, self.f = (np.empty(shape, dtype) for _ in range(3))
-        self.d[:] = d
+        self.x[:] = x
         self.floor = np.empty(size, dtype)
         self.s = np.empty((self.stripes, pairs, self.blocks), dtype)
         self.s_of_track = [np.empty_like(self.s) for _ in self.scores[1:]]
         self.bits, self.up_goes_on = (np.empty(shape, bool) for _ in range(2))
         self.tilt, self.costs = (np.tile(x, pairs) for x in (self._tilt, self._costs))
+        self.of_e = [np.tile(x, pairs) for x in self._of_e]
         self.block_run = np.full((pairs, self.blocks), self.lowest, dtype)
         places = np.arange(self.stripes)[:, None] * self.every + np.arange(pairs)
         self.places = places  # of each stripe and pair in the profile, of letter 0
@@ -267,16 +276,12 @@ def _row(
     problem, h, e, d, x, f, t = (
         rows.problem, rows.h, rows.e, rows.d, rows.x, rows.f, rows.run
     )  # fmt: skip
-    tilt, costs = rows.tilt, rows.costs
+    # E[i,j] = max(E[i-1,j] - extend, H[i-1,j] - open)
     if problem.costs is None:
-        # E[i,j] = max(E[i-1,j] - extend, H[i-1,j] - open)
         np.subtract(h, problem.open - problem.extend, out=t)
     else:
-        open_e, extend_e, open_f, extend_f = (int(x[i - 1]) for x in problem.costs)
-        np.subtract(e, extend_e, out=e)
-        np.subtract(d, open_e, out=t)
-        tilt = rows.tilt * extend_f
-        costs = tilt + (open_f - extend_f)
+        np.subtract(e, rows.of_e[1], out=e)
+        np.subtract(x, rows.of_e[0], out=t)
     if codes is not None:
         np.greater_equal(e, t, out=rows.up_goes_on)
     np.maximum(e, t, out=e)
@@ -290,13 +295,14 @@ def _row(
     np.add(rows.before, rows.s.reshape(d.shape), out=d)
     if forbidden is not None:
         d[forbidden] = rows.lowest
-    np.maximum(d, e, out=x)
-    if problem.local:  # an array, since NumPy is slow to compare with a number
-        rows.floor.fill(problem.extend * i)
-        np.maximum(x, rows.floor, out=x)
-    x[0, rows.column_0] = problem.extend * i if rows.border is None else rows.border
+    if problem.costs is None:
+        opens, other = x, f
+        _start(rows, i, e)
+    else:
+        opens, other = d, e
+        d[0, rows.column_0] = rows.lowest
     # F[i,j] = max over k < j of (X[i,k] + k * extend) - open - (j - 1) * extend
-    np.add(x, tilt, out=t)
+    np.add(opens, rows.tilt, out=t)
     by_pair = t[-1].reshape(rows.pairs, -1)
     if rows.stripes == 1:
         np.maximum.accumulate(by_pair, axis=1, out=by_pair)
@@ -307,11 +313,23 @@ def _row(
         np.maximum(t, rows.block_run.reshape(-1), out=t)
         rows.run_before[0, 1:] = t[-1, :-1]
         rows.run_two_before[0, 1:] = t[-2, :-1]
-    np.subtract(rows.run_before, costs, out=f)
+    np.subtract(rows.run_before, rows.costs, out=f)
     f[0, rows.column_0] = rows.lowest
-    np.maximum(x, f, out=h)
+    if problem.costs is not None:
+        _start(rows, i, f)
+    np.maximum(x, other, out=h)
     if codes is not None:
         _directions(rows, i, codes)
+
+
+def _start(rows: _RowBuffers, i: int, gap: np.ndarray) -> None:
+    """X of a row, of D and the gap that the other one may follow; and column 0."""
+    problem, x = rows.problem, rows.x
+    np.maximum(rows.d, gap, out=x)
+    if problem.local:  # an array, since NumPy is slow to compare with a number
+        rows.floor.fill(problem.extend * i)
+        np.maximum(x, rows.floor, out=x)
+    x[0, rows.column_0] = problem.extend * i if rows.border is None else rows.border
 
 
 def _directions(rows: _RowBuffers, i: int, codes: np.ndarray) -> None:
@@ -430,7 +448,7 @@ class _BorderEnds:
 
 
 M, I, D, DONE = 0, 1, 2, 3  # noqa: E741  (as in ``pairs.dp.walk``)
-PAIR = 3  # a move: with costs by position, a gap E that closes follows a pair
+PAIR = 3  # a move: with costs by position, a gap F that closes follows a pair
 MOVES = 64  # the key of a step is its directions + MOVES * the move of an open gap
 STEPS_BETWEEN_LOOKS = 16
 OTHER = np.array([M, D, I, DONE], np.uint8)  # an operation with the sides swapped
@@ -467,8 +485,8 @@ def _step(directions: int, move: int) -> tuple[int, int]:
 STEPS = np.array([[_step(x, move) for x in range(MOVES)] for move in (M, I, D, PAIR)])
 OPERATION = STEPS[..., 0].reshape(-1).astype(np.uint8)
 NEXT_MOVE = STEPS[..., 1].reshape(-1).astype(np.intp) * MOVES
-CLOSES_E = (OPERATION == I) & (NEXT_MOVE == M)
-NEXT_MOVE_BY_POSITION = np.where(CLOSES_E, PAIR * MOVES, NEXT_MOVE)
+CLOSES_F = (OPERATION == D) & (NEXT_MOVE == M)
+NEXT_MOVE_BY_POSITION = np.where(CLOSES_F, PAIR * MOVES, NEXT_MOVE)
 
 
 def walk(
@@ -529,7 +547,7 @@ def _steps(filled: RowsFilled) -> np.ndarray:
     longest = int((filled.i + filled.j).max(initial=0))
     steps = np.full((longest, pairs), DONE, np.uint8)
     move = np.zeros(pairs, np.intp)
-    next_move = NEXT_MOVE_BY_POSITION if table.pair_before_e else NEXT_MOVE
+    next_move = NEXT_MOVE_BY_POSITION if table.pair_before_f else NEXT_MOVE
     for t in range(longest):
         if not plain:
             at = table.starts.take(i) + stripe.take(j) * row_wide.take(i)

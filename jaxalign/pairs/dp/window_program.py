@@ -14,7 +14,7 @@ from jax import lax
 from jaxalign.affine import Gaps
 from jaxalign.one_function import CPU_OPTIONS
 from jaxalign.pairs.dp import matrix_rows, walk
-from jaxalign.pairs.dp.sweep import TILE, difference_fill, lane_fill
+from jaxalign.pairs.dp.sweep import TILE, difference_fill, lane_cells, lane_fill
 
 if TYPE_CHECKING:
     from jaxalign.pairs.dp.sweep.lane_cells import Constants
@@ -32,6 +32,8 @@ class WindowProblem(NamedTuple):
     gaps: Gaps  # scalars of the score dtype
     free: dict  # four bool scalars
     wildcard: Any  # int32 (), its identities do not count; 255 for none
+    # Of the score dtype (4, M or more), by position: open_e, extend_e, open_f, extend_f
+    costs: Any = None
 
 
 class WindowResult(NamedTuple):
@@ -178,6 +180,9 @@ def _one_query(
         jnp.minimum(block.first, block.first + block.length - 1)[start] // TILE,
         tie[block.target].astype(dtype),
     )
+    if problem.costs is not None:
+        by_row = lane_cells.position_costs(problem.costs, row[:, 0])
+        query = query._replace(costs=by_row)
     gaps, free = problem.gaps, problem.free
     fused = static["fused"]
     if opening is not None:

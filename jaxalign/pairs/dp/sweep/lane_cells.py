@@ -316,6 +316,7 @@ def columns_of(
     dtype: jax.typing.DTypeLike,
     costs: Constants,
     first: jax.Array | None = None,
+    by_position: jax.Array | None = None,
 ):
     """The step over two columns of all lanes: a function (p, carry).
 
@@ -325,6 +326,7 @@ def columns_of(
     dtype : of H, E and F
     costs : Constants
     first : row p of the first two columns in ``scores``; None for 0
+    by_position : (rows, 4), of ``position_costs``, in place of the constants
 
     The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
     the row above, (L / 2, 2 * B) each, and the best H so far.
@@ -341,9 +343,12 @@ def columns_of(
         for k in range(0, rows, BLOCK_ROWS):
             block_rows = slice(k, k + BLOCK_ROWS)
             s = [halves(score(scores, x, at)) for x in letters[block_rows]]
-            h_k, f_k, up, e, best = _block(
-                h[block_rows], f[block_rows], left, up, e, s, best, costs
-            )
+            lines = h[block_rows], f[block_rows], left, up, e, s, best
+            if by_position is None:
+                h_k, f_k, up, e, best = _block(*lines, costs)
+            else:
+                of_rows = by_position[block_rows]
+                h_k, f_k, up, e, best = _position_block(*lines, of_rows, costs.zero)
             left = h[k + BLOCK_ROWS - 1]
             new_h += h_k
             new_f += f_k
@@ -382,6 +387,57 @@ def _block(
             corner, up[c] = up[c], h[k]
             h_cells.append(h[k])
     *first, _ = up  # H of the last row and column is also the last of ``h``
+    best = lax.max(best, reduce(lax.max, h_cells))
+    h, f, first, e, best = together(h, f, first, e, best)
+    return h, f, [*first, h[-1]], e, best
+
+
+def position_costs(costs: jax.Array, rows: jax.Array):
+    """The costs of some rows of the table as ``_position_block`` takes them, (M, 4):
+    to open and to extend E into the next row, and F in this one.
+
+    costs : (4, positions) open_e, extend_e, open_f, extend_f (``model.scoring``)
+    rows : int32 (M,), positions; beyond the last one nothing is gained
+    """
+    pad = jnp.pad(costs, ((0, 0), (0, 1)))
+    last = costs.shape[1]
+    below, here = (jnp.minimum(x, last) for x in (rows + 1, rows))
+    return jnp.stack([pad[0, below], pad[1, below], pad[2, here], pad[3, here]], 1)
+
+
+def _position_block(
+    h: Sequence[jax.Array],
+    f: Sequence[jax.Array],
+    diag: jax.Array,
+    up: Sequence[jax.Array],
+    e: Sequence[jax.Array],
+    s: Sequence[Sequence[jax.Array]],
+    best: jax.Array,
+    costs: jax.Array,
+    zero: int,
+):
+    """``_block`` with costs by position, whose E opens behind a pair alone
+    (``pairs.dp.rows``). E and F are held as the next cell takes them, so that neither
+    the pair nor X is kept: no array more is read than with constants but the costs.
+    """
+
+    def cost(k: int, which: int):
+        return lax.broadcast(costs[k, which], diag.shape)
+
+    h, f, up, e, h_cells = list(h), list(f), list(up), list(e), []
+    floor = lax.full_like(diag, zero)
+    for k in range(BLOCK_ROWS):
+        open_e, extend_e, open_f, extend_f = (cost(k, x) for x in range(4))
+        corner, diag = diag, h[k]
+        for c in range(BLOCK_COLUMNS):
+            pair = lax.max(corner + s[k][c], floor)
+            x = lax.max(pair, e[c])
+            h[k] = lax.max(x, f[k])
+            e[c] = lax.max(e[c] - extend_e, pair - open_e)
+            f[k] = lax.max(f[k] - extend_f, x - open_f)
+            corner, up[c] = up[c], h[k]
+            h_cells.append(h[k])
+    *first, _ = up
     best = lax.max(best, reduce(lax.max, h_cells))
     h, f, first, e, best = together(h, f, first, e, best)
     return h, f, [*first, h[-1]], e, best

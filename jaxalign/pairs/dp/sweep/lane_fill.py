@@ -41,6 +41,8 @@ class Query(NamedTuple):
     strips: jax.Array  # int32 (), how many strips the longest needs
     tile: jax.Array  # int32 (), tiles before it are left out
     tie: jax.Array  # score dtype (L / TILE, B), 1 where left goes before up
+    # Score dtype (M, 4), costs by position as of ``lane_cells.position_costs``
+    costs: jax.Array | None = None
 
 
 class BlockFill(NamedTuple):
@@ -115,7 +117,10 @@ def fill(
         x + jnp.asarray(costs.zero, x.dtype)
         for x in (filled.last_row, filled.best, borders.start, borders.above)
     )
-    borders = _Borders(borders.letters, None, None, start, above)  # no dead code
+    by_position = None
+    if query.costs is not None:
+        by_position = query.costs.reshape(-1, rows, query.costs.shape[1])
+    borders = _Borders(borders.letters, by_position, None, start, above)  # no dead code
     filled = filled._replace(last_row=in_pairs(h), best=best)
     state = filled, in_pairs(jnp.full_like(e_row, costs.least)), column
     if block.scores.ndim > 2:
@@ -161,7 +166,8 @@ class _Borders(NamedTuple):
     """The cells left of column 1 by strip: (strips, rows, W), ``above`` (strips, W)."""
 
     letters: jax.Array
-    open: jax.Array | None  # down a column: none below the last row
+    # Down a column: none below the last row. Costs by position: (strips, rows, 4)
+    open: jax.Array | None
     extend: jax.Array | None
     start: jax.Array  # column 0, with the value of row m below row m
     above: jax.Array  # the row above the strip
@@ -189,17 +195,19 @@ def _strip(
     filled, e_row, column = state
     edges = jax.tree.map(lambda x: row_of(x, s), borders)
     *wide, diag = (row_of(x, s) for x in column)
-    letters, opens, extends, start, h, f = (
+    opens = edges.open if costs is not None else None
+    letters, *down, start, h, f = (
         None if x is None else tuple(row_of(x, k) for k in range(len(x)))
         for x in (edges.letters, edges.open, edges.extend, edges.start, *wide)
     )
+    vertical = tuple(down) if opens is None else opens
     sweep = one_function(
         lambda *args: _tiles(*args, local=local, fused=fused, costs=costs),
         enabled=as_function,
     )
     filled, e_row, h, f, diag = sweep(
         (filled, e_row, h, f, diag), tiles, block, letters,
-        lane_cells.tables_of(block, edges.letters), (opens, extends),
+        lane_cells.tables_of(block, edges.letters), vertical,
         (start, edges.above), gaps, query, s,
     )  # fmt: skip
     after = (*(lax.concatenate([y[None] for y in x], 0) for x in (h, f)), diag)
@@ -209,7 +217,7 @@ def _strip(
 
 def _tiles(
     state: tuple, tiles: tuple[jax.Array, jax.Array], block: Block,
-    letters: tuple[jax.Array, ...], tables: tuple[jax.Array, ...], vertical: tuple,
+    letters: tuple[jax.Array, ...], tables: tuple[jax.Array, ...], vertical: Any,
     column0: tuple, gaps: Gaps, query: Query, s: jax.Array, *, local: bool, fused: bool,
     costs: lane_cells.Constants | None,
 ):  # fmt: skip
@@ -258,8 +266,9 @@ def _tiles(
         else:
             wide = lane_cells.BLOCK_COLUMNS
             first_column = None if first_column is None else lax.div(first_column, wide)
-            strip = rows, scores, row_letters, gaps.open.dtype
-            column = lane_cells.columns_of(*strip, costs, first_column)
+            strip = rows, scores, row_letters, gaps.open.dtype, costs, first_column
+            by_costs = None if isinstance(vertical, tuple) else vertical
+            column = lane_cells.columns_of(*strip, by_costs)
         inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
         inner += (lane_cells.track(h, local, paths, zero),)
