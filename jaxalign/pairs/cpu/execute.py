@@ -638,9 +638,8 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str, strips: bool =
     if strips or by_position or (scores_alone and (task.large or usual) and cpu):
         zero = bounds.least_zero(task.scoring, dtype) if dtype == "int8" else 0
         costs = Constants(task.scoring.open, task.scoring.extend, zero)
-        if by_position:  # constants that profiles share
-            step = bounds.COST_STEP
-            costs = Constants(-(-task.scoring.open // step) * step, 0, zero)
+        if by_position:  # a program that profiles share
+            costs = Constants(0, 0, zero)
     differences = None if cells is None else cells.cell
     room = None
     if shared and cpu:
