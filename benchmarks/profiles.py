@@ -67,14 +67,29 @@ def by_profile(one: Problem) -> np.ndarray:
     return np.array([hit.score for hit in hits])
 
 
+def by_hmm(one: Problem, scoring: jaxalign.Scoring | None = None) -> np.ndarray:
+    """The model that HMMER builds, as the query of a search: with its transitions as
+    costs by position, rounded, or with the costs of a scoring."""
+    profile = hmm_of(one)
+    top, texts = len(one.texts), one.texts
+    found = jaxalign.search(profile, texts, scoring, top=top, align_top=False)
+    scores = np.zeros(top)
+    scores[found["target"]] = found["score"]
+    return scores
+
+
 def by_hmm_positions(one: Problem) -> np.ndarray:
-    """The model that HMMER builds, its transitions as costs by position."""
+    """The same, with costs that are not rounded."""
+    found = jaxalign.align_profile(hmm_of(one), one.texts, mode="local")
+    return np.array([hit.score for hit in found])
+
+
+def hmm_of(one: Problem) -> jaxalign.Profile:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.hmm"
         with path.open("wb") as file:
             built(one).write(file)
-        profile = jaxalign.Profile.from_hmm(path)
-    return np.array([hit.score for hit in jaxalign.align_profile(profile, one.texts)])
+        return jaxalign.Profile.from_hmm(path)
 
 
 def built(one: Problem):
@@ -157,7 +172,11 @@ def tools() -> dict:
     }
     if importlib.util.find_spec("pyhmmer"):
         ours |= {
-            "jaxalign, HMMER's model, costs by position": by_hmm_positions,
+            "jaxalign, HMMER's model, costs by position": by_hmm,
+            "jaxalign, HMMER's model, not rounded": by_hmm_positions,
+            "jaxalign, HMMER's model, 11 and 1": partial(
+                by_hmm, scoring=jaxalign.Scoring(**COSTS)
+            ),
             "pyhmmer phmmer, first row": partial(by_hmmer, single=True),
             "pyhmmer hmmsearch": partial(by_hmmer, single=False),
         }

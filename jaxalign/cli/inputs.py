@@ -50,6 +50,7 @@ def read(
     messages: Messages,
     beside: Sides = (),
     profile: bool = False,
+    local: bool = False,
     of_proteins: bool = False,
     as_given: bool = True,
     usual: PresetName | None = None,
@@ -75,7 +76,7 @@ def read(
         )
     queries = []
     if profile:
-        query, scoring = _profile(paths[0], scoring, options)
+        query, scoring = _profile(paths[0], scoring, options, local)
         queries = [(query, 0)]
     others = paths[len(queries) :]
     raws = [
@@ -113,8 +114,9 @@ def read(
     return Inputs(tuple(paths), sequences, counts, hashes, scoring, texts)
 
 
-def _profile(path: str, scoring: Scoring, options: ScoringOptions):
-    """(the consensus of a profile, how it is scored)."""
+def _profile(path: str, scoring: Scoring, options: ScoringOptions, local: bool):
+    """(the consensus of a profile, how it is scored); ``local`` alignments by the gap
+    costs of a model where none are named."""
     if (options.matrix, options.match, options.mismatch) != (None, None, None):
         raise UsageError("a profile has its own scores: leave out --matrix and --match")
     if options.alphabet not in ("auto", "protein"):
@@ -124,7 +126,9 @@ def _profile(path: str, scoring: Scoring, options: ScoringOptions):
         )
     text = read_text(path)
     if first_line(text.lines).startswith("HMMER3"):
-        return as_query(Profile.from_hmm(text), scoring)
+        named = options.gap_open, options.gap_extend, options.preset
+        own = local and named == (None, None, None)
+        return as_query(Profile.from_hmm(text), None if own else scoring, local)
     kind = None if options.alphabet == "auto" else "protein"
     return as_query(Profile.from_alignment(text, alphabet=kind), scoring)
 

@@ -335,7 +335,9 @@ def read_inputs(
     """(the request, scored as the letters ask for it; the files of a job)."""
     about = request.scoring, options.scoring, hashed, messages
     as_given = not hasattr(options, "strand")
-    read = inputs.read(paths, *about, profile=profile, as_given=as_given)
+    local = request.options.mode == "local" and request.options.output != "identity"
+    kinds = {"profile": profile, "local": local, "as_given": as_given}
+    read = inputs.read(paths, *about, **kinds)
     return replace(request, scoring=read.scoring), read
 
 

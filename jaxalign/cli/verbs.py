@@ -133,7 +133,8 @@ def align(
     profile
         A is a protein family: one HMMER3 model, or one alignment as a3m, Stockholm or
         FASTA. Each of its positions has its own scores; gaps cost --gap-open and
-        --gap-extend.
+        --gap-extend, or in mode local what the transitions of a model say, if neither
+        is named.
     resume
         Continue an interrupted run of very large pairs, from the state that it saved
         next to -o.
@@ -207,7 +208,8 @@ def search(
     profile
         QUERY is a protein family: one HMMER3 model, or one alignment as a3m, Stockholm
         or FASTA. Each of its positions has its own scores; gaps cost --gap-open and
-        --gap-extend.
+        --gap-extend, or in mode local what the transitions of a model say, if neither
+        is named.
     """
 
 

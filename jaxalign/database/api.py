@@ -135,7 +135,7 @@ def hits_of(
     """``search``, its options packed."""
     # 1 check and encode, 2 scan in blocks, 3 the hits as rows, 4 align them, 5 their
     # further alignments, 6 bits
-    query_set, scoring = _as_query(queries, scoring)
+    query_set, scoring = _as_query(queries, scoring, options)
     check_whole("top", options.top, "1 or more hits are needed", optional=False)
     check_hsps(options, scoring)
     signs = strands_of(options.strand, scoring, options.mode)
@@ -177,13 +177,11 @@ def hits_of(
 
 
 def _as_query(
-    queries: SetLike | Profile, scoring: ScoringLike
+    queries: SetLike | Profile, scoring: ScoringLike, options: SearchOptions
 ) -> tuple[Any, Scoring]:
-    """The queries and their scoring; a profile has its own gap costs where none are
-    named."""
-    if scoring is None and isinstance(queries, Profile):
-        return as_query(queries, None)
-    return as_query(queries, as_scoring(scoring, by_position=True, tracks=True))
+    if scoring is not None:
+        scoring = as_scoring(scoring, by_position=True, tracks=True)
+    return as_query(queries, scoring, options.mode == "local")
 
 
 @with_options(SearchOptions)
@@ -379,7 +377,7 @@ def hits_by_parts(
     options: SearchOptions,
 ) -> Iterator[tuple[Part, Table]]:
     """``stream_search``, its options packed."""
-    query_set, scoring = _as_query(queries, scoring)
+    query_set, scoring = _as_query(queries, scoring, options)
     encoded = inputs.sets(scoring, query_set, reading=reading_of(options))[0]
     inputs.tell_of_file(scoring, database, queries, encoded)
     sequences = in_memory(database, scoring)

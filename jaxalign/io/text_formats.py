@@ -294,7 +294,9 @@ def _pair_header(
     alignment: Alignment, scoring: Scoring, query: str, target: str, signs: str
 ) -> str:
     a, rule, length = alignment, "#" + "=" * 39, len(signs)
-    same = signs.count("|")
+    same, penalties = signs.count("|"), ["by position"] * 2
+    if scoring.gap_costs is None:
+        penalties = [x / scoring.scale for x in (scoring.open, scoring.extend)]
 
     def share(count: int) -> str:
         return f"{count:>5}/{length} ({100 * count / length:4.1f}%)"
@@ -303,8 +305,8 @@ def _pair_header(
         f"{rule}\n#\n# Aligned_sequences: 2\n"
         f"# 1: {a.query_name}\n# 2: {a.target_name}\n"
         f"# Matrix: {scoring.matrix_name}\n"
-        f"# Gap_penalty: {scoring.open / scoring.scale}\n"
-        f"# Extend_penalty: {scoring.extend / scoring.scale}\n"
+        f"# Gap_penalty: {penalties[0]}\n"
+        f"# Extend_penalty: {penalties[1]}\n"
         f"#\n# Length: {length}\n"
         f"# Identity:   {share(same)}\n"
         f"# Similarity: {share(same + signs.count(':'))}\n"

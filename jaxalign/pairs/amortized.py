@@ -27,6 +27,7 @@ from jaxalign.pairs.by_rows import (
     CELL_SECONDS,
     RowsWindow,
     may_have_gpu,
+    rows_alone,
     seconds_of,
 )
 from jaxalign.pairs.cpu import partition
@@ -162,7 +163,7 @@ def costs_of(tasks: list[Task], rows: float) -> JobCosts | None:
     rows : seconds of all by rows
     """
     shapes, compiled, output = set[Hashable](), CALL, tasks[0].output
-    if tasks[0].scoring.gap_costs is not None and tasks[0].paths:
+    if rows_alone(tasks[0]):
         return None
     for task in tasks:
         split = partition.cut(task.job, partition.Room(task.window_budget))

@@ -292,7 +292,8 @@ def align(
     query, target : str, (name, str), Path, uint8 codes, biotite or Biopython sequence
         See ``jaxalign.inputs``; a file must have one record. The query may be a
         ``Profile``: the result shows its consensus, and only the gap costs of the
-        scoring are used.
+        scoring are used. Without a scoring, these are those of the profile's positions,
+        where it has them and the mode is local.
     scoring : Scoring, or the name or file of a matrix, optional
         BLOSUM62 with gap costs 11 and 1 by default.
     return_directions : bool
@@ -315,10 +316,10 @@ def align(
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    scoring = as_scoring(scoring, tracks=True)
-    query_input: Any = query
-    if isinstance(query_input, Profile):
-        query_input, scoring = as_query(query_input, scoring)
+    if scoring is not None:
+        scoring = as_scoring(scoring, tracks=True)
+    local = options.get("mode") == "local"
+    query_input, scoring = as_query(query, scoring, local)
     if return_directions and scoring.by_position:
         raise UsageError("return_directions is for two sequences, not for a profile")
     pair_options = PairOptions(**options, output="alignment")

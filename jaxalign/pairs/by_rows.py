@@ -297,8 +297,7 @@ def plan_by_rows(task: Task) -> Plan | None:
     are named, and the result or a pair does not fit the budget.
     """
     named = task.implementation == "rows"
-    # Nothing else has paths by costs of positions.
-    named |= task.scoring.gap_costs is not None and task.paths
+    named |= rows_alone(task)
     if named and (task.devices or task.mesh is not None):
         raise UsageError("rows computes with NumPy: leave out devices and mesh")
     if not seems_small(task):
@@ -374,7 +373,7 @@ def plan_forbidding(task: Task, cells: np.ndarray) -> Plan:
 
 def seems_small(task: Task) -> bool:
     """Whether a task asks for rows, or is small enough for them by its cells."""
-    if task.implementation == "rows" or (task.scoring.gap_costs and task.paths):
+    if task.implementation == "rows" or rows_alone(task):
         return True
     return _may(task) and is_short(task.job.total, 0, task.paths)
 
@@ -391,6 +390,8 @@ def lone_pairs(task: Task, pairs: list) -> tuple[list[Piece], list]:
     small = np.zeros(len(pairs), bool)
     if task.output == "identity" and not may_have_gpu():
         small |= m * n <= LONE_IDENTITY_CELLS
+    if task.scoring.gap_costs is not None:
+        small[:] = True
     if _may(task):
         small |= m * n <= LONE_CELLS
         if is_short(float((m * n)[~small].sum()), float(m[~small].sum()), task.paths):
@@ -436,6 +437,13 @@ def is_short(cells: float, rows: float = 0, paths: bool = False) -> bool:
 def may_have_gpu() -> bool:
     """Whether the machine has an NVIDIA driver: known without JAX."""
     return os.path.exists(NVIDIA)
+
+
+def rows_alone(task: Task) -> bool:
+    """Whether nothing else has the costs by position of a task."""
+    zipped = task.paths or task.job.kind == "zip"
+    of_rows = task.scoring.gap_costs is not None and zipped
+    return of_rows and task.implementation is None and task.mesh is None
 
 
 def _may(task: Task) -> bool:

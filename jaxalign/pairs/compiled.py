@@ -68,8 +68,14 @@ def choose(
 
 def plan_compiled(task: Task) -> Plan:
     """Plan a task: its pieces, its implementation and the reason for it."""
-    if task.scoring.gap_costs is not None and task.paths:
-        raise UsageError(f"{task.scoring}: rows alone have paths by these")
+    by_position = task.scoring.gap_costs is not None
+    zipped = task.paths or task.job.kind == "zip"
+    named = {task.implementation, "sweep" if task.mesh is None else "mesh"}
+    if by_position and (zipped or named - {None, "sweep"}):
+        raise UsageError(
+            f"{task.scoring}: sweep has scores of one query, rows paths and zipped "
+            "pairs; leave out implementation and mesh"
+        )
     # 1. Choose: alphabet, output and mesh may ask for another implementation.
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
@@ -80,7 +86,9 @@ def plan_compiled(task: Task) -> Plan:
         why = f"{letters} letters; the GPU kernels take {max_letters}"
         if letters <= max_letters:
             why = "two tracks; the GPU kernels take one"
-        if task.scoring.by_position:
+        if by_position:
+            why = "gap costs by position; the GPU kernels have constant ones"
+        elif task.scoring.by_position:
             why = "a profile; the GPU kernels have its scores, no paths or single pairs"
         name = "sweep"
         # On a GPU each column of a window is some launches of XLA: cores are faster.
@@ -124,8 +132,8 @@ def plan_compiled(task: Task) -> Plan:
     tiles = bool(by_blocks) and name != "pallas"
     ways = {
         name: bool(blocks) or (bool(by_blocks) and not tiles),
-        "rows": bool(by_rows),
-        "wavefront": bool(single_pairs) or tiles,
+        "rows": bool(by_rows) or (by_position and bool(single_pairs)),
+        "wavefront": (bool(single_pairs) and not by_position) or tiles,
     }
     if split.pairs and remainder:
         used = [way for way, is_used in ways.items() if is_used]
@@ -272,7 +280,7 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     limit, room = task.window_budget, execute.room_of(task)
     by_query = execute.pairs_by_query(task)
     split = partition.cut(task.job, room, by_query=by_query)
-    if task.implementation is None:
+    if task.implementation is None and task.scoring.gap_costs is None:
         split = partition.without_lone(task.job, split)
     if task.implementation == "wavefront":
         single = [pair for w in split.blocks for pair in pairs_of(task.job, w)]

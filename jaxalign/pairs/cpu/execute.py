@@ -33,7 +33,7 @@ from jaxalign.model import bounds
 from jaxalign.model.alignment import SPANS
 from jaxalign.model.alphabet import SequenceViews, stacked
 from jaxalign.model.scoring import FREE_ENDS, Scoring
-from jaxalign.pairs import pair_matrix
+from jaxalign.pairs import by_rows, pair_matrix
 from jaxalign.pairs.by_rows import lone_pairs
 from jaxalign.pairs.cpu import long_pair, partition
 from jaxalign.pairs.cpu.partition import SHORT_PAIRS, STRIP_ROWS, Room, ScoreBytes
@@ -43,7 +43,15 @@ from jaxalign.pairs.dp.sweep.lane_cells import Constants
 from jaxalign.pairs.dp.sweep.lane_fill import Block
 from jaxalign.pairs.dp.window_program import WindowProblem
 from jaxalign.pairs.pair_matrix import Window, WindowPairs
-from jaxalign.pairs.plan import Piece, PieceScores, Run, Task, Worker, zipped
+from jaxalign.pairs.plan import (
+    MAX_WINDOW_BYTES,
+    Piece,
+    PieceScores,
+    Run,
+    Task,
+    Worker,
+    zipped,
+)
 from jaxalign.pairs.result import Rows, cells_of, collect, of_pair
 from jaxalign.runtime.devices import (
     bucket,
@@ -278,14 +286,14 @@ def pieces_beyond(run: Run) -> list[Piece]:
         split = partition.cut(pairs_task.job, room_of(pairs_task), few_programs=True)
         if task.implementation is None:
             split = partition.without_lone(pairs_task.job, split)
-            by_rows, single = lone_pairs(pairs_task, split.pairs)
-            pieces, split = [*pieces, *by_rows], split._replace(pairs=single)
+            in_rows, single = lone_pairs(pairs_task, split.pairs)
+            pieces, split = [*pieces, *in_rows], split._replace(pairs=single)
         pieces += _heaviest_first(pairs_task, split)
     return pieces
 
 
 def _heaviest_first(task: Task, split: pair_matrix.Partition) -> list[Piece]:
-    if task.implementation is None:
+    if task.implementation is None and task.scoring.gap_costs is None:
         split = partition.without_lone(task.job, split)
     single = pair_pieces_of(task, split.pairs)
     cost = [partition.swept_cells(task.job, window) for window in split.blocks]
@@ -457,11 +465,19 @@ def scores_of_window(_run: Run, worker: Worker, piece: Piece) -> Iterator[PieceS
 
 
 def scores_of_pair(_run: Run, _worker: Worker, piece: Piece) -> Iterator[PieceScores]:
-    """The score of a pair of a search."""
+    """The score of a pair of a search; with costs by position, by rows: those are the
+    pairs that are too long for a window."""
+    task = piece.task
     i, j = (np.array([side]) for side in piece.content)
-    result, dtype = _alone(piece.task, *piece.content)
+    if task.scoring.gap_costs is not None:
+        windows = by_rows.partition(task, MAX_WINDOW_BYTES, [piece.content])
+        assert windows is not None
+        score, dtype = by_rows.rows_of(task, windows[0]).columns["score"][0], "int32"
+    else:
+        result, dtype = _alone(task, *piece.content)
+        score = result.score
     with precision(dtype):
-        score = jnp.full((1, 1), result.score, dtype)
+        score = jnp.full((1, 1), score, dtype)
     yield PieceScores(i, j, score)
 
 

@@ -357,6 +357,7 @@ def takes(task: "Task") -> bool:
     paths_or_zipped = task.paths or task.job.kind == "zip"
     beyond = bool(task.scoring.tracks)
     beyond |= task.scoring.by_position and paths_or_zipped
+    beyond |= task.scoring.gap_costs is not None
     return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
 
 
