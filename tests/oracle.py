@@ -68,6 +68,25 @@ def tables(a, b, S, open, ext, mode, free_ends=NO_ENDS):
     return tuple(np.array(table, dtype=np.int64) for table in (H, E, F))
 
 
+def position_score(rows, b, costs):
+    """The best local score of positions, whose scores are ``rows`` (m, letters), with
+    costs of each: (open_e, extend_e, open_f, extend_f). P, E and F end in a pair, in
+    skipped positions and in residues of b; between two pairs E comes before F."""
+    m, n = len(rows), len(b)
+    open_e, ext_e, open_f, ext_f = ([None, *map(int, x)] for x in costs)
+    P, E, F = ([[NEG_INF] * (n + 1) for _ in range(m + 1)] for _ in range(3))
+    best = 0
+    for i in range(1, m + 1):
+        for j in range(1, n + 1):
+            before = max(0, *(table[i - 1][j - 1] for table in (P, E, F)))
+            P[i][j] = before + int(rows[i - 1][b[j - 1]])
+            E[i][j] = max(P[i - 1][j] - open_e[i], E[i - 1][j] - ext_e[i])
+            pair_or_e = max(P[i][j - 1], E[i][j - 1])
+            F[i][j] = max(pair_or_e - open_f[i], F[i][j - 1] - ext_f[i])
+            best = max(best, P[i][j])
+    return best
+
+
 def _lists(a, b, S):
     """Python ints: no overflow, and faster than numpy scalars in loops over cells."""
     a, b, S = (np.asarray(x).astype(np.int64).tolist() for x in (a, b, S))

@@ -128,7 +128,7 @@ def _profile(path: str, scoring: Scoring, options: ScoringOptions, local: bool):
     if first_line(text.lines).startswith("HMMER3"):
         named = options.gap_open, options.gap_extend, options.preset
         own = local and named == (None, None, None)
-        return as_query(Profile.from_hmm(text), None if own else scoring, local)
+        return as_query(Profile.from_hmm(text), None if own else scoring)
     kind = None if options.alphabet == "auto" else "protein"
     return as_query(Profile.from_alignment(text, alphabet=kind), scoring)
 

@@ -336,7 +336,7 @@ def read_inputs(
     about = request.scoring, options.scoring, hashed, messages
     as_given = not hasattr(options, "strand")
     local = request.options.mode == "local" and request.options.output != "identity"
-    kinds = {"profile": profile, "local": local, "as_given": as_given}
+    kinds: Any = {"profile": profile, "local": local, "as_given": as_given}
     read = inputs.read(paths, *about, **kinds)
     return replace(request, scoring=read.scoring), read
 

@@ -146,8 +146,7 @@ def read_inputs(
         check_outputs(options, request.out, (), files)
     beside = [(options.database, corpus_files.opening(options.database))]
     about = options.scoring, hashed, messages, beside, options.profile
-    local = request.options.mode == "local"
-    kinds = {"local": local, "as_given": False}
+    kinds: Any = {"local": request.options.mode == "local", "as_given": False}
     read = inputs.read((options.query,), request.scoring, *about, **kinds)
     inputs.check(options.database)
     request = replace(request, scoring=read.scoring)

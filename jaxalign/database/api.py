@@ -179,9 +179,14 @@ def hits_of(
 def _as_query(
     queries: SetLike | Profile, scoring: ScoringLike, options: SearchOptions
 ) -> tuple[Any, Scoring]:
-    if scoring is not None:
-        scoring = as_scoring(scoring, by_position=True, tracks=True)
-    return as_query(queries, scoring, options.mode == "local")
+    """The queries and their scoring. Where none is given, local alignments of a profile
+    have the gap costs of its positions."""
+    own_gaps = scoring is None and options.mode == "local"
+    scoring = as_scoring(scoring, by_position=True, tracks=True)
+    query_set: Any = queries
+    if isinstance(query_set, Profile):
+        query_set, scoring = as_query(query_set, None if own_gaps else scoring)
+    return query_set, scoring
 
 
 @with_options(SearchOptions)

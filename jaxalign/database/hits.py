@@ -221,10 +221,10 @@ def _blocks(table: Table, residues: int) -> list[np.ndarray]:
 #
 # Not all columns of a long target are filled. Let U be the sum of the best scores of
 # the residues of the query. An alignment that scores above 0 has k target residues in
-# gaps, open + (k - 1) * extend < U (of costs by position the least), and spans at most R = m + k columns. If it shares a
-# column with an earlier path in columns [a, b), it lies in the window [a - R, b + R).
-# Otherwise it lies between the columns of earlier paths, where no cell is forbidden and
-# any implementation computes it.
+# gaps, open + (k - 1) * extend < U (of costs by position, the least ones), and spans at
+# most R = m + k columns. If it shares a column with an earlier path in columns [a, b),
+# it lies in the window [a - R, b + R). Otherwise it lies between the columns of earlier
+# paths, where no cell is forbidden and any implementation computes it.
 
 FURTHER_EVALUE = 1.0  # one of a search by chance, in all hits together
 FURTHER_RESIDUES = 2**23  # of hits whose paths are in memory as cells

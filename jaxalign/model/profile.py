@@ -779,16 +779,9 @@ class Profile:
         return cls(name, scores, alphabet, UNIT, opening, extending)
 
 
-def as_query(
-    query: Any, scoring: Scoring | None, local: bool = False
-) -> tuple[Any, Scoring]:
-    """A query and its scoring; a profile is its consensus, scored by its positions with
-    the gap costs of the scoring. Without one they are the usual ones, or of a ``local``
-    alignment those of the profile's positions, where it has them."""
-    if not isinstance(query, Profile):
-        return query, Scoring() if scoring is None else scoring
-    if scoring is None and not local:
-        scoring = Scoring()
+def as_query(query: "Profile", scoring: Scoring | None) -> tuple[Any, Scoring]:
+    """The consensus of a profile, and its scoring by positions: with the gap costs of a
+    scoring, or without one with those of the positions, where there are any."""
     consensus = query.alphabet.encode(query.consensus)
     sequences = from_parts([query.name], [consensus], query.alphabet)
     costs = (scoring.gap_open, scoring.gap_extend) if scoring else (None, None)

@@ -304,7 +304,7 @@ def _usual_gaps(
     return (7, 2) if plain and plain.kind in NUCLEIC else (11, 1)
 
 
-class GapCosts(NamedTuple):
+class PositionCosts(NamedTuple):
     """Costs by position of a profile, whole numbers: int32 (m,) each.
 
     ``e`` is a gap that skips the position, ``f`` one of target residues behind it. A
@@ -372,8 +372,8 @@ class Scoring:
     """
 
     matrix: Any = "BLOSUM62"  # a name, a file, or (letters, array)
-    gap_open: float | None = 11
-    gap_extend: float | None = 1
+    gap_open: Any = 11  # a number, or None of costs by position
+    gap_extend: Any = 1
     match: float | None = None
     mismatch: float | None = None
     alphabet_name: str | None = None
@@ -463,7 +463,7 @@ class Scoring:
         return is_profile(self.matrix)
 
     @cached_property
-    def gap_costs(self) -> GapCosts | None:
+    def gap_costs(self) -> PositionCosts | None:
         """Costs by position; None where they are numbers. Extending costs no more than
         opening: a profile in which it does has the smaller number for both."""
         if not self.by_position or self.gap_open is not None:
@@ -473,7 +473,7 @@ class Scoring:
             for costs in (self.matrix.gap_open, self.matrix.gap_extend)
         )
         extending = np.minimum(opening, extending)
-        return GapCosts(opening[0], extending[0], opening[1], extending[1])
+        return PositionCosts(opening[0], extending[0], opening[1], extending[1])
 
     @cached_property
     def matrix_name(self) -> str:

@@ -316,10 +316,11 @@ def align(
     >>> a.score, a.cigar(), a.rows()
     (10, '2M1I5M', ('TCGTATGA', 'TC-TATCA'))
     """
-    if scoring is not None:
-        scoring = as_scoring(scoring, tracks=True)
-    local = options.get("mode") == "local"
-    query_input, scoring = as_query(query, scoring, local)
+    own_gaps = scoring is None and options.get("mode") == "local"
+    scoring = as_scoring(scoring, tracks=True)
+    query_input: Any = query
+    if isinstance(query_input, Profile):
+        query_input, scoring = as_query(query_input, None if own_gaps else scoring)
     if return_directions and scoring.by_position:
         raise UsageError("return_directions is for two sequences, not for a profile")
     pair_options = PairOptions(**options, output="alignment")

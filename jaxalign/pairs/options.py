@@ -77,7 +77,7 @@ def make_task(
         options.mode == LOCAL and options.output != "identity"
     ):
         raise UsageError(
-            f"{scoring}: of local alignments alone, without max_identities; give "
+            f"{scoring}: for mode 'local', without the output 'identity'; give "
             "gap_open and gap_extend"
         )
     minus = options.strand == "minus"

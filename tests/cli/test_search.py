@@ -224,6 +224,28 @@ def test_a_database_of_relatives_is_said(run, monkeypatch):
     assert run(*words, "-o", "folder/")[0] == 0
 
 
+def test_a_model_has_its_own_gap_costs(run):
+    """Those of its transitions in mode local, where no cost is named."""
+    query = Path("d.fa").read_text().splitlines()[5]
+    (family,) = jaxalign.search_family([("q", query * 3)], "d.fa")
+    family.write("a.hmm")
+    profile = jaxalign.Profile.from_hmm("a.hmm")
+    costs = Scoring(gap_open=11, gap_extend=1)
+    options = "--profile", "a.hmm", "d.fa", "-q", "--json", "-o", "h.tsv", "--force"
+    for named, mode, scoring in (
+        ((), "local", None),
+        (("--gap-open", "11"), "local", costs),
+        (("--mode", "global"), "global", costs),
+    ):
+        code, out, _ = run("search", *options, *named)
+        want = jaxalign.search(profile, "d.fa", scoring, mode=mode)
+        assert code == DONE
+        said = json.loads(out)["scoring"]
+        assert (said["formula"].endswith("by position")) == (scoring is None)
+        assert said["gap_open"] == want.scoring.gap_open
+        assert json.loads(out)["max_score"] == want["score"].max()
+
+
 def test_a_profile_is_a_query(run, monkeypatch):
     """An alignment of one row: the search and the alignments of the profile."""
     Path("family.a3m").write_text(">one\nMKTAYIAKQRWNE\n>two\nMKTaaAYLAKQRWQE\n")

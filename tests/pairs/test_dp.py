@@ -298,8 +298,9 @@ def scores_alone(
     is given, then also with ``paths``."""
     differences = None if opening is None else cell
     backtrack = jnp.zeros(ROWS // 2 * SIZE * 2 * LANES, jnp.uint8) if paths else None
+    shared = problem.costs is None
     block = window_program.load_block(
-        packed_block(targets, 2), problem, not differences, differences=differences
+        packed_block(targets, 2), problem, not differences, shared, None, differences
     )
     codes, m = stacked([query], ROWS)
     result, _ = window_program.run_window(
@@ -325,6 +326,41 @@ def test_constant_costs(dtype):
         found = scores_alone(queries[turn], targets, problem, costs)
         want = [oracle.score(queries[turn], b, S, 7, 2, "local") for b in targets]
         assert [unscaled(score) for score in found] == want
+
+
+def by_position(problem, query, seed=0):
+    """The problem of a profile: the rows of a query, with costs of each."""
+    rng, size = np.random.default_rng(seed), len(query)
+    scores = np.zeros((2 * ROWS, problem.scores.shape[1]), problem.scores.dtype)
+    scores[:size] = np.asarray(problem.scores)[query]
+    scores[:size] += rng.integers(-1, 2, scores[:size].shape).astype(scores.dtype)
+    extend = rng.integers(0, 4, (2, 2 * ROWS))
+    open_e, open_f = extend + rng.integers(0, 6, extend.shape)
+    costs = np.stack([open_e, extend[0], open_f, extend[1]])
+    return problem._replace(scores=scores, costs=costs.astype(problem.gaps.open.dtype))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int16", pytest.param("int8", marks=pytest.mark.slow)]
+)
+def test_costs_by_position(dtype):
+    rng = np.random.default_rng(15)
+    S = padded_matrix(Scoring().scores)
+    zero = -90 if dtype == "int8" else 0
+    for turn in range(4):
+        queries, targets = some_pairs(rng, LANES, 20)
+        query = queries[turn]
+        problem = by_position(problem_of(S, (9, 3), set(), "int16"), query, turn)
+        gaps = Gaps(*(np.asarray(g, dtype) for g in problem.gaps))
+        problem = problem._replace(gaps=gaps, costs=problem.costs.astype(dtype))
+        found = scores_alone(query, targets, problem, Constants(0, 0, zero))
+        rows, costs = problem.scores[: len(query)], problem.costs[:, : len(query)]
+        want = [oracle.position_score(rows, b, costs) for b in targets]
+        assert max(want) > 0 or not len(query)
+        high = np.iinfo(dtype).max - zero - int(rows.max(initial=0))
+        holds = np.array(want) <= high
+        np.testing.assert_array_equal(found[holds], np.array(want)[holds])
+        assert (found[~holds] > high).all()
 
 
 def test_window_computes_what_it_is_told_to():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import oracle
 import pytest
 from cases import same_tables
 from gpu_windows_cases import _drive, interpreted
@@ -12,6 +13,7 @@ from jaxalign import Profile, Scoring
 from jaxalign.errors import UsageError
 from jaxalign.model import profile
 from jaxalign.pairs import by_rows
+from jaxalign.pairs.cpu import partition
 from jaxalign.pairs.dp import rows
 
 LETTERS = "ARNDCQEGHILKMFPSTWYV"
@@ -302,3 +304,175 @@ def test_signs_are_those_of_positions():
 def test_what_a_profile_is_not(call):
     with pytest.raises(UsageError, match=r"profile|gap_extend"):
         call(Profile.from_sequence("MKV"))
+
+
+# Gap costs of positions --------------------------------------------------------------
+
+
+def with_costs(rng, m, low=0):
+    """A profile with costs of its positions, some of which cost more to extend."""
+    alphabet = Scoring().alphabet
+    scores = rng.integers(-4, 4, (m, alphabet.size))
+    scores[np.arange(m), rng.integers(0, 20, m)] += 7
+    opening, extending = rng.uniform(low, low + 9, (2, m)), rng.uniform(0, 4, (2, m))
+    costs = {"gap_open": (opening[0], opening[1]), "gap_extend": (*extending,)}
+    return Profile("family", scores, alphabet, **costs)
+
+
+def near(rng, profile, count):
+    """The consensus with letters lost, gained and changed, and other proteins."""
+    texts = [random_protein(rng, n) for n in rng.integers(1, 50, count)]
+    for _ in range(count):
+        text = profile.consensus
+        for _ in range(3):
+            a, b = np.sort(rng.integers(0, len(text) + 1, 2)).tolist()
+            b = min(a + 6, b)
+            text = text[:a] + random_protein(rng, int(rng.integers(0, 5))) + text[b:]
+        texts.append(text or "W")
+    return texts
+
+
+def scores_of(hits, count):
+    scores = np.zeros(count, np.int64)
+    scores[hits["target"]] = hits["score"]
+    return scores.tolist()
+
+
+@pytest.mark.parametrize("striped", [1, 2**12])
+def test_scores_by_costs_of_positions(striped, monkeypatch):
+    monkeypatch.setattr(rows, "STRIPED_CELLS", striped)
+    rng = np.random.default_rng(21)
+    for m in (1, 2, 7, 19, 40):
+        profile = with_costs(rng, m)
+        costs, texts = Scoring(profile).gap_costs, near(rng, profile, 5)
+        hits = jaxalign.search(profile, texts, top=10, implementation="rows")
+        codes = [profile.alphabet.encode(text).tolist() for text in texts]
+        want = [oracle.position_score(profile.scores, b, costs) for b in codes]
+        assert scores_of(hits, len(texts)) == want
+        np.testing.assert_array_equal(hits.rescore(), hits["score"])
+
+
+def test_paths_are_those_of_hard_alignment():
+    rng = np.random.default_rng(22)
+    gaps, skipped = 0, 0
+    for m in rng.integers(1, 40, 12).tolist():
+        profile = with_costs(rng, m)
+        costs = [x.astype(np.float32) for x in Scoring(profile).gap_costs]
+        for text in near(rng, profile, 3):
+            one = jaxalign.align(profile, text, mode="local")
+            codes = profile.alphabet.encode(text).astype(np.int32)
+            inserts = (
+                np.broadcast_to(x[:, None], (m, len(text))).copy() for x in costs[2:]
+            )
+            opening, extending = zip(costs[:2], inserts, strict=True)
+            best = jaxalign.hard_alignment(
+                profile.scores[:, codes].astype(np.float32),
+                gap_open=opening,
+                gap_extend=extending,
+                mode="local",
+            )
+            assert one.score == best.score == one.rescore()
+            if one.score:
+                want = best.alignment(profile.consensus, text)
+                assert one.cigar() == want.cigar()
+                assert one.query_start == want.query_start
+                assert one.target_start == want.target_start
+            gaps += one.gaps
+            skipped += "I" in one.cigar() and "D" in one.cigar()
+    assert gaps > 50 and skipped > 5
+
+
+def test_further_hits_by_costs_of_positions():
+    """``local_hits`` finds them one by one in a table of all scores."""
+    rng = np.random.default_rng(23)
+    profile = with_costs(rng, 12, 3)
+    text = (
+        profile.consensus[:9] + "WWW" + profile.consensus[2:] + random_protein(rng, 9)
+    )
+    decoys = [random_protein(rng, 30) for _ in range(40)]
+    options = {"hsps": 3, "statistics": "fitted", "top": 1}
+    hits = jaxalign.search(profile, [text, *decoys], **options)
+    costs = [x.astype(np.float32) for x in Scoring(profile).gap_costs]
+    inserts = (np.broadcast_to(x[:, None], (12, len(text))) for x in costs[2:])
+    opening, extending = zip(costs[:2], map(np.array, inserts), strict=True)
+    codes = profile.alphabet.encode(text).astype(np.int32)
+    similarity = profile.scores[:, codes].astype(np.float32)
+    gaps = {"gap_open": opening, "gap_extend": extending}
+    want = jaxalign.local_hits(3, similarity, **gaps).score.tolist()
+    assert len(hits) > 1
+    assert hits["score"].tolist() == want[: len(hits)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [2**62, 0], ids=["int16", "int8"])
+def test_search_by_costs_of_positions(large, monkeypatch):
+    """Compiled scores, of which large jobs try 8 bits first, and E-values that are
+    fitted to scores by the same costs; pairs that no window holds go by rows."""
+    monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", large)
+    rng = np.random.default_rng(24)
+    profile = with_costs(rng, 70, 4)
+    texts = near(rng, profile, 60) + [profile.consensus, random_protein(rng, 400)]
+    options = {"top": 200, "statistics": "fitted"}
+    want = jaxalign.search(profile, texts, implementation="rows", **options)
+    found = jaxalign.search(profile, texts, implementation="sweep", **options)
+    assert ("int8" in found.info["dtypes"]) == (not large)
+    assert found.implementation == "sweep"
+    same_tables(found, want)
+    np.testing.assert_array_equal(found["evalue"], want["evalue"])
+    constant = jaxalign.search(profile, texts, Scoring(), **options)
+    assert constant.info["lambda"] != want.info["lambda"]
+    split = partition.cut
+    monkeypatch.setattr(partition, "cut", lambda *x, **y: alone(split(*x, **y)))
+    found = jaxalign.search(profile, texts, implementation=None, **options)
+    same_tables(found, want)
+
+
+def alone(split):
+    """Windows without the last one, whose pairs are alone."""
+    window = split.blocks[-1]
+    pairs = [(i, j) for i in window.queries for j in window.targets]
+    return split._replace(blocks=split.blocks[:-1], pairs=[*split.pairs, *pairs])
+
+
+def test_costs_of_positions_are_whole_and_no_less_to_open():
+    profile = with_costs(np.random.default_rng(25), 9)
+    scoring = Scoring(profile)
+    costs = scoring.gap_costs
+    np.testing.assert_array_equal(costs.open_e, np.rint(profile.gap_open[0]))
+    np.testing.assert_array_equal(costs.open_f, np.rint(profile.gap_open[1]))
+    for opening, extending, exact in (
+        (costs.open_e, costs.extend_e, profile.gap_extend[0]),
+        (costs.open_f, costs.extend_f, profile.gap_extend[1]),
+    ):
+        assert (np.rint(exact) > opening).any()
+        np.testing.assert_array_equal(extending, np.minimum(np.rint(exact), opening))
+    assert str(scoring) == "profile family, gap costs by position"
+    assert Scoring(profile, 11, 1).gap_costs is None
+    assert scoring not in (Scoring(profile, 11, 1), Scoring())
+    assert scoring == Scoring(profile) and hash(scoring) == hash(Scoring(profile))
+    assert (scoring.gap_open, scoring.gap_extend) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p: jaxalign.align_pairs([p.consensus], ["MKV"], Scoring(p)),
+        lambda p: jaxalign.align_pairs(
+            [p.consensus], ["MKV"], Scoring(p), mode="local", output="identity"
+        ),
+        lambda p: jaxalign.search(p, ["MKV"], implementation="wavefront"),
+        lambda p: jaxalign.align(p, "MKV", mode="local", implementation="sweep"),
+        lambda p: jaxalign.search(p, ["MKV"], hsps=2),
+    ],
+)
+def test_where_costs_of_positions_are_refused(call):
+    with pytest.raises(UsageError, match="by position"):
+        call(with_costs(np.random.default_rng(26), 9))
+
+
+def test_other_modes_have_constant_costs():
+    profile = with_costs(np.random.default_rng(27), 9)
+    for call in (jaxalign.align, jaxalign.search):
+        text = "MKV" if call is jaxalign.align else ["MKV"]
+        assert call(profile, text, mode="global").scoring == Scoring(profile, 11, 1)
+        assert call(profile, text, Scoring(), mode="local").scoring.gap_open == 11

@@ -30,6 +30,10 @@ problem = problem_of(S, (11, 1), set(), "int16")
 # Two columns of 8 rows in blocks of 2 x 2 cells, twice, or of 2 x 1: 8 loops each.
 LOOPS = 8
 SCORES = "scores_alone(queries[0], targets, problem, Constants(11, 1))"
+POSITIONS = (
+    "scores_alone(queries[0], targets, by_position(problem, queries[0]), "
+    "Constants(0, 0))"
+)
 DIFFERENCES = "scores_alone(queries[0], targets, problem, opening=10)"
 WIDE_DIFFERENCES = (
     "scores_alone(queries[0], targets, problem, opening=10, cell='uint16')"
@@ -41,6 +45,7 @@ PATHS = "swept(queries, targets, problem, False, True, 0)"
 # LLVM makes a comparison.
 CELLS = {
     SCORES: ("smax", 16, 20),
+    POSITIONS: ("smax", 16, 20),
     DIFFERENCES: ("usub.sat", 8, 8),
     WIDE_DIFFERENCES: ("usub.sat", 16, 8),
     DIFFERENCE_PATHS: ("usub.sat", 8, 7),
@@ -79,13 +84,14 @@ def loops_of_vectors(text: str, operation: str, vector: str, times: int) -> int:
         ("AVX2", 256, SCORES),
         ("SSE4_2", 128, SCORES),
         ("AVX512", 512, SCORES),
+        ("AVX2", 256, POSITIONS),
         ("AVX2", 256, DIFFERENCES),
         ("SSE4_2", 128, WIDE_DIFFERENCES),
         ("AVX512", 512, DIFFERENCE_PATHS),
         ("AVX2", 256, PATHS),
     ],
     ids=["scores"] * 3
-    + ["differences", "wide-differences", "difference-paths", "paths"],
+    + ["positions", "differences", "wide-differences", "difference-paths", "paths"],
 )
 def test_loops_over_lanes_are_vectors(call, instructions, vector_bits, tmp_path):
     if instructions != "SSE4_2" and not machine_has(instructions):

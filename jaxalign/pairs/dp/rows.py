@@ -296,13 +296,13 @@ def _row(
     if forbidden is not None:
         d[forbidden] = rows.lowest
     if problem.costs is None:
-        opens, other = x, f
+        opening, second = x, f
         _start(rows, i, e)
     else:
-        opens, other = d, e
+        opening, second = d, e
         d[0, rows.column_0] = rows.lowest
     # F[i,j] = max over k < j of (X[i,k] + k * extend) - open - (j - 1) * extend
-    np.add(opens, rows.tilt, out=t)
+    np.add(opening, rows.tilt, out=t)
     by_pair = t[-1].reshape(rows.pairs, -1)
     if rows.stripes == 1:
         np.maximum.accumulate(by_pair, axis=1, out=by_pair)
@@ -317,7 +317,7 @@ def _row(
     f[0, rows.column_0] = rows.lowest
     if problem.costs is not None:
         _start(rows, i, f)
-    np.maximum(x, other, out=h)
+    np.maximum(x, second, out=h)
     if codes is not None:
         _directions(rows, i, codes)
 

@@ -401,8 +401,8 @@ def position_costs(costs: jax.Array, rows: jax.Array):
     """
     pad = jnp.pad(costs, ((0, 0), (0, 1)))
     last = costs.shape[1]
-    below, here = (jnp.minimum(x, last) for x in (rows + 1, rows))
-    return jnp.stack([pad[0, below], pad[1, below], pad[2, here], pad[3, here]], 1)
+    below, rows = (jnp.minimum(x, last) for x in (rows + 1, rows))
+    return jnp.stack([pad[0, below], pad[1, below], pad[2, rows], pad[3, rows]], 1)
 
 
 def _position_block(
