@@ -36,6 +36,7 @@ _HOMES = {
     "Nearest": "jaxalign.database.nearest_result",
     "index_database": "jaxalign.database.api",
     "open_database": "jaxalign.database.api",
+    "read_structures": "jaxalign.database.api",
     "search_complexes": "jaxalign.family.api",
     "search_family": "jaxalign.family.api",
     "cluster": "jaxalign.homology.api",

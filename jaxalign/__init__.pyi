@@ -1,6 +1,7 @@
 # For type checkers: the names that `__init__.py` loads on first use.
 from jaxalign.database.api import index_database as index_database
 from jaxalign.database.api import open_database as open_database
+from jaxalign.database.api import read_structures as read_structures
 from jaxalign.database.api import search as search
 from jaxalign.database.api import stream_search as stream_search
 from jaxalign.database.nearest import nearest as nearest

@@ -122,6 +122,7 @@ NONE_OF_ITEMS = {
     "kl_divergence",
     "open_database",
     "profile_similarity",
+    "read_structures",
     "stream_hard_matrix",
 }
 VARYING = ("seconds", "bytes")

@@ -302,7 +302,7 @@ def family(
     FileOptions,
     ScoringOptions,
     MessageOptions,
-    hidden={"preset", "match", "mismatch", "gap_open", "gap_extend", "gap_style"},
+    hidden={"match", "mismatch", "gap_open", "gap_extend", "gap_style"},
 )
 def index(
     database: Annotated[Fasta, Parameter(name="DB", help=FASTA)],
@@ -318,6 +318,9 @@ def index(
 
     Parameters
     ----------
+    preset
+        A scoring whose letters are the alphabet. With foldseek the index keeps the
+        states of DB_ss beside DB, too.
     matrix
         A matrix whose letters are the alphabet. [BLOSUM62; nucleotides none]
     alphabet

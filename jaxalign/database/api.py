@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -27,13 +28,21 @@ from jaxalign.errors import UsageError
 from jaxalign.inputs import SetLike
 from jaxalign.io import encoded_database, fasta, output
 from jaxalign.keywords import IndexKeywords, SearchKeywords, StreamSearchKeywords
-from jaxalign.model.alphabet import Alphabet, Reading, Sequences, from_parts, reading_of
+from jaxalign.model.alphabet import (
+    Alphabet,
+    Reading,
+    Sequences,
+    as_sequences,
+    from_parts,
+    named_alphabet,
+    reading_of,
+)
 from jaxalign.model.numbers import check_whole
 from jaxalign.model.profile import Profile, as_query
 from jaxalign.model.scoring import Scoring, ScoringLike, as_scoring
 from jaxalign.model.strands import strands_of
 from jaxalign.model.table import Table, by_strands
-from jaxalign.options import SearchOptions, SearchProgress
+from jaxalign.options import Progress, SearchOptions, SearchProgress
 from jaxalign.pairs import part_stream
 from jaxalign.pairs.jobs import share
 from jaxalign.pairs.options import make_task
@@ -210,7 +219,8 @@ def index_database(
     path : path
         The index to write. It appears when it is complete.
     scoring : Scoring, optional
-        Determines the alphabet of the index.
+        Determines the alphabet of the index. One of two tracks keeps both; a scoring of
+        either one reads its track.
     unknown : {"error", "X", "mask"}
         What to do with a letter that the alphabet lacks.
     force : bool
@@ -232,7 +242,7 @@ def index_database(
         If ``path`` exists and ``force`` is false, or an option is unknown.
     """
     output.check_inputs(os.fspath(path), [os.fspath(source)])
-    alphabet = as_scoring(scoring).alphabet
+    alphabet = as_scoring(scoring, tracks=True).alphabet
     reading = reading_of(SearchOptions(**options))
     count, residues, taxa = [0], 0, []
 
@@ -278,6 +288,68 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
     return encoded_database.open_database(path, verify)
 
 
+@with_options(SearchOptions)
+def read_structures(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    unreadable: Literal["error", "remove"] = "error",
+    processes: int | None = 1,
+    progress: Progress = None,
+) -> Sequences:
+    """Read the protein chains of structures: amino acids and 3Di states.
+
+    Parameters
+    ----------
+    paths : path, or sequence of paths
+        PDB, mmCIF or BinaryCIF (plain, gz, bz2, xz or zst), or folders of them.
+    unreadable : {"error", "remove"}
+        Files that cannot be read, or have no protein chain, are refused, or left out
+        with a warning.
+    processes : int or None
+        Processes that read files side by side, None for one a core. They are started
+        anew, so a script that asks for more than one guards its own start
+        (``if __name__ == "__main__"``).
+    progress : callable, optional
+        Called with (files read, files in all).
+
+    Returns
+    -------
+    Sequences
+        A chain each, in the order of the files: ``names`` FILE_CHAIN, ``codes`` uint16
+        (residues,) with the amino acid in the lower byte and the state in the upper
+        one, ``offsets`` int64 (chains + 1,). Scorings of both tracks take it, such as
+        ``Scoring.preset("foldseek")``, and those of one of them. ``track(0)`` are the
+        amino acids, ``track(1)`` the states; X stands for residues that are none of the
+        20, and for states of residues without N, CA or C.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, none has a protein chain, or two chains have one name.
+    UsageError
+        If ``unreadable`` or ``processes`` is none of these.
+
+    Notes
+    -----
+    States are those of biotite's ``to_3di``, which are Foldseek's (van Kempen et al.,
+    Nature Biotechnology 42:243, 2024).
+    """
+    from jaxalign.io import structures  # and a pool of processes
+
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    files = [x for path in paths for x in structures.files_of(path)]
+    about = unreadable, processes, progress
+    chains, errors = structures.read_files(files, *about)
+    for error in errors:
+        warnings.warn(f"left out: {error}", stacklevel=2)
+    letters, states = (
+        as_sequences({x.name: getattr(x, track) for x in chains}, named_alphabet(kind))
+        for track, kind in (("letters", "protein"), ("states", "3di"))
+    )
+    return letters.with_states(states)
+
+
 def in_memory(database: SetLike, scoring: Scoring) -> Sequences | None:
     """Encode or map the database; None for FASTA, which is read in blocks."""
     if not isinstance(database, inputs.PATH) or encoded_database.is_database(database):
@@ -321,6 +393,7 @@ __all__ = [
     "index_database",
     "open_database",
     "read_blocks",
+    "read_structures",
     "search",
 ]
 

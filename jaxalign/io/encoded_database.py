@@ -5,14 +5,16 @@ The file, all numbers little-endian, every section at a multiple of 64 bytes::
     page     4096 bytes: b"JAXALNDB", version u32, CRC-32 of the text u32, its length
              u32, then the text: JSON of alphabet, counts, and for each section its
              name, offset, bytes and CRC-32; zeros to the end
-    codes    uint8, all sequences end to end, in the codes of the alphabet
+    codes    uint8, all sequences end to end, in the codes of the alphabet; uint16 of
+             two tracks, the second one in the upper byte
     offsets  int64 (records + 1), sequence i is codes[offsets[i]:offsets[i + 1]]
     names    UTF-8, all names end to end
     places   int64 (records + 1), name i is names[places[i]:places[i + 1]]
     taxa     int32 (records), -1 for none; only where a heading has one
 
-The letters of the alphabet stand in the page, so that codes mean the same in every
-version of this program and of its dependencies.
+The letters of the alphabet stand in the page, and as ``states`` those of a second
+track, so that codes mean the same in every version of this program and of its
+dependencies. An index of two tracks is of version 2, which earlier programs refuse.
 """
 
 import json
@@ -27,9 +29,17 @@ import numpy as np
 
 from jaxalign.errors import InputError
 from jaxalign.io import output
-from jaxalign.model.alphabet import Alphabet, Names, Sequences, falls, names_of
+from jaxalign.model.alphabet import (
+    TRACK,
+    Alphabet,
+    Names,
+    Sequences,
+    falls,
+    first_track,
+    names_of,
+)
 
-MAGIC, VERSION = b"JAXALNDB", 1
+MAGIC, VERSION, TWO_TRACKS = b"JAXALNDB", 1, 2
 PAGE, ALIGNED = 4096, 64
 SUFFIX = ".jaxdb"
 STRETCH = 2**20  # entries that are checked together
@@ -84,14 +94,16 @@ def _fill(
     lengths, widths = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
     names, crc = bytearray(), 0
     for block in blocks:
-        crc = zlib.crc32(block.codes.data, crc)
-        file.write(block.codes.data)
+        codes = block.codes.astype(_codes_type(alphabet.states), copy=False)
+        crc = zlib.crc32(codes.data, crc)
+        file.write(codes.data)
         lengths.append(block.lengths)
         words = names_of(block.names)
         widths.append(np.diff(words.places))
         names += words.text.data
     offsets, places = (np.cumsum(np.concatenate(x)) for x in (lengths, widths))
-    sections = {"codes": [PAGE, int(offsets[-1]), crc]}
+    width = np.dtype(_codes_type(alphabet.states)).itemsize
+    sections = {"codes": [PAGE, int(offsets[-1]) * width, crc]}
     flat = np.frombuffer(bytes(names), np.uint8)
     arrays = {"offsets": offsets, "names": flat, "places": places}
     if any((x >= 0).any() for x in taxa):
@@ -109,12 +121,19 @@ def _fill(
         "longest": int(np.diff(offsets).max(initial=0)),
         "bytes": size,
     }
-    letters = {"letters": alphabet.letters, "wildcard": alphabet.wildcard}
-    letters["kind"] = alphabet.kind
-    text = json.dumps(about | {"alphabet": letters, "sections": sections}).encode()
+    tracks = {"alphabet": alphabet}
+    version = VERSION if alphabet.states is None else TWO_TRACKS
+    tracks |= {} if alphabet.states is None else {"states": alphabet.states}
+    fields = "letters", "wildcard", "kind"
+    written = {x: {y: getattr(z, y) for y in fields} for x, z in tracks.items()}
+    text = json.dumps(about | written | {"sections": sections}).encode()
     file.seek(0)
-    file.write(_HEAD.pack(MAGIC, VERSION, zlib.crc32(text), len(text)) + text)
+    file.write(_HEAD.pack(MAGIC, version, zlib.crc32(text), len(text)) + text)
     return about
+
+
+def _codes_type(states: object) -> str:
+    return "<u1" if states is None else "<u2"
 
 
 def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequences:
@@ -137,7 +156,10 @@ def open_database(path: str | os.PathLike[str], verify: bool = False) -> Sequenc
         rises = not any(falls(stretch) for stretch in _stretches(offsets))
         _same(path, rises and offsets[0] == 0 and offsets[-1] == end, name)
     for codes in _stretches(parts["codes"]):
-        _same(path, int(codes.max()) < alphabet.size, "codes")
+        right = int(first_track(codes).max()) < alphabet.size
+        if alphabet.states is not None:
+            right &= int(codes.max()) // TRACK < alphabet.states.size
+        _same(path, right, "codes")
     words: Any = Names(parts["names"], parts["places"])
     return Sequences(words, parts["codes"], parts["offsets"], alphabet)
 
@@ -153,6 +175,8 @@ def taxa_of(path: str | os.PathLike[str]) -> np.ndarray | None:
 def _section(path: str, about: dict, name: str) -> np.ndarray:
     """Map a section."""
     (start, size, _), kind = about["sections"][name], np.dtype(_SECTIONS[name])
+    if name == "codes":
+        kind = np.dtype(_codes_type(about.get("states")))
     if not size:  # there is nothing to map
         return np.zeros(0, kind)
     return np.asarray(np.memmap(path, kind, "r", start, size // kind.itemsize))
@@ -160,10 +184,14 @@ def _section(path: str, about: dict, name: str) -> np.ndarray:
 
 def mapped(path: str | os.PathLike[str], alphabet: Alphabet) -> Sequences:
     """Map an index and check its alphabet; one of DNA is read as RNA, or in turn."""
-    sequences = open_database(path)
-    if alphabet.states is not None:
+    sequences, second = open_database(path), alphabet.states
+    states = sequences.alphabet.states
+    if states is not None and second is None:
+        sequences = sequences.track(int(states.letters == alphabet.letters))
+    elif second is not None and (states is None or states.letters != second.letters):
         raise InputError(
-            f"{path}: an index has one track, and the scoring two: give FASTA"
+            f"{path}: has not both tracks of the scoring: make an index for this "
+            "scoring, such as `jaxalign index --preset foldseek`"
         )
     if {sequences.alphabet.kind, alphabet.kind} == {"dna", "rna"}:
         sequences = replace(sequences, alphabet=alphabet)
@@ -197,16 +225,17 @@ def _about(path: str) -> tuple[dict, Alphabet]:
     if len(page) < PAGE:
         raise InputError(f"{path}: the index is truncated; make it again")
     _, version, crc, length = _HEAD.unpack_from(page)
-    if version != VERSION:
+    if version not in (VERSION, TWO_TRACKS):
         raise InputError(
-            f"{path}: is an index of version {version}, this program reads version "
-            f"{VERSION}; make it again with `jaxalign index`"
+            f"{path}: is an index of version {version}, this program reads versions "
+            f"{VERSION} and {TWO_TRACKS}; make it again with `jaxalign index`"
         )
     text = page[_HEAD.size : _HEAD.size + length]
     _same(path, zlib.crc32(text) == crc, "first page")
     try:
         about = json.loads(text)
-        written, alphabet = about["bytes"], Alphabet(**about["alphabet"])
+        states = Alphabet(**about["states"]) if "states" in about else None
+        written, alphabet = about["bytes"], Alphabet(**about["alphabet"], states=states)
         places = _places(about, written)
     except (ValueError, TypeError, KeyError, RecursionError):
         written, alphabet, places = size, Alphabet("A"), False
@@ -232,6 +261,7 @@ def _places(about: dict, size: int) -> bool:
     for name, count in counts.items():
         start, length, crc = about["sections"][name]
         item = np.dtype(_SECTIONS[name]).itemsize
+        item *= 1 + (name == "codes" and "states" in about)
         integers = all(type(number) is int for number in (start, length, crc, size))
         if (
             not integers

@@ -225,7 +225,7 @@ def read_files(
     Raises
     ------
     InputError
-        A file cannot be read, or two chains have one name.
+        A file cannot be read, no file is left, or two chains have one name.
     """
     if unreadable not in get_args(Unreadable):
         raise UsageError(f"unreadable = {unreadable!r}: error or remove is needed")
@@ -263,6 +263,8 @@ def read_files(
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
+    if not chains:
+        raise InputError(f"of {len(files):,} files none is left: {errors[0]}")
     return chains, errors
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from jaxalign.errors import InputError, UsageError
 from jaxalign.model import frames, operations, show
+from jaxalign.model.alphabet import TRACK, Alphabet
 from jaxalign.model.identity import denominator, ratio
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.strands import MINUS
@@ -37,7 +38,8 @@ class Alignment:
     zero-based. ``print`` shows the core, numbered from 1. ``strand`` is 1 or -1 if
     strands were considered, otherwise None. On the minus strand (-1), ``query`` is the
     reverse complement, and operations and spans run along it; only the columns of
-    ``to_pandas`` count along the plus strand, as those of a table do. It is an
+    ``to_pandas`` count along the plus strand, as those of a table do. ``states`` are
+    the second tracks of query and target, where the scoring has two. It is an
     ``AlignmentResult`` (``model.frames``).
     """
 
@@ -56,6 +58,7 @@ class Alignment:
     target_name: str = "target"
     implementation: str = ""
     strand: int | None = None
+    states: tuple[str, str] | None = None
 
     def cigar(self, eqx: bool = False) -> str:
         """Return the CIGAR of the core: M, I (consumes query), D (consumes target).
@@ -110,16 +113,18 @@ class Alignment:
 
     def rescore(self) -> float:
         """Recompute the score from operations, matrix and gap costs."""
-        if self.scoring.tracks:
-            raise UsageError(
-                "an alignment has the amino acids alone, and the scoring two tracks"
-            )
         a, b = self._paired()
+        if self.scoring.tracks:
+            alphabet = self.scoring.alphabet.states
+            if self.states is None or alphabet is None:
+                raise UsageError("the scoring has two tracks, and the alignment one")
+            second = self._paired(self.states, alphabet)
+            a, b = (x + y * TRACK for x, y in zip((a, b), second, strict=True))
         if self.scoring.by_position:
             steps = operations.expand(self.operations)
             paired = (steps == operations.M)[steps != operations.D]
             a = self.query_start + np.flatnonzero(paired)
-        total = int(self.scoring.scores[a, b].sum())
+        total = int(self.scoring.pair_scores(a, b).sum())
         costs, position = self.scoring.gap_costs, self.query_start
         for run in self.operations.tolist():
             kind, count = run & 15, run >> 4
@@ -185,12 +190,16 @@ class Alignment:
             numbers["query_end"] = [m - self.query_start]
         return names | numbers | {"cigar": [self.cigar()]}
 
-    def _paired(self):
-        """Codes of the residue pairs, column by column."""
+    def _paired(
+        self, texts: tuple[str, str] | None = None, alphabet: Alphabet | None = None
+    ):
+        """Codes of the residue pairs, int64, column by column; of the letters, or of
+        other ``texts`` of an alphabet."""
         steps = operations.expand(self.operations)
-        encode = self.scoring.alphabet.encode
-        query = encode(self.query)[self.query_start : self.query_end]
-        target = encode(self.target)[self.target_start : self.target_end]
+        encode = (alphabet or self.scoring.alphabet).encode
+        query, target = (encode(x) for x in texts or (self.query, self.target))
+        query = query[self.query_start : self.query_end].astype(np.int64)
+        target = target[self.target_start : self.target_end].astype(np.int64)
         return query[(steps == operations.M)[steps != operations.D]], target[
             (steps == operations.M)[steps != operations.I]
         ]

@@ -408,6 +408,11 @@ class Sequences:
         """Return the letters of sequence ``index``."""
         return self.alphabet.decode(self[index])
 
+    def states(self, index: int) -> str:
+        """Return the second track of sequence ``index``, of two."""
+        assert self.alphabet.states is not None
+        return self.alphabet.states.decode((self[index] >> 8).astype(np.uint8))
+
     def texts(self) -> list[str]:
         """Decode all sequences at once."""
         letters, at = self.alphabet.decode(self.codes), self.offsets.tolist()

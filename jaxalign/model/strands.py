@@ -164,6 +164,8 @@ def nucleic_sets(sets: Sequence[Sequences]) -> list[bool]:
 def _letters_of(sequences: Sequences) -> Iterator[np.ndarray]:
     """A set as ASCII, uint8, ``BLOCK`` letters at a time."""
     letters = np.frombuffer(sequences.alphabet.letters.encode(), np.uint8)
+    if sequences.alphabet.states is not None:
+        sequences = sequences.track(0)
     for start in range(0, len(sequences.codes), BLOCK):
         yield letters[sequences.codes[start : start + BLOCK]]
 

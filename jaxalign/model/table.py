@@ -200,7 +200,15 @@ class Table:
             target_name=row["target"],
             implementation=self.implementation,
             strand=row.get("strand"),
+            states=self._states(index),
         )
+
+    def _states(self, index: int) -> tuple[str, str] | None:
+        """The second tracks of a row, None where there is one."""
+        if self.scoring.tracks is None:
+            return None
+        at = self.columns["query"][index], self.columns["target"][index]
+        return self.queries.states(at[0]), self.targets.states(at[1])
 
     def alignments(self) -> Iterator[Alignment]:
         """Yield every row as an ``Alignment``."""

@@ -105,6 +105,7 @@ def aligned(
         query.names[0],
         target.names[0],
         "rows",
+        states=(query.states(0), target.states(0)) if scoring.tracks else None,
     )
 
 

@@ -98,8 +98,8 @@ DAMAGE = {  # what is done to the bytes: what the message names
     "long": (lambda data: data + b"\0", "appended"),
     "page": (lambda data: data[:100], "truncated"),
     "version": (
-        lambda data: data[:8] + struct.pack("<I", 2) + data[12:],
-        "version 2, this program reads version 1",
+        lambda data: data[:8] + struct.pack("<I", 3) + data[12:],
+        "version 3, this program reads versions 1 and 2",
     ),
     "text": (lambda data: flipped(data, 30), "damaged"),
     "magic": (lambda data: flipped(data, 0), "not an index"),
@@ -175,6 +175,35 @@ def test_an_index_without_taxa_is_that_of_earlier_versions(indexed):
     about = json.loads(data[20 : 20 + struct.unpack("<I", data[16:20])[0]])
     assert [*about["sections"]] == ["codes", "offsets", "names", "places"]
     assert encoded_database.VERSION == 1
+
+
+def test_an_index_keeps_both_tracks(tmp_path, capsys):
+    """Earlier programs refuse its version; scorings of one track read theirs."""
+    letters = [("a", "MKVW"), ("b", ""), ("c", "MKTAYIAK")]
+    states = [("a", "dvxp"), ("b", ""), ("c", "DDPVLQVC")]
+    fasta_path = write(tmp_path / "t.fa", letters)
+    write(tmp_path / "t_ss.fa", states)
+    scoring = jaxalign.Scoring.preset("foldseek")
+    assert main(["index", fasta_path, "--preset", "foldseek", "-q"]) == 0
+    path = f"{fasta_path}.jaxdb"
+    assert (tmp_path / "t.fa.jaxdb").read_bytes()[8] == 2
+    both = jaxalign.open_database(path, verify=True)
+    assert [both.text(k) for k in range(3)] == [x for _, x in letters]
+    assert [both.states(k) for k in range(3)] == [x.lower() for _, x in states]
+    found, want = (jaxalign.search(x, x, scoring, top=2) for x in (path, fasta_path))
+    rows = [[str(table.row(k)) for k in range(4)] for table in (found, want)]
+    assert rows[0] == rows[1]  # as text: bits are nan
+    for matrix, source in ((None, fasta_path), ("3Di", str(tmp_path / "t_ss.fa"))):
+        tables = [jaxalign.align_all(Path(x), matrix) for x in (path, source)]
+        np.testing.assert_array_equal(*(table["score"] for table in tables))
+    jaxalign.index_database(fasta_path, tmp_path / "one.jaxdb")
+    with pytest.raises(InputError, match="both tracks of the scoring: make an index"):
+        jaxalign.align_all(tmp_path / "one.jaxdb", scoring)
+    data = bytearray(Path(path).read_bytes())
+    data[encoded_database.PAGE + 3] = 30  # a state
+    Path(path).write_bytes(data)
+    with pytest.raises(InputError, match="damaged .codes"):
+        jaxalign.open_database(path)
 
 
 def test_opening_reads_neither_codes_nor_names(tmp_path):

@@ -11,6 +11,7 @@ from biotite import structure
 from biotite.structure.alphabet import to_3di
 from biotite.structure.io import pdb, pdbx
 
+import jaxalign
 from jaxalign.cli.main import main
 from jaxalign.errors import InputError
 from jaxalign.io import fasta, structures
@@ -50,6 +51,33 @@ def test_water_is_in_neither_track(atoms):
     assert (chain.letters, chain.states) == (LETTERS, STATES)
     assert chain.heading == "1A8O_A nonstandard=4"
     assert sum(len(x) for x in to_3di(atoms)[0]) == 158
+
+
+def test_chains_are_sequences_of_both_tracks(atoms, tmp_path):
+    written(tmp_path / "b.cif", atoms)
+    (tmp_path / "c.pdb").write_text("HEADER\n")
+    with pytest.warns(UserWarning, match="left out: .*c.pdb: cannot be read"):
+        found = jaxalign.read_structures([CAPSID, tmp_path], unreadable="remove")
+    assert found.names == ("1A8O_A", "b_A") and found.codes.dtype == np.uint16
+    assert found.offsets.tolist() == [0, 70, 140]
+    assert [found.text(1), found.states(1).upper()] == [LETTERS, STATES]
+    assert found.track(0).text(0) == LETTERS
+    scoring = jaxalign.Scoring.preset("foldseek")
+    table = jaxalign.align_all(found, scoring)
+    assert table["score"].tolist() == scoring.self_scores(found)[:1].tolist()
+
+
+def test_no_file_is_left(tmp_path, capsys):
+    for name in ("a.pdb", "b.cif"):
+        (tmp_path / name).write_text("HEADER\n")
+    out = tmp_path / "set.fasta"
+    for processes in ("1", "2"):
+        line = ["structures", str(tmp_path), "-o", str(out), "--unreadable", "remove"]
+        assert main([*line, "--processes", processes]) == InputError.exit_code
+        assert "of 2 files none is left: " in capsys.readouterr().err
+    assert not [*tmp_path.glob("*.fasta")]
+    with pytest.raises(InputError, match=r"a\.pdb"):
+        jaxalign.read_structures(tmp_path / "a.pdb", unreadable="remove")
 
 
 @pytest.mark.parametrize("end", ["pdb", "ent.gz", "cif", "cif.gz", "bcif", "bcif.gz"])

@@ -154,6 +154,7 @@ def test_rows_equal_the_oracle(name, mode):
         assert table["score"][k] == pytest.approx(best, abs=1e-9)
         assert rescored(table, k, tracks, scoring) == pytest.approx(best, abs=1e-9)
         text = table.alignment(k)
+        assert text.rescore() == pytest.approx(best, abs=1e-9)
         pairs = zip(*text.rows(), strict=True)
         same = sum(x == y and x not in "X-" for x, y in pairs)
         assert table["identities"][k] == same  # of the amino acids
@@ -314,7 +315,7 @@ def test_both_files_are_read(folder, capsys):
     )
     assert [hits.row(k)["target"] for k in range(2)] == ["s2", "s7"]
     assert main(["index", "set.fa", "-q"]) == 0
-    with pytest.raises(InputError, match="an index has one track"):
+    with pytest.raises(InputError, match="has not both tracks"):
         jaxalign.align_all(path / "set.fa.jaxdb", scoring)
     text = (path / "set_ss.fa").read_text()
     (path / "set_ss.fa").write_text(text.replace(">s3", ">s9"))
