@@ -57,7 +57,7 @@ def repertoire(given: Given) -> int:
 
     def compute(progress: Report | None) -> tuple[int, float]:
         edges = _edges(plan, machine, progress, saved, before or {})
-        count = _write(plan, edges, given)
+        count = _write(plan, edges, given, machine.threads)
         return count, time.perf_counter() - began
 
     def finish(result: tuple[int, float]) -> Iterator[str]:
@@ -178,7 +178,10 @@ def _warn_of_rows(plan: api.RepertoirePlan, messages: Messages) -> None:
 
 
 def _write(
-    plan: api.RepertoirePlan, blocks: Iterator[delimited.EdgeColumns], options: Given
+    plan: api.RepertoirePlan,
+    blocks: Iterator[delimited.EdgeColumns],
+    options: Given,
+    threads: int,
 ) -> int:
     """Write what is asked for; how many edges there were."""
     counts, out = [], options.out
@@ -194,7 +197,7 @@ def _write(
     if options.list_out or matrix:  # which need all edges at once
         sides = map(np.concatenate, zip(*edges, strict=True))
         joined = api.EdgeSet(*sides)
-        whole, edges = api.result_of(plan, joined, 0.0), iter([joined.sides])
+        whole, edges = api.result_of(plan, joined, 0.0, threads), iter([joined.sides])
         if options.list_out:
             delimited.write_list(options.list_out, whole.columns(), _field)
         if matrix:

@@ -286,6 +286,7 @@ class Limits(NamedTuple):
 # A core counts the subsequences of 10^6 pairs a second, a GPU of 1,000 times as many;
 # few pairs at a time would leave it idle.
 ON_CPU, ON_GPU = Limits(0, 2**16, 8), Limits(2**27, 2**18, 64, 2)
+LEAST_GROUPS = 64  # of a large job, whose parts are looked at by wider launches
 AFTER_SCORES = Limits(0, 2**18, 32)
 
 
@@ -326,7 +327,10 @@ def stream(
     batches: deque[Batch] = deque()
 
     def runs():
-        limits = ON_GPU if proof.on_gpu(task, prepare=True) else ON_CPU
+        limits = ON_CPU
+        if proof.on_gpu(task, prepare=True):
+            together = max(ON_GPU.looked_at, task.job.pairs // LEAST_GROUPS)
+            limits = ON_GPU._replace(looked_at=together)
         looked = looked_at(task, parts, reserved, limits)
         for batch in batches_of(task, looked, reserved, limits):
             batches.append(batch)

@@ -1,12 +1,11 @@
 """The result: a sparse graph of unique receptors."""
 
-import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, csr_matrix
+from scipy.sparse import coo_array, csr_array, csr_matrix, save_npz
 from scipy.sparse.csgraph import connected_components
 
 from jaxalign.errors import UsageError
@@ -152,21 +151,10 @@ class RepertoireGraph:
         return columns
 
     def save(self, path: str) -> None:
-        """Write the matrix as .npz to ``path``, for ``scipy.sparse.load_npz``."""
-        matrix = self.matrix
-        arrays = {
-            "indices": matrix.indices,
-            "indptr": matrix.indptr,
-            "format": matrix.format.encode("ascii"),
-            "shape": matrix.shape,
-            "data": matrix.data,
-            "_is_array": True,
-        }
-        # ``save_npz`` has no levels: its files are 6 % smaller, in four times the time.
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            for name, array in arrays.items():
-                with file.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asanyarray(array))
+        """Write the matrix as .npz to ``path``, for ``scipy.sparse.load_npz``: eight
+        bytes an entry, uncompressed, since zlib would take longer than the graph."""
+        with open(path, "wb") as file:
+            save_npz(file, self.matrix, compressed=False)
 
     def __str__(self) -> str:
         return "\n".join((self.heading(), str(self.plan.definition), *self.problems()))

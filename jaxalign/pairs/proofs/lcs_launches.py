@@ -30,8 +30,9 @@ from jaxalign.words import gpu
 
 WORD_BITS = 32  # of the kernels' words
 SHORT = 64  # letters of queries of which a launch may have more
-# Cells of a job from which on launches are wide, which take half a GB of a device each
-WIDE_CELLS = 10**14
+# Cells of a job from which on launches are wide, which take half a GB of a device each,
+# or widest, 2 GB: each holds Python's lock as long, and four devices wait for it
+WIDE_CELLS, WIDEST_CELLS = 10**14, 10**15
 
 
 class LcsSizes(NamedTuple):
@@ -46,11 +47,13 @@ class LcsSizes(NamedTuple):
 
 NARROW = LcsSizes(128, 1024, 2**14, 2**15, 2**14)
 WIDE = LcsSizes(512, 512, 2**16, 2**17, 2**17)
+WIDEST = LcsSizes(2048, 2048, 2**16, 2**17, 2**18)
 
 
 def sizes_of(task: Task) -> LcsSizes:
     """The sizes of the launches of a task, or of all parts of one."""
-    return WIDE if task.job.total >= WIDE_CELLS else NARROW
+    cells = task.job.total
+    return WIDEST if cells >= WIDEST_CELLS else WIDE if cells >= WIDE_CELLS else NARROW
 
 
 @dataclass(frozen=True, eq=False)

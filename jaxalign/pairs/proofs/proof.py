@@ -85,12 +85,8 @@ class Proofs:
         """The inequalities of lengths, and which pairs of lengths they leave."""
         filters, bound = self.task.proved, self.bound
         tests: dict[str, LengthTest] = {}
-        if filters.min_length_ratio is not None:
-            ratio = filters.min_length_ratio
-            same = self.task.equals_alike  # two empty texts may be: they are equal
-            tests[f"lengths: min(m, n) / max(m, n) < {ratio}"] = lambda m, n: (
-                filters.length_mask(m, n) | (same & (m == n))
-            )
+        if (ratio := filters.min_length_ratio) is not None:
+            tests[f"lengths: min(m, n) / max(m, n) < {ratio}"] = self.like_lengths
         if bound is not None:
             # No more is identical than the shorter sequence has.
             tests[f"lengths: min(m, n) / {self.cut}"] = lambda m, n: bound.possible(
@@ -105,6 +101,11 @@ class Proofs:
             return ""
         least = self.task.proved.cut_name or exact(self.bound.cut)
         return f"{self.bound} < {least}"
+
+    def like_lengths(self, m: np.ndarray, n: np.ndarray) -> np.ndarray:
+        """Which pairs of lengths m and n have the ratio that the filters ask for."""
+        same = self.task.equals_alike  # two empty texts may be: they are equal
+        return self.task.proved.length_mask(m, n) | (same & (m == n))
 
     def may_pass(self, m: np.ndarray, n: np.ndarray) -> np.ndarray:
         """Which pairs of lengths m and n their lengths leave."""
@@ -232,7 +233,7 @@ def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
     m, n = job.query_lengths, job.target_lengths
     if job.kind == "zip":
         return int(np.count_nonzero(passes(m, n)))
-    (rows, of_query, m_counts), (columns, _, n_counts) = map(_distinct, (m, n))
+    (rows, m_counts), (columns, n_counts) = map(_distinct, (m, n))
     table = passes(*np.broadcast_arrays(rows[:, None], columns[None]))
     # Float64 is exact here, and has a fast product.
     total = int(m_counts @ (table.astype(float) @ n_counts.astype(float)))
@@ -246,7 +247,7 @@ def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
         before = (every - self_pairs) // 2
     else:
         # Pairs (i, j), j < i, of some queries whose lengths pass
-        before = 0
+        before, of_query = 0, np.searchsorted(rows, m)
         for first in range(0, len(of_query), ROWS):
             i = of_query[first : first + ROWS]
             passing = square[np.ix_(i, of_query[: first + ROWS])]
@@ -254,16 +255,11 @@ def _count(job: PairMatrix, tests: list[LengthTest]) -> int:
     return total - before - (0 if job.include_self else self_pairs)
 
 
-def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(distinct lengths, which of them each is, how many are)."""
-    if not len(lengths):
-        none = np.zeros(0, np.int64)
-        return none, none, none
-    counts = np.bincount(lengths)
+def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(distinct lengths, how many are of each)."""
+    counts = np.bincount(lengths, minlength=1)
     (distinct,) = np.nonzero(counts)
-    which = np.zeros(len(counts), np.int64)
-    which[distinct] = np.arange(len(distinct))
-    return distinct, which[lengths], counts[distinct]
+    return distinct, counts[distinct]
 
 
 def classes_of(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -363,7 +359,7 @@ def _blocks_of_gpu(proofs: Proofs) -> Iterator[LaunchBlock]:
     job, launches = proofs.task.job, proofs.launches
     queries, shared, other_targets, long, beyond = _sides(proofs)
     count, size = launches.query_count, launches.targets
-    for places in _pieces(np.arange(long, len(queries)), count):
+    for places in _even_pieces(np.arange(long, len(queries)), count):
         rows = queries[places]
         for columns in _pieces(queries[: min(shared, int(places[-1]) + 1)], size):
             met = np.clip(places + bool(job.include_self), 0, len(columns))
@@ -389,6 +385,11 @@ def _blocks_of_cpu(proofs: Proofs) -> Iterator[TargetBlock]:
             yield TargetBlock(targets, max(first, at), last, at)
         for _, targets in _runs(other_targets[:beyond], lengths, least):
             yield TargetBlock(targets, first, last)
+
+
+def _even_pieces(indices: np.ndarray, size: int) -> list[np.ndarray]:
+    """The rows of launches of up to ``size``, as many of each."""
+    return np.array_split(indices, -(-len(indices) // size)) if len(indices) else []
 
 
 def _pieces(indices: np.ndarray, size: int) -> Iterator[np.ndarray]:
@@ -491,7 +492,8 @@ def _look_by_launch(proofs: Proofs, block: LaunchBlock, device: Any) -> Pairs:
     elif proofs.task.kind == "all":
         i, j = np.minimum(i, j), np.maximum(i, j)
     m, n = job.query_lengths[i], job.target_lengths[j]
-    passing = proofs.may_pass(m, n) & proofs.by_subsequence(passed.value, m, n)
+    # No subsequence is longer than a sequence: of lengths the ratio alone is left.
+    passing = proofs.by_subsequence(passed.value, m, n) & proofs.like_lengths(m, n)
     return i[passing], j[passing], passed.value[passing]
 
 
