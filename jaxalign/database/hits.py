@@ -26,7 +26,7 @@ from jaxalign.pairs.api import pairs_table
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.plan import Plan, Task
 from jaxalign.pairs.proofs import proof
-from jaxalign.runtime.devices import at_once, host_device
+from jaxalign.runtime.devices import at_once
 from jaxalign.runtime.pipeline import read_ahead
 
 
@@ -93,7 +93,6 @@ def _fold_by_rows(
 # The hits of a scan as a table, the same with their paths, and those of both strands:
 # each query twice, and its best hits of both together.
 
-ROWS_CELLS = 2**27  # half a second of NumPy
 
 Strands = tuple[int, ...] | None
 
@@ -163,17 +162,13 @@ def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
 
 def _path_options(options: SearchOptions, table: Table) -> PairOptions:
     """Return the options of the paths of the hits. The GPU kernels give no paths of a
-    profile: a small job is computed by rows, a large one on all cores of the host; rows
+    profile: the cores of the host find them, by rows until compiling has paid; rows
     alone have those with costs by position."""
     if table.scoring.gap_costs is not None:
         options = replace(options, implementation="rows", devices=None)
     elif table.scoring.by_position and "pallas" in table.implementation:
-        m, n = table.lengths()
-        is_large, host = int((m * n).sum()) > ROWS_CELLS, host_device()
-        ways = {"implementation": "rows", "devices": None}
-        if is_large and host is not None:
-            ways = {"implementation": "sweep", "devices": [host]}
-        options = replace(options, **ways)
+        options = replace(options, implementation=None, devices=None)
+        return pair_options(options, "alignment")
     return jobs.with_kernels(pair_options(options, "alignment"), table.info["cells"])
 
 
@@ -217,7 +212,8 @@ def _blocks(table: Table, residues: int) -> list[np.ndarray]:
 # So with D at minus infinity in the cells of earlier paths, Gotoh's recurrence runs
 # over exactly the alignments that are left; gaps may cross an earlier path. Rows in
 # NumPy fill such tables: what XLA compiles has no costs of cells, and is no faster for
-# zipped pairs. Most hits have no further alignment that passes: scores precede paths.
+# zipped pairs. Most hits have no further alignment that passes: scores precede paths,
+# and a GPU computes those of many hits (``further_scores``).
 #
 # Not all columns of a long target are filled. Let U be the sum of the best scores of
 # the residues of the query. An alignment that scores above 0 has k target residues in
@@ -226,6 +222,7 @@ def _blocks(table: Table, residues: int) -> list[np.ndarray]:
 # it lies in the window [a - R, b + R). Otherwise it lies between the columns of earlier
 # paths, where no cell is forbidden and any implementation computes it.
 
+SIDES = "query", "target"
 FURTHER_EVALUE = 1.0  # one of a search by chance, in all hits together
 FURTHER_RESIDUES = 2**23  # of hits whose paths are in memory as cells
 
@@ -248,6 +245,7 @@ def with_further(
     """
     start, tables, hits = time.perf_counter(), [table], [np.arange(len(table))]
     passing = evalues(table["score"], hits[0]) <= max_evalue
+    (_, n), reach = table.lengths(), _reach(table)
     for block in _blocks(table, FURTHER_RESIDUES):
         hit = block[passing[block]]
         latest = table.filter(hit)
@@ -263,7 +261,12 @@ def with_further(
             ends = (latest[f"target_{end}"].tolist() for end in ("start", "end"))
             for k, *span in zip(hit.tolist(), *ends, strict=True):
                 spans[k].append(tuple(span))
-            windows = [x for k in hit.tolist() for x in _windows(table, k, spans[k])]
+            sizes = reach[hit].tolist(), n[hit].tolist()
+            windows = [
+                (k, *window)
+                for k, *size in zip(hit.tolist(), *sizes, strict=True)
+                for window in _windows(spans[k], *size)
+            ]
             latest, hit = _best(
                 table, np.array(windows).T, cells, options, evalues, max_evalue
             )
@@ -276,25 +279,35 @@ def with_further(
     return join(tables, info).filter(order), hit[order]
 
 
-def _windows(
-    table: Table, hit: int, spans: list[tuple[int, int]]
-) -> list[tuple[int, int, int, bool]]:
-    """List the windows of a target in which a further alignment of a hit may lie: (hit,
-    first column, end, whether cells are forbidden).
-
-    spans : columns of the earlier paths
-    """
-    query, target = (int(table[side][hit]) for side in ("query", "target"))
-    codes, n = table.queries[query], int(table.targets.lengths[target])
-    scoring = table.scoring
-    best = scoring.scores.max(axis=1).clip(0) if scoring.by_position else None
-    best = scoring.best_scores(codes) if best is None else best
+def _reach(table: Table) -> np.ndarray:
+    """The most columns that an alignment of each hit spans, int64 (hits,)."""
+    scoring, queries = table.scoring, table.queries
+    used, of_hit = np.unique(table["query"], return_inverse=True)
+    if scoring.by_position:
+        sums = [scoring.scores.max(axis=1).clip(0).sum()] * len(used)
+    else:
+        sums = [scoring.best_scores(queries[k]).sum() for k in used.tolist()]
     opening, extending = scoring.open, scoring.extend
     if scoring.gap_costs is not None:
         *_, opening, extending = (int(x.min()) for x in scoring.gap_costs)
-    room = int(best.sum()) - opening
-    gaps = max(room // extending + 1, 0) if extending else n
-    reach, windows, free, last = len(codes) + gaps, [], [], 0
+    room = (np.array(sums, np.int64) - opening)[of_hit]
+    gaps = table.lengths()[1]
+    if extending:
+        gaps = np.maximum(room // extending + 1, 0)
+    return queries.lengths[used][of_hit] + gaps
+
+
+def _windows(
+    spans: list[tuple[int, int]], reach: int, n: int
+) -> list[tuple[int, int, bool]]:
+    """List the windows of a target in which a further alignment of a hit may lie:
+    (first column, end, whether cells are forbidden).
+
+    spans : columns of the earlier paths
+    reach : as of ``_reach``
+    n : columns of the target
+    """
+    windows, free, last = [], [], 0
     for start, end in sorted(spans):
         first, stop = max(start - reach, 0), min(end + reach, n)
         if windows and first <= windows[-1][1]:
@@ -308,8 +321,7 @@ def _windows(
         for a, b in [*free, (last, n)]
         if a < b and not any(first <= a and b <= stop for first, stop in windows)
     ]
-    parts = [(hit, a, b, True) for a, b in windows]
-    return parts + [(hit, a, b, False) for a, b in free]
+    return [(a, b, True) for a, b in windows] + [(a, b, False) for a, b in free]
 
 
 def _best(
@@ -326,12 +338,12 @@ def _best(
     cells : int64 (3, cells), forbidden
     Returns them, and the hits.
     """
-    scores, windows = _in_windows(table, windows, cells, options, "score")
+    scores, windows = _scores_in_windows(table, windows, cells, options)
     hits, place = np.unique(windows[0], return_inverse=True)
-    best = np.zeros(len(hits), scores["score"].dtype)
-    np.maximum.at(best, place, scores["score"])
+    best = np.zeros(len(hits), scores.dtype)
+    np.maximum.at(best, place, scores)
     passing = (best > 0) & (evalues(best, hits) <= max_evalue)
-    passing = passing[place] & (scores["score"] == best[place])
+    passing = passing[place] & (scores == best[place])
     if not passing.any():
         return table.filter(np.zeros(0, np.int64)), np.zeros(0, np.int64)
     windows = windows[:, passing]
@@ -349,6 +361,52 @@ def _best(
         paths, columns=columns, queries=table.queries, targets=table.targets
     )
     return paths.filter(order), hit[order]
+
+
+def _scores_in_windows(
+    table: Table, windows: np.ndarray, cells: np.ndarray, options: SearchOptions
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best score in each window, and the windows in the order of these."""
+    on_gpu = np.zeros(windows.shape[1], bool)
+    if (
+        by_rows.may_have_gpu()
+        and options.implementation is None
+        and options.devices is None
+    ):
+        from jaxalign.database import further_scores
+
+        hit, first, stop, is_forbidden = windows
+        query, target = (table[side][hit].astype(np.int64) for side in SIDES)
+        sizes = table.queries.lengths[query], stop - first
+        largest = int(table["score"].max(initial=0))  # none is above the first
+        taken = further_scores.taken(table.scoring, *sizes, largest)
+        on_gpu = taken & (is_forbidden == 1)
+    parts, in_order = [], [windows[:, ~on_gpu]]
+    if not on_gpu.all():
+        rows, in_order[0] = _in_windows(table, in_order[0], cells, options, "score")
+        parts.append(rows["score"].astype(np.int64))
+    if on_gpu.any():
+        places = (x[on_gpu] for x in (query, target, first, stop))
+        of_windows = _placed(table, windows[:, on_gpu], cells)
+        sides = table.queries, table.targets, table.scoring
+        of_gpu = further_scores.Windows(*places)
+        parts.append(further_scores.scores(*sides, of_gpu, of_windows))
+        in_order.append(windows[:, on_gpu])
+    return np.concatenate(parts), np.concatenate(in_order, axis=1)
+
+
+def _placed(table: Table, windows: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Cells of hits as cells of their windows, int64 (3, cells): window, residue of the
+    query, residue of the window. A cell in no window is left out."""
+    hit, first, stop, _ = windows
+    # The window of a cell is the last one of its hit that begins before it.
+    width = int(table.targets.lengths.max()) + 1
+    key = cells[0] * width + cells[2]
+    window = np.searchsorted(hit * width + first, key, "right") - 1
+    inside = (hit[window] == cells[0]) & (first[window] <= cells[2])
+    inside &= cells[2] < stop[window]
+    window, (_, i, j) = window[inside], cells[:, inside]
+    return np.stack([window, i, j - first[window]])
 
 
 def _in_windows(
@@ -376,14 +434,7 @@ def _in_windows(
         if not is_forbidden:
             parts.append(pairs_table(*sides, usual))
             continue
-        # The window of a cell is the last one of its hit that begins before it.
-        width = int(table.targets.lengths.max()) + 1
-        key = cells[0] * width + cells[2]
-        window = np.searchsorted(hit * width + first, key, "right") - 1
-        inside = (hit[window] == cells[0]) & (first[window] <= cells[2])
-        inside &= cells[2] < stop[window]
-        window, (_, i, j) = window[inside], cells[:, inside]
-        forbidden = np.stack([window, i, j - first[window]])
+        forbidden = _placed(table, group, cells)
         task = make_task("zip", *sides, rows_options)
         parts.append(engine.run(by_rows.plan_forbidding(task, forbidden)))
     return join(parts, {}), np.concatenate(in_order, axis=1)

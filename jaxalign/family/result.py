@@ -133,7 +133,7 @@ def by_entropy(rows: np.ndarray, residues: int = 20) -> float:
     if not (letters >= 0).any():
         return 1.0
     share = profile.row_weights(letters, "henikoff")
-    counts = np.stack([share @ (letters == k) for k in range(residues)], 1)
+    counts = profile.weighted_counts(letters, share, residues)
     total = counts.sum(1)
     parts = counts[total > 0] / total[total > 0][:, None]
     entropy = -(parts * np.log(np.where(parts > 0, parts, 1))).sum(1)

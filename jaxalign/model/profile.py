@@ -475,12 +475,14 @@ def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
             raise UsageError(
                 f"weights = {weights!r}: must be henikoff, equal, or numbers"
             )
-        total = np.zeros(count) if weights == "henikoff" else np.ones(count)
-        for column in letters.T if weights == "henikoff" else ():
-            counts = np.bincount(column[column >= 0], minlength=20)
-            kinds = np.count_nonzero(counts)
-            seen = column >= 0
-            total[seen] += 1 / (kinds * counts[column[seen]])
+        total = np.ones(count)
+        if weights == "henikoff":
+            counts = weighted_counts(letters, None, 20)
+            with np.errstate(divide="ignore"):
+                share = 1 / (np.count_nonzero(counts, 1)[:, None] * counts)
+            column = np.arange(letters.shape[1])[:, None]
+            # Axis 0 is summed column by column.
+            total = np.where(letters.T >= 0, share[column, letters.T], 0).sum(0)
     else:
         try:
             total = np.asarray(weights, float)
@@ -497,6 +499,23 @@ def row_weights(letters: np.ndarray, weights: "ArrayLike") -> np.ndarray:
     return total / total.sum()
 
 
+def weighted_counts(
+    letters: np.ndarray, weights: np.ndarray | None, kinds: int
+) -> np.ndarray:
+    """Sum the weights of the rows with each kind of letter in each column: (columns,
+    kinds); without weights, count the rows.
+
+    letters : integers (rows, columns). Codes; those below 0 or of no kind are left out.
+    """
+    rows, columns = letters.shape
+    is_letter = (letters >= 0) & (letters < kinds)
+    place = (np.arange(columns) * kinds + letters)[is_letter]
+    of_rows = None
+    if weights is not None:
+        of_rows = np.broadcast_to(weights[:, None], (rows, columns))[is_letter]
+    return np.bincount(place, of_rows, columns * kinds).reshape(columns, kinds)
+
+
 def log_odds_of(
     letters: np.ndarray,
     weights: np.ndarray,
@@ -511,14 +530,14 @@ def log_odds_of(
     prior's matrix, alpha = mean number of kinds of letters in a column, less 1.
     """
     count = len(prior.frequencies)
-    kinds = range(count)
-    f = np.stack([weights @ (letters == kind) for kind in kinds], 1)
+    f = weighted_counts(letters, weights, count)
     f /= f.sum(1, keepdims=True)
     scores = scoring.load_matrix(prior.matrix)[1][:count, :count]
     q = np.exp(prior.unit * scores) * np.outer(prior.frequencies, prior.frequencies)
     q /= q.sum()
     conditional = q / q.sum(1, keepdims=True)
-    alpha = np.mean([len(set(x[x >= 0])) for x in letters.T]) - 1
+    every = weighted_counts(letters, None, int(letters.max()) + 1)
+    alpha = np.count_nonzero(every, 1).mean() - 1
     mixed = (alpha * f + pseudocounts * (f @ conditional)) / (alpha + pseudocounts)
     return np.log(mixed / prior.frequencies)
 

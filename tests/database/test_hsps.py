@@ -23,6 +23,7 @@ from enumerate_alignments import candidates, pairings
 import jaxalign
 from jaxalign.database import hits
 from jaxalign.errors import MemoryPlanError, UsageError
+from jaxalign.model.alphabet import from_parts
 from jaxalign.model.scoring import Scoring
 from jaxalign.options import SearchOptions
 from jaxalign.pairs.dp import rows
@@ -152,7 +153,7 @@ def test_windows_of_long_targets(monkeypatch, repeats):
     seen, real = set(), hits._windows
     monkeypatch.setattr(
         hits, "_windows",
-        lambda *some: [seen.add(x[3]) or x for x in real(*some)],
+        lambda *some: [seen.add(x[2]) or x for x in real(*some)],
     )  # fmt: skip
     rng = np.random.default_rng(repeats)
     scoring = Scoring(match=2, mismatch=-3, alphabet="dna")
@@ -163,6 +164,75 @@ def test_windows_of_long_targets(monkeypatch, repeats):
     for pair in ((query, text), (text, query), (query * 3, text)):
         check(*([side] for side in pair), scoring, 9)
     assert seen == {True, False}
+
+
+def plain_scores(tables, *, local, last_column):
+    """``kernels_pallas.hard_scores`` of (B, m, 1, n) scores, by full tables."""
+    scores, costs, _, _, rules = (np.asarray(x) for x in tables)
+    assert local and not last_column
+    found = []
+    for s, (e, e_more, f, f_more), (m, n, _) in zip(
+        scores[:, :, 0], costs, rules, strict=True
+    ):
+        assert (e, e_more) == (f, f_more)
+        table = s[:m, :n].clip(FORBIDDEN).astype(np.int64)
+        sides = np.arange(m), np.arange(n)
+        one = oracle.align(*sides, table, int(e), int(e_more), "local")
+        found.append(one.score)
+    return np.array(found, np.float32)
+
+
+@pytest.mark.parametrize("by_position", [False, True])
+def test_scores_where_there_is_a_gpu(monkeypatch, by_position):
+    """The kernels get the scores of all cells, those of earlier paths forbidden."""
+    import jax
+
+    from jaxalign.database import further_scores
+
+    rng = np.random.default_rng(4)
+    parts = [codes(rng, n, 20) for n in (3, 7, 1)]
+    queries = from_parts("abc", parts, Scoring().alphabet)
+    targets = from_parts(
+        "xyz", [codes(rng, n, 20) for n in (9, 4, 15)], queries.alphabet
+    )
+    scoring = replace(Scoring(), gap_open=6, gap_extend=2)
+    if by_position:
+        rows = ["MKVLAGE", "MKILAGD", "MRVLGGE"]
+        profile = jaxalign.Profile.from_alignment(rows)
+        queries = from_parts("a", [codes(rng, 7, 20)], queries.alphabet)
+        scoring = Scoring(profile, 6, 2)
+    query = np.arange(6) % len(queries)
+    target, first = np.array([0, 1, 2, 2, 2, 0]), np.array([0, 1, 2, 0, 5, 8])
+    stop = np.array([9, 4, 11, 15, 6, 9])
+    window = np.repeat(np.arange(6), 9)
+    i = rng.integers(0, 10**6, 54) % queries.lengths[query[window]]
+    j = rng.integers(0, 10**6, 54) % (stop - first)[window]
+    cells = np.stack([window, i, j])
+
+    class Kernels:
+        hard_scores = staticmethod(
+            lambda tables, **form: jax.pure_callback(
+                lambda *x: plain_scores(x, **form),
+                jax.ShapeDtypeStruct(tables[0].shape[:1], np.float32), *tables
+            )
+        )  # fmt: skip
+
+    monkeypatch.setattr(further_scores.backend, "kernels", lambda: (Kernels, ""))
+    monkeypatch.setattr(further_scores, "CELLS", 64 * 64 * 4)  # several launches
+    windows = further_scores.Windows(query, target, first, stop)
+    found = further_scores.scores(queries, targets, scoring, windows, cells)
+    for k in range(6):
+        a, b = queries[query[k]], targets[target[k]][first[k] : stop[k]]
+        table = scoring.scores[:, b] if by_position else scoring.scores[np.ix_(a, b)]
+        table = table.astype(np.int64)
+        table[cells[1, window == k], cells[2, window == k]] = FORBIDDEN
+        sides = np.arange(len(a)), np.arange(len(b))
+        assert found[k] == oracle.align(*sides, table, 6, 2, "local").score
+    sizes = queries.lengths[query], stop - first
+    assert not further_scores.taken(scoring, *sizes, 9).any()  # too few cells
+    monkeypatch.setattr(further_scores, "LEAST_CELLS", 0)
+    assert further_scores.taken(scoring, *sizes, 9).all()
+    assert not further_scores.taken(scoring, *sizes, 2**24).any()
 
 
 def test_blocks_of_hits(monkeypatch):

@@ -1,0 +1,148 @@
+"""Scores of further alignments of hits on a GPU.
+
+The kernels of pairs have no scores of single cells; those of ``similarity.hard`` read
+one of each cell, four bytes in float32, and whole numbers below 2^24 are exact there.
+Rows in NumPy take a hundred times as long for thousands of hits
+(docs/logs/search-cpu.md), and find the paths of the few whose scores pass.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxalign.model.alphabet import Sequences, ranks
+from jaxalign.model.scoring import Scoring
+from jaxalign.runtime import backend
+from jaxalign.runtime.devices import bucket
+from jaxalign.runtime.programs import program
+
+CELLS = 2**28  # of a launch, a GiB of scores
+LEAST_CELLS = 2**25  # of a job, for which rows take a tenth of a second
+EXACT = 2**24  # whole numbers of float32 up to here
+FORBIDDEN = -1e30  # as in ``kernels_pallas``
+
+
+class Windows(NamedTuple):
+    """Pairs of a query and a part of a target.
+
+    query, target : int64 (windows,). Numbers of the sequences.
+    first, stop : int64 (windows,). The part of the target.
+    """
+
+    query: np.ndarray
+    target: np.ndarray
+    first: np.ndarray
+    stop: np.ndarray
+
+
+def taken(scoring: Scoring, m: np.ndarray, n: np.ndarray, best: int) -> np.ndarray:
+    """Which pairs of lengths m and n a GPU takes; none where there is no GPU, or the
+    job is small.
+
+    best : no score is larger
+    """
+    fits = _padded(m) * _padded(n) <= CELLS
+    whole = np.issubdtype(scoring.scores.dtype, np.integer) and best < EXACT
+    is_small = int((m * n)[fits].sum()) < LEAST_CELLS
+    usual = scoring.tracks is None and scoring.gap_costs is None
+    if is_small or not whole or not usual:
+        return np.zeros(len(m), bool)
+    return fits & (backend.kernels()[0] is not None)
+
+
+def scores(
+    queries: Sequences,
+    targets: Sequences,
+    scoring: Scoring,
+    windows: Windows,
+    cells: np.ndarray,
+) -> np.ndarray:
+    """Compute the best local scores, int64 (windows,), that pair no residues of some
+    cells.
+
+    cells : int64 (3, cells). Window, sorted; residue of the query and of the part
+    """
+    matrix = jnp.asarray(scoring.scores, jnp.float32)
+    costs = jnp.asarray([scoring.open, scoring.extend] * 2, jnp.float32)
+    m, n = queries.lengths[windows.query], windows.stop - windows.first
+    best, issued = np.zeros(len(m), np.int64), deque()
+    codes, start = queries.codes, queries.starts[windows.query]
+    if scoring.by_position:
+        codes, start = np.arange(m.max(initial=0)), np.zeros(len(m), np.int64)
+
+    def collect() -> None:
+        at, values = issued.popleft()
+        best[at] = np.asarray(values)[: len(at)]
+
+    for at, shape in _launches(m, n):
+        count, rows, columns = shape
+        a = _gathered(codes, start[at], m[at], (count, rows))
+        parts = (targets.starts[windows.target] + windows.first)[at]
+        b = _gathered(targets.codes, parts, n[at], (count, columns))
+        lengths = np.zeros((2, count), np.int32)
+        lengths[:, : len(at)] = m[at], n[at]
+        of_launch = np.full(len(m), -1)
+        of_launch[at] = np.arange(len(at))
+        window, i, j = of_launch[cells[0]], *cells[1:]
+        flat = ((window * rows + i) * columns + j)[window >= 0]
+        places = np.full(bucket(len(flat), 2, count * rows), CELLS, np.int32)
+        places[: len(flat)] = flat
+        issued.append((at, _scores(matrix, costs, a, b, lengths, places)))
+        if len(issued) > 1:  # the device computes the next launch meanwhile
+            collect()
+    while issued:
+        collect()
+    return best
+
+
+def _launches(m: np.ndarray, n: np.ndarray) -> Iterator[tuple[np.ndarray, tuple]]:
+    """Windows of like sizes, and the shape of their scores."""
+    sizes = np.stack([_padded(m), _padded(n)], 1)
+    for rows, columns in np.unique(sizes, axis=0).tolist():
+        (alike,) = np.nonzero((sizes == (rows, columns)).all(1))
+        count = CELLS // (rows * columns)
+        for first in range(0, len(alike), count):
+            at = alike[first : first + count]
+            yield at, (min(bucket(len(at), 4), count), rows, columns)
+
+
+def _padded(lengths: np.ndarray) -> np.ndarray:
+    """The powers of two that hold lengths, from 64 on."""
+    return 2 ** np.ceil(np.log2(np.maximum(lengths, 64))).astype(np.int64)
+
+
+def _gathered(
+    codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """Parts of sequences as rows of an array, int32, padded with 0."""
+    rows, place = np.zeros(shape, np.int32), ranks(lengths)
+    row = np.repeat(np.arange(len(starts)), lengths)
+    rows[row, place] = codes[np.repeat(starts, lengths) + place]
+    return rows
+
+
+@program(())
+def _scores(
+    matrix: jax.Array, costs: jax.Array, a: jax.Array, b: jax.Array,
+    lengths: jax.Array, forbidden: jax.Array,
+):  # fmt: skip
+    """Scores (B,) of pairs a (B, M), b (B, N) of lengths (2, B), none of which pairs
+    the residues of flat places of (B, M, N)."""
+    (count, m), n = a.shape, b.shape[1]
+    s = matrix[a[:, :, None], b[:, None, :]].reshape(-1)
+    s = s.at[forbidden].set(FORBIDDEN, mode="drop").reshape(count, m, 1, n)
+    zeros = partial(jnp.zeros, dtype=jnp.float32)
+    rules = jnp.stack([*lengths, jnp.zeros(count, jnp.int32)], 1)
+    tables = (
+        s,
+        jnp.tile(costs, (count, 1)),
+        zeros((count, m + 1)),
+        zeros((count, n + 1)),
+    )
+    run = backend.kernels()[0].hard_scores
+    return run((*tables, rules), local=True, last_column=False).astype(jnp.int32)
