@@ -31,7 +31,8 @@ from jaxalign.pairs.by_rows import (
     seconds_of,
 )
 from jaxalign.pairs.cpu import partition
-from jaxalign.pairs.plan import Plan, Run, Task, Worker
+from jaxalign.pairs.cpu.partition import live_limit
+from jaxalign.pairs.plan import Piece, Plan, Run, Task, Worker
 from jaxalign.pairs.result import Output
 from jaxalign.runtime import forks, machine, program_folder
 from jaxalign.runtime.pipeline import default_threads
@@ -45,6 +46,8 @@ CALL = 0.02  # a compiled job, however small
 # Of a cell of a window, padding included
 CELL = {"score": 1.5e-10, "identity": 4e-10, "stats": 4e-10, "alignment": 4e-10}
 ZIPPED_CELL = 1e-9  # beside it: lanes look up their scores
+LIVE_PAIR = 1e-4  # its path, where the scores of all come first
+LIVE_PROGRAMS = "back", "boxes"  # beside scores, of about as many shapes
 BESIDE = 0.5  # share of a price from which an idle core compiles
 
 
@@ -166,15 +169,24 @@ def costs_of(tasks: list[Task], rows: float) -> JobCosts | None:
     if rows_alone(tasks[0]):
         return None
     for task in tasks:
-        split = partition.cut(task.job, partition.Room(task.window_budget))
+        teams = task.job.cells >= partition.TEAM_JOB_CELLS and live_limit(task) > 0
+        teams &= partition.has_long_tables(task.job)
+        room = partition.Room(task.window_budget)
+        split = partition.cut(task.job, room, teams=teams)
         split = partition.without_lone(task.job, split)
-        gaps = (task.scoring.open, task.scoring.extend) if output == "identity" else ()
+        constant = output == "identity" or teams
+        gaps = (task.scoring.open, task.scoring.extend) if constant else ()
         about = output, task.local, task.scoring.alphabet.padding, *gaps
+        if teams:
+            shapes |= {(*about, name) for name in LIVE_PROGRAMS}
+            compiled += LIVE_PAIR * task.job.pairs / task.threads
         for window in split.blocks:
             sizes = window.lanes, window.rows, window.columns, window.longest
             sizes += window.slots, window.places, window.capacity, window.zipped
+            sizes += (window.team,)
             shapes.add((*about, *sizes, task.dtype(window.m, window.n)))
-            cost = CELL[output] + ZIPPED_CELL * window.zipped
+            cost = CELL["score" if window.team > 1 else output]
+            cost += ZIPPED_CELL * window.zipped
             compiled += cost * partition.swept_cells(task.job, window) / task.threads
         i, j = np.array(split.pairs, int).reshape(-1, 2).T
         cells = task.queries.lengths[i] * task.targets.lengths[j]
@@ -188,6 +200,12 @@ def _compiled_plan(task: Task) -> Plan:
     from jaxalign.pairs import compiled  # which imports JAX
 
     return compiled.plan_compiled(task)
+
+
+def _pieces_beyond(run: Run) -> list[Piece]:
+    from jaxalign.pairs import compiled  # which imports JAX
+
+    return compiled.pieces_beyond(run)
 
 
 def _buy(process: _Process, job: JobCosts, tasks: list[Task]) -> bool:
@@ -204,6 +222,9 @@ def _buy(process: _Process, job: JobCosts, tasks: list[Task]) -> bool:
                 if not threading.main_thread().is_alive():  # the process ends
                     return False
                 piece.compute(run, worker, piece)
+            while run.live or run.beyond:
+                for piece in _pieces_beyond(run):
+                    piece.compute(run, worker, piece)
     except Exception:  # what a call answers may not depend on those before
         return False
     with process.lock:

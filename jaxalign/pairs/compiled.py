@@ -279,7 +279,9 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     partition)."""
     limit, room = task.window_budget, execute.room_of(task)
     by_query = execute.pairs_by_query(task)
-    split = partition.cut(task.job, room, by_query=by_query)
+    is_small = task.job.cells < partition.TEAM_JOB_CELLS
+    teams = not is_small and execute.has_teams(task)
+    split = partition.cut(task.job, room, by_query=by_query, teams=teams)
     if task.implementation is None and task.scoring.gap_costs is None:
         split = partition.without_lone(task.job, split)
     if task.implementation == "wavefront":

@@ -55,6 +55,11 @@ class Window:
 
     ``zipped``: query k meets target k only (a query a lane). Otherwise a row is one
     query that meets all targets; of zipped pairs it is the query of all of them.
+
+    A ``team`` of several queries, neighbours in the order of length, is a row of few
+    long sequences, which are both its queries and its targets: lanes then have half as
+    many copies of each target as a team has queries, and each copy meets one of them
+    (``PairMatrix.meets``).
     """
 
     queries: np.ndarray  # longest first
@@ -71,6 +76,7 @@ class Window:
     zipped: bool
     m: int  # longest query
     n: int  # longest target
+    team: int = 1  # queries of a row
 
 
 class Partition(NamedTuple):
@@ -217,6 +223,9 @@ class PairMatrix:
         j = window.targets[None, :]
         if window.zipped or self.kind == "zip":
             return WindowPairs(j, j, np.ones(j.shape, bool), np.zeros(j.shape, bool))
+        team = getattr(window, "team", 1)
+        if team > 1:
+            return self._meets_in_teams(window.queries, window.targets, team)
         i, j = np.broadcast_arrays(window.queries[:, None], j)
         if self.kind == "cross":
             return WindowPairs(i, j, np.ones(i.shape, bool), np.zeros(i.shape, bool))
@@ -228,6 +237,24 @@ class PairMatrix:
         return WindowPairs(
             i, j, before | (i == j) if self.include_self else before, i > j
         )
+
+    def _meets_in_teams(self, queries: np.ndarray, targets: np.ndarray, team: int):
+        """``meets`` of all pairs of neighbours in the order of length, in teams: of two
+        teams, each query of one meets every second of the other, and each of the other
+        the rest of it."""
+        copies, first_rank = team // 2, self.rank[targets[0]]
+        first = (self.rank[queries[::team], None] - first_rank) // team
+        second, place = divmod(self.rank[targets] - first_rank, team)
+        copy, last = np.arange(len(targets)) % copies, len(targets) // copies - 1
+        step = np.where(first < second, 2 * copy, 2 * copy + 1)
+        step = np.where(first == second, copy + 1, step)
+        met = first * team + (place + step) % team
+        # Half a team apart, each of two sequences would meet the other.
+        twice = (first == second) & (copy == copies - 1) & (place >= copies)
+        mask = (met <= last) & ~twice
+        i = targets[np.minimum(met, last) * copies]
+        i, j = np.broadcast_arrays(i, targets[None, :])
+        return WindowPairs(i, j, mask, i > j)
 
     @property
     def triangle(self) -> bool:

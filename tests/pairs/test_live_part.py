@@ -11,7 +11,7 @@ from cases import same_tables, text_of
 
 import jaxalign
 from jaxalign import Scoring
-from jaxalign.pairs.cpu import execute
+from jaxalign.pairs.cpu import execute, partition
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -30,6 +30,8 @@ def pairs_found(monkeypatch):
 
     monkeypatch.setattr("jaxalign.pairs.plan.LARGE_JOB_CELLS", 0)
     monkeypatch.setattr(execute, "LIVE_CELLS", 0)
+    monkeypatch.setattr(partition, "LIVE_CELLS", 0)
+    monkeypatch.setattr(partition, "TEAM_JOB_CELLS", 0)
     monkeypatch.setattr(execute, "MAX_OVERFLOW_RATIO", 1)
     monkeypatch.setattr(execute, "_live_starts", watched)
     return counts
@@ -75,6 +77,28 @@ def test_local_paths(pairs_found):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("costs", [{}, {2: 0}, {8: 0}], ids=str)
+def test_teams(costs, pairs_found, monkeypatch):
+    """Queries one at a time or in teams, the last of them with fewer; of some pairs 8
+    bits do not hold the score. Sides are swapped where the longer sequence is last."""
+    monkeypatch.setattr("jaxalign.pairs.cpu.partition.TEAM_COST", costs)
+    teams, live_ends = set(), execute._live_ends
+
+    def watched(task, window, *options):
+        teams.add(window.team)
+        return live_ends(task, window, *options)
+
+    monkeypatch.setattr(execute, "_live_ends", watched)
+    rng = np.random.default_rng(12)
+    texts = proteins(rng)
+    texts.append(mutated(rng, texts[5], 0.1))
+    for order in (texts, texts[::-1]):
+        table = check(order)
+    assert teams == set(costs or [1])
+    assert table["score"].max() > 256 and pairs_found[0] < 2 * len(table)
+
+
+@pytest.mark.slow
 def test_jobs_of_few_long_sequences(pairs_found, monkeypatch):
     """Tables of 2**16 cells or more on average come from their live parts, others not,
     where the job is not large."""
@@ -85,7 +109,7 @@ def test_jobs_of_few_long_sequences(pairs_found, monkeypatch):
         counts[0] += len(ends.query)
         return find(task, ends)
 
-    monkeypatch.setattr(execute, "LIVE_JOB_CELLS", 10**6)
+    monkeypatch.setattr(partition, "TEAM_JOB_CELLS", 10**6)
     monkeypatch.setattr(execute, "_live_starts", watched)
     texts = proteins(np.random.default_rng(11))
     check(texts)
@@ -109,16 +133,19 @@ def test_gap_costs_and_asymmetric_scores(costs, pairs_found):
 
 @pytest.mark.slow
 def test_live_parts_that_are_too_long(pairs_found):
-    """A path of 700 columns, every third a mismatch, with a score that 8 bits hold."""
-    rng = np.random.default_rng(7)
-    first = text_of(rng, 700, "ACGT")
-    turned = first.translate(str.maketrans("ACGT", "CGTA"))
-    relative = "".join([(turned, first, first)[k % 3][k] for k in range(len(first))])
-    texts = [first, relative, text_of(rng, 900, "ACGT")]
+    """Paths of 700 and 1,150 columns, two of five a mismatch, with scores that 8 bits
+    hold: beyond the room of boxes, and beyond that of the pass back."""
+    rng, texts = np.random.default_rng(7), []
+    for length in (700, 1150):
+        first = text_of(rng, length, "ACGT")
+        turned = first.translate(str.maketrans("ACGT", "CGTA"))
+        chosen = [(turned, first, first, turned, first)[k % 5] for k in range(length)]
+        texts += [first, "".join(text[k] for k, text in enumerate(chosen))]
     scores = np.where(np.eye(4, dtype=bool), 1, -1)
     table = check(texts, Scoring(("ACGT", scores), 4, 1))
-    assert table["columns"].max() > execute.live_part.LETTERS
-    assert pairs_found[1] == 1
+    shorter, longer = np.sort(table["columns"])[-2:]
+    assert execute.BOX_SIZES[-1] < shorter < execute.live_part.LETTERS < longer
+    assert pairs_found.tolist() == [len(table), 1]
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from jaxalign.model.identity import Filters
 from jaxalign.options import PairOptions
 from jaxalign.pairs import amortized, by_rows, compiled, engine, jobs
 from jaxalign.pairs.amortized import Account, JobCosts
+from jaxalign.pairs.cpu import execute, partition
 from jaxalign.pairs.options import make_task
 from jaxalign.runtime import forks
 
@@ -398,6 +399,28 @@ def test_a_job_that_comes_again_is_compiled(process, tmp_path):
     for named in ({"implementation": "rows"}, {"implementation": "sweep"}):
         table = jaxalign.align_all(texts, **named)
         assert table.info["ran"] == named["implementation"]
+
+
+@pytest.mark.slow
+def test_few_long_sequences_come_again(process, monkeypatch):
+    """They pay for scores by teams, passes back and boxes, which are all there then."""
+    monkeypatch.setattr(partition, "LIVE_CELLS", 0)
+    monkeypatch.setattr(partition, "TEAM_JOB_CELLS", 0)
+    teams, live_ends, live_starts = [], execute._live_ends, execute._live_starts
+
+    def ends(task, window, *options):
+        teams.append(window.team)
+        return live_ends(task, window, *options)
+
+    def starts(task, pairs):
+        teams.append("back")
+        return live_starts(task, pairs)
+
+    monkeypatch.setattr(execute, "_live_ends", ends)
+    monkeypatch.setattr(execute, "_live_starts", starts)
+    texts = some_texts(4, 12, 60)
+    named = ran(texts, 9, mode="local", output="alignment")
+    assert named == ["rows"] * 8 + ["sweep"] and teams == [8, "back"] * 2
 
 
 def test_an_idle_core_compiles_beside_the_rows(process, monkeypatch):

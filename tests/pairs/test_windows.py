@@ -230,6 +230,39 @@ def test_each_pair_is_computed_once(kind):
             assert (seen == 1).all()
 
 
+@pytest.mark.parametrize("team, columns", [(2, 1024), (4, 1024), (8, 1024), (2, 64)])
+def test_teams_meet_each_pair_once(team, columns, monkeypatch):
+    """One block of all sequences, or several, which meet each other without teams."""
+    monkeypatch.setattr(partition, "TEAM_COST", {team: 0})
+    monkeypatch.setattr(partition, "TEAM_PROGRAM_CELLS", 0)
+    monkeypatch.setattr(partition, "WINDOW_COLUMNS", columns)
+    rng, room = np.random.default_rng(team), partition.Room(2**30)
+    options, begins = PairOptions(mode="local", output="alignment"), set()
+    for count in (0, 1, 2, 3, 4, 9, 70, 331, 345):
+        texts = ["A" * n for n in rng.integers(0, 40, count)]
+        sequences = as_sequences(texts, ALPHABET)
+        task = make_task("all", sequences, sequences, Scoring(), options)
+        blocks, single = partition.cut(task.job, room, teams=True)
+        found = [pair for block in blocks for pair in pairs(task.job, block)]
+        assert sorted(found) == [
+            (i, j) for i in range(count) for j in range(i + 1, count)
+        ]
+        teams = {block.team for block in blocks}
+        assert not single and teams <= {1, team} and (team in teams or count < 2)
+        assert (1 in teams) == (columns < 1024 and count > 300)
+        for block in blocks:
+            if block.team == 1:
+                continue
+            # Each target meets the query of the team that the pair is of.
+            met, begin = task.job.meets(block), task.job.rank[block.targets[0]]
+            member = execute.window_inputs(task, block, met).member
+            row, target = np.nonzero(met.mask)
+            query = block.queries[row * team + member[row, target]]
+            assert (query == met.query[met.mask]).all()
+            begins.add(int(begin) % team)
+    assert begins == ({0, 1} if columns < 1024 else {0})
+
+
 @pytest.mark.parametrize("steps", [False, True])
 def test_windows_share_their_programs(steps):
     """One size of backtrack, where the budget has room for it, and of all else one

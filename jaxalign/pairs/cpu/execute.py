@@ -36,7 +36,14 @@ from jaxalign.model.scoring import FREE_ENDS, Scoring
 from jaxalign.pairs import by_rows, pair_matrix
 from jaxalign.pairs.by_rows import lone_pairs
 from jaxalign.pairs.cpu import long_pair, partition
-from jaxalign.pairs.cpu.partition import SHORT_PAIRS, STRIP_ROWS, Room, ScoreBytes
+from jaxalign.pairs.cpu.partition import (
+    LIVE_CELLS,
+    MAX_LIVE_LETTERS,
+    SHORT_PAIRS,
+    STRIP_ROWS,
+    Room,
+    ScoreBytes,
+)
 from jaxalign.pairs.dp import directions, wavefront, window_program
 from jaxalign.pairs.dp.sweep import TILE, live_part
 from jaxalign.pairs.dp.sweep.lane_cells import Constants
@@ -66,17 +73,14 @@ USUAL_COSTS = Scoring().open, Scoring().extend  # those of most local jobs
 # With one pair in so many beyond them, a window is filled again …
 MAX_OVERFLOW_RATIO = 32
 WINDOWS_SKIPPED = 4  # … and so many windows of that thread are not tried
-# Cells of a table, the mean of a window, from which on the live part pays
-LIVE_CELLS = 2**16
-LIVE_JOB_CELLS = 10**9  # of a job; less goes by rows in NumPy, or has few programs
+LIVE_JOB_CELLS = 10**9  # of a job without teams; less has few programs
 # Zipped pairs of one query in a row from which on it has windows of its own, and the
 # cells of their mean table
 SAME_QUERY, HIT_CELLS = 64, 2**13
-MAX_LIVE_LETTERS = 2**18  # of a window, whose strips and tiles 16 bits number
 LIVE_GROUPS = 8  # of ``live_part.LANES`` pairs whose live parts are found in one call
 LIVE_PAIRS = 2**14  # of a piece
 # Of live parts: the longest sides of those that share a program, pairs side by side
-BOX_SIZES, BOX_LANES = (128, live_part.LETTERS), 256
+BOX_SIZES, BOX_LANES = (128, 512), 128
 NEVER = 2**30  # letters of a live part that is not used
 
 
@@ -106,20 +110,15 @@ def _highest_byte(task: Task, paths: bool) -> int:
 def _live_limit(task: Task) -> int:
     """Highest score up to which paths of a task are found in live parts of tables, 0
     where none are."""
-    if not task.paths or not task.local or task.filters.min_score is not None:
-        return 0
-    excluded = task.scoring.by_position or task.scoring.tracks
-    if excluded or task.mesh is not None or not _on_cpu(task):
-        return 0
-    if max(task.scoring.highest, -task.scoring.lowest) > np.iinfo("int8").max:
-        return 0
-    return bounds.narrow_high(task.scoring, task.mode, "int16")
+    return partition.live_limit(task) if _on_cpu(task) else 0
 
 
 def _is_live(task: Task) -> bool:
     """Whether windows of long tables are scored first, though the task is not large:
     few long sequences leave lanes empty, and 8 bits are four times as fast."""
-    return task.job.cells >= LIVE_JOB_CELLS and _live_limit(task) > 0
+    if task.job.cells < partition.TEAM_JOB_CELLS or not _live_limit(task):
+        return False
+    return task.job.cells >= LIVE_JOB_CELLS or partition.has_long_tables(task.job)
 
 
 def has_live_part(task: Task, window: Window) -> bool:
@@ -130,6 +129,13 @@ def has_live_part(task: Task, window: Window) -> bool:
     count = len(window.queries) * len(window.targets)
     cells = pair_matrix.estimate(task.job, window)
     return cells >= LIVE_CELLS * count and _live_limit(task) > 0
+
+
+def has_teams(task: Task) -> bool:
+    """Whether windows may have teams of queries: they are scored in 8 bits, and the
+    paths found in live parts of tables."""
+    is_live = partition.has_long_tables(task.job) and _live_limit(task) > 0
+    return is_live and eight_bit_limit(task) > 0
 
 
 def pairs_by_query(task: Task) -> tuple[np.ndarray, np.ndarray]:
@@ -225,6 +231,7 @@ def too_many(worker: Worker, beyond: int, pairs: int) -> bool:
 
 STATIC_FIELDS = (
     "lanes", "rows", "columns", "longest", "slots", "places", "capacity", "zipped",
+    "team",
 )  # fmt: skip
 live_reach = stored(live_part.reach, ("costs", "fused"))
 load_block = stored(window_program.load_block, ("shared", "differences"))
@@ -310,7 +317,7 @@ def compute_window(run: Run, worker: Worker, piece: Piece) -> None:
     high = 0 if window.zipped else eight_bit_limit(task)
     is_live = high > 0 and has_live_part(task, window)
     tried = high and (task.large or is_live) and to_be_tried(worker)
-    if of_hits or (tried and is_live):
+    if of_hits or window.team > 1 or (tried and is_live):
         dtype = "int16" if of_hits else "int8"
         if (scored := _live_ends(task, window, worker, dtype)) is not None:
             cells, ends, beyond = scored
@@ -342,7 +349,7 @@ class LiveEnds(NamedTuple):
 
 def _live_ends(task: Task, w: Window, worker: Worker, dtype: str):
     """Score a window in 8 bits, or hits in 16: (cells, LiveEnds as an array, the pairs
-    beyond), or None if too many pairs overflow 8 bits."""
+    beyond), or None if too many pairs overflow 8 bits, and others can do with them."""
     high = _live_limit(task)
     if dtype == "int8":
         high = _highest_byte(task, paths=False)
@@ -353,7 +360,8 @@ def _live_ends(task: Task, w: Window, worker: Worker, dtype: str):
     i, j, flip = (x[q, t] for x in (met.query, met.target, met.swapped))
     score, region = result.score[q, t], [x[q, t] for x in result.region]
     over = score > high
-    if dtype == "int8" and too_many(worker, over.sum(), len(over)):
+    narrow = dtype == "int8" and w.team == 1
+    if narrow and too_many(worker, over.sum(), len(over)):
         return None
     # Strips and tiles as spans of residues; of a pair that scores 0, empty ones
     first_strip, last_strip, first_tile, last_tile = (
@@ -379,6 +387,7 @@ def compute_live(run: Run, worker: Worker, piece: Piece) -> None:
     starts, beyond = _live_starts(task, ends)
     stops = ends.query_end, ends.target_end
     longest = np.maximum(*(end - x for x, end in zip(starts, stops, strict=True)))
+    beyond |= longest > BOX_SIZES[-1]
     longest[beyond] = NEVER
     for size, below in zip(BOX_SIZES, (-1, *BOX_SIZES), strict=False):
         (boxed,) = np.nonzero((longest > below) & (longest <= size))
@@ -573,6 +582,7 @@ class WindowInputs(NamedTuple):
     start: np.ndarray
     count: np.int32
     tie: np.ndarray
+    member: np.ndarray | None
 
 
 def block_of(task: Task, w: Window) -> Block:
@@ -612,7 +622,7 @@ def block_of(task: Task, w: Window) -> Block:
 def window_inputs(task: Task, w: Window, met: WindowPairs) -> WindowInputs:
     """Host inputs of the program of a window with pairs ``met``."""
     # Codes (Q, M, W) and lengths (Q, W) of the rows of queries
-    wide = w.lanes if w.zipped else 1
+    wide = w.lanes if w.zipped else w.team
     codes = stacked(task.queries, w.queries, shape=(w.slots * wide, w.rows))
     m = np.zeros(len(codes), np.int32)
     m[: len(w.queries)] = task.queries.lengths[w.queries]
@@ -623,7 +633,12 @@ def window_inputs(task: Task, w: Window, met: WindowPairs) -> WindowInputs:
     tie = np.zeros((w.slots, w.places), bool)
     tie[: len(met.swapped), : met.swapped.shape[1]] = met.swapped
     count = np.int32(len(met.mask))
-    return WindowInputs(block_of(task, w), queries, m, start, count, tie)
+    member = None
+    if w.team > 1:
+        member = np.zeros((w.slots, w.places), np.uint8)
+        place = task.job.rank[met.query] - task.job.rank[w.targets[0]]
+        member[: len(place), : place.shape[1]] = place % w.team
+    return WindowInputs(block_of(task, w), queries, m, start, count, tie, member)
 
 
 def reused(
@@ -642,7 +657,7 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str, strips: bool =
     cells = eight_bit_differences(task, w) if by_differences else None
     problem = _problem(task, dtype, None if cells is None else cells.base)
     met = task.job.meets(w)
-    block, *inputs = window_inputs(task, w, met)
+    block, *inputs, member = window_inputs(task, w, met)
     shared = not w.zipped and not task.scoring.by_position
     cpu, costs = _on_cpu(task), None
     # Gap costs as constants of the program: local scores are then a third faster on a
@@ -683,6 +698,7 @@ def _on_device(task: Task, w: Window, worker: Worker, dtype: str, strips: bool =
         opening=None if cells is None else cells.opening,
         base=1 if cells is None else cells.base,
         strips=strips,
+        member=member,
     )
     worker.backtrack = backtrack if paths else worker.backtrack
     if cells is not None and cells.base > 1:
@@ -779,7 +795,7 @@ def _spmd(
         check_vma=False,
     )
     def each(stacked: WindowInputs, problem: window_program.WindowProblem):
-        block, *query_inputs = jax.tree.map(lambda values: values[0], stacked)
+        block, *query_inputs, _ = jax.tree.map(lambda values: values[0], stacked)
         block = unwrap(window_program.load_block)(block, problem, local, shared)
         backtrack = None if capacity is None else jnp.zeros(capacity, jnp.uint8)
         window_results, _ = unwrap(window_program.run_window)(

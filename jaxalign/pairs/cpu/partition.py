@@ -10,13 +10,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from heapq import heapreplace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jaxalign.model import bounds
 from jaxalign.pairs.dp.sweep import TILE
 from jaxalign.pairs.pair_matrix import PairMatrix, Partition, Window, pairs
 from jaxalign.runtime.devices import bucket, by_length
+
+if TYPE_CHECKING:
+    from jaxalign.pairs.plan import Task
 
 EMPTY_COLUMN_LANES = 32  # lanes that a column costs as much as, even with none
 # Blocks of the fewest lanes that one of the most is cut into, for each of its queries
@@ -106,6 +110,13 @@ def alike(m: np.ndarray, n: np.ndarray, lanes: int) -> np.ndarray:
 STRIP_ROWS = 8  # rows of a strip: one uint32 backtrack word (docs/logs/cpu-sweep.md)
 LANES = (256, 128, 16)  # 128 beat all narrower blocks; 16 is for small memory
 WINDOW_QUERIES = 32  # rows of queries of a window at most
+# Cells of a table, the mean of a window, from which on the live part pays
+LIVE_CELLS = 2**16
+TEAM_JOB_CELLS = 2 * 10**8  # of a job; less takes a second by rows in NumPy
+MAX_LIVE_LETTERS = 2**18  # of a window, whose strips and tiles 16 bits number
+# Queries of a team: what its cells cost as much as, beside those of a single query
+TEAM_COST = {2: 1.05, 4: 1.4, 8: 2.0}
+TEAM_PROGRAM_CELLS = 5 * 10**9  # of a block, whose scores take a third of a second
 # Of a block; or half as much again as its longest target, if more
 WINDOW_COLUMNS = 1024
 SMALL_BACKTRACK_BYTES = 2**22
@@ -173,7 +184,7 @@ def swept_cells(job: PairMatrix, window: Window) -> int:
     """The cells that a window fills: all of its lanes, to the end of the longest."""
     rows = window.m
     if not window.zipped:
-        rows = int(job.query_lengths[window.queries].sum())
+        rows = int(job.query_lengths[window.queries[:: window.team]].sum())
     return rows * int(window.last.max(initial=TILE)) * window.lanes
 
 
@@ -192,6 +203,7 @@ def cut(
     room: Room,
     few_programs: bool = False,
     by_query: tuple[np.ndarray, np.ndarray] | None = None,
+    teams: bool = False,
 ) -> Partition:
     """Windows that there is room for, heaviest first.
 
@@ -199,6 +211,8 @@ def cut(
 
     few_programs : zipped pairs, some of another job: all with one program
     by_query : zipped pairs whose scores come first, as ``regroup`` takes them
+    teams : scores come first, and those of a block against itself by teams of queries
+        where that sweeps fewer cells
     """
     split = Partition([], [])
     if job.kind == "zip":
@@ -224,6 +238,8 @@ def cut(
     # The number of lanes that needs the least time, were all rows alike. In a
     # triangle the fewer lanes, the less in vain.
     lengths, triangle = job.target_lengths[order], job.triangle
+    teams &= triangle and len(queries) == len(order)
+    teams &= not (job.include_self or job.whole or job.window)
 
     def cost(lanes: int):
         if triangle:
@@ -238,6 +254,9 @@ def cut(
         block = order[start : start + _next_block(job, order[start:], lanes)]
         start += len(block)
         below = queries[:start] if triangle else queries
+        if teams and (of_block := _in_teams(job, block, room)):
+            split.blocks.extend(of_block)
+            below = below[: -len(block)]
         # One block of targets against all its queries, in windows of similar rows.
         at = 0
         while at < len(below):
@@ -268,6 +287,52 @@ def regroup(
             _narrow(job, split, query, part, LANES[1], room, few_programs=True)
             remaining = remaining[count:]
     return _same_backtrack(job, split, room)
+
+
+def has_long_tables(job: PairMatrix) -> bool:
+    """Whether all pairs of a set have long enough tables for teams, on average."""
+    is_long = job.cells >= LIVE_CELLS * job.pairs
+    return job.kind == "all" and is_long and max(job.most) <= MAX_LIVE_LETTERS
+
+
+def live_limit(task: "Task") -> int:
+    """Highest score up to which paths of a task are found in live parts of tables on a
+    CPU, 0 where none are."""
+    if not task.paths or not task.local or task.filters.min_score is not None:
+        return 0
+    if task.scoring.by_position or task.scoring.tracks or task.mesh is not None:
+        return 0
+    if max(task.scoring.highest, -task.scoring.lowest) > np.iinfo("int8").max:
+        return 0
+    return bounds.narrow_high(task.scoring, task.mode, "int16")
+
+
+def _in_teams(job: PairMatrix, order: np.ndarray, room: Room) -> list[Window]:
+    """Windows of the scores of the sequences of a block against each other, by teams of
+    queries; none where that does not pay."""
+    lanes, lengths = LANES[1], job.target_lengths[order]
+    if _next_block(job, order, lanes) < len(order):
+        return []
+    swept = {1: float((lengths * spans(lengths, lanes)).sum())}
+    for team in TEAM_COST:
+        copies = np.repeat(order, team // 2)
+        if _next_block(job, copies, lanes) == len(copies):
+            columns = pack(job.target_lengths[copies], lanes)[1].max()
+            swept[team] = TEAM_COST[team] * int(lengths[::team].sum()) * int(columns)
+    team = min(swept, key=lambda team: swept[team])
+    # Where other queries meet the block, too, teams take another program.
+    price = TEAM_PROGRAM_CELLS if len(order) < len(job.target_lengths) else 0
+    if team == 1 or (swept[1] - swept[team]) * lanes < price:
+        return []
+    scores, block = replace(job, paths=False, steps=False), np.repeat(order, team // 2)
+    blocks = []
+    for start in range(0, len(order), WINDOW_QUERIES * team):
+        part = order[start : start + WINDOW_QUERIES * team]
+        window = replace(_shape(scores, part, block, lanes), team=team)
+        if (fitted := _fitted(scores, window, room)) is None:
+            return []
+        blocks.append(fitted)
+    return blocks
 
 
 def _next_block(job: PairMatrix, order: np.ndarray, lanes: int) -> int:

@@ -102,12 +102,14 @@ def run_window(
     block: lane_fill.Block, queries: jax.Array, lengths: jax.Array, start: jax.Array,
     count: jax.Array, tie: jax.Array, problem: WindowProblem,
     backtrack: jax.Array | None = None, costs: "Constants | None" = None,
-    opening: int | None = None, base: int = 1, strips: bool = False, **static: Any,
+    opening: int | None = None, base: int = 1, strips: bool = False,
+    member: jax.Array | None = None, **static: Any,
 ) -> tuple[WindowResult, jax.Array | None]:  # fmt: skip
     """Align the first ``count`` queries against targets of a block.
 
     block : Block
-    queries : uint8 (Q, M, W), anything after the end; W = 1, or a query a lane (W = B)
+    queries : uint8 (Q, M, W), anything after the end; W = 1, or a query a lane (W =
+        B), or with ``member`` a team of W
     lengths : int32 (Q, W)
     start : int32 (Q,), targets before it are not computed for that query
     count : int32 (), rows beyond it are not computed
@@ -121,6 +123,7 @@ def run_window(
         differences (``difference_fill``), else None
     base : static, as in ``difference_fill.fill``
     strips : static, as in ``lane_fill.fill``; the result then has a ``region``
+    member : uint8 (Q, T), which query of a team each target meets, of ``strips``
     """
     shape = queries.shape[0], block.lane.shape[0]
     out = WindowResult(jnp.zeros(shape, problem.gaps.open.dtype))
@@ -140,7 +143,8 @@ def run_window(
         out, backtrack = state
         result, backtrack = _one_query(
             block, queries[q], lengths[q], start[q], tie[q], problem, backtrack,
-            costs, opening, base, strips, **static,
+            costs, opening, base, strips, None if member is None else member[q],
+            **static,
         )  # fmt: skip
         place = partial(lax.dynamic_update_index_in_dim, index=q, axis=0)
         return jax.tree.map(place, out, result), backtrack
@@ -156,7 +160,7 @@ def _one_query(
     block: lane_fill.Block, codes: jax.Array, m: jax.Array, start: jax.Array,
     tie: jax.Array, problem: WindowProblem, backtrack: jax.Array | None,
     costs: "Constants | None", opening: int | None, base: int, strips: bool,
-    **static: Any,
+    member: jax.Array | None, **static: Any,
 ):  # fmt: skip
     """One row of queries: the scores of their targets, and what the paths say."""
     # Tiles up to the end of the last of the targets from ``start`` on: the longest
@@ -179,6 +183,7 @@ def _one_query(
         -(-jnp.max(m) // rows),
         jnp.minimum(block.first, block.first + block.length - 1)[start] // TILE,
         tie[block.target].astype(dtype),
+        member=None if member is None else member[block.target],
     )
     if problem.costs is not None:
         by_row = lane_cells.position_costs(problem.costs, row[:, 0])

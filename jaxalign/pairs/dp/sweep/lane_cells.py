@@ -317,22 +317,24 @@ def columns_of(
     costs: Constants,
     first: jax.Array | None = None,
     by_position: jax.Array | None = None,
+    member: jax.Array | None = None,
 ):
     """The step over two columns of all lanes: a function (p, carry).
 
     rows : of the strip
     scores : (A + 1, L / 2, 2 * B), the database profile, two columns a row
-    letters : int32 (1,) for each row
+    letters : int32 (W,) for each row, of the queries of a team
     dtype : of H, E and F
     costs : Constants
     first : row p of the first two columns in ``scores``; None for 0
     by_position : (rows, 4), of ``position_costs``, in place of the constants
+    member : uint8 (2 * B,), the query of the team in each lane; None where W = 1
 
     The carry is that of ``sweep``: H and F of the rows, the diagonal, then H and E of
     the row above, (L / 2, 2 * B) each, and the best H so far.
     """
     # Functions of their own, so that the loops of a block read plain arrays.
-    score = one_function(partial(from_profile, dtype=dtype))
+    score = one_function(partial(_of_team, dtype=dtype))
     row, last = one_function(row_of), one_function(lambda pair: halves(pair)[-1])
 
     def step(p: jax.Array, carry: tuple):
@@ -342,7 +344,7 @@ def columns_of(
         at = p if first is None else p - first
         for k in range(0, rows, BLOCK_ROWS):
             block_rows = slice(k, k + BLOCK_ROWS)
-            s = [halves(score(scores, x, at)) for x in letters[block_rows]]
+            s = [halves(score(scores, x, at, member)) for x in letters[block_rows]]
             lines = h[block_rows], f[block_rows], left, up, e, s, best
             if by_position is None:
                 h_k, f_k, up, e, best = _block(*lines, costs)
@@ -359,6 +361,19 @@ def columns_of(
         return tuple(new_h), tuple(new_f), diag, above_h, above_e, nothing, (best,)
 
     return step
+
+
+def _of_team(
+    scores: jax.Array,
+    letters: jax.Array,
+    j: jax.Array,
+    member: jax.Array | None,
+    dtype: jax.typing.DTypeLike,
+):
+    """``from_profile`` of the letter that the query of each lane has."""
+    letters_of = (lax.slice_in_dim(letters, k, k + 1) for k in range(letters.shape[0]))
+    rows = [from_profile(scores, letter, j, dtype) for letter in letters_of]
+    return rows[0] if member is None else matrix_rows.by_code(rows, member)
 
 
 def _block(

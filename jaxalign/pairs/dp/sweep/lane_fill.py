@@ -34,7 +34,7 @@ CHUNK_CELLS = 2**17  # columns of a lane that a chunk has, all lanes together
 
 
 class Query(NamedTuple):
-    """Rows: W = 1 query for all lanes, or one a lane (W = B)."""
+    """Rows: W = 1 query for all lanes, or one a lane (W = B), or a team of W."""
 
     codes: jax.Array  # int32 (M, W), pad letter A below the last row
     length: jax.Array  # int32 (W,)
@@ -43,6 +43,7 @@ class Query(NamedTuple):
     tie: jax.Array  # score dtype (L / TILE, B), 1 where left goes before up
     # Score dtype (M, 4), costs by position as of ``lane_cells.position_costs``
     costs: jax.Array | None = None
+    member: jax.Array | None = None  # uint8 (L / TILE, B), which of the team's it is
 
 
 class BlockFill(NamedTuple):
@@ -72,7 +73,7 @@ def fill(
     backtrack : uint8 (capacity,) to be overwritten, or None
     local, rows, fused : static; ``rows`` divides M; it is even
     costs : static, ``blocks.Constants``: ``gaps`` as constants of the program, for
-        local scores (W = 1), which are then a third faster
+        local scores (W < B), which are then a third faster
     strips : static; with ``costs``, also which strips have the best of each tile
 
     Returns Filled, with ``costs.zero`` added to all scores. Right as long as no value
@@ -117,6 +118,7 @@ def fill(
         x + jnp.asarray(costs.zero, x.dtype)
         for x in (filled.last_row, filled.best, borders.start, borders.above)
     )
+    start, above = start[..., :1], above[..., :1]  # 0 in local tables of any query
     by_position = None
     if query.costs is not None:
         by_position = query.costs.reshape(-1, rows, query.costs.shape[1])
@@ -268,7 +270,10 @@ def _tiles(
             first_column = None if first_column is None else lax.div(first_column, wide)
             strip = rows, scores, row_letters, gaps.open.dtype, costs, first_column
             by_costs = None if isinstance(vertical, tuple) else vertical
-            column = lane_cells.columns_of(*strip, by_costs)
+            member = None if query.member is None else row_of(query.member, t)
+            if member is not None:
+                member = lax.concatenate([member] * wide, 0)
+            column = lane_cells.columns_of(*strip, by_costs, member)
         inner = h, f, diag, filled.last_row, e_row, filled.backtrack
         zero = 0 if costs is None else costs.zero
         inner += (lane_cells.track(h, local, paths, zero),)

@@ -28,7 +28,7 @@ from jaxalign.pairs.dp.sweep.lane_cells import BLOCK_ROWS, together
 
 LANES = 128
 ROWS = 8  # of a strip
-LETTERS = 512  # before the end of a path that it may reach back
+LETTERS = 1024  # before the end of a path that it may reach back
 DEAD = -(2**14)  # less than any score of 8 bits, and far from the range of 16
 
 
