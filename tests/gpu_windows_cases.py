@@ -20,14 +20,18 @@ interpreted = pytest.mark.skipif(
 )
 
 
-def task_of(kind, output, mode="semiglobal", count=9, seed=0):
+def task_of(kind, output, mode="semiglobal", count=9, seed=0, tracks=1):
     rng = np.random.default_rng(seed)
-    scoring = jaxalign.Scoring()
+    scoring = jaxalign.Scoring() if tracks == 1 else jaxalign.Scoring.preset("foldseek")
     sets = [
         as_sequences([codes(rng, n, 20) for n in rng.integers(0, 30, count)],
-                     scoring.alphabet)
+                     replace(scoring.alphabet, states=None))
         for _ in range(2)
     ]  # fmt: skip
+    if tracks > 1:
+        states = ([codes(rng, n, 20) for n in x.lengths] for x in sets)
+        states = (as_sequences(x, scoring.alphabet.states) for x in states)
+        sets = [x.with_states(y) for x, y in zip(sets, states, strict=True)]
     sets = sets[:1] * 2 if kind == "all" else sets
     free = resolve_ends(mode, None)
     return Task(kind, *sets, scoring, mode, free, output, budget=2**30)
@@ -64,12 +68,15 @@ class Small:
         return getattr(kernels, name)
 
     def choose(self, longest, *, local, packed, shared=True, paths=False, linear=False,
-               few_pairs=False):  # fmt: skip
+               few_pairs=False, first_letters=0):  # fmt: skip
         tile, linear = 4 if paths else 0, linear and not paths
-        return kernels.Fill(8, 8, 2, local, packed, shared, tile, True, linear)
+        columns = 1 if first_letters and packed and not shared else 2
+        return kernels.Fill(8, 8, columns, local, packed, shared, tile, True, linear,
+                            first_letters=first_letters)  # fmt: skip
 
-    def spread(self, m, n, *, local, packed, linear=False):
-        shape = self.choose(max(m), local=local, packed=packed, linear=linear)
+    def spread(self, m, n, *, local, packed, linear=False, first_letters=0):
+        shape = self.choose(max(m), local=local, packed=packed, linear=linear,
+                            first_letters=first_letters)  # fmt: skip
         return replace(shape, stacks=2 if local else 0)
 
     def bucket(self, length):

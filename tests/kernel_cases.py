@@ -15,7 +15,7 @@ from kernels_pallas.words import lcs
 ENDS = ("query_start", "query_end", "target_start", "target_end")
 SETS = [s for k in range(5) for s in combinations(ENDS, k)]
 OTHER = dict(zip(ENDS, ENDS[2:] + ENDS[:2], strict=True))
-LETTERS = 5
+LETTERS, STATES = 5, 3  # of the tracks
 KINDS = list(product((True, False), repeat=3))  # local, packed, shared
 values = pytest.mark.skipif(
     mosaic.interpreter() is None, reason="the GPU interpreter came with JAX 0.11"
@@ -42,6 +42,24 @@ def matrix(seed=0):
     return scores.astype(np.int32)
 
 
+def scorings(s, seed=0):
+    """Scores for ``aligned``, and those of all letters: of two tracks a letter is that
+    of the first plus LETTERS times that of the second."""
+    first = matrix(seed)
+    if s.tracks == 1:
+        return first, first
+    rng = np.random.default_rng(seed + 1)
+    second = rng.integers(-3, 4, (STATES, STATES)).astype(np.int32)
+    a, b = np.divmod(np.arange(LETTERS * STATES), LETTERS)[::-1]
+    return (first, second), first[a[:, None], a] + second[b[:, None], b]
+
+
+def tracked(codes):
+    """Letters of both tracks, as codes."""
+    second, first = np.divmod(codes.astype(np.uint16), LETTERS)
+    return first + 256 * second
+
+
 def padded(rng, lengths, letters=LETTERS):
     """Random residues, garbage after each sequence's end included."""
     return rng.integers(0, letters, (len(lengths), max(*lengths, 1))).astype(np.uint8)
@@ -52,7 +70,7 @@ def flat(t, n, s):
     order = range(len(n) - 1, -1, -1)
     parts = [t[k, : n[k]] for k in order]
     ends = np.cumsum([len(part) for part in parts])[::-1]
-    codes = np.concatenate([*parts, np.zeros(1, np.uint8)])
+    codes = np.concatenate([*parts, np.zeros(1, t.dtype)])
     first = jnp.asarray(ends - np.array(n), jnp.int32)
     room = int(kp.rows_of(n, s)[-1]) + 3
     n = jnp.asarray(n, jnp.int32)
@@ -61,7 +79,10 @@ def flat(t, n, s):
 
 def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
             ragged=False):  # fmt: skip
-    problem = kp.problem_of(scores, *gaps, free, wildcard)
+    scores, second = scores if s.tracks > 1 else (scores, None)
+    problem = kp.problem_of(scores, *gaps, free, wildcard, second)
+    if s.tracks > 1:
+        q, t = tracked(q), tracked(t)
     more = {}
     if ragged:
         t = flat(t, n, s)
@@ -74,10 +95,14 @@ def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
     return jax.tree.map(np.asarray, found)
 
 
-def shape_of(kind, rows=4, lanes=8, columns=2, tile=0):
+def shape_of(kind, rows=4, lanes=8, columns=2, tile=0, tracks=1):
     local, packed, shared = kind
     plain = jax.default_backend() == "cpu"
-    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain)
+    if tracks > 1 and packed and not shared:
+        columns = 1
+    first = LETTERS if tracks > 1 else 0
+    return kp.Fill(rows, lanes, columns, local, packed, shared, tile, plain,
+                   first_letters=first)  # fmt: skip
 
 
 def edge_lengths(s):
@@ -91,7 +116,8 @@ def edge_lengths(s):
 
 def sequences(rng, s, m, n):
     """Queries and targets; some targets are relatives, so that paths are long."""
-    q, t = padded(rng, m), padded(rng, n)
+    letters = LETTERS * (STATES if s.tracks > 1 else 1)
+    q, t = padded(rng, m, letters), padded(rng, n, letters)
     for k in range(len(t)):
         part = min(q.shape[1], t.shape[1])
         near = rng.random(part) < 0.8
@@ -107,9 +133,9 @@ def places(s, q, t):
 
 def check_scores(s, m, n, gaps=(7, 2), free=(), seed=0, ragged=False):
     rng = np.random.default_rng(seed)
-    scores = matrix(seed)
+    given, scores = scorings(s, seed)
     q, t = sequences(rng, s, m, n)
-    found = aligned(s, q, m, t, n, scores, gaps, free, ragged=ragged).score
+    found = aligned(s, q, m, t, n, given, gaps, free, ragged=ragged).score
     mode = "local" if s.local else "global"
     for at, a, b in places(s, q, t):
         x, y = q[a, : m[a]], t[b, : n[b]]
@@ -128,12 +154,12 @@ def expected(x, y, scores, gaps, mode, free, swapped):
 
 def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False):
     rng = np.random.default_rng(seed)
-    scores = matrix(seed)
+    given, scores = scorings(s, seed)
     q, t = sequences(rng, s, m, n)
     shape = (len(q), len(t)) if s.shared else (len(q),)
     tie = rng.integers(0, 2, shape).astype(bool)
     runs = q.shape[1] + t.shape[1]
-    r = aligned(s, q, m, t, n, scores, gaps, free, tie, wildcard, runs, ragged)
+    r = aligned(s, q, m, t, n, given, gaps, free, tie, wildcard, runs, ragged)
     mode = "local" if s.local else "global"
     for at, a, b in places(s, q, t):
         x, y = q[a, : m[a]], t[b, : n[b]]
@@ -144,6 +170,7 @@ def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False)
         assert (r.end_i[at], r.end_j[at]) == tuple(want.end)
         assert (r.start_i[at], r.start_j[at]) == tuple(want.start)
         assert operations == list(want.operations)
+        x, y = (a % LETTERS for a in (x, y))  # the first track alone has identities
         same = oracle.identities(x, y, want.start, want.operations, wildcard)
         assert r.identities[at] == same
         assert r.columns[at] == oracle.columns(want.operations)
@@ -152,16 +179,20 @@ def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False)
 
 
 def lower(s, m=64, n=48, count=8, score_rows=24, queries=2):
+    codes = jnp.uint8 if s.tracks == 1 else jnp.uint16
+
     def array(*shape, dtype=jnp.int32):
         return jax.ShapeDtypeStruct(shape, dtype)
 
     ends = [array(dtype=bool)] * 4
     problem = kp.Problem(array(score_rows, 24), array(), array(), *ends, array())
+    if s.tracks > 1:
+        problem = problem._replace(second=array(STATES, STATES))
     rows = queries if s.shared else count
     stacks = kp.stack([m] * rows, s) if s.stacks else None
     traced = kp.align.trace(
-        problem, array(rows, m, dtype=jnp.uint8), array(rows),
-        array(count, n, dtype=jnp.uint8), array(count), stacks=stacks, runs=8, shape=s,
+        problem, array(rows, m, dtype=codes), array(rows),
+        array(count, n, dtype=codes), array(count), stacks=stacks, runs=8, shape=s,
     )  # fmt: skip
     return traced.lower(lowering_platforms=("cuda",)).as_text()
 

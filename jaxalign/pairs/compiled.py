@@ -79,13 +79,9 @@ def plan_compiled(task: Task) -> Plan:
     # 1. Choose: alphabet, output and mesh may ask for another implementation.
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
-    if name == "pallas" and task.implementation and task.scoring.tracks:
-        raise DeviceError("pallas: the GPU kernels take one track")
     if name == "pallas" and not launches.takes(task) and not task.implementation:
-        letters, max_letters = task.scoring.alphabet.size, launches.MAX_LETTERS
+        letters, max_letters = launches.letters_of(task), launches.MAX_LETTERS
         why = f"{letters} letters; the GPU kernels take {max_letters}"
-        if letters <= max_letters:
-            why = "two tracks; the GPU kernels take one"
         if by_position:
             why = "gap costs by position; the GPU kernels have constant ones"
         elif task.scoring.by_position:
@@ -97,7 +93,8 @@ def plan_compiled(task: Task) -> Plan:
     if task.mesh is not None:
         why = f"one program over a mesh of {task.mesh.devices.size} devices"
     # 2. Cut the pair matrix into windows or launches; few long pairs have a GPU each.
-    if name == "pallas" and (long := align.on_gpu(task, kernels_pallas)):
+    one_track = not task.scoring.tracks  # which blocks of long pairs take
+    if name == "pallas" and one_track and (long := align.on_gpu(task, kernels_pallas)):
         refuse_over(task.result_bytes, task.budget, f"{task.job.pairs:,} pairs")
         needed = [_long_bytes(task, pair) for pair in long]
         figures = describe(task, 0, len(long), needed, {"int32"})
@@ -201,7 +198,7 @@ def _on_cpu(task: Task) -> bool:
 
 def lcs_launches(task: Task) -> LcsLaunches | None:
     """Launches that count common subsequences on GPUs; None where none can."""
-    if not launches.takes(task):
+    if task.scoring.tracks or not launches.takes(task):
         return None
     if task.implementation not in (None, "pallas") or task.mesh is not None:
         return None

@@ -44,7 +44,8 @@ class Result(NamedTuple):
 IDENTITY_BITS = 13  # of the matches in an int32 score
 
 
-def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Problem:
+def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255, second=None,
+               ) -> Problem:  # fmt: skip
     """Make a ``Problem`` from plain numbers.
 
     Parameters
@@ -55,6 +56,8 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Prob
     free_ends : some of query_start, query_end, target_start, target_end: residues of
         that sequence which hang over there cost nothing; without meaning in local mode
     wildcard : code that is identical to nothing
+    second : int (B, B), optional, B <= 30, of a second track; then codes are uint16,
+        the second track's in the high byte, and a shape's ``first_letters`` is A
     """
 
     def number(value):  # converted in NumPy: JAX would compile that
@@ -63,9 +66,9 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255) -> Prob
     names = ("query_start", "query_end", "target_start", "target_end")
     ends_free = (np.asarray(name in free_ends) for name in names)
     costs = number(gap_open), number(gap_extend)
-    return Problem(
-        *jax.device_put((number(scores), *costs, *ends_free, number(wildcard)))
-    )
+    numbers = number(scores), *costs, *ends_free, number(wildcard)
+    states = () if second is None else (number(second),)
+    return Problem(*jax.device_put((*numbers, *states)))
 
 
 def split_identity(score) -> tuple[jax.Array, jax.Array]:
@@ -89,8 +92,9 @@ def align(problem: Problem, queries, m, targets, n, tie=None, stacks=None, *,
     Parameters
     ----------
     problem : Problem, see ``problem_of``
-    queries, targets : uint8 (Q, M) and (N, L), anything after a sequence's end; targets
-        that are shared may be ``Letters`` instead, of ``letters`` with the same shape
+    queries, targets : uint8 (Q, M) and (N, L), or uint16 of two tracks, anything after
+        a sequence's end; targets that are shared may be ``Letters`` instead, of
+        ``letters`` with the same shape
     m, n : int32 (Q,) and (N,), their lengths; 0 is a length too
     tie : bool (Q, N), or (N,) of a list: pairs computed with their two sides swapped
     stacks : ``config.stack`` of the lengths of the queries, where the shape has such
@@ -170,7 +174,7 @@ def run(
         end = ends.border_end(output, problem, numbers, s, rows, columns, tie)
     overflow = None
     if s.local and s.packed:
-        highest = jnp.max(problem.scores)
+        highest = layout.highest(problem)
         overflow = end.score > config.safe(highest, numbers.floor, s.target)
     if not s.tile:
         return Result(end.score, overflow=overflow)

@@ -51,6 +51,17 @@ class Fill:
     linear: bool = False  # scores alone: opening a gap costs what extending it does
     stacks: int = 0  # local scores of blocks: items of stacked queries (``stacks``)
     target: Target = HOPPER
+    first_letters: int = 0  # of two tracks, letters of the first one's alphabet
+
+    @property
+    def tracks(self) -> int:
+        """Look-ups of a cell, whose scores add up."""
+        return 2 if self.first_letters else 1
+
+    @property
+    def track_bytes(self) -> int:
+        """Bytes of a track in a word of target letters."""
+        return self.columns * self.slots
 
     @property
     def strip(self) -> int:
@@ -140,9 +151,12 @@ class FillInputs(NamedTuple):
         jax.Array
     )  # (2 * Q,) or, for lists, (2 * B * groups,): m, both tables
     target_lengths: jax.Array  # (2 * B * groups,): n, both tables
-    targets: jax.Array  # (R * groups,): a byte a letter, U a table
+    # (R * groups,): a byte a letter, U a table, and as many of a second track
+    targets: jax.Array
     scores: jax.Array  # (Q * S, x, 256) profiles, or (1, x, 256) the two tables
-    row_offsets: jax.Array  # lists: (B * S * 128 * K,), into ``scores``, both tables
+    # lists: (B * S * 128 * K,), both tables: places in ``scores``; of two tracks a byte
+    # for each row letter
+    row_offsets: jax.Array
     first_record: jax.Array  # (items,)
     strip_records: Any  # (B,), of NumPy or JAX
     masks: jax.Array  # stacked: (Q * S * lanes,): what a lane takes from the one above
@@ -241,8 +255,10 @@ MAX_FITTED_LENGTH = 1536  # letters; longer queries take the first height
 # Longer queries than this have a whole warp a group, or all would wait for one program;
 # and no more rows, since their scores have to fit shared memory.
 MAX_STRIP_LENGTH = 9216  # letters
-LONG_QUERY_SHAPES = (48, 32), (40, 32), (24, 32)  # the first that a target has room for
-PROFILE_LETTERS = 32  # words of a row of a profile: 30 letters and two pads
+LONG_QUERY_SHAPES = (48, 32), (40, 32), (24, 32), (12, 32)  # the first that has room
+# Words of a row of a profile: 30 letters and two pads. Two tracks take twice as many:
+# those of the second track have a pad, too.
+PROFILE_LETTERS = 32
 PROGRAM_BYTES = 1024  # of shared memory beside the profile
 # Few queries: all must not wait for the program of the longest targets, so more lanes
 # take its rows. A step takes the time of its cells and of LONE_STEP_CELLS more; of
@@ -260,6 +276,7 @@ STACKED_COLUMNS = 4  # of a step
 LIST_SHAPES = ((96, 24, 4), (192, 48, 4), (384, 48, 8))
 TILE_SHAPES = ((96, 24, 4), (192, 24, 8), (384, 24, 16))  # beyond: BORDER_SHAPES
 STEP_COLUMNS = 2
+WORD_LETTERS = 4  # of a step, which has fewer columns where two tracks need more
 TILE_STEPS = 8  # 16 columns between checkpoints
 LENGTH_BUCKETS = (384, 1536, 9216, 36864)  # letters
 
@@ -274,58 +291,66 @@ def bucket(length: int) -> int:
 
 def choose(longest: int, *, local: bool, packed: bool, shared: bool = True,
            paths: bool = False, plain: bool = False, linear: bool = False,
-           few_pairs: bool = False, target: Target | None = None) -> Fill:  # fmt: skip
+           few_pairs: bool = False, target: Target | None = None,
+           first_letters: int = 0) -> Fill:  # fmt: skip
     """Choose the shape for queries of at most ``longest`` letters, for scores or paths.
 
     target : the GPU, that of JAX's first device by default
     few_pairs : the pairs of a list leave most of a GPU idle, so each has a whole warp
     linear : opening a gap costs what extending it does; then scores need no E and F
+    first_letters : of two tracks, as in ``Fill``
     """
     target = target or this_target()
+    tracks = 2 if first_letters else 1
     short = paths and longest <= TILE_SHAPES[-1][0]
     if shared and not short:
         heights = BORDER_SHAPES
-        if local and not paths:
+        # Four lanes meet in a bank, which costs too much where each has two look-ups.
+        if local and not paths and tracks == 1:
             heights = LOCAL_SHAPES if target.tall_lanes else LOW_LOCAL_SHAPES
-        rows, lanes = _fitted(heights, longest, target)
+        rows, lanes = _fitted(heights, longest, target, tracks)
     elif few_pairs and longest > LIST_SHAPES[-1][0]:
         rows, lanes = LONG_QUERY_SHAPES[0]
     elif paths and not short:
         rows, lanes = BORDER_SHAPES[0]
     else:
-        table = TILE_SHAPES if paths else LIST_SHAPES
+        # 48 rows spill where each of their tables has two look-ups.
+        table = TILE_SHAPES if paths or tracks > 1 else LIST_SHAPES
         rows, lanes = next((x[1:] for x in table if longest <= x[0]), table[-1][1:])
     tile = TILE_STEPS if paths else 0
     linear = linear and not paths
-    return Fill(rows, lanes, STEP_COLUMNS, local, packed, shared, tile, plain, linear,
-                target=target)  # fmt: skip
+    tables = 2 if packed and not shared else 1
+    columns = min(STEP_COLUMNS, WORD_LETTERS // (tables * tracks))
+    return Fill(rows, lanes, columns, local, packed, shared, tile, plain, linear,
+                target=target, first_letters=first_letters)  # fmt: skip
 
 
-def _fitted(heights, longest: int, target: Target) -> tuple[int, int]:
+def _fitted(heights, longest: int, target: Target, tracks: int) -> tuple[int, int]:
     """Choose the height of strips with the fewest unused rows."""
     if longest > MAX_STRIP_LENGTH:
-        return next(x for x in LONG_QUERY_SHAPES if has_room(*x, target))
+        return next(x for x in LONG_QUERY_SHAPES if has_room(*x, target, tracks))
     if longest > MAX_FITTED_LENGTH:
         return heights[0]
     return min(heights, key=lambda x: -(-longest // (x[0] * x[1])) * x[0] * x[1])
 
 
-def has_room(rows: int, lanes: int, target: Target) -> bool:
+def has_room(rows: int, lanes: int, target: Target, tracks: int = 1) -> bool:
     """Whether the profile of a strip fits the shared memory of a program."""
-    profile = rows * lanes * PROFILE_LETTERS * 4
+    profile = rows * lanes * PROFILE_LETTERS * tracks * 4
     return profile + PROGRAM_BYTES <= target.shared_bytes
 
 
 def spread(m, n, *, local: bool, packed: bool, linear: bool = False,
-           target: Target | None = None) -> Fill:  # fmt: skip
+           target: Target | None = None, first_letters: int = 0,
+           ) -> Fill:  # fmt: skip
     """The shape in which all of some queries meet all of some targets soonest, scores
     alone: for few queries. Those of local mode are stacked.
 
     m, n : lengths, longest first
-    linear, target : as of ``choose``
+    linear, target, first_letters : as of ``choose``
     """
     target = target or this_target()
-    shapes = few_query_shapes(len(m), local, packed, linear, target)
+    shapes = few_query_shapes(len(m), local, packed, linear, target, first_letters)
     m, n = (np.asarray(lengths, np.int64) for lengths in (m, n))
 
     @cache
@@ -348,7 +373,7 @@ def spread(m, n, *, local: bool, packed: bool, linear: bool = False,
 
 def few_query_shapes(
     queries: int, local: bool, packed: bool, linear: bool = False,
-    target: Target | None = None,
+    target: Target | None = None, first_letters: int = 0,
 ) -> list[Fill]:  # fmt: skip
     """Shapes that ``spread`` chooses from, for up to this many queries."""
     target = target or this_target()
@@ -356,7 +381,12 @@ def few_query_shapes(
     table = [x for x in STACKED_SHAPES if x[2] <= largest]
     if not local:
         table = [(*x, 0) for x in FEW_QUERY_SHAPES]
+    tracks = 2 if first_letters else 1
+    if tracks > 1:
+        table = [x for x in table if x[1] >= CONFLICT_FREE_LANES]
+    table = [x for x in table if has_room(*x[:2], target, tracks)]
     columns = STACKED_COLUMNS if local else STEP_COLUMNS
+    columns = min(columns, WORD_LETTERS // tracks)
     return [
         Fill(
             rows,
@@ -367,6 +397,7 @@ def few_query_shapes(
             linear=linear,
             stacks=stacks,
             target=target,
+            first_letters=first_letters,
         )
         for rows, lanes, stacks in table
     ]

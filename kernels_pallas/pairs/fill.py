@@ -37,6 +37,7 @@ from kernels_pallas.pairs.config import (
     output_shapes,
     records_of_strip,
 )
+from kernels_pallas.pairs.layout import ROW_LETTERS
 
 
 class FillView(NamedTuple):
@@ -117,6 +118,17 @@ class ScoreArithmetic:
         """value + word, where halves of ``word`` are below 0: as two numbers where the
         target adds halves, else as in ``add``."""
         return self.add(value, word) if self.s.joined else value + self.read(word)
+
+    def sum(self, word, *addends):
+        """The word of scores of one track, or the sum of two."""
+        th: Any = self.th
+        halves = self.s.packed and self.s.local and not self.s.joined
+        for score in addends:
+            if halves:
+                word = th.words(th.halves(word) + th.halves(score))
+            else:
+                word = word + score
+        return word
 
     def both(self, low: jax.Array, high: jax.Array) -> Any:
         """Two bools (128,) as a mask of values."""
@@ -292,20 +304,31 @@ def _scores_of(th, table, where, s):
     """Make a function (column of the step, row) -> word of biased substitution
     scores."""
     letters, lane, rows = where
-    loaded = {}
+    loaded, v = {}, ScoreArithmetic(th, s)
 
-    def letter(c):
-        return th.shift_right(letters, 8 * c) & 255
+    def letter(c, track=0):
+        return th.shift_right(letters, 8 * (c + track * s.track_bytes)) & 255
 
     def by_profile(c, r):
         # Four rows a load; lanes of a group side by side, so that no two of them
         # meet in a bank whatever letters they have.
         if c not in loaded:
-            loaded[c] = letter(c) * s.strip + lane * 4
+            loaded[c] = [letter(c, k) * s.strip + lane * 4 for k in range(s.tracks)]
         if (c, r // 4) not in loaded:
             offset = (r // 4) * (4 * s.lanes)
-            loaded[c, r // 4] = th.load(table, loaded[c], 4, offset=offset)
+            fours = [th.load(table, at, 4, offset=offset) for at in loaded[c]]
+            loaded[c, r // 4] = [v.sum(*words) for words in zip(*fours, strict=True)]
         return loaded[c, r // 4][r % 4]
+
+    def by_tables(c, r):
+        # Of two tracks: ``rows`` has the letters of both, of each table.
+        def look_up(pair, track):
+            row = th.shift_right(rows[r], 8 * (2 * pair + track)) & 255
+            at = row * ROW_LETTERS + letter(c + pair * s.columns, track)
+            return th.load(table, at, offset=pair * ROW_LETTERS**2)[0]
+
+        tracks = [[look_up(x, track) for x in range(s.tables)] for track in (0, 1)]
+        return v.sum(*(low + high[0] if high else low for low, *high in tracks))
 
     def by_table(c, r):
         low = (rows[r] & 0xFFFF) + letter(c)
@@ -315,7 +338,9 @@ def _scores_of(th, table, where, s):
         high = th.shift_right(rows[r], 16) + letter(c + s.columns)
         return score + th.load(table, high)[0]
 
-    return by_profile if s.shared else by_table
+    if s.shared:
+        return by_profile
+    return by_table if s.tracks == 1 else by_tables
 
 
 def store_below(view, k, t, words):
@@ -492,7 +517,9 @@ def _strip(view, k, rows, track):
     below = view.n.column_base + view.n.cost
     e = v.join(*(where(x <= -s.rows, view.n.corner, below) for x in top))
     out = (th.words(u[-1]), th.words(e)) * s.columns
-    before = th.splat(BEFORE_BYTES)
+    # In every byte "before the target", of a second track its pad
+    pad = sum(1 << 8 * k for k in range(s.track_bytes, s.tracks * s.track_bytes))
+    before = th.splat(pad * (s.first_letters + 2))
     prefetch = load_above(view, k, jnp.int32(0))
     carry = (u, u, column_zero(view, top), out + (before,), prefetch, track)
     step = partial(fill_step, view, k, rows)
@@ -519,7 +546,3 @@ def _strip(view, k, rows, track):
 
     tiles = lax.div(view.total + (s.tile - 1), jnp.int32(s.tile))
     return lax.fori_loop(jnp.int32(0), tiles, tile, carry)[-1]
-
-
-# Letter 0 of the extended alphabet, "before the target", in every byte.
-BEFORE_BYTES = 0

@@ -2,7 +2,8 @@
 
 Letters are extended by pads that stand for what a border does. Of a row: 0 is a row
 above the query, a + 1 residue a. Of a column: 0 comes before the target, 1 after it,
-a + 2 is residue a.
+a + 2 is residue a. Letters of a second track follow those of the first: one pad for all
+borders, then its residues.
 """
 
 from functools import partial
@@ -31,7 +32,8 @@ class Letters(NamedTuple):
 def letters_shape(s: Fill) -> Fill:
     """A shape with the same layout of letters, shared by all shapes with that
     layout."""
-    return Fill(4, s.lanes, s.columns, local=True, packed=True)
+    return Fill(4, s.lanes, s.columns, local=True, packed=True,
+                first_letters=s.first_letters)  # fmt: skip
 
 
 @partial(jax.jit, static_argnames=("shape", "room"))
@@ -43,7 +45,7 @@ def letters(codes, first, lengths, *, shape: Fill, room: int) -> Letters:
 
     Parameters
     ----------
-    codes : uint8 (X,)
+    codes : uint8 (X,), or uint16 of two tracks, the second in the high byte
     first, lengths : int32 (N,), where each target begins, and how long it is
     shape : static, that of the fill
     room : static, rows of letters of all blocks, at least ``config.rows_of``
@@ -65,8 +67,8 @@ def letters(codes, first, lengths, *, shape: Fill, room: int) -> Letters:
     j = j + jnp.arange(s.columns, dtype=jnp.int32).reshape(1, 1, -1)
     at = jnp.maximum(j, 0) + first[target][:, :, None]
     letters = codes.at[at].get(mode="clip")
-    letters = _with_pads(letters, j, lengths[target][:, :, None])
-    return Letters(starts, in_bytes(letters).reshape(-1))
+    words = _step_words(letters, j, lengths[target][:, :, None], s)
+    return Letters(starts, words.reshape(-1))
 
 
 def in_blocks(targets, n, s: Fill) -> Letters:
@@ -87,14 +89,23 @@ def columns(codes, lengths, s: Fill) -> jax.Array:
     place = jnp.arange(steps * s.columns, dtype=jnp.int32)[None, :]
     j = place - lead[:, None]
     letters = jnp.take_along_axis(codes, jnp.clip(j, 0), axis=1, mode="clip")
-    letters = _with_pads(letters, j, lengths[:, None])
-    return in_bytes(letters.reshape(-1, steps, s.columns))
+    shape = -1, steps, s.columns
+    return _step_words(letters, j, lengths[:, None], s, shape)
 
 
-def _with_pads(codes, j, lengths):
-    """Letters of the extended alphabet in columns ``j`` of targets."""
-    letter = jnp.where(j < lengths, codes.astype(jnp.int32) + 2, 1)
-    return jnp.where(j < 0, 0, letter)
+def _step_words(codes, j, lengths, s: Fill, shape=None):
+    """Letters of the extended alphabet in columns ``j`` of targets, in the words of
+    steps; ``shape`` of letters by step, that of ``j`` by default."""
+    first = codes if s.tracks == 1 else codes & (TRACK - 1)
+    letter = jnp.where(j < lengths, first.astype(jnp.int32) + 2, 1)
+    letter = jnp.where(j < 0, 0, letter)
+    words = in_bytes(letter if shape is None else letter.reshape(shape))
+    if s.tracks == 1:
+        return words
+    second = (codes >> TRACK_BITS).astype(jnp.int32) + 1
+    second = jnp.where((j >= 0) & (j < lengths), second, 0) + s.first_letters + 2
+    second = in_bytes(second if shape is None else second.reshape(shape))
+    return words | second << (8 * s.track_bytes)
 
 
 def before(sizes):
@@ -109,6 +120,13 @@ def in_bytes(letters):
     return jnp.sum(letters << shift.reshape((1,) * (letters.ndim - 1) + (-1,)), -1)
 
 
+# Codes of two tracks hold the second in the high byte.
+TRACK_BITS = 8
+TRACK = 2**TRACK_BITS
+# Columns of the table of two tracks in lists and walks, and rows in lists: 63 at most.
+# So many spread the letters of a warp best over the banks of shared memory.
+ROW_LETTERS = 67
+
 # The score of a letter beside a sequence, in local mode: it takes a value below 0.
 # Of joined halves (``Fill``) it sets the highest bit of a half, which is 0 before.
 PAD_BIT = 2**15
@@ -121,7 +139,8 @@ class Problem(NamedTuple):
     A, row = position of every query; gap_open, gap_extend : int32 (),
     non-negative, a gap of k costs gap_open + (k - 1) * gap_extend; the four free ends :
     bool (), no meaning in local mode; wildcard : int32 (), the code whose identities
-    do not count, or 255.
+    do not count, or 255; second : int32 (B, B), of a second track, whose scores are
+    added and whose identities do not count.
     """
 
     scores: jax.Array
@@ -132,10 +151,35 @@ class Problem(NamedTuple):
     target_start: jax.Array
     target_end: jax.Array
     wildcard: jax.Array
+    second: jax.Array | None = None
+
+
+def lowest(problem: Problem) -> jax.Array:
+    """The least score of two residues."""
+    least = jnp.min(problem.scores)
+    return least if problem.second is None else least + jnp.min(problem.second)
+
+
+def highest(problem: Problem) -> jax.Array:
+    """The largest score of two residues."""
+    largest = jnp.max(problem.scores)
+    return largest if problem.second is None else largest + jnp.max(problem.second)
 
 
 def extended_scores(problem: Problem, s: Fill) -> jax.Array:
-    """Scores to add to U of the diagonal neighbour: int32 (A + 1, A + 2)."""
+    """Scores to add to U of the diagonal neighbour: int32 (A + 1, A + 2); of two
+    tracks (A + B + 2, A + B + 3), those of a track with the other 0."""
+    first = _first_scores(problem, s)
+    if problem.second is None:
+        return first
+    second = jnp.pad(problem.second, ((1, 0), (1, 0)))
+    (rows, columns), size = first.shape, len(second)
+    first = jnp.pad(first, ((0, size), (0, size)))
+    return first + jnp.pad(second, ((rows, 0), (columns, 0)))
+
+
+def _first_scores(problem: Problem, s: Fill) -> jax.Array:
+    """``extended_scores`` of the first track, or of the only one."""
     rows, size = problem.scores.shape
     if s.local:
         low = -PAD_BIT if s.packed else -(2**30)
@@ -155,6 +199,15 @@ def extended_scores(problem: Problem, s: Fill) -> jax.Array:
     return jnp.concatenate([left, after, jnp.concatenate([top, real])], 1)
 
 
+def _least_step(problem: Problem, s: Fill) -> jax.Array:
+    """The least that a diagonal step of border modes adds (``extended_scores``)."""
+    least = jnp.min(_first_scores(problem, s))
+    if problem.second is None:
+        return least
+    of_pair = lowest(problem) + problem.gap_open + problem.gap_extend
+    return jnp.minimum(least, of_pair)
+
+
 def numbers(problem: Problem, s: Fill) -> Numbers:
     """The run-time scalars of a fill."""
     zero = jnp.int32(0)
@@ -167,7 +220,7 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
     cost = problem.gap_open - extend
     # No value may be negative (``_Values.add``). H >= -2 * cost, as two gaps reach
     # every cell; one more column after the target's end and U take a cost each.
-    bias = 4 * cost + jnp.maximum(-jnp.min(extended_scores(problem, s)), 0)
+    bias = 4 * cost + jnp.maximum(-_least_step(problem, s), 0)
     corner = bias - cost
     row = jnp.where(problem.target_start, corner, corner - cost)
     column = jnp.where(problem.query_start, corner, corner - cost)
@@ -194,8 +247,8 @@ def local_floor(problem: Problem, s: Fill) -> jax.Array:
     """
     if not s.joined:
         return problem.gap_open
-    lowest = -jnp.min(problem.scores)
-    return jnp.maximum(problem.gap_open + problem.gap_extend, lowest)
+    worst = -lowest(problem)
+    return jnp.maximum(problem.gap_open + problem.gap_extend, worst)
 
 
 def _low_half(score, s: Fill):
@@ -209,14 +262,25 @@ def _low_half(score, s: Fill):
 
 def _rows(codes, lengths, strips, strip_room, s: Fill, by_position=False):
     """Row letters of queries, at the bottom of their strips: (Q, most * strip); or
-    where these letters stand in their query."""
+    where these letters stand in their query. As of ``_row_letters``."""
     place = jnp.arange(strip_room * s.strip, dtype=jnp.int32)[None, :]
     i = place - (strips * s.strip - lengths)[:, None]
     letters = jnp.clip(i, 0)
     if not by_position:
         letters = jnp.take_along_axis(codes, letters, axis=1, mode="clip")
     inside = (i >= 0) & (i < lengths[:, None])
-    return jnp.where(inside, letters.astype(jnp.int32) + 1, 0)
+    return _row_letters(letters, inside, s)
+
+
+def _row_letters(codes, inside, s: Fill):
+    """Row letters of codes, 0 of a row outside of its query; those of a second track
+    in the next byte."""
+    if s.tracks == 1:
+        return jnp.where(inside, codes.astype(jnp.int32) + 1, 0)
+    codes = codes.astype(jnp.int32)
+    first = jnp.where(inside, (codes & (TRACK - 1)) + 1, 0)
+    second = jnp.where(inside, (codes >> TRACK_BITS) + 1, 0) + s.first_letters + 1
+    return first | second << 8
 
 
 def strips_of(lengths, s: Fill) -> jax.Array:
@@ -268,7 +332,7 @@ def stacked_inputs(problem, queries, m, stacks: Stacks, targets, n, s: Fill):
     if not by_position(problem):
         at = jnp.maximum(owner, 0), letters
         letters = queries.at[at].get(mode="clip").astype(jnp.int32)
-    rows = jnp.where(inside, letters + 1, 0)
+    rows = _row_letters(letters, inside, s)
     profile = _profile(problem, rows.reshape(s.stacks, s.tables, -1, s.strip), s)
     heights = jnp.zeros(2 * s.stacks, jnp.int32)
     inputs = _block_inputs(problem, stacks.strips, heights, targets, n, profile, s)
@@ -287,9 +351,8 @@ def _profile(problem, rows, s: Fill):
     them: (Q * S, ..., 256)."""
     table = extended_scores(problem, s)
     # (Q, table, strip, lane, row / 4, row % 4, letter) -> lanes side by side
-    profile = table[rows].reshape(
-        *rows.shape[:3], s.lanes, s.rows // 4, 4, table.shape[1]
-    )
+    profile = table[rows] if s.tracks == 1 else table[rows & 255] + table[rows >> 8]
+    profile = profile.reshape(*rows.shape[:3], s.lanes, s.rows // 4, 4, table.shape[1])
     profile = profile.transpose(1, 0, 2, 6, 4, 3, 5)
     profile = profile.reshape(s.tables, rows.shape[0] * rows.shape[2], -1)
     if not s.packed:
@@ -335,16 +398,19 @@ def list_inputs(
     N is a multiple of ``s.block``; neighbours share a register.
     """
     table = extended_scores(problem, s)
+    if s.tracks > 1:  # a size that does not depend on the alphabets
+        table = jnp.pad(table, [(0, ROW_LETTERS - x) for x in table.shape])
     low = _low_half(table, s) if s.packed else table
     score_tables = [low.reshape(-1)] + ([(table << 16).reshape(-1)] if s.packed else [])
     per_block = m.reshape(-1, s.block)
     strips = strips_of(per_block.max(1), s)
     rows = _rows(queries, m, jnp.repeat(strips, per_block.shape[1]), strip_room, s)
-    offset = rows * table.shape[1]
+    offset = rows * table.shape[1] if s.tracks == 1 else rows
     offset = offset.reshape(-1, s.groups, s.tables, strip_room, s.lanes, s.rows)
     word = offset[:, :, 0]
     if s.packed:
-        word |= (offset[:, :, 1] + table.size) << 16
+        second_table = table.size if s.tracks == 1 else 0
+        word |= (offset[:, :, 1] + second_table) << 16
     word = word.transpose(0, 2, 1, 3, 4)  # (block, strip, group, lane, row)
     letters = columns(targets, n, s)
     letters = letters.reshape(-1, s.groups, s.tables, letters.shape[1])
@@ -370,16 +436,25 @@ def list_inputs(
 
 
 def row_bytes(codes, lengths, tallest, strip_room, s: Fill) -> jax.Array:
-    """Row letters of every query, four a word: (Q, most * strip / 4).
+    """Row letters of every query, four a word: (Q, most * strip / 4); those of a second
+    track follow: (Q, most * strip / 2).
 
     ``tallest`` (Q,) is the longest query that stands in the same strips.
     """
     rows = _rows(codes, lengths, strips_of(tallest, s), strip_room, s)
-    return in_bytes(rows.reshape(rows.shape[0], -1, 4))
+    rows = rows.reshape(rows.shape[0], -1, 4)
+    if s.tracks == 1:
+        return in_bytes(rows)
+    return jnp.concatenate([in_bytes(rows & 255), in_bytes(rows >> 8)], 1)
 
 
 def walk_table(problem: Problem, s: Fill, scale: int, tag: int) -> jax.Array:
-    """``extended_scores`` with 32 letters a row, scaled and tagged: (1, x, 256)."""
-    table = jnp.maximum(extended_scores(problem, s), -(2**25)) * scale + tag
-    table = jnp.pad(table, ((0, 0), (0, 32 - table.shape[1])))
+    """``extended_scores`` with 32 letters a row, or ``ROW_LETTERS`` of two tracks,
+    scaled and, those of the first track, tagged: (1, x, 256)."""
+    table = jnp.maximum(extended_scores(problem, s), -(2**25)) * scale
+    if s.tracks == 1:
+        table, letters = table + tag, 32
+    else:
+        table, letters = table.at[: s.first_letters + 1].add(tag), ROW_LETTERS
+    table = jnp.pad(table, ((0, 0), (0, letters - table.shape[1])))
     return _table_rows(table.reshape(1, -1))

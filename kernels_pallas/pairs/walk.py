@@ -25,12 +25,12 @@ from kernels_pallas.core.exchange import copy_scratch, copy_table
 from kernels_pallas.core.mosaic import THREADS, WARPGROUP, Threads, kernel, where
 from kernels_pallas.core.reals import fused
 from kernels_pallas.pairs.config import Fill, FillInputs, FillOutput, Numbers
+from kernels_pallas.pairs.layout import ROW_LETTERS
 
 TILE_SCALE = 32
 # Low bits of H: which candidate won. Up and left change places where tie is set.
 TILE_DIAGONAL, TILE_FIRST, TILE_SECOND, TILE_STOP = 12, 8, 4, 16
 EXTENDS_UP, EXTENDS_LEFT = 2, 1  # low bits of E and F
-_ROW_LETTERS = 32  # of ``layout.walk_table``
 
 
 @dataclass(frozen=True)
@@ -157,21 +157,29 @@ def row_above(view, k, g, column):
 
 
 def row_letters(view, k, g):
-    """Offsets of the table rows of a lane's K rows."""
+    """Offsets of the table rows of a lane's K rows; of two tracks in the halves of a
+    word."""
     th, s = view.th, view.s
     width = view.sizes.rows
+    row_letters = ROW_LETTERS if s.tracks > 1 else 32
     at = shift(th, k * s.strip + g * s.rows, 4)
     offsets = []
     for c in range(s.rows // 4):
-        (four,) = th.load(view.refs["rows"], at + c, 1, view.query, width)
+        tracks = [
+            th.load(view.refs["rows"], at + (c + track), 1, view.query, width)[0]
+            for track in range(0, width, width // s.tracks)
+        ]
         for b in range(4):
-            letter = lax.shift_right_logical(four, th.splat(8 * b)) & 255
-            offsets.append(letter * _ROW_LETTERS)
+            places = [
+                (lax.shift_right_logical(four, th.splat(8 * b)) & 255) * row_letters
+                for four in tracks
+            ]
+            offsets.append(places[0] if s.tracks == 1 else places[0] | places[1] << 16)
     return offsets
 
 
 def target_letter(view, column):
-    """Letter of a padded column >= 1."""
+    """Letter of a padded column >= 1; that of a second track in the high half."""
     th, s = view.th, view.s
     step = shift(th, column - 1, s.columns)
     row = view.start + jnp.minimum(step, view.ends)
@@ -179,7 +187,11 @@ def target_letter(view, column):
     byte = (column - 1) & (s.columns - 1)
     if not s.shared:
         byte = byte + view.which * s.columns
-    return lax.shift_right_logical(word, 8 * byte) & 255
+    letter = lax.shift_right_logical(word, 8 * byte) & 255
+    if s.tracks == 1:
+        return letter
+    second = lax.shift_right_logical(word, 8 * (byte + s.track_bytes)) & 255
+    return letter | second << 16
 
 
 def first_column(view, g, x):
@@ -254,7 +266,12 @@ def _cells(th, table, values, s, keep):
     cost, on_up, on_left = costs
     u, f, cells, largest = list(u), list(f), [], th.maximum
     for r in range(s.rows):
-        (score,) = th.load(table, offsets[r] + letter)
+        at = offsets[r] + letter
+        if s.tracks == 1:
+            (score,) = th.load(table, at)
+        else:
+            (score,) = th.load(table, at & 0xFFFF)
+            score = score + th.load(table, th.shift_right(at, 16))[0]
         e_t = largest(e + on_up, up)
         f_t = largest(f[r] + on_left, u[r])
         e, f[r] = (e_t & -TILE_SCALE) | first, (f_t & -TILE_SCALE) | second
@@ -341,6 +358,8 @@ def identical(view, i, j):
                       view.sizes.rows)  # fmt: skip
     a = lax.shift_right_logical(four, 8 * (place & 3)) & 255
     b = target_letter(view, jnp.maximum(j + view.lead, 1))
+    if view.s.tracks > 1:
+        b = b & 0xFFFF
     return (a + 1 == b) & (a != view.refs["wildcard"][0])
 
 
@@ -397,7 +416,7 @@ TABLE_BYTES = 1024  # of the scores in shared memory, for each of four warpgroup
 class WalkInputs(NamedTuple):
     """Inputs of the walks beside the fill's; int32, a word a pair if not noted."""
 
-    rows: jax.Array  # (queries, S * strip / 4): letters of rows, a byte each
+    rows: jax.Array  # (queries, S * strip / 4), of ``layout.row_bytes``
     table: jax.Array  # (1, x, 256): ``layout.extended_scores``
     score: jax.Array
     i: jax.Array  # end cell; for ``find``: first and last tile to look into
@@ -458,7 +477,8 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
     # As many warpgroups as registers and shared memory of a program allow.
     warpgroups = 1
     if s.rows <= 24 and not s.plain:
-        warpgroups = min(4, s.target.shared_bytes // (scratch * 4 + TABLE_BYTES))
+        table_bytes = max(TABLE_BYTES, pairs.table.size)
+        warpgroups = min(4, s.target.shared_bytes // (scratch * 4 + table_bytes))
     run = kernel(
         partial(
             body,

@@ -11,6 +11,7 @@ import pytest
 from kernel_cases import (
     ENDS,
     KINDS,
+    LETTERS,
     SETS,
     aligned,
     check_paths,
@@ -36,6 +37,10 @@ def only(kind):
     return [k if k == kind else pytest.param(k, marks=slow) for k in KINDS]
 
 
+TRACKS = pytest.mark.parametrize(
+    "tracks", (1, pytest.param(2, marks=pytest.mark.slow)), ids=("one", "two")
+)
+
 # Lowering, on any machine and every JAX
 
 
@@ -53,8 +58,9 @@ FEW_KINDS = [((True, True, True), False), ((False, False, False), True)]
     ],
     ids=lambda x: name(x) if isinstance(x, tuple) else str(x),
 )
-def test_lowers_for_cuda(kind, paths):
-    s = shape_of(kind, 8, 16, tile=8 * paths)
+@pytest.mark.parametrize("tracks", (1, 2))
+def test_lowers_for_cuda(kind, paths, tracks):
+    s = shape_of(kind, 8, 16, tile=8 * paths, tracks=tracks)
     assert "mosaic_gpu" in lower(replace(s, plain=False))
 
 
@@ -87,10 +93,15 @@ def test_the_shapes_for_few_queries_lower(local, packed):
 
 
 @values
-@pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_scores_of_all_lengths(kind):
-    s = shape_of(kind)
-    check_scores(s, *edge_lengths(s))
+@pytest.mark.parametrize(
+    "kind, tracks",
+    [(kind, 1) for kind in KINDS]
+    + [pytest.param(KINDS[k], 2, marks=pytest.mark.slow) for k in (0, 1, 4, 7)],
+    ids=lambda x: name(x) if isinstance(x, tuple) else str(x),
+)
+def test_scores_of_all_lengths(kind, tracks):
+    s = shape_of(kind, tracks=tracks)
+    check_scores(s, *edge_lengths(s), free=ENDS[1:3] * (tracks - 1))
 
 
 @values
@@ -116,9 +127,15 @@ def test_all_free_ends(free):
 
 
 @values
-@pytest.mark.parametrize("local", (True, pytest.param(False, marks=pytest.mark.slow)))
-def test_targets_of_any_length_in_one_launch(local):
-    s = shape_of((local, True, True), 4, 16)
+@pytest.mark.parametrize(
+    "local, tracks",
+    [
+        (True, 1),
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in ((True, 2), (False, 1))),
+    ],
+)
+def test_targets_of_any_length_in_one_launch(local, tracks):
+    s = shape_of((local, True, True), 4, 16, tracks=tracks)
     n = [40, 33, 9, 8, 8, 2, 1, 0, 17, 5, 5] + [0] * 13  # the last block is empty
     check_scores(s, [70, 9], n, free=ENDS[1:3], ragged=True)
 
@@ -165,6 +182,18 @@ def test_paths(kind):
 
 @values
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [(True, True, False), (False, False, True)], ids=name)
+def test_paths_of_two_tracks(kind):
+    """A list and a block; identities are those of the first track."""
+    s = shape_of(kind, 8, 16, tile=3, tracks=2)
+    count = s.groups * s.tables // 4
+    m = [9, 30] if s.shared else [0, 1, 7, 20] * count
+    n = [11, 0, 1, 14, 8, 7, 9, 12] if s.shared else [9, 12, 0, 14] * count
+    check_paths(s, m, n, free=ENDS[1:3], ragged=s.shared)
+
+
+@values
+@pytest.mark.slow
 @pytest.mark.parametrize("local", (True, False))
 def test_paths_of_linear_gaps(local):
     s = shape_of((local, True, True), 8, 16, tile=2)
@@ -191,15 +220,21 @@ def test_identity_without_a_path():
 
 
 @values
-def test_int16_says_when_a_score_may_have_wrapped():
+@TRACKS
+def test_int16_says_when_a_score_may_have_wrapped(tracks):
     scores = np.full((2, 2), -5, np.int32)
     scores[0, 0], scores[1, 1] = 1000, 900
     s = shape_of((True, True, True), 4, 16)
+    given = scores
+    if tracks > 1:  # 400 and 360 of the first track, the rest of the second
+        s = replace(s, first_letters=2)
+        given = scores * 2 // 5, scores - scores * 2 // 5
     n = [40, 33, 32, 31, 30, 12, 0, 1]
     q = np.zeros((2, 40), np.uint8)
     q[1] = 1
     t = np.zeros((8, 40), np.uint8)
-    found = aligned(s, q, [40, 40], t, n, scores, (11, 1), ())
+    found = aligned(s, q * (1 + LETTERS * (tracks - 1)), [40, 40], t, n, given,
+                    (11, 1), ())  # fmt: skip
     found, overflow = found.score, found.overflow
     right = np.array([[1000 * k for k in n], [0] * 8])
     safe = kp.safe_score(scores, 11, 1)
@@ -416,9 +451,10 @@ def test_every_row_has_a_place(packed, stacks):
 
 @values
 @pytest.mark.parametrize("packed", (True, False))
-def test_scores_of_stacked_queries(packed):
+@TRACKS
+def test_scores_of_stacked_queries(packed, tracks):
     """Of one letter and none, of whole lanes and strips, in more strips than one."""
-    s = replace(shape_of((True, packed, True), 4, 8), stacks=2)
+    s = replace(shape_of((True, packed, True), 4, 8, tracks=tracks), stacks=2)
     m = [1, 0, s.rows, s.strip, s.strip + 3, 2 * s.rows + 1, 40, 3]
     check_scores(s, m, [0, 1, 9, 30, 8, 7, 17, 5])
 

@@ -40,8 +40,9 @@ SPILLED = 40  # bytes of a thread: so many more spills may come of a new compile
 slow = pytest.mark.slow
 
 
-def ampere(kind, rows=4, lanes=8, columns=2, tile=0):
-    return replace(shape_of(kind, rows, lanes, columns, tile), target=kp.AMPERE)
+def ampere(kind, rows=4, lanes=8, columns=2, tile=0, tracks=1):
+    s = shape_of(kind, rows, lanes, columns, tile, tracks)
+    return replace(s, target=kp.AMPERE)
 
 
 # Values, in the interpreter
@@ -77,11 +78,14 @@ def test_maxima_of_the_range_are_those_of_integers():
 @values
 @pytest.mark.parametrize("gaps", [(7, 2), pytest.param((2, 1), marks=slow)], ids=str)
 @pytest.mark.parametrize(
-    "kind", [PACKED[0], *(pytest.param(k, marks=slow) for k in PACKED[1:])], ids=name
-)
-def test_scores_of_all_lengths(kind, gaps):
+    "kind, tracks",
+    [(PACKED[0], 1), *(pytest.param(k, x, marks=slow) for k, x in zip(
+        [*PACKED[1:], PACKED[0]], (1, 1, 1, 2), strict=True))],
+    ids=lambda x: x if isinstance(x, int) else name(x),
+)  # fmt: skip
+def test_scores_of_all_lengths(kind, tracks, gaps):
     """Gaps that cost more and less than a mismatch: the floor of local mode differs."""
-    s = ampere(kind)
+    s = ampere(kind, tracks=tracks)
     check_scores(s, *edge_lengths(s), gaps, SETS[5])
 
 
@@ -204,8 +208,13 @@ def test_profiles_fit_the_shared_memory_of_a_card(card):
         for longest in (300, 1000, 5000, 40000):
             s = kp.choose(longest, local=local, packed=True, target=card)
             assert config.has_room(s.rows, s.lanes, card) and s.target == card
-        s = kp.spread([4000, 60], [900] * 500, local=local, packed=True, target=card)
-        assert config.has_room(s.rows, s.lanes, card) and s.target == card
+            s = kp.choose(longest, local=local, packed=True, target=card,
+                          first_letters=24)  # fmt: skip
+            assert config.has_room(s.rows, s.lanes, card, tracks=2)
+        for tracks in (1, 2):
+            s = kp.spread([4000, 60], [900] * 500, local=local, packed=True,
+                          target=card, first_letters=24 * (tracks - 1))  # fmt: skip
+            assert config.has_room(s.rows, s.lanes, card, tracks) and s.target == card
 
 
 # Compiled, for a card that need not be there

@@ -56,25 +56,30 @@ def run_all(task, monkeypatch, progress=None):
     return out.finish()
 
 
-QUICK = (("zip", "alignment"),)
+QUICK = ("zip", "alignment", 1)
+TRACKS = (("all", "alignment", 2), ("zip", "score", 2), ("cross", "score", 2))
 CASES = [
-    case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow)
-    for case in product(("all", "zip", "cross"), ("score", "alignment"))
+    case if case == QUICK else pytest.param(*case, marks=pytest.mark.slow)
+    for case in (
+        *product(("all", "zip", "cross"), ("score", "alignment"), (1,)),
+        *TRACKS,
+    )
 ]
 
 
 @interpreted
-@pytest.mark.parametrize("kind, output", CASES)
-def test_launches_give_the_sweeps_table(kind, output, monkeypatch):
-    task = task_of(kind, output)
+@pytest.mark.parametrize("kind, output, tracks", CASES)
+def test_launches_give_the_sweeps_table(kind, output, tracks, monkeypatch):
+    task = task_of(kind, output, tracks=tracks)
     columns, paths = run_all(task, monkeypatch)
-    options = dict(mode=task.mode, output=output)
+    options = dict(scoring=task.scoring, mode=task.mode, output=output)
     if kind == "all":
         want = jaxalign.align_all(task.queries, **options)
     elif kind == "zip":
         want = jaxalign.align_pairs(task.queries, task.targets, **options)
     else:
-        scores = jaxalign.scores_matrix(task.queries, task.targets, mode=task.mode)
+        del options["output"]
+        scores = jaxalign.scores_matrix(task.queries, task.targets, **options)
         np.testing.assert_array_equal(columns["score"], scores.ravel())
         return
     runs, offsets = (None, None) if paths is None else paths
@@ -125,7 +130,7 @@ def test_reverse_complements_are_those_by_rows_on_a_device(mode, output, name):
 @pytest.mark.slow
 def test_a_result_too_large_for_the_device(monkeypatch):
     monkeypatch.setattr(dispatch, "holds", lambda task: False)
-    test_launches_give_the_sweeps_table("all", "alignment", monkeypatch)
+    test_launches_give_the_sweeps_table("all", "alignment", 1, monkeypatch)
 
 
 @interpreted
@@ -168,6 +173,38 @@ def test_composition_proves_more_than_lengths():
         ((piece,), _) = cut(task, kernels, 2**34)
         assert (piece.dtype, piece.proven) == want
     assert Highest(task).queries.tolist() == [33000, 33000]
+
+
+@pytest.mark.parametrize("output", ["score", "identity"])
+def test_bounds_of_two_tracks_add_up(output, monkeypatch):
+    monkeypatch.setattr(launches, "SAFE_SCORE", 1)
+    task = task_of("cross", output, tracks=2)
+    scoring, factor = task.scoring, 2**13 if output == "identity" else 1
+    match = output == "identity"
+    ends, *costs = launches.extremes(task)
+    assert ends.tolist() == [factor * scoring.lowest, factor * scoring.highest + match]
+    assert costs == [10 * factor, factor]
+    high = Highest(task)
+    for side, bounds in ((task.queries, high.queries), (task.targets, high.targets)):
+        for k, bound in enumerate(bounds.tolist()):
+            letters, states = side.track(0)[k], side.track(1)[k]
+            best = sum(factor * scoring.scores[0][a].max() + match for a in letters)
+            assert bound == best + sum(
+                factor * scoring.scores[1][a].max() for a in states
+            )
+
+
+def test_launches_have_the_letters_of_two_tracks():
+    task = task_of("all", "score", tracks=2)
+    assert launches.takes(task)
+    blocks = cut(task, kernels, 2**30).blocks
+    assert {
+        (x.shape.tracks, x.shape.first_letters, x.shape.columns) for x in blocks
+    } == {(2, 24, 2)}
+    alphabet = replace(task.scoring.alphabet, states=SimpleNamespace(size=31))
+    scoring = SimpleNamespace(alphabet=alphabet, by_position=False)
+    many = SimpleNamespace(paths=False, job=task.job, scoring=scoring)
+    assert launches.letters_of(many) == 31 and not launches.takes(many)
 
 
 @pytest.mark.parametrize("cost, dtype", ((100, "int16"), (32700, "int32")))

@@ -119,7 +119,7 @@ KEPT_SHARE = 1 / 8  # of the memory of a device, for blocks that stay there
 class DeviceSequences(NamedTuple):
     """One side on the device: flat codes, where each sequence begins, its length."""
 
-    codes: jax.Array  # uint8, one more than there are residues
+    codes: jax.Array  # uint8 or uint16, one more than there are residues
     start: jax.Array  # int32
     length: jax.Array  # int32
 
@@ -185,11 +185,13 @@ def outlined(
     whole = next(mine, None)
     codes = sequences.codes if whole is None else whole.codes
     needed = max(len(codes), letters if whole is None else 0) + 1
-    letters_there = jax.ShapeDtypeStruct((_room(needed, LETTER_ROOMS),), np.uint8)
+    letters_there = jax.ShapeDtypeStruct((_room(needed, LETTER_ROOMS),), codes.dtype)
     if len(codes) >= MANY_LETTERS:
-        piece = jax.ShapeDtypeStruct((PIECE,), np.uint8)
+        piece = jax.ShapeDtypeStruct((PIECE,), codes.dtype)
         letters_there = _with_piece(
-            _no_letters(size=letters_there.size), piece, np.int32(0)
+            _no_letters(size=letters_there.size, dtype=str(codes.dtype)),
+            piece,
+            np.int32(0),
         )
     room = _room(max(len(sequences), places_of(sequences, count)), SEQUENCE_ROOMS)
     numbers = jax.ShapeDtypeStruct((room,), np.int32)
@@ -230,8 +232,9 @@ def _letters(codes: np.ndarray, least: int) -> np.ndarray | jax.Array:
     sets go to the device piece by piece, without a copy on the host."""
     needed = max(len(codes), least) + 1
     if len(codes) < MANY_LETTERS:
-        return _long(codes, np.uint8, needed, LETTER_ROOMS)
-    array = _no_letters(size=_room(needed, LETTER_ROOMS))
+        return _long(codes, codes.dtype, needed, LETTER_ROOMS)
+    size = _room(needed, LETTER_ROOMS)
+    array = _no_letters(size=size, dtype=str(codes.dtype))
     for start in range(0, len(codes), PIECE):
         piece = codes[start : start + PIECE]
         if len(piece) < PIECE:
@@ -240,9 +243,9 @@ def _letters(codes: np.ndarray, least: int) -> np.ndarray | jax.Array:
     return array
 
 
-@program(("size",))
-def _no_letters(*, size: int):
-    return jnp.zeros(size, jnp.uint8)
+@program(("size", "dtype"))
+def _no_letters(*, size: int, dtype: str):
+    return jnp.zeros(size, dtype)
 
 
 @program(donate_argnums=0)
@@ -256,7 +259,7 @@ def _room(needed: int, sizes: tuple[int, ...]):
 
 
 def _long(
-    values: np.ndarray, dtype: type, least: int, sizes: tuple[int, ...]
+    values: np.ndarray, dtype: np.dtype | type, least: int, sizes: tuple[int, ...]
 ) -> np.ndarray:
     """An array of one of the sizes of ``_room``."""
     size = _room(max(len(values), least), sizes)
@@ -323,8 +326,14 @@ def order_of(task: Task, base: np.ndarray, rank: np.ndarray) -> Order:
 
 def problem_of(task: Task, kernels: Any):
     """The scoring of a task, on the device."""
-    wildcard = task.scoring.alphabet.wildcard_code
-    return kernels.problem_of(*numbers(task), task.free, wildcard)
+    alphabet, (scores, *costs) = task.scoring.alphabet, numbers(task)
+    if alphabet.states is None:
+        return kernels.problem_of(scores, *costs, task.free, alphabet.wildcard_code)
+    sizes = alphabet.size, alphabet.states.size
+    first, second = (x[:n, :n] for x, n in zip(scores, sizes, strict=True))
+    return kernels.problem_of(
+        first, *costs, task.free, alphabet.wildcard_code, second=second
+    )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxalign.model import bounds
+from jaxalign.model.alphabet import TRACK
 from jaxalign.pairs.pair_matrix import Partition, pairs
 from jaxalign.pairs.plan import Task
 from jaxalign.runtime.devices import bucket, by_length
@@ -211,9 +212,15 @@ def shape(task: "Task", kernels: Any, longest: int, dtype: str, listed: bool = F
     ones take the strips of the others, since compiling costs more."""
     packed = dtype == "int16" and task.output != "identity"
     linear = task.scoring.open == task.scoring.extend
+    first_letters = task.scoring.alphabet.size if task.scoring.tracks else 0
     if _few(task) and not listed:
-        sides = task.job.falling
-        return kernels.spread(*sides, local=task.local, packed=packed, linear=linear)
+        return kernels.spread(
+            *task.job.falling,
+            local=task.local,
+            packed=packed,
+            linear=linear,
+            first_letters=first_letters,
+        )
     if task.paths or listed:
         longest = max(longest, min(task.job.most[0], MIN_STRIP_ROWS))
     if _few_pairs(task):
@@ -226,6 +233,7 @@ def shape(task: "Task", kernels: Any, longest: int, dtype: str, listed: bool = F
         paths=task.paths,
         linear=linear,
         few_pairs=_few_pairs(task),
+        first_letters=first_letters,
     )
 
 
@@ -284,7 +292,8 @@ def launch_bytes(task: "Task", kernels: Any, launch: Launch) -> int:
     fill *= 2 if strips else 1  # the best of every lane is put into order
     letters = launch.places * launch.columns + launch.room * launch.shape.groups
     paths = 4 * (2 * launch.path_runs + launch.mean_runs)
-    profile = 0 if launch.zipped else 160 * launch.slots * launch.rows
+    tracks = launch.shape.tracks
+    profile = 0 if launch.zipped else 160 * tracks * launch.slots * launch.rows
     codes = 8 * launch.slots * launch.rows + 40 * letters
     return fill + codes + profile + launch.pairs * (64 + paths)
 
@@ -299,6 +308,16 @@ def numbers(task: "Task"):
     return bounds.scaled(task.scoring, "int32", task.output == "identity")
 
 
+def extremes(task: "Task"):
+    """``numbers`` with the least and the largest score of two residues alone."""
+    scores, *costs = numbers(task)
+    tracks = scores if task.scoring.tracks else scores[None]
+    least, largest = (
+        sum(int(f(x, initial=0)) for x in tracks) for f in (np.min, np.max)
+    )
+    return np.array([least, largest]), *costs
+
+
 @dataclass(frozen=True)
 class Highest:
     """Upper bounds of the scores of every query and target of a task, int64; each side
@@ -308,7 +327,7 @@ class Highest:
 
     @cached_property
     def queries(self) -> np.ndarray:
-        best = self._scores.max(1)
+        best = self._best(1)
         if self.task.scoring.by_position:
             return np.full(len(self.task.queries), best.sum())
         if self.task.queries is self.task.targets and self._symmetric:
@@ -317,15 +336,21 @@ class Highest:
 
     @cached_property
     def targets(self) -> np.ndarray:
-        return _most(self.task.targets, self._scores.max(0))
+        return _most(self.task.targets, self._best(0))
 
-    @cached_property
-    def _scores(self) -> np.ndarray:
-        return np.maximum(numbers(self.task)[0], 0)
+    def _best(self, axis: int) -> np.ndarray:
+        """The largest score of every code with any other, at least 0; ``axis`` is that
+        of the others."""
+        best = np.maximum(numbers(self.task)[0], 0).max(axis - 2)
+        if not self.task.scoring.tracks:
+            return best
+        first, second = best
+        first = np.pad(first, (0, TRACK - len(first)))
+        return np.add.outer(second, first).ravel()
 
     @property
     def _symmetric(self) -> bool:
-        return (self._scores.max(0) == self._scores.max(1)).all()
+        return np.array_equal(self._best(0), self._best(1))
 
 
 def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
@@ -355,10 +380,15 @@ def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
 def takes(task: "Task") -> bool:
     """Whether the kernels have the letters of a task; of a profile scores of blocks."""
     paths_or_zipped = task.paths or task.job.kind == "zip"
-    beyond = bool(task.scoring.tracks)
-    beyond |= task.scoring.by_position and paths_or_zipped
+    beyond = task.scoring.by_position and paths_or_zipped
     beyond |= task.scoring.gap_costs is not None
-    return task.scoring.alphabet.size <= MAX_LETTERS and not beyond
+    return letters_of(task) <= MAX_LETTERS and not beyond
+
+
+def letters_of(task: "Task") -> int:
+    """The letters of a task's alphabet; of two tracks those of the larger one."""
+    alphabet = task.scoring.alphabet
+    return max(alphabet.size, alphabet.states.size if alphabet.states else 0)
 
 
 def least_type(
@@ -372,7 +402,7 @@ def least_type(
     mark the pairs that have to run again in int32. Not in a search, whose scores are
     used as they come.
     """
-    identity, scoring = task.output == "identity", numbers(task)
+    identity, scoring = task.output == "identity", extremes(task)
     if not takes(task):
         return None
     if identity and min(m, n) >= bounds.IDENTITY_BASE["int32"]:
@@ -380,7 +410,7 @@ def least_type(
     free = task.local and not identity and task.top is None
     free = free and not task.scoring.by_position  # which no list takes
     cell_type = None
-    for high in chain([min(m, n) * int(scoring[0].max(initial=0))], limits):
+    for high in chain([min(m, n) * int(scoring[0].max())], limits):
         holds = partial(kernels.fits, *scoring, m, n, task.local, high)
         holds = partial(holds, paths=task.paths)
         if not identity and holds(dtype="int16"):
