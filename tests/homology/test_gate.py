@@ -61,8 +61,14 @@ def by_parts(monkeypatch, compiled):
 BY_PARTS = pytest.param(True, marks=pytest.mark.slow)  # compiles
 
 
-@pytest.mark.parametrize("large", [False, BY_PARTS])
-@pytest.mark.parametrize("by", ["score", "relative", "both"])
+LARGE_BY = [
+    pytest.param(True, by, marks=pytest.mark.slow) for by in ("score", "relative")
+]
+
+
+@pytest.mark.parametrize(
+    "large, by", [*((False, x) for x in ("score", "relative", "both")), *LARGE_BY]
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_links_reach_both(seed, by, large, request):
     """An identity and a score; by relative scores alone, they are the cut."""
