@@ -252,6 +252,7 @@ def test_eight_bits_say_when_they_do_not_hold(constant):
     for _, ends, gaps, _, (letters, S) in cases(rng, local=True):
         scoring = SimpleNamespace(scores=S, open=gaps[0], extend=gaps[1])
         scoring.highest, scoring.lowest = int(S.max()), int(S.min())
+        scoring.gap_costs = None
         zero = bounds.least_zero(scoring, "int8") if constant else 0
         high = bounds.narrow_high(scoring, "local", "int8", zero)
         assert high == 127 - zero - S.max()
