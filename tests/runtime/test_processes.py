@@ -83,7 +83,7 @@ CALLS = {
 }
 NO_JAX = {"index_database", "open_database", "mea_alignment", "bucket_lengths"}
 NO_JAX |= {"edit_distance", "edit_distance_graph"}  # small jobs, as the next two
-NO_JAX |= {"repertoire_graph", "stream_repertoire"}
+NO_JAX |= {"repertoire_graph", "stream_repertoire", "read_structures"}
 
 
 def run_script(folder: Path, text: str, *words: str) -> list[str]:
