@@ -582,8 +582,12 @@ def _passing(table: Table, filters: Filters) -> np.ndarray:
     """Which rows filters keep: those of equal texts, too, whatever they score."""
     m, n = table.lengths()
     equal = (m == n) & (table["max_identities"] == m)
-    queries, targets = map(table.scoring.self_scores, (table.queries, table.targets))
-    scored = queries[table["query"]], targets[table["target"]]
+    scored = None
+    if filters.min_relative_score is not None:
+        of_queries, of_targets = map(
+            table.scoring.self_scores, (table.queries, table.targets)
+        )
+        scored = of_queries[table["query"]], of_targets[table["target"]]
     return equal | filters.mask(table.columns, m, n, self_scores=scored)
 
 

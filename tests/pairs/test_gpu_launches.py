@@ -202,7 +202,7 @@ def test_launches_have_the_letters_of_two_tracks():
         (x.shape.tracks, x.shape.first_letters, x.shape.columns) for x in blocks
     } == {(2, 24, 2)}
     alphabet = replace(task.scoring.alphabet, states=SimpleNamespace(size=31))
-    scoring = SimpleNamespace(alphabet=alphabet, by_position=False)
+    scoring = SimpleNamespace(alphabet=alphabet, by_position=False, gap_costs=None)
     many = SimpleNamespace(paths=False, job=task.job, scoring=scoring)
     assert launches.letters_of(many) == 31 and not launches.takes(many)
 
