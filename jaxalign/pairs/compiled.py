@@ -70,8 +70,8 @@ def plan_compiled(task: Task) -> Plan:
     """Plan a task: its pieces, its implementation and the reason for it."""
     by_position = task.scoring.gap_costs is not None
     zipped = task.paths or task.job.kind == "zip"
-    named = {task.implementation, "sweep" if task.mesh is None else "mesh"}
-    if by_position and (zipped or named - {None, "sweep"}):
+    is_sweep = task.implementation in (None, "sweep") and task.mesh is None
+    if by_position and (zipped or not is_sweep):
         raise UsageError(
             f"{task.scoring}: sweep has scores of one query, rows paths and zipped "
             "pairs; leave out implementation and mesh"
