@@ -215,7 +215,7 @@ def _check(request: Given) -> None:
         )
     if request.split is None:
         refuse(request, ("partial", "column"), "about the table of --split")
-    if request.min_identity is None and request.min_relative_score is None:
+    if not links.has_cut(request):
         raise UsageError(
             "audit: --min-identity is missing: the cut, 0 to 1, or --min-relative-score"
         )
@@ -328,8 +328,8 @@ def audit_pairs(given: Given) -> int:
     own += ("worst", "full_histogram", "across_only")
     why = "about sequences: --pairs goes with --cold, --second, --leaks, --min-identity"
     refuse(given, own, why)
-    parts, cuts = given.parts, (given.min_identity, given.min_relative_score)
-    if len(parts) != 1 or cuts == (None, None):
+    parts = given.parts
+    if len(parts) != 1 or not links.has_cut(given):
         raise UsageError("--pairs needs one file of sequences, and --min-identity")
     delimited.check_list_format(given.leaks)
     check_resume(given, (parts[0], given.pairs), ("leaks",))

@@ -161,7 +161,7 @@ CUTS = ("min_identity", "min_relative_score", "min_score", "max_evalue")
 
 def purge(given: Given) -> int:
     """``jaxalign purge TRAIN --against TEST``."""
-    files = files_of(given.train)
+    files, by_link = files_of(given.train), links.has_cut(given)
     check_resume(given, files)
     if given.certificate is not None:  # whose audit has a state of its own
         SavedRun(given.certificate, {}).is_begun(given.resume, given.force)
@@ -172,11 +172,10 @@ def purge(given: Given) -> int:
             raise UsageError(
                 "--certificate certifies the file that -o writes: add -o FILE"
             )
-        if given.min_identity is None and given.min_relative_score is None:
+        if not by_link:
             raise UsageError("--certificate needs --min-identity")
         if given.against == STDIN:
             raise UsageError("--certificate needs --against FILE, not standard input")
-    by_link = not (given.min_identity is None and given.min_relative_score is None)
     if not by_link:
         refuse(given, ("link", "identity", "edges"), "about a cut by --min-identity")
     outs = (given.out, given.list_out, given.certificate)

@@ -58,6 +58,11 @@ class LinkJob:
         return replace(self.options, progress=progress, busy=progress.busy)
 
 
+def has_cut(given: Given) -> bool:
+    """Whether a cut by identity or by relative score is named."""
+    return (given.min_identity, given.min_relative_score) != (None, None)
+
+
 def prepare(
     paths: tuple[str, ...],
     verb: Given,
@@ -269,7 +274,7 @@ def cluster(given: Given) -> int:
     """``jaxalign cluster SEQS``."""
     out, fasta, certificate = given.out, given.fasta, given.certificate
     delimited.check_list_format(out)
-    if given.min_identity is None and given.min_relative_score is None:
+    if not has_cut(given):
         raise UsageError(
             "cluster: --min-identity is missing: the cut, 0 to 1, or "
             "--min-relative-score"
@@ -297,7 +302,7 @@ def cluster(given: Given) -> int:
 def dedup(given: Given) -> int:
     """``jaxalign dedup SEQS``."""
     delimited.check_list_format(given.list_out)
-    if given.min_identity is None and given.min_relative_score is None:
+    if not has_cut(given):
         given = changed(given, min_identity=api.DUPLICATES)
 
     def write(result: api.Clusters) -> None:

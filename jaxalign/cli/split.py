@@ -127,7 +127,7 @@ def _check_pairs(given: Given) -> None:
         "--seed; jaxalign audit --pairs checks the list"
     )
     refuse(given, OF_SEQUENCES, f"about sequences: {why}")
-    if given.min_identity is None and given.min_relative_score is None:
+    if not links.has_cut(given):
         raise UsageError(why)
 
 

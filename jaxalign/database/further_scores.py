@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxalign.model.alphabet import Sequences, ranks
+from jaxalign.model.alphabet import Sequences, SequenceViews, stacked, views
 from jaxalign.model.scoring import Scoring
 from jaxalign.runtime import backend
 from jaxalign.runtime.devices import bucket
@@ -71,9 +71,12 @@ def scores(
     costs = jnp.asarray([scoring.open, scoring.extend] * 2, jnp.float32)
     m, n = queries.lengths[windows.query], windows.stop - windows.first
     best, issued = np.zeros(len(m), np.int64), deque()
-    codes, start = queries.codes, queries.starts[windows.query]
+    of_queries = views(queries, windows.query)
     if scoring.by_position:
-        codes, start = np.arange(m.max(initial=0)), np.zeros(len(m), np.int64)
+        positions = np.arange(m.max(initial=0), dtype=np.int32)
+        of_queries = SequenceViews(positions, np.zeros(len(m), np.int64), m)
+    starts = targets.starts[windows.target] + windows.first
+    of_targets = SequenceViews(targets.codes, starts, n)
 
     def collect() -> None:
         at, values = issued.popleft()
@@ -81,9 +84,8 @@ def scores(
 
     for at, shape in _launches(m, n):
         count, rows, columns = shape
-        a = _gathered(codes, start[at], m[at], (count, rows))
-        parts = (targets.starts[windows.target] + windows.first)[at]
-        b = _gathered(targets.codes, parts, n[at], (count, columns))
+        a = stacked(of_queries, at, shape=(count, rows))
+        b = stacked(of_targets, at, shape=(count, columns))
         lengths = np.zeros((2, count), np.int32)
         lengths[:, : len(at)] = m[at], n[at]
         of_launch = np.full(len(m), -1)
@@ -113,17 +115,7 @@ def _launches(m: np.ndarray, n: np.ndarray) -> Iterator[tuple[np.ndarray, tuple]
 
 def _padded(lengths: np.ndarray) -> np.ndarray:
     """The powers of two that hold lengths, from 64 on."""
-    return 2 ** np.ceil(np.log2(np.maximum(lengths, 64))).astype(np.int64)
-
-
-def _gathered(
-    codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray, shape: tuple[int, int]
-) -> np.ndarray:
-    """Parts of sequences as rows of an array, int32, padded with 0."""
-    rows, place = np.zeros(shape, np.int32), ranks(lengths)
-    row = np.repeat(np.arange(len(starts)), lengths)
-    rows[row, place] = codes[np.repeat(starts, lengths) + place]
-    return rows
+    return np.array([bucket(x) for x in lengths.tolist()], np.int64)
 
 
 @program(())
@@ -134,6 +126,7 @@ def _scores(
     """Scores (B,) of pairs a (B, M), b (B, N) of lengths (2, B), none of which pairs
     the residues of flat places of (B, M, N)."""
     (count, m), n = a.shape, b.shape[1]
+    a, b = a.astype(jnp.int32), b.astype(jnp.int32)
     s = matrix[a[:, :, None], b[:, None, :]].reshape(-1)
     s = s.at[forbidden].set(FORBIDDEN, mode="drop").reshape(count, m, 1, n)
     zeros = partial(jnp.zeros, dtype=jnp.float32)

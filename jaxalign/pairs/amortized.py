@@ -31,7 +31,6 @@ from jaxalign.pairs.by_rows import (
     seconds_of,
 )
 from jaxalign.pairs.cpu import partition
-from jaxalign.pairs.cpu.partition import live_limit
 from jaxalign.pairs.plan import Piece, Plan, Run, Task, Worker
 from jaxalign.pairs.result import Output
 from jaxalign.runtime import forks, machine, program_folder
@@ -169,8 +168,7 @@ def costs_of(tasks: list[Task], rows: float) -> JobCosts | None:
     if rows_alone(tasks[0]):
         return None
     for task in tasks:
-        teams = task.job.cells >= partition.TEAM_JOB_CELLS and live_limit(task) > 0
-        teams &= partition.has_long_tables(task.job)
+        teams = partition.may_have_teams(task)
         room = partition.Room(task.window_budget)
         split = partition.cut(task.job, room, teams=teams)
         split = partition.without_lone(task.job, split)

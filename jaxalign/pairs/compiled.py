@@ -276,7 +276,7 @@ def _cut_windows(task: Task) -> tuple[dict, Partition]:
     partition)."""
     limit, room = task.window_budget, execute.room_of(task)
     by_query = execute.pairs_by_query(task)
-    is_small = task.job.cells < partition.TEAM_JOB_CELLS
+    is_small = task.job.cells < partition.TEAM_JOB_CELLS  # it asks nobody
     teams = not is_small and execute.has_teams(task)
     split = partition.cut(task.job, room, by_query=by_query, teams=teams)
     if task.implementation is None and task.scoring.gap_costs is None:

@@ -134,8 +134,7 @@ def has_live_part(task: Task, window: Window) -> bool:
 def has_teams(task: Task) -> bool:
     """Whether windows may have teams of queries: they are scored in 8 bits, and the
     paths found in live parts of tables."""
-    is_live = partition.has_long_tables(task.job) and _live_limit(task) > 0
-    return is_live and eight_bit_limit(task) > 0
+    return partition.may_have_teams(task) and eight_bit_limit(task) > 0
 
 
 def pairs_by_query(task: Task) -> tuple[np.ndarray, np.ndarray]:

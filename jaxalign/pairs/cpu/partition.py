@@ -295,6 +295,13 @@ def has_long_tables(job: PairMatrix) -> bool:
     return job.kind == "all" and is_long and max(job.most) <= MAX_LIVE_LETTERS
 
 
+def may_have_teams(task: "Task") -> bool:
+    """Whether a CPU fills windows of a task by teams of queries, where 8 bits hold its
+    scores: it is large, and paths are found in live parts of long tables."""
+    is_large = task.job.cells >= TEAM_JOB_CELLS
+    return is_large and has_long_tables(task.job) and live_limit(task) > 0
+
+
 def live_limit(task: "Task") -> int:
     """Highest score up to which paths of a task are found in live parts of tables on a
     CPU, 0 where none are."""

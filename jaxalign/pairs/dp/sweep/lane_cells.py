@@ -401,8 +401,13 @@ def _block(
             h[k] = recurrence.best(corner, s[k][c], e[c], f[k], True, costs.zero)
             corner, up[c] = up[c], h[k]
             h_cells.append(h[k])
+    return _edges(h, f, up, e, lax.max(best, reduce(lax.max, h_cells)))
+
+
+def _edges(h: list, f: list, up: list, e: list, best: jax.Array):
+    """Return the last column and row of a block, and the best of all cells, computed
+    together."""
     *first, _ = up  # H of the last row and column is also the last of ``h``
-    best = lax.max(best, reduce(lax.max, h_cells))
     h, f, first, e, best = together(h, f, first, e, best)
     return h, f, [*first, h[-1]], e, best
 
@@ -452,10 +457,7 @@ def _position_block(
             f[k] = lax.max(f[k] - extend_f, x - open_f)
             corner, up[c] = up[c], h[k]
             h_cells.append(h[k])
-    *first, _ = up
-    best = lax.max(best, reduce(lax.max, h_cells))
-    h, f, first, e, best = together(h, f, first, e, best)
-    return h, f, [*first, h[-1]], e, best
+    return _edges(h, f, up, e, lax.max(best, reduce(lax.max, h_cells)))
 
 
 def put_column(array: jax.Array, values: jax.Array, p: jax.Array, c: int):
