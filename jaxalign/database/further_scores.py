@@ -21,7 +21,10 @@ from jaxalign.runtime import backend
 from jaxalign.runtime.devices import bucket
 from jaxalign.runtime.programs import program
 
-CELLS = 2**28  # of a launch, a GiB of scores
+CELLS = 2**28  # of a window, a GiB of scores
+# Of a launch of smaller windows. All of a size have as many, the last of them empty:
+# a program more takes a second, a launch a millisecond.
+LAUNCH_CELLS = 2**26
 LEAST_CELLS = 2**25  # of a job, for which rows take a tenth of a second
 EXACT = 2**24  # whole numbers of float32 up to here
 FORBIDDEN = -1e30  # as in ``kernels_pallas``
@@ -92,7 +95,7 @@ def scores(
         of_launch[at] = np.arange(len(at))
         window, i, j = of_launch[cells[0]], *cells[1:]
         flat = ((window * rows + i) * columns + j)[window >= 0]
-        places = np.full(bucket(len(flat), 2, count * rows), CELLS, np.int32)
+        places = np.full(bucket(len(flat), 8, 2**14), CELLS, np.int32)
         places[: len(flat)] = flat
         issued.append((at, _scores(matrix, costs, a, b, lengths, places)))
         if len(issued) > 1:  # the device computes the next launch meanwhile
@@ -107,15 +110,14 @@ def _launches(m: np.ndarray, n: np.ndarray) -> Iterator[tuple[np.ndarray, tuple]
     sizes = np.stack([_padded(m), _padded(n)], 1)
     for rows, columns in np.unique(sizes, axis=0).tolist():
         (alike,) = np.nonzero((sizes == (rows, columns)).all(1))
-        count = CELLS // (rows * columns)
+        count = max(LAUNCH_CELLS // (rows * columns), 1)
         for first in range(0, len(alike), count):
-            at = alike[first : first + count]
-            yield at, (min(bucket(len(at), 4), count), rows, columns)
+            yield alike[first : first + count], (count, rows, columns)
 
 
 def _padded(lengths: np.ndarray) -> np.ndarray:
-    """The powers of two that hold lengths, from 64 on."""
-    return np.array([bucket(x) for x in lengths.tolist()], np.int64)
+    """The sizes of arrays that hold lengths: 128, 512, 2,048 …"""
+    return np.array([bucket(x, 4, 128) for x in lengths.tolist()], np.int64)
 
 
 @program(())

@@ -161,25 +161,21 @@ def rows(task: Task, hits: Any, database: Sequences | None) -> Table:
 
 
 def _path_options(options: SearchOptions, table: Table) -> PairOptions:
-    """Return the options of the paths of the hits. The GPU kernels give no paths of a
-    profile: the cores of the host find them, by rows until compiling has paid; rows
-    alone have those with costs by position."""
+    """Return the options of the paths of the hits. Rows alone have those with gap
+    costs by position."""
     if table.scoring.gap_costs is not None:
         options = replace(options, implementation="rows", devices=None)
-    elif table.scoring.by_position and "pallas" in table.implementation:
-        options = replace(options, implementation=None, devices=None)
-        return pair_options(options, "alignment")
     return jobs.with_kernels(pair_options(options, "alignment"), table.info["cells"])
 
 
 def aligned(table: Table, options: SearchOptions) -> Table:
-    """Align the hits with their paths: a ``zip`` job, in blocks."""
+    """Align the hits with their paths, in blocks."""
     path_options = _path_options(options, table)
     parts = []
     for hits in _blocks(table, pieces.BLOCK_RESIDUES):
-        queries = table.queries.take(table.columns["query"][hits])
+        query = table.columns["query"][hits]
         targets = table.targets.take(table.columns["target"][hits])
-        paths = pairs_table(queries, targets, table.scoring, path_options)
+        paths = _paths_of(table, query, targets, path_options)
         if (paths.columns["score"] != table.columns["score"][hits]).any():
             text = "a hit's path scores other than its scan: this is a bug"
             raise JaxalignError(text)
@@ -194,6 +190,18 @@ def aligned(table: Table, options: SearchOptions) -> Table:
     }
     return replace(table, columns=columns, info=info, operations=paths.operations,
                    operation_offsets=paths.operation_offsets)  # fmt: skip
+
+
+def _paths_of(
+    table: Table, query: np.ndarray, targets: Sequences, options: PairOptions
+) -> Table:
+    """Align queries of a table, int (hits,), with a target each: a ``zip`` job. The
+    targets of a profile are one block, which the GPU kernels take; a list they do
+    not."""
+    sides = table.queries.take(query), targets, table.scoring
+    if not (table.scoring.by_position and len(table.queries) == 1):
+        return pairs_table(*sides, options)
+    return jobs.run("cross", table.queries, *sides[1:], options)
 
 
 def _blocks(table: Table, residues: int) -> list[np.ndarray]:
@@ -432,7 +440,7 @@ def _in_windows(
         targets = from_parts([""] * len(texts), texts, table.targets.alphabet)
         sides = table.queries.take(table["query"][hit]), targets, table.scoring
         if not is_forbidden:
-            parts.append(pairs_table(*sides, usual))
+            parts.append(_paths_of(table, table["query"][hit], targets, usual))
             continue
         forbidden = _placed(table, group, cells)
         task = make_task("zip", *sides, rows_options)

@@ -85,7 +85,7 @@ def plan_compiled(task: Task) -> Plan:
         if by_position:
             why = "gap costs by position; the GPU kernels have constant ones"
         elif task.scoring.by_position:
-            why = "a profile; the GPU kernels have its scores, no paths or single pairs"
+            why = "a profile; the GPU kernels take no single pairs of it"
         name = "sweep"
         # On a GPU each column of a window is some launches of XLA: cores are faster.
         if not task.devices and (host := host_device()) is not None:

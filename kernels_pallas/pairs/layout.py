@@ -450,11 +450,14 @@ def row_bytes(codes, lengths, tallest, strip_room, s: Fill) -> jax.Array:
 
 def walk_table(problem: Problem, s: Fill, scale: int, tag: int) -> jax.Array:
     """``extended_scores`` with 32 letters a row, or ``ROW_LETTERS`` of two tracks,
-    scaled and, those of the first track, tagged: (1, x, 256)."""
+    scaled and, those of the first track, tagged: (1, x, 256), those of a profile
+    flat."""
     table = jnp.maximum(extended_scores(problem, s), -(2**25)) * scale
     if s.tracks == 1:
         table, letters = table + tag, 32
     else:
         table, letters = table.at[: s.first_letters + 1].add(tag), ROW_LETTERS
     table = jnp.pad(table, ((0, 0), (0, letters - table.shape[1])))
+    if by_position(problem):
+        return table.reshape(-1)
     return _table_rows(table.reshape(1, -1))

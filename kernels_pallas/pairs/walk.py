@@ -14,6 +14,7 @@ maximum carries the name along.
 
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
 import jax
@@ -40,6 +41,7 @@ class WalkSizes:
     pairs: int
     blocks: int
     rows: int  # words of a query's row letters
+    by_position: bool  # a row of the table is a position of the query
 
 
 class PairView(NamedTuple):
@@ -84,10 +86,11 @@ def load_pair(refs, table, nibbles, barrier, s: Fill, sizes, warpgroups):
     if warpgroups > 1:
         warpgroup = lax.axis_index(WARPGROUP)
         program = program * warpgroups + warpgroup
-    first = warpgroup if warpgroups > 1 else None
-    copy_table(th, refs["table"], 0, table, barrier, first)
-    table = th.read_only(table)
-    refs = {k: ref if k == "table" else th.read_only(ref) for k, ref in refs.items()}
+    if not sizes.by_position:
+        first = warpgroup if warpgroups > 1 else None
+        copy_table(th, refs.pop("table"), 0, table, barrier, first)
+    refs = {k: th.read_only(ref) for k, ref in refs.items()}
+    table = refs["table"] if sizes.by_position else th.read_only(table)
     n = Numbers(*(refs["numbers"][k] for k in range(len(Numbers._fields))))
     thread = th.index()
     number = thread + th.splat(program * THREADS)
@@ -160,6 +163,9 @@ def row_letters(view, k, g):
     """Offsets of the table rows of a lane's K rows; of two tracks in the halves of a
     word."""
     th, s = view.th, view.s
+    if view.sizes.by_position:
+        first = k * s.strip + g * s.rows - view.pad + 1
+        return [jnp.clip(first + c, 0, view.m) * 32 for c in range(s.rows)]
     width = view.sizes.rows
     row_letters = ROW_LETTERS if s.tracks > 1 else 32
     at = shift(th, k * s.strip + g * s.rows, 4)
@@ -417,7 +423,8 @@ class WalkInputs(NamedTuple):
     """Inputs of the walks beside the fill's; int32, a word a pair if not noted."""
 
     rows: jax.Array  # (queries, S * strip / 4), of ``layout.row_bytes``
-    table: jax.Array  # (1, x, 256): ``layout.extended_scores``
+    # ``layout.extended_scores``: (1, x, 256), or flat, a row a position of the query
+    table: jax.Array
     score: jax.Array
     i: jax.Array  # end cell; for ``find``: first and last tile to look into
     j: jax.Array
@@ -473,11 +480,14 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
     for name in ("bottom_rows", "checkpoints", "peaks"):
         if getattr(output, name) is not None:
             arrays[name] = getattr(output, name)
-    sizes = WalkSizes(total, inputs.strip_records.shape[0], pairs.rows.shape[1])
+    by_position = pairs.table.ndim == 1  # too large for shared memory
+    blocks, row_words = inputs.strip_records.shape[0], pairs.rows.shape[1]
+    sizes = WalkSizes(total, blocks, row_words, by_position)
+    in_shared = (1,) if by_position else pairs.table.shape[1:]
     # As many warpgroups as registers and shared memory of a program allow.
     warpgroups = 1
     if s.rows <= 24 and not s.plain:
-        table_bytes = max(TABLE_BYTES, pairs.table.size)
+        table_bytes = max(TABLE_BYTES, prod(in_shared))
         warpgroups = min(4, s.target.shared_bytes // (scratch * 4 + table_bytes))
     run = kernel(
         partial(
@@ -490,7 +500,7 @@ def _launch(body, inputs, output, pairs, s, shapes, scratch, interpret, **option
         ),
         shapes,
         [
-            plgpu.SMEM(pairs.table.shape[1:], jnp.int32),
+            plgpu.SMEM(in_shared, jnp.int32),
             plgpu.SMEM((warpgroups * scratch,), jnp.int32),
             *copy_scratch(s.target),
         ],

@@ -218,7 +218,7 @@ def test_scores_where_there_is_a_gpu(monkeypatch, by_position):
         )  # fmt: skip
 
     monkeypatch.setattr(further_scores.backend, "kernels", lambda: (Kernels, ""))
-    monkeypatch.setattr(further_scores, "CELLS", 64 * 64 * 4)  # several launches
+    monkeypatch.setattr(further_scores, "LAUNCH_CELLS", 2**16)  # several launches
     windows = further_scores.Windows(query, target, first, stop)
     found = further_scores.scores(queries, targets, scoring, windows, cells)
     for k in range(6):

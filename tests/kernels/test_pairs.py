@@ -120,6 +120,23 @@ def test_a_row_of_scores_for_each_position(local, packed):
 
 
 @values
+@pytest.mark.slow
+@pytest.mark.parametrize("local, packed", [(True, True), (False, False)])
+def test_paths_of_a_row_of_scores_for_each_position(local, packed):
+    rng, s = np.random.default_rng(4), shape_of((local, packed, True), 8, 16, tile=3)
+    m, n = [s.strip + 5] * s.tables, [0, 1, 30, 17, 90]
+    q, t = padded(rng, m[:1]).repeat(len(m), 0), padded(rng, n)
+    t[4, :90] = np.resize(q[0], 90)
+    by_position = np.zeros((200, len(matrix())), np.int32)
+    by_position[: m[0]] = matrix()[q[0]]
+    ends = () if local else ("query_start", "target_end")
+    want = aligned(s, q, m, t, n, matrix(), (7, 2), ends, runs=64)
+    found = aligned(s, q, m, t, n, by_position, (7, 2), ends, runs=64)
+    for name, column in want._asdict().items():
+        np.testing.assert_array_equal(getattr(found, name), column, name)
+
+
+@values
 @pytest.mark.parametrize("free", SETS, ids="-".join)
 def test_all_free_ends(free):
     check_scores(shape_of((False, True, True), 4, 16), [7, 11], [9, 0, 1, 12] * 2,

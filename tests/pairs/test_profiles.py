@@ -229,7 +229,7 @@ def test_fitted_statistics():
 @interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["local", "semiglobal"])
-def test_scores_by_the_gpu_kernels(mode, monkeypatch):
+def test_hits_by_the_gpu_kernels(mode, monkeypatch):
     _drive(monkeypatch)
     query, targets = problem(m=20, count=2)
     profile = Profile.from_sequence(query)

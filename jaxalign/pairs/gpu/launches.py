@@ -378,9 +378,8 @@ def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
 
 
 def takes(task: "Task") -> bool:
-    """Whether the kernels have the letters of a task; of a profile scores of blocks."""
-    paths_or_zipped = task.paths or task.job.kind == "zip"
-    beyond = task.scoring.by_position and paths_or_zipped
+    """Whether the kernels have the letters of a task; of a profile blocks alone."""
+    beyond = task.scoring.by_position and task.job.kind == "zip"
     beyond |= task.scoring.gap_costs is not None
     return letters_of(task) <= MAX_LETTERS and not beyond
 
