@@ -49,6 +49,7 @@ SHORT = 40, 400  # sequences that are compared from end to end as well
 HITS, TOP = 200, 10
 # Positions of profiles, each with another room of scores; sequences of a fit
 PROFILES, SAMPLE = (60, 300, 520, 1_100, 2_050), 4_200
+FAMILY_HITS = 60, 250, 1_000, 4_000
 LONG_PROTEIN, LONG = 10_000, (30_000, 60_000, 120_000)  # letters of both of a pair
 SEED = 2011
 CUDASW = "20 of CUDASW++"
@@ -227,6 +228,12 @@ def _families(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:
                     yield f"{name}, {count:,} sequences, {shape.strip} rows", job
             task = make_task("cross", query, sample, scoring, local)
             yield f"{name}, fitted", partial(dispatch.outline_of_task, task, kernels)
+        paths = replace(local, output="alignment")
+        for count in FAMILY_HITS:
+            hits = proteins(usual_lengths(count))
+            task = make_task("cross", query, hits, scoring, paths)
+            name = f"{count:,} hits of a profile of {positions:,} positions"
+            yield name, partial(dispatch.outline_of_task, task, kernels)
 
 
 def _likely(kernels: Any) -> Iterator[tuple[str, Callable[[], None]]]:

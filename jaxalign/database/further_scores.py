@@ -68,7 +68,7 @@ def scores(
     """Compute the best local scores, int64 (windows,), that pair no residues of some
     cells.
 
-    cells : int64 (3, cells). Window, sorted; residue of the query and of the part
+    cells : int64 (3, cells). Window; residue of the query and of the part
     """
     matrix = jnp.asarray(scoring.scores, jnp.float32)
     costs = jnp.asarray([scoring.open, scoring.extend] * 2, jnp.float32)
@@ -85,18 +85,23 @@ def scores(
         at, values = issued.popleft()
         best[at] = np.asarray(values)[: len(at)]
 
-    for at, shape in _launches(m, n):
-        count, rows, columns = shape
+    launches = list(_launches(m, n))
+    of_window = np.zeros((3, len(m)), np.int64)  # launch, first row there, columns
+    for number, (at, (_, rows, columns)) in enumerate(launches):
+        of_window[0, at], of_window[2, at] = number, columns
+        of_window[1, at] = rows * np.arange(len(at))
+    of_cell, i, j = of_window[:, cells[0]], *cells[1:]
+    order = np.argsort(of_cell[0].astype(np.int16), kind="stable")
+    cuts = np.searchsorted(of_cell[0][order], np.arange(len(launches) + 1))
+    flat = ((of_cell[1] + i) * of_cell[2] + j)[order].astype(np.int32)
+    for number, (at, (count, rows, columns)) in enumerate(launches):
         a = stacked(of_queries, at, shape=(count, rows))
         b = stacked(of_targets, at, shape=(count, columns))
         lengths = np.zeros((2, count), np.int32)
         lengths[:, : len(at)] = m[at], n[at]
-        of_launch = np.full(len(m), -1)
-        of_launch[at] = np.arange(len(at))
-        window, i, j = of_launch[cells[0]], *cells[1:]
-        flat = ((window * rows + i) * columns + j)[window >= 0]
-        places = np.full(bucket(len(flat), 8, 2**14), CELLS, np.int32)
-        places[: len(flat)] = flat
+        forbidden = flat[cuts[number] : cuts[number + 1]]
+        places = np.full(bucket(len(forbidden), 8, 2**14), CELLS, np.int32)
+        places[: len(forbidden)] = forbidden
         issued.append((at, _scores(matrix, costs, a, b, lengths, places)))
         if len(issued) > 1:  # the device computes the next launch meanwhile
             collect()
@@ -107,9 +112,10 @@ def scores(
 
 def _launches(m: np.ndarray, n: np.ndarray) -> Iterator[tuple[np.ndarray, tuple]]:
     """Windows of like sizes, and the shape of their scores."""
-    sizes = np.stack([_padded(m), _padded(n)], 1)
-    for rows, columns in np.unique(sizes, axis=0).tolist():
-        (alike,) = np.nonzero((sizes == (rows, columns)).all(1))
+    sizes = np.stack([_padded(m), _padded(n)])
+    shapes, which = np.unique(sizes[0] * CELLS + sizes[1], return_inverse=True)
+    for number, shape in enumerate(shapes.tolist()):
+        (alike,), (rows, columns) = np.nonzero(which == number), divmod(shape, CELLS)
         count = max(LAUNCH_CELLS // (rows * columns), 1)
         for first in range(0, len(alike), count):
             yield alike[first : first + count], (count, rows, columns)
@@ -117,7 +123,8 @@ def _launches(m: np.ndarray, n: np.ndarray) -> Iterator[tuple[np.ndarray, tuple]
 
 def _padded(lengths: np.ndarray) -> np.ndarray:
     """The sizes of arrays that hold lengths: 128, 512, 2,048 …"""
-    return np.array([bucket(x, 4, 128) for x in lengths.tolist()], np.int64)
+    used, which = np.unique(lengths, return_inverse=True)
+    return np.array([bucket(x, 4, 128) for x in used.tolist()], np.int64)[which]
 
 
 @program(())

@@ -257,7 +257,8 @@ def with_further(
     for block in _blocks(table, FURTHER_RESIDUES):
         hit = block[passing[block]]
         latest = table.filter(hit)
-        cells = np.zeros((3, 0), np.int64)  # hit, residues of query and target
+        # Hit, residues of query and target; sorted by hit, then target
+        cells = np.zeros((3, 0), np.int64)
         spans: dict[int, list[tuple[int, int]]] = {k: [] for k in hit.tolist()}
         for _ in range(options.hsps - 1):
             if not len(hit):
@@ -265,7 +266,12 @@ def with_further(
             steps = steps_of(latest)
             pairs = steps.kind == M
             paired = hit[steps.row], steps.query, steps.target
-            cells = np.concatenate([cells, np.stack([x[pairs] for x in paired])], 1)
+            paired = np.stack([x[pairs] for x in paired])
+            if cells.shape[1]:  # only these hits may have more alignments
+                same = cells[:, np.isin(cells[0], hit)]
+                paired = np.concatenate([same, paired], 1)
+                paired = paired[:, np.lexsort((paired[2], paired[0]))]
+            cells = paired
             ends = (latest[f"target_{end}"].tolist() for end in ("start", "end"))
             for k, *span in zip(hit.tolist(), *ends, strict=True):
                 spans[k].append(tuple(span))
@@ -404,16 +410,16 @@ def _scores_in_windows(
 
 
 def _placed(table: Table, windows: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Cells of hits as cells of their windows, int64 (3, cells): window, residue of the
-    query, residue of the window. A cell in no window is left out."""
+    """Cells of hits, by hit and then by residue of the target, as cells of their
+    windows, int64 (3, cells): window, residue of the query, residue of the window. A
+    cell in no window is left out."""
     hit, first, stop, _ = windows
-    # The window of a cell is the last one of its hit that begins before it.
     width = int(table.targets.lengths.max()) + 1
     key = cells[0] * width + cells[2]
-    window = np.searchsorted(hit * width + first, key, "right") - 1
-    inside = (hit[window] == cells[0]) & (first[window] <= cells[2])
-    inside &= cells[2] < stop[window]
-    window, (_, i, j) = window[inside], cells[:, inside]
+    at, end = (np.searchsorted(key, hit * width + x) for x in (first, stop))
+    window = np.repeat(np.arange(len(hit)), end - at)
+    cell = np.arange(len(window)) + (at - ((end - at).cumsum() - (end - at)))[window]
+    i, j = cells[1:, cell]
     return np.stack([window, i, j - first[window]])
 
 

@@ -39,6 +39,7 @@ from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
 from jaxalign.pairs.plan import Arrays, SavedState, merge
 from jaxalign.runtime.devices import parts_budget
+from jaxalign.runtime.pipeline import in_advance
 
 # ------------------------------------------------------------------------------
 # Less score for hits whose composition alone makes them score.
@@ -581,6 +582,7 @@ SAMPLE = 2000
 # residues, where the database is read in blocks.
 HIT_BYTES, RECORD_BYTES = 24, 700
 MOST_AT_ONCE = 2**12  # queries
+HITS_AT_ONCE = 4  # queries whose hits are aligned side by side on a GPU
 
 
 @dataclass
@@ -664,20 +666,38 @@ def run(
             about = models, batch, source, sample, options, cells.teller(), state
             scans = scans_of(*about)
             shared_seconds = (time.perf_counter() - start) / len(running)
-            for k, query in models.items():
-                start, search = time.perf_counter(), running[k]
-                hits = hits_of(query, scans.pop(k), source, options)
-                seconds = shared_seconds + time.perf_counter() - start
-                _advance(search, hits, options, seconds)
+            about = running, scans, source, options, shared_seconds
+            end_pass = partial(_end_pass, *about)
+            each = map(end_pass, models)
+            if may_have_gpu():  # it works for one query, the host for the others
+                each = in_advance(end_pass, models, HITS_AT_ONCE)
+            for k in each:
+                search = running[k]
                 if not search.converged and number < options.iterations - 1:
                     continue
                 results[k] = finish(k, running.pop(k))
                 if saved is not None and isinstance(results[k], str):
                     none = tuple(no_hits(1) for _ in source.strands)
-                    names = QueryScan(none, hits.fit, "").arrays("")
+                    assert search.hits is not None
+                    names = QueryScan(none, search.hits.fit, "").arrays("")
                     arrays = [f"{x}.{k}.{y}" for x in passes for y in names]
                     saved.put({f"done.{k}": np.array(results[k])}, without=arrays)
     return [results[k] for k in range(len(queries))]
+
+
+def _end_pass(
+    running: Mapping[int, Search],
+    scans: dict[int, QueryScan],
+    source: Source,
+    options: FamilyOptions,
+    shared_seconds: float,
+    k: int,
+) -> int:
+    """Align the hits of query k, and take them; return k."""
+    start, search = time.perf_counter(), running[k]
+    hits = hits_of(search.query, scans.pop(k), source, options)
+    _advance(search, hits, options, shared_seconds + time.perf_counter() - start)
+    return k
 
 
 def _advance(

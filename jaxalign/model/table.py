@@ -520,22 +520,23 @@ def steps_of(table: Table) -> Steps:
     """Expand the steps of all paths of a table."""
     runs, offsets = (np.asarray(x) for x in table._paths())
     runs = runs[offsets[0] : offsets[-1]]
-    kind = operations.expand(runs)
     row = np.repeat(np.arange(len(table)), np.diff(offsets))
-    row = np.repeat(row, (runs >> 4).astype(np.int64))
-    query = _running(kind != operations.D, row, table["query_start"])
-    return Steps(
-        row, kind, query, _running(kind != operations.I, row, table["target_start"])
-    )
+    length, first = (runs >> 4).astype(np.int64), (offsets[:-1] - offsets[0])[row]
+    kind, number = operations.expand(runs), np.arange(length.sum())
+    steps_before = length.cumsum() - length
 
+    def residues(skipping: int, start: np.ndarray) -> np.ndarray:
+        """The last residue of a side at each step; ``skipping`` does not consume it."""
+        consumed = (runs & 15) != skipping
+        used = np.where(consumed, length, 0)
+        before = used.cumsum() - used
+        at = start.astype(np.int64)[row] + before - before[first]
+        at = np.repeat(at - np.where(consumed, steps_before, 1), length)
+        return np.add(at, number, out=at, where=kind != skipping)
 
-def _running(consumed: np.ndarray, row: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return the residue of one side at each step: the last that was consumed."""
-    total = np.cumsum(consumed)
-    first = np.flatnonzero(np.diff(row, prepend=-1))
-    before = np.zeros(len(start), np.int64)
-    before[row[first]] = total[first] - consumed[first]
-    return start.astype(np.int64)[row] + total - before[row] - 1
+    query = residues(operations.D, table["query_start"])
+    target = residues(operations.I, table["target_start"])
+    return Steps(np.repeat(row, length), kind, query, target)
 
 
 COUNTS = ("identities", "columns", "gap_openings", "gaps")

@@ -675,25 +675,3 @@ def test_empty_rows_of_paths():
     (result,) = jaxalign.search_family([("rev", ALPHA[::-1])], str(GLOBINS))
     hits = columns(result.table, len(ALPHA))
     assert hits.codes.shape == (0, len(ALPHA)) and not hits.inserted.size
-
-
-def test_paths_where_a_gpu_has_none():
-    """Its kernels have the scores of a profile: the host finds the paths."""
-    from dataclasses import replace
-
-    from jaxalign.database.hits import _path_options, aligned
-    from jaxalign.options import SearchOptions
-
-    rng = np.random.default_rng(0)
-    profile = jaxalign.Profile.from_alignment(["MKVLAGE", "MKILAGD", "MRVLGGE"])
-    texts = ["".join(rng.choice([*LETTERS], 30)) + "MKVAGE" for _ in range(9)]
-    hits = jaxalign.search(profile, texts)
-    of_gpu = replace(hits, implementation="pallas", operations=None)
-    options = SearchOptions(implementation="pallas", devices=[0])
-    chosen = _path_options(options, of_gpu)
-    assert chosen.implementation is None and chosen.devices is None
-    again = aligned(of_gpu, options)
-    assert again.cigar() == hits.cigar()
-    for name, column in hits.columns.items():
-        if name in again.columns:
-            np.testing.assert_array_equal(again[name], column)

@@ -132,8 +132,8 @@ def test_paths_of_a_row_of_scores_for_each_position(local, packed):
     ends = () if local else ("query_start", "target_end")
     want = aligned(s, q, m, t, n, matrix(), (7, 2), ends, runs=64)
     found = aligned(s, q, m, t, n, by_position, (7, 2), ends, runs=64)
-    for name, column in want._asdict().items():
-        np.testing.assert_array_equal(getattr(found, name), column, name)
+    for column, values_of in want._asdict().items():
+        np.testing.assert_array_equal(getattr(found, column), values_of, column)
 
 
 @values

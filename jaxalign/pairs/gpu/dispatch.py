@@ -242,14 +242,15 @@ def outline_of_task(task: "Task", kernels: Any) -> None:
                 device_arrays.passing_of(job, ids, zipped, result, size)
         return
     columns = device_arrays.columns(device_job.names_of(task), task.job.pairs)
-    runs = jax.ShapeDtypeStruct((device_job.LEAST_RUNS,), np.uint32)
+    capacity = max(launch.mean_runs * launch.pairs for launch in outlines)
+    size = bucket(capacity, device_job.RUNS_RATIO, device_job.LEAST_RUNS)
+    runs = jax.ShapeDtypeStruct((size,), np.uint32)
     end = jax.ShapeDtypeStruct((), np.int32)
     for launch in outlines:
         columns, *_ = device_arrays.put(columns, runs, end, issue(job, launch))
     copied = [columns["score"]]
     if task.output == "alignment":
         order = columns["count"], columns["first"]
-        size = device_job.LEAST_RUNS
         copied.insert(0, device_arrays.in_order(runs, *order, size=size))
     for column in copied:
         if column.size > device_arrays.SMALL_ROWS:

@@ -200,7 +200,8 @@ class LaunchSizes:
         needed = min((t for t in counts if t >= needed), default=counts[0])
         max_slots = QUERY_COUNTS[0]
         if not (whole or stacked):
-            max_slots = bucket(len(task.job.query_lengths), 4, 4)
+            queries = len(task.job.query_lengths)
+            max_slots = 2 if queries <= 2 else bucket(queries, 4, 4)
         places = [t for t in counts if t <= needed]
         slots = [q for q in QUERY_COUNTS if q <= max_slots]
         sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
