@@ -78,9 +78,9 @@ def flat(t, n, s):
 
 
 def aligned(s, q, m, t, n, scores, gaps, free, tie=None, wildcard=255, runs=0,
-            ragged=False):  # fmt: skip
+            ragged=False, gap_costs=None):  # fmt: skip
     scores, second = scores if s.tracks > 1 else (scores, None)
-    problem = kp.problem_of(scores, *gaps, free, wildcard, second)
+    problem = kp.problem_of(scores, *gaps, free, wildcard, second, gap_costs)
     if s.tracks > 1:
         q, t = tracked(q), tracked(t)
     more = {}
@@ -178,7 +178,7 @@ def check_paths(s, m, n, gaps=(6, 2), free=(), seed=0, wildcard=2, ragged=False)
         assert r.gaps[at] == oracle.gaps(want.operations)
 
 
-def lower(s, m=64, n=48, count=8, score_rows=24, queries=2):
+def lower(s, m=64, n=48, count=8, score_rows=24, queries=2, gap_costs=False):
     codes = jnp.uint8 if s.tracks == 1 else jnp.uint16
 
     def array(*shape, dtype=jnp.int32):
@@ -188,6 +188,8 @@ def lower(s, m=64, n=48, count=8, score_rows=24, queries=2):
     problem = kp.Problem(array(score_rows, 24), array(), array(), *ends, array())
     if s.tracks > 1:
         problem = problem._replace(second=array(STATES, STATES))
+    if gap_costs:
+        problem = problem._replace(gap_costs=array(score_rows, 4))
     rows = queries if s.shared else count
     stacks = kp.stack([m] * rows, s) if s.stacks else None
     traced = kp.align.trace(

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -74,6 +75,10 @@ def pair_programs(target: Target):
         yield f"{mode}-linear", *pairs_program(s, 384, 384)
     stacked = kp.Fill(64, 8, 4, True, True, stacks=2, target=target)
     yield "stacked", *pairs_program(stacked, 1000, 384, queries=5)
+    by_position = replace(stacked, lanes=4, stacks=1)
+    run, (problem, *sides) = pairs_program(by_position, 300, 384, queries=1)
+    costs = {"scores": array(512, LETTERS), "gap_costs": array(512, 4)}
+    yield "gap-costs", run, (problem._replace(**costs), *sides)
 
 
 def word_programs():

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +37,9 @@ from jaxalign.options import FamilyOptions
 from jaxalign.pairs.by_rows import may_have_gpu
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
-from jaxalign.pairs.plan import Arrays, SavedState, Task, merge
+from jaxalign.pairs.plan import Arrays, SavedState, merge
 from jaxalign.runtime.devices import parts_budget
-from jaxalign.runtime.pipeline import in_advance, in_threads
+from jaxalign.runtime.pipeline import in_advance
 
 # ------------------------------------------------------------------------------
 # Less score for hits whose composition alone makes them score.
@@ -376,21 +375,11 @@ def scans_of(
 
     keep, is_sampled = source.whole is None, sample.seen > 0
     cells, read = sum(hits.info["cells"] for hits in scans), 0
-    rounds, side_by_side = source.rounds(), len(tasks) > 1 and may_have_gpu()
-    if side_by_side:
-        rounds = map(_on_gpu, chain.from_iterable(rounds))
-    for blocks in rounds:
+    for blocks in source.rounds():
         if not is_sampled:
             blocks = list(sample.watch(blocks))
         whole = _whole_of(batch, blocks)
-        if side_by_side:
-            scan_task = partial(_scan_task, blocks, read, keep)
-            in_threads(scan_task, zip(tasks, scans, strict=True), SCANS_AT_ONCE)
-            cells = sum(hits.info["cells"] for hits in scans)
-            if report_progress is not None:
-                report_progress(cells)
-            save(scans[-1])
-        for task, hits in zip(tasks, scans, strict=True) if not side_by_side else ():
+        for task, hits in zip(tasks, scans, strict=True):
             task, cells_before = replace(task, whole=whole), hits.info["cells"]
             report = tell_after(report_progress, cells)
             scan(task, _from(blocks, hits.sequences - read), keep, report, hits, save)
@@ -402,15 +391,9 @@ def scans_of(
         for row, key in enumerate(of_task)
     }
     query_scans = {}
-    groups = list(_by_scoring(queries))
-
-    def fits_of(group: tuple[list[Any], Sequences, Scoring]) -> fitted.Fits:
-        numbers, together, scoring = group
+    for numbers, together, scoring in _by_scoring(queries):
         ran = places[numbers[0], strands[0]][0].info["implementation"]
-        return fitted.fits_scores(together, sample, scoring, scores, ran)
-
-    each = in_threads(fits_of, groups, SCANS_AT_ONCE if side_by_side else 1)
-    for (numbers, together, _), fits in zip(groups, each, strict=True):
+        fits = fitted.fits_scores(together, sample, scoring, scores, ran)
         for place, k in enumerate(numbers):
             fit, of_strands = Fit(*(float(x[place]) for x in fits.values)), []
             each = [places[k, sign] for sign in strands]
@@ -433,21 +416,6 @@ def scans_of(
             arrays |= query_scan.arrays(f"{k}.")
         saved.put(arrays, without=before)
     return query_scans
-
-
-def _on_gpu(block: Sequences) -> list[Sequences]:
-    """A round of one block, which stays on a GPU (``pairs.gpu.device_job``) until all
-    queries have met it."""
-    block.codes.flags.writeable = False
-    return [block]
-
-
-def _scan_task(
-    blocks: Sequence[Sequences], read: int, keep: bool, scanned: tuple[Task, Hits]
-) -> None:
-    """Scan some blocks, which come after ``read`` sequences, for one task."""
-    task, hits = scanned
-    scan(task, _from(blocks, hits.sequences - read), keep, hits=hits)
 
 
 def _by_scoring(
@@ -614,8 +582,7 @@ SAMPLE = 2000
 # residues, where the database is read in blocks.
 HIT_BYTES, RECORD_BYTES = 24, 700
 MOST_AT_ONCE = 2**12  # queries
-SCANS_AT_ONCE = 3  # of a block, by queries of profiles of their own, on a GPU
-HITS_AT_ONCE = 4  # queries whose hits are aligned there side by side
+HITS_AT_ONCE = 4  # queries whose hits are aligned side by side on a GPU
 
 
 @dataclass

@@ -70,21 +70,20 @@ def plan_compiled(task: Task) -> Plan:
     """Plan a task: its pieces, its implementation and the reason for it."""
     by_position = task.scoring.gap_costs is not None
     zipped = task.paths or task.job.kind == "zip"
-    is_sweep = task.implementation in (None, "sweep") and task.mesh is None
-    if by_position and (zipped or not is_sweep):
+    of_one_query = task.implementation in (None, "sweep", "pallas") and not task.mesh
+    if by_position and (zipped or not of_one_query):
         raise UsageError(
-            f"{task.scoring}: sweep has scores of one query, rows paths and zipped "
-            "pairs; leave out implementation and mesh"
+            f"{task.scoring}: sweep and pallas have scores of one query, rows paths "
+            "and zipped pairs; leave out implementation and mesh"
         )
     # 1. Choose: alphabet, output and mesh may ask for another implementation.
     named = task.implementation if task.mesh is None else "sweep"
     name, why = choose(named, task.devices)
     if name == "pallas" and not launches.takes(task) and not task.implementation:
         letters, max_letters = launches.letters_of(task), launches.MAX_LETTERS
-        why = f"{letters} letters; the GPU kernels take {max_letters}"
-        if by_position:
-            why = "gap costs by position; the GPU kernels have constant ones"
-        elif task.scoring.by_position:
+        also = " and gap costs by position" * by_position
+        why = f"{letters} letters{also}; the GPU kernels take {max_letters}"
+        if task.scoring.by_position and task.job.kind == "zip":
             why = "a profile; the GPU kernels take no single pairs of it"
         name = "sweep"
         # On a GPU each column of a window is some launches of XLA: cores are faster.

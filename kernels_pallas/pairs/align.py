@@ -4,6 +4,7 @@ Every function is compiled for the shapes of its arrays and its static arguments
 lengths are data. Nothing waits for the device.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ IDENTITY_BITS = 13  # of the matches in an int32 score
 
 
 def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255, second=None,
-               ) -> Problem:  # fmt: skip
+               gap_costs=None) -> Problem:  # fmt: skip
     """Make a ``Problem`` from plain numbers.
 
     Parameters
@@ -58,6 +59,10 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255, second=
     wildcard : code that is identical to nothing
     second : int (B, B), optional, B <= 30, of a second track; then codes are uint16,
         the second track's in the high byte, and a shape's ``first_letters`` is A
+    gap_costs : int (4, M), optional, for local scores of blocks of a profile: to open
+        and to extend a gap that skips each position, then one behind it. No position
+        has an extension that costs more than opening; gap_open and gap_extend are the
+        largest costs
     """
 
     def number(value):  # converted in NumPy: JAX would compile that
@@ -67,8 +72,11 @@ def problem_of(scores, gap_open, gap_extend, free_ends=(), wildcard=255, second=
     ends_free = (np.asarray(name in free_ends) for name in names)
     costs = number(gap_open), number(gap_extend)
     numbers = number(scores), *costs, *ends_free, number(wildcard)
-    states = () if second is None else (number(second),)
-    return Problem(*jax.device_put((*numbers, *states)))
+    if gap_costs is not None:
+        gap_costs = np.asarray(gap_costs, np.int32)
+        gap_costs = np.pad(gap_costs, ((0, 0), (0, len(scores) - gap_costs.shape[1]))).T
+    states = None if second is None else number(second)
+    return Problem(*jax.device_put((*numbers, states, gap_costs)))
 
 
 def split_identity(score) -> tuple[jax.Array, jax.Array]:
@@ -112,6 +120,9 @@ def align(problem: Problem, queries, m, targets, n, tie=None, stacks=None, *,
         than there is room for has a ``count`` above ``runs``: call again with more.
     """
     s, q, t = shape, m.shape[0], n.shape[0]
+    if problem.gap_costs is not None:
+        assert s.local and s.shared and not s.tile, "local scores of blocks"
+        s = replace(s, gap_costs=True, linear=False)
     pairs = (q, t) if s.shared else (q,)
     queries, m = _pad(s.tables if s.shared else s.block, queries, m)
     targets, n = _pad(s.block, targets, n)

@@ -52,6 +52,7 @@ class Fill:
     stacks: int = 0  # local scores of blocks: items of stacked queries (``stacks``)
     target: Target = HOPPER
     first_letters: int = 0  # of two tracks, letters of the first one's alphabet
+    gap_costs: bool = False  # by position, of local scores of blocks (``align``)
 
     @property
     def tracks(self) -> int:
@@ -107,7 +108,7 @@ class Numbers(NamedTuple):
     that keeps every value positive; registers hold U = H - cost.
     """
 
-    cost: jax.Array  # local: gap open; border modes: open - extend
+    cost: jax.Array  # local: gap open, 0 by position; border modes: open - extend
     extend: jax.Array  # local: gap extend; border modes: 0
     floor: jax.Array  # local: what a score of 0 is stored as
     corner: jax.Array  # U of cell (0, 0)

@@ -37,7 +37,7 @@ from kernels_pallas.pairs.config import (
     output_shapes,
     records_of_strip,
 )
-from kernels_pallas.pairs.layout import ROW_LETTERS
+from kernels_pallas.pairs.layout import COSTS, ROW_LETTERS
 
 
 class FillView(NamedTuple):
@@ -113,6 +113,11 @@ class ScoreArithmetic:
     def joined(self, number):
         """A word for ``plus``, of a scalar for each table."""
         return self.th.splat(number * 65537) if self.s.joined else self.word(number)
+
+    def less(self, value, word):
+        """value - word as one 32-bit subtraction, where no half of ``value`` is below
+        that of ``word``, nor that below 0."""
+        return self.read(self.th.words(value) - word)
 
     def plus(self, value, word):
         """value + word, where halves of ``word`` are below 0: as two numbers where the
@@ -201,7 +206,7 @@ def fill_step(view, k, rows, t, carry):
         entering = handed_down(words)
         if s.stacks:  # where a query begins, the values of row 0
             entering = (word & view.mask for word in entering)
-            if s.joined:
+            if s.joined or s.gap_costs:  # else that is 0
                 entering = (word | (v.word(n.corner) & ~view.mask) for word in entering)
         return tuple(map(v.read, entering))
 
@@ -241,9 +246,14 @@ def _cells(th, table, values, s):
     # E[i,j] is U[i-1,j], and F[i,j] is U[i,j-1]. Columns of a step
     # are taken one row apart: two cells that do not wait for each other stand side by
     # side.
+    # With gap costs by position (docs/recurrences.md) H itself is stored, and E and F
+    # as the next cell takes them. P = max(0, H[i-1,j-1] + S), X = max(P, E[i,j]):
+    # E[i+1,j] = max(E[i,j] - extend_e[i+1], X - open_e[i+1])
+    # F[i,j+1] = max(F[i,j] - extend_f[i], X - open_f[i])
+    # E opens behind P; that X has E, too, changes nothing, as to extend costs no more.
     (u_rows, f_rows, up, e), corner, best, cost, constants, where = values
     v, largest = ScoreArithmetic(th, s), th.maximum
-    scores = _scores_of(th, table, where, s)
+    scores, gap_costs = _scores_of(th, table, where, s), _costs_of(th, table, where, s)
     u_rows, f_rows, e, best = list(u_rows), list(f_rows), list(e), list(best)
     diagonal, up = [corner, *up[:-1]], list(up)
     floor, longer = constants or (None, None)
@@ -251,6 +261,16 @@ def _cells(th, table, values, s):
         for c in range(s.columns):
             r = line - c
             if not 0 <= r < s.rows:
+                continue
+            if s.gap_costs:
+                open_e, extend_e, open_f, extend_f = gap_costs(r)
+                pair = largest(v.plus(diagonal[c], scores(c, r)), floor)
+                best[0] = largest(best[0], pair)
+                x = largest(pair, e[c])
+                diagonal[c] = u_rows[r]
+                u_rows[r] = up[c] = largest(x, f_rows[r])
+                e[c] = largest(v.plus(e[c], extend_e), v.less(x, open_e))
+                f_rows[r] = largest(v.plus(f_rows[r], extend_f), v.less(x, open_f))
                 continue
             if s.linear:
                 e[c], f_rows[r] = up[c], u_rows[r]
@@ -315,7 +335,7 @@ def _scores_of(th, table, where, s):
         if c not in loaded:
             loaded[c] = [letter(c, k) * s.strip + lane * 4 for k in range(s.tracks)]
         if (c, r // 4) not in loaded:
-            offset = (r // 4) * (4 * s.lanes)
+            offset = (r // 4) * (4 * s.lanes) + s.gap_costs * COSTS * s.strip
             fours = [th.load(table, at, 4, offset=offset) for at in loaded[c]]
             loaded[c, r // 4] = [v.sum(*words) for words in zip(*fours, strict=True)]
         return loaded[c, r // 4][r % 4]
@@ -341,6 +361,21 @@ def _scores_of(th, table, where, s):
     if s.shared:
         return by_profile
     return by_table if s.tracks == 1 else by_tables
+
+
+def _costs_of(th, table, where, s):
+    """Make a function row -> words of its gap costs, ``COSTS`` of them, loaded once a
+    step; a profile has them before its scores."""
+    (_, lane, _), loaded = where, {}
+
+    def by_row(r):
+        if r // 4 not in loaded:
+            offsets = (k * s.strip + (r // 4) * (4 * s.lanes) for k in range(COSTS))
+            fours = (th.load(table, lane * 4, 4, offset=x) for x in offsets)
+            loaded[r // 4] = list(zip(*fours, strict=True))
+        return loaded[r // 4][r % 4]
+
+    return by_row
 
 
 def store_below(view, k, t, words):

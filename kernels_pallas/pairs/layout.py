@@ -130,6 +130,7 @@ ROW_LETTERS = 67
 # The score of a letter beside a sequence, in local mode: it takes a value below 0.
 # Of joined halves (``Fill``) it sets the highest bit of a half, which is 0 before.
 PAD_BIT = 2**15
+COSTS = 4  # of a position: to open and to extend E, then F
 
 
 class Problem(NamedTuple):
@@ -140,7 +141,9 @@ class Problem(NamedTuple):
     non-negative, a gap of k costs gap_open + (k - 1) * gap_extend; the four free ends :
     bool (), no meaning in local mode; wildcard : int32 (), the code whose identities
     do not count, or 255; second : int32 (B, B), of a second track, whose scores are
-    added and whose identities do not count.
+    added and whose identities do not count; gap_costs : int32 (M or more, COSTS), for
+    each position to open and to extend a gap that skips it, then one behind it, of
+    which gap_open and gap_extend are the largest.
     """
 
     scores: jax.Array
@@ -152,6 +155,7 @@ class Problem(NamedTuple):
     target_end: jax.Array
     wildcard: jax.Array
     second: jax.Array | None = None
+    gap_costs: jax.Array | None = None
 
 
 def lowest(problem: Problem) -> jax.Array:
@@ -183,7 +187,7 @@ def _first_scores(problem: Problem, s: Fill) -> jax.Array:
     rows, size = problem.scores.shape
     if s.local:
         low = -PAD_BIT if s.packed else -(2**30)
-        real = problem.scores + problem.gap_open
+        real = problem.scores + (0 if s.gap_costs else problem.gap_open)
         return jnp.pad(real, ((1, 0), (2, 0)), constant_values=low)
     # Stored values are H + extend * (i + j): a diagonal step gains 2 * extend, a copy
     # of row or column 0 that is free gains extend. Where a border is not free, its
@@ -212,7 +216,8 @@ def numbers(problem: Problem, s: Fill) -> Numbers:
     """The run-time scalars of a fill."""
     zero = jnp.int32(0)
     if s.local:
-        gap, floor = problem.gap_open, local_floor(problem, s)
+        floor = local_floor(problem, s)
+        gap = zero if s.gap_costs else problem.gap_open
         border = floor - gap
         return Numbers(gap, problem.gap_extend, floor, border, border, zero, border,
                        zero, border, zero, zero)  # fmt: skip
@@ -348,8 +353,13 @@ def by_position(problem: Problem) -> bool:
 
 def _profile(problem, rows, s: Fill):
     """Scores of row letters (Q, tables, S, strip), in the order in which lanes load
-    them: (Q * S, ..., 256)."""
+    them: (Q * S, ..., 256); gap costs by position come first, like letters."""
     table = extended_scores(problem, s)
+    if s.gap_costs:
+        # A row has those of E of the next one. To open is subtracted, to extend added.
+        costs = jnp.pad(problem.gap_costs, ((1, 1), (0, 0)))
+        costs = jnp.concatenate([costs[1:, :2], costs[:-1, 2:]], 1)
+        table = jnp.concatenate([costs * jnp.array([[1, -1, 1, -1]]), table], 1)
     # (Q, table, strip, lane, row / 4, row % 4, letter) -> lanes side by side
     profile = table[rows] if s.tracks == 1 else table[rows & 255] + table[rows >> 8]
     profile = profile.reshape(*rows.shape[:3], s.lanes, s.rows // 4, 4, table.shape[1])

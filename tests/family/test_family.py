@@ -675,24 +675,3 @@ def test_empty_rows_of_paths():
     (result,) = jaxalign.search_family([("rev", ALPHA[::-1])], str(GLOBINS))
     hits = columns(result.table, len(ALPHA))
     assert hits.codes.shape == (0, len(ALPHA)) and not hits.inserted.size
-
-
-@pytest.mark.slow
-def test_queries_side_by_side_as_where_there_is_a_gpu(monkeypatch):
-    """Scans of a block, fits and hits of several queries at once change no row."""
-    rng = np.random.default_rng(2)
-    queries = {
-        "alpha": ALPHA,
-        "part": ALPHA[20:90],
-        "none": "".join(rng.choice([*LETTERS], 60)),
-    }
-    monkeypatch.setattr("jaxalign.database.pieces.BLOCK_RECORDS", 5)
-    want = jaxalign.search_family(queries, str(GLOBINS), iterations=2)
-    monkeypatch.setattr("jaxalign.family.engine.may_have_gpu", lambda: True)
-    found = jaxalign.search_family(queries, str(GLOBINS), iterations=2)
-    assert [len(x.table) for x in found] == [len(x.table) for x in want]
-    for one, same in zip(found, want, strict=True):
-        assert one.passes[-1].hits == same.passes[-1].hits
-        np.testing.assert_array_equal(one.codes, same.codes)
-        np.testing.assert_array_equal(one.spans, same.spans)
-        np.testing.assert_array_equal(one.table["evalue"], same.table["evalue"])

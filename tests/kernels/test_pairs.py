@@ -27,6 +27,7 @@ from kernel_cases import (
 
 import kernels_pallas as kp
 from kernels_pallas.core import mosaic
+from kernels_pallas.core.target import AMPERE
 from kernels_pallas.pairs import config
 from kernels_pallas.pairs.config import NO_QUERY, stacked_strips
 
@@ -134,6 +135,42 @@ def test_paths_of_a_row_of_scores_for_each_position(local, packed):
     found = aligned(s, q, m, t, n, by_position, (7, 2), ends, runs=64)
     for column, values_of in want._asdict().items():
         np.testing.assert_array_equal(getattr(found, column), values_of, column)
+
+
+@values
+@pytest.mark.parametrize(
+    "packed, stacks, target",
+    [
+        (True, 1, kp.HOPPER),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in product((True, False), (0, 1), (kp.HOPPER, AMPERE))
+            if x != (True, 1, kp.HOPPER)
+        ),
+    ],
+)
+def test_gap_costs_by_position(packed, stacks, target):
+    """Of a query with a half of registers for itself, in two strips and several
+    lanes."""
+    rng = np.random.default_rng(2)
+    s = shape_of((True, packed, True), 4, 4)
+    s = replace(s, stacks=stacks, target=target)
+    m, n = s.strip + 7, [0, 1, 30, 17, 25, 40, 2, 33]
+    best = rng.integers(0, LETTERS, m)
+    scores = np.where(np.eye(LETTERS)[best], 9, -9) + rng.integers(-2, 3, (m, LETTERS))
+    opening, extending = rng.choice([0, 9], (2, 2, m)) + rng.integers(0, 3, (2, 2, m))
+    costs = np.stack([opening, np.minimum(opening, extending)], 1).reshape(4, m)
+    t = padded(rng, n)
+    for row in t:
+        near = np.where(rng.random(m) < 0.7, best, rng.integers(0, LETTERS, m))
+        near = np.repeat(near, rng.choice([0, 1, 1, 1, 2], m))
+        row[:] = np.resize(near[rng.integers(0, 9) :], len(row))
+    largest = int(opening.max()), int(extending.max())
+    found = aligned(s, np.zeros((1, m), np.uint8), [m], t, n, scores, largest, (),
+                    gap_costs=costs).score[0]  # fmt: skip
+    want = [oracle.position_score(scores, b[:k], costs)
+            for b, k in zip(t, n, strict=True)]  # fmt: skip
+    assert found.tolist() == want
 
 
 @values
@@ -507,9 +544,11 @@ def test_the_positions_of_a_profile_are_stacked():
     np.testing.assert_array_equal(found, want)
 
 
-def test_stacked_queries_lower_for_cuda():
-    s = kp.Fill(64, 4, 4, True, True, stacks=2)
-    assert "mosaic_gpu" in lower(s, 200, queries=5)
+@pytest.mark.parametrize("by_position", (False, True))
+def test_stacked_queries_lower_for_cuda(by_position):
+    s, rows = kp.Fill(64, 4, 4, True, True, stacks=2), 512 if by_position else 24
+    assert "mosaic_gpu" in lower(s, 200, score_rows=rows, gap_costs=by_position,
+                                 queries=5)  # fmt: skip
 
 
 def test_a_search_leaves_few_rows_unused():

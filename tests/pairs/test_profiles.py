@@ -1,5 +1,6 @@
 """Profiles: their scores, and that rows of a matrix align as a sequence does."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +239,23 @@ def test_hits_by_the_gpu_kernels(mode, monkeypatch):
     assert found.implementation == "pallas"
     for name in ("score", "target", "query_start", "target_end", "gaps"):
         np.testing.assert_array_equal(found[name], want[name], name)
+
+
+@interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize("factor, dtype", [(1, "int16"), (900, "int32")])
+def test_costs_of_positions_in_the_gpu_kernels(factor, dtype, monkeypatch):
+    """Scores of a scan, whose hits rows align."""
+    _drive(monkeypatch)
+    rng = np.random.default_rng(28)
+    profile = with_costs(rng, 70)
+    profile = replace(profile, scores=profile.scores * factor)
+    targets = ["", *near(rng, profile, 6)]
+    found = jaxalign.search(profile, targets, implementation="pallas")
+    want = jaxalign.search(profile, targets, implementation="rows")
+    assert found.implementation == "pallas"
+    assert found.info["dtypes"] == [dtype]
+    same_tables(found, want)
 
 
 @pytest.mark.slow

@@ -327,13 +327,12 @@ def order_of(task: Task, base: np.ndarray, rank: np.ndarray) -> Order:
 def problem_of(task: Task, kernels: Any):
     """The scoring of a task, on the device."""
     alphabet, (scores, *costs) = task.scoring.alphabet, numbers(task)
+    costs = *costs, task.free, alphabet.wildcard_code
     if alphabet.states is None:
-        return kernels.problem_of(scores, *costs, task.free, alphabet.wildcard_code)
+        return kernels.problem_of(scores, *costs, gap_costs=task.scoring.gap_costs)
     sizes = alphabet.size, alphabet.states.size
     first, second = (x[:n, :n] for x, n in zip(scores, sizes, strict=True))
-    return kernels.problem_of(
-        first, *costs, task.free, alphabet.wildcard_code, second=second
-    )
+    return kernels.problem_of(first, *costs, second=second)
 
 
 @contextmanager

@@ -239,9 +239,11 @@ def shape(task: "Task", kernels: Any, longest: int, dtype: str, listed: bool = F
 
 
 def _few(task: "Task") -> bool:
-    """Whether all queries fit one launch, whose shape is chosen for all of it."""
+    """Whether all queries fit one launch, whose shape is chosen for all of it; always
+    with gap costs by position, beside which the rows of others would spill."""
     job = task.job
-    single_launch = len(job.query_lengths) <= QUERY_COUNTS[0] and job.whole is None
+    whole = job.whole is not None and task.scoring.gap_costs is None
+    single_launch = len(job.query_lengths) <= QUERY_COUNTS[0] and not whole
     return single_launch and task.job.kind == "cross" and not task.paths
 
 
@@ -379,10 +381,13 @@ def _most(side: "CodedSequences", best: np.ndarray) -> np.ndarray:
 
 
 def takes(task: "Task") -> bool:
-    """Whether the kernels have the letters of a task; of a profile blocks alone."""
+    """Whether the kernels have the letters of a task. Of a profile they take blocks
+    alone, and with gap costs by position only their scores."""
+    costs = task.scoring.gap_costs or ()
     beyond = task.scoring.by_position and task.job.kind == "zip"
-    beyond |= task.scoring.gap_costs is not None
-    return letters_of(task) <= MAX_LETTERS and not beyond
+    beyond |= task.paths and len(costs) > 0
+    room = MAX_LETTERS - len(costs)  # each takes the place of a letter
+    return letters_of(task) <= room and not beyond
 
 
 def letters_of(task: "Task") -> int:
