@@ -53,6 +53,7 @@ class Sample:
     seen: int = 0
     hashes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     parts: list[np.ndarray] = field(default_factory=list)
+    scan: str = ""  # the implementations that scored the database when it was read
     _scored: Any = None
 
     def watch(self, blocks: Iterable[Sequences]) -> Iterator[Sequences]:

@@ -100,7 +100,7 @@ Strands = tuple[int, ...] | None
 def scan(
     task: Task,
     blocks: Iterator[Sequences],
-    keep: bool,
+    keep: bool | Callable[[Hits], np.ndarray],
     report_progress: Any = None,
     hits: Hits | None = None,
     on_block: Callable[[Hits], object] | None = None,
@@ -111,7 +111,8 @@ def scan(
     The task is of kind ``cross`` and output ``score``, and its targets are not used.
     Blocks come in the order of the database.
 
-    keep : keep names and codes of the hits, of a database that cannot be read twice
+    keep : keep names and codes of the hits, of a database that cannot be read twice, or
+        of those that a function selects
     """
     hits, small = no_hits(task.shape[0]) if hits is None else hits, False
     open_to_rows = hits.info["implementation"] in ("", "rows")

@@ -115,14 +115,15 @@ def scan(
     fold: Callable[[State, BlockPiece, TellPiece | None], object],
     letters: int,
     report_progress: Callable[[int], object] | None = None,
-    records: bool = True,
+    records: bool | Callable[[Any], np.ndarray] = True,
 ) -> Iterator[State]:
     """Fold the pieces of a database into a state, which is yielded after each block.
 
     fold : function of (state, piece, whom to tell of cells)
     letters : of all queries: each meets every sequence
     report_progress : takes the cells so far
-    records : keep names and codes of the sequences in ``state.index``
+    records : keep names and codes of the sequences in ``state.index``, or of those
+        that a function of the state selects
     """
     cells, seen = 0, cast(Any, state)
     for piece in pieces:
@@ -137,7 +138,8 @@ def scan(
             continue
         if records:
             first = seen.sequences - len(piece.block)
-            keep(seen.records, np.unique(seen.index), first, piece.block)
+            index = seen.index if records is True else seen.index[records(seen)]
+            keep(seen.records, np.unique(index), first, piece.block)
         yield state
 
 

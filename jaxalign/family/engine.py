@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,9 +38,9 @@ from jaxalign.options import FamilyOptions
 from jaxalign.pairs.by_rows import may_have_gpu
 from jaxalign.pairs.options import make_task
 from jaxalign.pairs.pair_matrix import WholeJob
-from jaxalign.pairs.plan import Arrays, SavedState, merge
+from jaxalign.pairs.plan import Arrays, SavedState, Task, merge
 from jaxalign.runtime.devices import parts_budget
-from jaxalign.runtime.pipeline import in_advance
+from jaxalign.runtime.pipeline import in_advance, in_threads
 
 # ------------------------------------------------------------------------------
 # Less score for hits whose composition alone makes them score.
@@ -353,7 +354,8 @@ def scans_of(
         for sign in strands
     }
     search = search_options(options)
-    scores, keys, tasks = pair_options(search, "score"), [], []
+    scores, tasks = pair_options(search, "score"), []
+    keys: list[list[tuple[int, int]]] = []
     for of_task, together, scoring in _by_scoring(by_strand):
         nothing = from_parts((), [], together.alphabet)
         task = make_task("cross", together, nothing, scoring, scores)
@@ -375,11 +377,29 @@ def scans_of(
 
     keep, is_sampled = source.whole is None, sample.seen > 0
     cells, read = sum(hits.info["cells"] for hits in scans), 0
-    for blocks in source.rounds():
+    rounds, at_once, fits = source.rounds(), 1, None
+    keeps: list[Any] = [keep] * len(tasks)
+    if may_have_gpu() and len(tasks) > 1:
+        at_once, rounds = SCANS_AT_ONCE, map(_on_gpu, chain.from_iterable(rounds))
+        if is_sampled and sample.scan:  # only hits that may be reported have records
+            fits = _fits(queries, sample, scores, at_once)
+            for number, of_task in enumerate(keys if keep else ()):
+                about = [
+                    (fits[k][0], len(queries[k].sequences.codes)) for k, _ in of_task
+                ]
+                keeps[number] = partial(_may_pass, about, options.largest_evalue)
+    for blocks in rounds:
         if not is_sampled:
             blocks = list(sample.watch(blocks))
         whole = _whole_of(batch, blocks)
-        for task, hits in zip(tasks, scans, strict=True):
+        if at_once > 1:
+            scan_task = partial(_scan_task, blocks, read)
+            in_threads(scan_task, zip(tasks, scans, keeps, strict=True), at_once)
+            cells = sum(hits.info["cells"] for hits in scans)
+            if report_progress is not None:
+                report_progress(cells)
+            save(scans[-1])
+        for task, hits in zip(tasks, scans, strict=True) if at_once == 1 else ():
             task, cells_before = replace(task, whole=whole), hits.info["cells"]
             report = tell_after(report_progress, cells)
             scan(task, _from(blocks, hits.sequences - read), keep, report, hits, save)
@@ -390,32 +410,78 @@ def scans_of(
         for of_task, hits in zip(keys, scans, strict=True)
         for row, key in enumerate(of_task)
     }
+    if fits is None:
+        sample.scan = scans[0].info["implementation"]
+        fits = _fits(queries, sample, scores, at_once)
     query_scans = {}
-    for numbers, together, scoring in _by_scoring(queries):
-        ran = places[numbers[0], strands[0]][0].info["implementation"]
-        fits = fitted.fits_scores(together, sample, scoring, scores, ran)
-        for place, k in enumerate(numbers):
-            fit, of_strands = Fit(*(float(x[place]) for x in fits.values)), []
-            each = [places[k, sign] for sign in strands]
-            m = int(together.lengths[place])
-            space = m, sum(hits.residues for hits, _ in each)
-            for hits, row in each:
-                filled = hits.index[row] >= 0
-                score, index = hits.score[row, filled], hits.index[row, filled]
-                passing = _evalues(score, space, fit) <= options.largest_evalue
-                score, index = score[passing], index[passing]
-                records = {i: hits.records[i] for i in index.tolist() if keep}
-                counts = {"pairs": hits.sequences, "cells": m * hits.residues}
-                about = hits.residues, hits.sequences, records, hits.info | counts
-                of_strands.append(Hits(score[None], index[None], *about))
-            fitted_to = str(fits.sources[place])
-            query_scans[k] = QueryScan(tuple(of_strands), fit, fitted_to)
+    for k, (fit, fitted_to) in fits.items():
+        each, of_strands = [places[k, sign] for sign in strands], []
+        m = len(queries[k].sequences.codes)
+        space = m, sum(hits.residues for hits, _ in each)
+        for hits, row in each:
+            filled = hits.index[row] >= 0
+            score, index = hits.score[row, filled], hits.index[row, filled]
+            passing = _evalues(score, space, fit) <= options.largest_evalue
+            score, index = score[passing], index[passing]
+            records = {i: hits.records[i] for i in index.tolist() if keep}
+            counts = {"pairs": hits.sequences, "cells": m * hits.residues}
+            about = hits.residues, hits.sequences, records, hits.info | counts
+            of_strands.append(Hits(score[None], index[None], *about))
+        query_scans[k] = QueryScan(tuple(of_strands), fit, fitted_to)
     if saved is not None:
         arrays = sample.saved() | {"substituted": np.array(source.substituted[0])}
         for k, query_scan in query_scans.items():
             arrays |= query_scan.arrays(f"{k}.")
         saved.put(arrays, without=before)
     return query_scans
+
+
+def _on_gpu(block: Sequences) -> list[Sequences]:
+    """A round of one block, which stays on a GPU (``pairs.gpu.device_job``) until all
+    queries have met it."""
+    block.codes.flags.writeable = False
+    return [block]
+
+
+def _scan_task(
+    blocks: Sequence[Sequences], read: int, scanned: tuple[Task, Hits, Any]
+) -> None:
+    """Scan some blocks, which come after ``read`` sequences, for one task; the last of
+    ``scanned`` is ``keep`` of ``scan``."""
+    task, hits, keep = scanned
+    scan(task, _from(blocks, hits.sequences - read), keep, hits=hits)
+
+
+def _fits(
+    queries: Mapping[int, ScoredQuery], sample: Sample, options: Any, threads: int
+) -> dict[int, tuple[Fit, str]]:
+    """Fit lambda and K of each query; return them with what they are fitted to."""
+    groups = list(_by_scoring(queries))
+
+    def fits_of(group: tuple[list[Any], Sequences, Scoring]) -> fitted.Fits:
+        _, together, scoring = group
+        return fitted.fits_scores(together, sample, scoring, options, sample.scan)
+
+    each = in_threads(fits_of, groups, threads)
+    return {
+        k: (Fit(*(float(x[place]) for x in fits.values)), str(fits.sources[place]))
+        for (numbers, *_), fits in zip(groups, each, strict=True)
+        for place, k in enumerate(numbers)
+    }
+
+
+def _may_pass(
+    queries: Sequence[tuple[Fit, int]], largest: float, hits: Hits
+) -> np.ndarray:
+    """Whether hits so far may have E-values up to ``largest`` when all is read, which
+    more residues raise.
+
+    queries : fit and length of each
+    """
+    passing = hits.index >= 0
+    for mask, score, (fit, m) in zip(passing, hits.score, queries, strict=True):
+        mask[mask] = _evalues(score[mask], (m, hits.residues), fit) <= largest
+    return passing
 
 
 def _by_scoring(
@@ -582,7 +648,8 @@ SAMPLE = 2000
 # residues, where the database is read in blocks.
 HIT_BYTES, RECORD_BYTES = 24, 700
 MOST_AT_ONCE = 2**12  # queries
-HITS_AT_ONCE = 4  # queries whose hits are aligned side by side on a GPU
+SCANS_AT_ONCE = 3  # of a block, by queries of profiles of their own, on a GPU
+HITS_AT_ONCE = 4  # queries whose hits are aligned there side by side
 
 
 @dataclass

@@ -675,3 +675,38 @@ def test_empty_rows_of_paths():
     (result,) = jaxalign.search_family([("rev", ALPHA[::-1])], str(GLOBINS))
     hits = columns(result.table, len(ALPHA))
     assert hits.codes.shape == (0, len(ALPHA)) and not hits.inserted.size
+
+
+@pytest.mark.slow
+def test_queries_side_by_side_as_where_there_is_a_gpu(tmp_path, monkeypatch):
+    """Scans of a block, fits and hits of several queries at once change no row."""
+    from jaxalign.family import engine
+
+    rng = np.random.default_rng(2)
+    queries = {
+        "alpha": ALPHA,
+        "part": ALPHA[20:90],
+        "none": "".join(rng.choice([*LETTERS], 60)),
+    }
+    decoys = ("".join(rng.choice([*LETTERS], 90)) for _ in range(90))
+    text = "".join(f">d{k}\n{x}\n" for k, x in enumerate(decoys))
+    packed = tmp_path / "some.fa.gz"
+    packed.write_bytes(gzip.compress(GLOBINS.read_bytes() + text.encode()))
+    monkeypatch.setattr("jaxalign.database.pieces.BLOCK_RECORDS", 40)
+    want = jaxalign.search_family(queries, packed, iterations=2)
+    monkeypatch.setattr(engine, "may_have_gpu", lambda: True)
+    kept, may_pass = [], engine._may_pass
+
+    def counted(queries, largest, hits):
+        kept.append(may_pass(queries, largest, hits))
+        return kept[-1]
+
+    monkeypatch.setattr(engine, "_may_pass", counted)
+    found = jaxalign.search_family(queries, packed, iterations=2)
+    assert len(kept) > 5 and 0 < np.concatenate([x.sum(1) for x in kept]).max() < 40
+    assert [len(x.table) for x in found] == [len(x.table) for x in want]
+    for one, same in zip(found, want, strict=True):
+        assert one.passes[-1].hits == same.passes[-1].hits
+        np.testing.assert_array_equal(one.codes, same.codes)
+        np.testing.assert_array_equal(one.spans, same.spans)
+        np.testing.assert_array_equal(one.table["evalue"], same.table["evalue"])
