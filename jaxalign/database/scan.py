@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -188,11 +189,12 @@ def prepared(
     for block in blocks:
         stop, lengths = first + len(block), block.lengths
         whole = replace(task, targets=block, top=_places(task, stop))
-        long, stages = np.zeros(len(block), bool), []
+        parts, stages = [(np.arange(len(block)), task.implementation)], []
         if costs:
             long = lengths > longest_in_lanes(lengths, rows, costs)
-        for mask, implementation in ((~long, task.implementation), (long, "wavefront")):
-            index = np.flatnonzero(mask)
+            parts = [(np.flatnonzero(~long), task.implementation)]
+            parts.append((np.flatnonzero(long), "wavefront"))
+        for index, implementation in parts:
             if not index.size or not task.shape[0]:
                 continue
             part = replace(whole, implementation=implementation)
@@ -254,7 +256,7 @@ def _fold(
     """Join the scores of a run with the best so far; return the best, and the info of
     the run."""
     task = run.plan.task
-    window_of = _Windows(_room(task), index)
+    window_of = _Windows(_room(task), index, task.targets)
     dtype, lock = _dtype(task, best), threading.Lock()
     with precision(dtype):
         # the best so far in the dtype, rows and places of the task
@@ -274,13 +276,13 @@ def _fold(
     bests = {home: best}  # one a device: scores stay where they are
 
     def take(queries: np.ndarray, targets: np.ndarray, scores: Any):
-        rows, columns, order = window_of(queries, targets, scores.shape)
+        device = scores.device
+        windows = window_of(queries, targets, scores.shape, device)
         with precision(dtype), lock:
-            device = scores.device
             with jax.default_device(device):
                 so_far = bests.get(device) or best_hits.empty(shape[0], shape[1], dtype)
                 least = _least(task, dtype)
-                bests[device] = add_hits(so_far, scores, rows, columns, order, least)
+                bests[device] = add_hits(so_far, scores, *windows, least)
 
     with programs.explained("the best hits of each query"):
         info = scores(run, take, report_progress)
@@ -319,26 +321,41 @@ def _least(task: Task, dtype: Any):
     return np.asarray(1 if task.local else jnp.iinfo(dtype).min + 1, dtype)
 
 
+# What ``_Windows`` made of blocks that stay on devices
+_tables: WeakKeyDictionary[Sequences, dict] = WeakKeyDictionary()
+
+
 class _Windows:
     """Windows as ``add_hits`` reads them: the query of each row; and of each column, in
     the order of the database, its place and its index.
 
-    Windows of other queries have the same targets, so what was made last is kept.
+    Windows of other queries have the same targets, so what was made last is kept; that
+    of a block which nobody can write for all queries that meet it, on its device.
     """
 
-    def __init__(self, room: int, index: np.ndarray):
+    def __init__(
+        self, room: int, index: np.ndarray, block: Sequences | None = None
+    ) -> None:
         self.room, self._index = room, index
-        self._cached: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}
+        self._on_device = block is not None and not block.codes.flags.writeable
+        self._cached: dict[Any, tuple[np.ndarray, Any]] = {}
+        if block is not None and self._on_device:
+            self._cached = _tables.setdefault(block, {})
 
     def __call__(
-        self, queries: np.ndarray, targets: np.ndarray, shape: tuple[int, ...]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self,
+        queries: np.ndarray,
+        targets: np.ndarray,
+        shape: tuple[int, ...],
+        device: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray | jax.Array, np.ndarray | jax.Array]:
         """(rows, columns, indices) of a window of a shape: int32, beyond the last row
         of the best hits where there is no query."""
         slots, places = shape
         rows = np.full(slots, self.room, np.int32)
         rows[: len(queries)] = queries
-        key = places, len(targets), int(targets[0]) if len(targets) else -1
+        first = (int(x[0]) if len(x) else -1 for x in (targets, self._index))
+        key = places, len(targets), *first, device
         cached = self._cached.get(key)
         if cached is not None and np.array_equal(cached[0], targets):
             return rows, cached[1][0], cached[1][1]
@@ -349,5 +366,6 @@ class _Windows:
         table[0, : len(order)] = order
         table[1] = best_hits.NO_HIT
         table[1, : len(order)] = index[targets][order]
-        self._cached[key] = targets, table
-        return rows, table[0], table[1]
+        columns = jax.device_put(tuple(table), device) if self._on_device else table
+        self._cached[key] = targets, columns
+        return rows, columns[0], columns[1]

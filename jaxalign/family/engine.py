@@ -72,7 +72,10 @@ def lost_score(
     inserted = hits.inserted.sum(1)
     total = aligned.sum(1) + inserted
     emitted = (aligned @ odds + inserted[:, None]) / np.maximum(total, 1)[:, None]
-    counts = np.stack([(hits.codes == k).sum(1) for k in range(residues)], 1)
+    size = hits.inserted.shape[1] + 1  # that of a gap, -1, comes first
+    place = np.arange(len(total))[:, None] * size + 1 + hits.codes
+    counts = np.bincount(place.ravel(), minlength=len(total) * size)
+    counts = counts.reshape(-1, size)[:, 1 : residues + 1]
     counts = hits.inserted[:, :residues] + counts
     bias = (counts * np.log(np.maximum(emitted, 1e-300))).sum(1)
     return np.logaddexp(0, np.log(PRIOR) + bias) / unit
@@ -357,6 +360,7 @@ def scans_of(
     scores, tasks = pair_options(search, "score"), []
     keys: list[list[tuple[int, int]]] = []
     for of_task, together, scoring in _by_scoring(by_strand):
+        together.codes.flags.writeable = False
         nothing = from_parts((), [], together.alphabet)
         task = make_task("cross", together, nothing, scoring, scores)
         keys.append(of_task)
@@ -649,7 +653,7 @@ SAMPLE = 2000
 HIT_BYTES, RECORD_BYTES = 24, 700
 MOST_AT_ONCE = 2**12  # queries
 SCANS_AT_ONCE = 3  # of a block, by queries of profiles of their own, on a GPU
-HITS_AT_ONCE = 4  # queries whose hits are aligned there side by side
+HITS_AT_ONCE = 8  # queries whose hits are aligned there side by side
 
 
 @dataclass

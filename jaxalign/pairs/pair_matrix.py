@@ -265,7 +265,7 @@ class PairMatrix:
     def falling(self) -> tuple[np.ndarray, np.ndarray]:
         """Lengths of both sides, longest first."""
         sides = self.query_lengths, self.target_lengths
-        queries, targets = (np.sort(side)[::-1] for side in sides)
+        queries, targets = (side[by_length(side)] for side in sides)
         return queries, targets
 
     def longest(self, places: int) -> np.ndarray:

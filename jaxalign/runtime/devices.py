@@ -19,6 +19,7 @@ Of a Ray cluster there are a connection, what one task gets, and results as they
 import os
 import re
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -272,14 +273,28 @@ def maps_run_short() -> bool:
     return MAPS.read_bytes().count(b"\n") > MAX_MEMORY_MAPS
 
 
+# Orders of large arrays that nobody can write, by their identities: each query of many
+# meets the same block of a database.
+_orders: dict[int, tuple[weakref.ref, np.ndarray]] = {}
+KEPT_LENGTHS = 2**14
+
+
 def by_length(lengths: np.ndarray) -> np.ndarray:
     """Indices in order of decreasing length, stable."""
     lengths = np.asarray(lengths)
+    is_shared = len(lengths) >= KEPT_LENGTHS and not lengths.flags.writeable
+    key = id(lengths)
+    if is_shared and (earlier := _orders.get(key)) and earlier[0]() is lengths:
+        return earlier[1]
     longest = lengths.max(initial=0)
     # NumPy sorts numbers of 16 bits by radix, many times as fast.
     small = lengths.size and 0 <= lengths.min() and longest < 2**16
     falling = (longest - lengths).astype(np.uint16) if small else -lengths
-    return np.argsort(falling, kind="stable")
+    order = np.argsort(falling, kind="stable")
+    if is_shared:
+        order.flags.writeable = False
+        _orders[key] = weakref.ref(lengths, lambda _: _orders.pop(key, None)), order
+    return order
 
 
 def bucket(length: int, step: int = 2, size: int = 64) -> int:

@@ -129,8 +129,8 @@ _whole: WeakKeyDictionary[WholeCodes, dict] = WeakKeyDictionary()  # device -> c
 
 
 def load_block(block: Sequences) -> DeviceSequences:
-    """``load`` for a block of a database, which stays on the device if its codes cannot
-    be written and there is room."""
+    """``load`` for a block of a database, or the query of a profile, which stays on the
+    device if its codes cannot be written and there is room."""
     if block.codes.flags.writeable:
         return load_sequences(block)
     device = first_device()
@@ -316,7 +316,10 @@ class DeviceJob:
 
 
 def order_of(task: Task, base: np.ndarray, rank: np.ndarray) -> Order:
-    """An ``Order`` on the host, with room as the two sides have it."""
+    """An ``Order`` on the host, with room as the two sides have it; nothing for the
+    scores of a search, which have no rows."""
+    if task.top is not None:
+        return Order._make([*np.zeros((2, 1), np.int32), np.int32(0)])
     count = task.job.whole.targets if task.job.whole else 0
     rooms = (places_of(x, count) for x in (task.queries, task.targets))
     places = zip((base, rank), rooms, strict=True)

@@ -433,7 +433,9 @@ def prepare(task: Task, kernels: Any, interpret: Any = None) -> DeviceJob:
     else:
         targets = device_job.load_block(task.targets)
     queries = targets  # or the first of them
-    if job.kind != "all" or not task.one_set:
+    if task.scoring.by_position and not any(sizes):  # it meets many blocks
+        queries = device_job.load_block(task.queries)
+    elif job.kind != "all" or not task.one_set:
         queries = load(task.queries, *sizes)
     rank = job.rank if job.kind == "all" and job.once else np.arange(task.shape[1])
     base = np.zeros(count) if job.kind == "zip" else job.position(np.arange(count), 0)

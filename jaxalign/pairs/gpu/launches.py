@@ -203,7 +203,7 @@ class LaunchSizes:
             queries = len(task.job.query_lengths)
             max_slots = 2 if queries <= 2 else bucket(queries, 4, 4)
         places = [t for t in counts if t <= needed]
-        slots = [q for q in QUERY_COUNTS if q <= max_slots]
+        slots = [q for q in QUERY_COUNTS if q <= max_slots] or QUERY_COUNTS[-1:]
         sizes = [(min(q, limit), min(t, limit)) for q, t in product(slots, places)]
         return sorted(sizes, key=lambda size: -size[0] * size[1])
 
