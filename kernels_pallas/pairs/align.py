@@ -186,6 +186,8 @@ def run(
     overflow = None
     if s.local and s.packed:
         highest = layout.highest(problem)
+        if s.gap_costs:  # which E and F have on them
+            highest += problem.gap_open
         overflow = end.score > config.safe(highest, numbers.floor, s.target)
     if not s.tile:
         return Result(end.score, overflow=overflow)

@@ -114,11 +114,6 @@ class ScoreArithmetic:
         """A word for ``plus``, of a scalar for each table."""
         return self.th.splat(number * 65537) if self.s.joined else self.word(number)
 
-    def less(self, value, word):
-        """value - word as one 32-bit subtraction, where no half of ``value`` is below
-        that of ``word``, nor that below 0."""
-        return self.read(self.th.words(value) - word)
-
     def plus(self, value, word):
         """value + word, where halves of ``word`` are below 0: as two numbers where the
         target adds halves, else as in ``add``."""
@@ -247,9 +242,11 @@ def _cells(th, table, values, s):
     # are taken one row apart: two cells that do not wait for each other stand side by
     # side.
     # With gap costs by position (docs/recurrences.md) H itself is stored, and E and F
-    # as the next cell takes them. P = max(0, H[i-1,j-1] + S), X = max(P, E[i,j]):
-    # E[i+1,j] = max(E[i,j] - extend_e[i+1], X - open_e[i+1])
-    # F[i,j+1] = max(F[i,j] - extend_f[i], X - open_f[i])
+    # plus what opening them costs, so that a sum is one instruction with a maximum:
+    # P = max(H[i-1,j-1] + S, 0), X = max(E[i,j] - open_e[i], P)
+    # H = max(F[i,j] - open_f[i], X)
+    # E[i+1,j] = max(E[i,j] - open_e[i] - extend_e[i+1] + open_e[i+1], X)
+    # F[i,j+1] = max(F[i,j] - extend_f[i], X)
     # E opens behind P; that X has E, too, changes nothing, as to extend costs no more.
     (u_rows, f_rows, up, e), corner, best, cost, constants, where = values
     v, largest = ScoreArithmetic(th, s), th.maximum
@@ -266,11 +263,11 @@ def _cells(th, table, values, s):
                 open_e, extend_e, open_f, extend_f = gap_costs(r)
                 pair = largest(v.plus(diagonal[c], scores(c, r)), floor)
                 best[0] = largest(best[0], pair)
-                x = largest(pair, e[c])
+                x = largest(v.plus(e[c], open_e), pair)
                 diagonal[c] = u_rows[r]
-                u_rows[r] = up[c] = largest(x, f_rows[r])
-                e[c] = largest(v.plus(e[c], extend_e), v.less(x, open_e))
-                f_rows[r] = largest(v.plus(f_rows[r], extend_f), v.less(x, open_f))
+                u_rows[r] = up[c] = largest(v.plus(f_rows[r], open_f), x)
+                e[c] = largest(v.plus(e[c], extend_e), x)
+                f_rows[r] = largest(v.plus(f_rows[r], extend_f), x)
                 continue
             if s.linear:
                 e[c], f_rows[r] = up[c], u_rows[r]

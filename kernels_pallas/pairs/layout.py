@@ -356,10 +356,11 @@ def _profile(problem, rows, s: Fill):
     them: (Q * S, ..., 256); gap costs by position come first, like letters."""
     table = extended_scores(problem, s)
     if s.gap_costs:
-        # A row has those of E of the next one. To open is subtracted, to extend added.
-        costs = jnp.pad(problem.gap_costs, ((1, 1), (0, 0)))
-        costs = jnp.concatenate([costs[1:, :2], costs[:-1, 2:]], 1)
-        table = jnp.concatenate([costs * jnp.array([[1, -1, 1, -1]]), table], 1)
+        # What is added; E and F are stored plus what opening them costs.
+        open_e, extend_e, open_f, extend_f = problem.gap_costs.T
+        longer_e = jnp.pad((open_e - extend_e)[1:], (0, 1)) - open_e
+        added = jnp.stack([-open_e, longer_e, -open_f, -extend_f], 1)
+        table = jnp.concatenate([jnp.pad(added, ((1, 0), (0, 0))), table], 1)
     # (Q, table, strip, lane, row / 4, row % 4, letter) -> lanes side by side
     profile = table[rows] if s.tracks == 1 else table[rows & 255] + table[rows >> 8]
     profile = profile.reshape(*rows.shape[:3], s.lanes, s.rows // 4, 4, table.shape[1])

@@ -218,6 +218,23 @@ def test_costs_near_the_range_are_not_left_to_int16(cost, dtype):
     assert not kernels.detects([[1, -32767]], 10, 1)
 
 
+@pytest.mark.parametrize("cost, dtype", ((100, "int16"), (2200, "int32")))
+def test_gap_costs_by_position_are_in_the_range_twice(cost, dtype):
+    """60 matches of 500; the gap that leaves out two of the last three is stored with
+    the costs of opening it on top."""
+    gaps = np.where(np.arange(60) == 57, 1.0, cost)
+    alphabet = jaxalign.Scoring().alphabet
+    scores = 500 * np.eye(alphabet.size, dtype=int)[np.arange(60) % 20]
+    costs = {"gap_open": (gaps, gaps), "gap_extend": (0 * gaps, 0 * gaps)}
+    scoring = jaxalign.Scoring(jaxalign.Profile("", scores, alphabet, **costs))
+    sets = [as_sequences([np.arange(n) % 20], alphabet) for n in (60, 60)]
+    task = Task("cross", *sets, scoring, "local", frozenset(), "score",
+                top=1, budget=2**30)  # fmt: skip
+    assert launches.takes(task) and not launches.takes(replace(task, kind="zip"))
+    assert not launches.takes(replace(task, output="alignment"))
+    assert [x.dtype for x in cut(task, kernels, 2**34).blocks] == [dtype]
+
+
 @pytest.mark.parametrize("kind", ["all", "zip", "cross"])
 @pytest.mark.parametrize("output", ["score", "alignment"])
 def test_window_bounds_a_launch(kind, output):

@@ -414,9 +414,10 @@ def least_type(
         return None
     free = task.local and not identity and task.top is None
     free = free and not task.scoring.by_position  # which no list takes
+    above = scoring[1] if task.scoring.gap_costs else 0  # which E and F have on them
     cell_type = None
     for high in chain([min(m, n) * int(scoring[0].max())], limits):
-        holds = partial(kernels.fits, *scoring, m, n, task.local, high)
+        holds = partial(kernels.fits, *scoring, m, n, task.local, high + above)
         holds = partial(holds, paths=task.paths)
         if not identity and holds(dtype="int16"):
             return "int16", True
