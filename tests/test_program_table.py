@@ -104,6 +104,7 @@ def table():
     return dict(program_table.calls_of(Outlines(), **ONE_SET))
 
 
+@pytest.mark.slow
 def test_the_programs_of_usual_jobs_are_few(table):
     """Everything that the verbs do with proteins, and ``repertoire`` with receptors."""
     seen = {key_of(call) for calls in table.values() for call in calls}
@@ -176,6 +177,7 @@ def _calls_of_searches(dice):
             yield from calls
 
 
+@pytest.mark.slow
 def test_lists_are_drawn_without_compiling_or_running(table):
     """… and say the same when they are drawn again, whatever was drawn before."""
     again = dict(program_table.calls_of(Outlines(), **ONE_SET))

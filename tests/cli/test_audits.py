@@ -230,7 +230,6 @@ def verify(parts=()) -> int:
     [
         ("leaks", 5),
         ("partial", 7),
-        ("evidence", 9),
         *(
             pytest.param(kind, 3 if kind == "evidence" else 1, marks=pytest.mark.slow)
             for kind in CERTIFICATES

@@ -68,6 +68,7 @@ def proteins(rng):
     return [*texts, text_of(rng, 60, LETTERS) + shared + "G" * 70 + shared]
 
 
+@pytest.mark.slow
 def test_local_paths(pairs_found):
     texts = proteins(np.random.default_rng(5))
     table = check(texts)

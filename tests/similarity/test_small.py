@@ -132,7 +132,9 @@ def test_no_alignment_has_no_divergence():
         assert np.isnan(api.kl_divergence(one, one, lengths))
 
 
-@pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, pytest.param(jnp.asarray, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_pays_an_infinite_cost_has_no_probability(kind, dtype):
     """The second of two residues must be paired, or neither may be left."""

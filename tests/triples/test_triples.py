@@ -225,7 +225,7 @@ def test_devices_share_the_batches(monkeypatch):
 @pytest.mark.parametrize(
     "model, mode",
     [
-        pytest.param(*case, marks=() if case == ("linear", "global") else SLOW)
+        pytest.param(*case, marks=SLOW)
         for case in CASES
         if case[0] != "natural" or case[1] == "semiglobal"  # each compiles anew
     ],
