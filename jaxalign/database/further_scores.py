@@ -31,16 +31,21 @@ FORBIDDEN = -1e30  # as in ``kernels_pallas``
 
 
 class Windows(NamedTuple):
-    """Pairs of a query and a part of a target.
+    """Pairs of a query and a part of a target, with the paths that they have already.
 
     query, target : int64 (windows,). Numbers of the sequences.
     first, stop : int64 (windows,). The part of the target.
+    partners : int32 (paths, residues). The residue of the target that a path pairs with
+        each residue of a query; -1 for none.
+    start : int64 (windows,). Where the residues of the query begin there.
     """
 
     query: np.ndarray
     target: np.ndarray
     first: np.ndarray
     stop: np.ndarray
+    partners: np.ndarray
+    start: np.ndarray
 
 
 def taken(scoring: Scoring, m: np.ndarray, n: np.ndarray, best: int) -> np.ndarray:
@@ -63,13 +68,9 @@ def scores(
     targets: Sequences,
     scoring: Scoring,
     windows: Windows,
-    cells: np.ndarray,
 ) -> np.ndarray:
-    """Compute the best local scores, int64 (windows,), that pair no residues of some
-    cells.
-
-    cells : int64 (3, cells). Window; residue of the query and of the part
-    """
+    """Compute the best local scores, int64 (windows,), that pair no residues which an
+    earlier path pairs."""
     matrix = jnp.asarray(scoring.scores, jnp.float32)
     costs = jnp.asarray([scoring.open, scoring.extend] * 2, jnp.float32)
     m, n = queries.lengths[windows.query], windows.stop - windows.first
@@ -85,24 +86,16 @@ def scores(
         at, values = issued.popleft()
         best[at] = np.asarray(values)[: len(at)]
 
-    launches = list(_launches(m, n))
-    of_window = np.zeros((3, len(m)), np.int64)  # launch, first row there, columns
-    for number, (at, (_, rows, columns)) in enumerate(launches):
-        of_window[0, at], of_window[2, at] = number, columns
-        of_window[1, at] = rows * np.arange(len(at))
-    of_cell, i, j = of_window[:, cells[0]], *cells[1:]
-    order = np.argsort(of_cell[0].astype(np.int16), kind="stable")
-    cuts = np.searchsorted(of_cell[0][order], np.arange(len(launches) + 1))
-    flat = ((of_cell[1] + i) * of_cell[2] + j)[order].astype(np.int32)
-    for number, (at, (count, rows, columns)) in enumerate(launches):
+    paths = [SequenceViews(x, windows.start, m) for x in windows.partners]
+    for at, (count, rows, columns) in _launches(m, n):
         a = stacked(of_queries, at, shape=(count, rows))
         b = stacked(of_targets, at, shape=(count, columns))
-        lengths = np.zeros((2, count), np.int32)
-        lengths[:, : len(at)] = m[at], n[at]
-        forbidden = flat[cuts[number] : cuts[number + 1]]
-        places = np.full(bucket(len(forbidden), 8, 2**14), CELLS, np.int32)
-        places[: len(forbidden)] = forbidden
-        issued.append((at, _scores(matrix, costs, a, b, lengths, places)))
+        lengths = np.zeros((3, count), np.int32)
+        lengths[:, : len(at)] = m[at], n[at], windows.first[at]
+        partners = np.full((bucket(len(paths), 4, 1), count, rows), -1, np.int32)
+        for number, path in enumerate(paths):
+            partners[number] = stacked(path, at, -1, (count, rows))
+        issued.append((at, _scores(matrix, costs, a, b, lengths, partners)))
         if len(issued) > 1:  # the device computes the next launch meanwhile
             collect()
     while issued:
@@ -130,14 +123,21 @@ def _padded(lengths: np.ndarray) -> np.ndarray:
 @program(())
 def _scores(
     matrix: jax.Array, costs: jax.Array, a: jax.Array, b: jax.Array,
-    lengths: jax.Array, forbidden: jax.Array,
+    places: jax.Array, partners: jax.Array,
 ):  # fmt: skip
-    """Scores (B,) of pairs a (B, M), b (B, N) of lengths (2, B), none of which pairs
-    the residues of flat places of (B, M, N)."""
+    """Scores (B,) of pairs a (B, M), b (B, N).
+
+    places : int32 (3, B). Lengths of both, and where b begins in its target.
+    partners : int32 (paths, B, M). Residues of the target that a pairs with already.
+    """
     (count, m), n = a.shape, b.shape[1]
+    *lengths, first = places
     a, b = a.astype(jnp.int32), b.astype(jnp.int32)
-    s = matrix[a[:, :, None], b[:, None, :]].reshape(-1)
-    s = s.at[forbidden].set(FORBIDDEN, mode="drop").reshape(count, m, 1, n)
+    s = matrix[a[:, :, None], b[:, None, :]]
+    columns = partners - first[None, :, None]
+    column = jnp.arange(n, dtype=jnp.int32)[None, None, None, :]
+    forbidden = (columns[..., None] == column).any(0)
+    s = jnp.where(forbidden, FORBIDDEN, s)[:, :, None]
     zeros = partial(jnp.zeros, dtype=jnp.float32)
     rules = jnp.stack([*lengths, jnp.zeros(count, jnp.int32)], 1)
     tables = (

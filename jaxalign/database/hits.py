@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from jaxalign.database import pieces
 from jaxalign.database.options import pair_options
 from jaxalign.database.pieces import BlockPiece, Hits, no_hits, sequences_of
 from jaxalign.errors import JaxalignError
-from jaxalign.model.alphabet import Sequences, begins, best_rows, from_parts
+from jaxalign.model.alphabet import Sequences, begins, best_rows, from_parts, ranks
 from jaxalign.model.operations import M
 from jaxalign.model.scoring import Scoring
 from jaxalign.model.table import Table, along_plus, join, steps_of
@@ -233,7 +233,7 @@ def _blocks(table: Table, residues: int) -> list[np.ndarray]:
 
 SIDES = "query", "target"
 FURTHER_EVALUE = 1.0  # one of a search by chance, in all hits together
-FURTHER_RESIDUES = 2**23  # of hits whose paths are in memory as cells
+FURTHER_RESIDUES = 2**23  # of hits whose paths are in memory residue by residue
 
 Evalues = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -257,22 +257,12 @@ def with_further(
     (_, n), reach = table.lengths(), _reach(table)
     for block in _blocks(table, FURTHER_RESIDUES):
         hit = block[passing[block]]
-        latest = table.filter(hit)
-        # Hit, residues of query and target; sorted by hit, then target
-        cells = np.zeros((3, 0), np.int64)
+        latest, earlier = table.filter(hit), EarlierPaths.none(table, hit)
         spans: dict[int, list[tuple[int, int]]] = {k: [] for k in hit.tolist()}
         for _ in range(options.hsps - 1):
             if not len(hit):
                 break
-            steps = steps_of(latest)
-            pairs = steps.kind == M
-            paired = hit[steps.row], steps.query, steps.target
-            paired = np.stack([x[pairs] for x in paired])
-            if cells.shape[1]:  # only these hits may have more alignments
-                same = cells[:, np.isin(cells[0], hit)]
-                paired = np.concatenate([same, paired], 1)
-                paired = paired[:, np.lexsort((paired[2], paired[0]))]
-            cells = paired
+            earlier = earlier.and_those_of(latest, hit)
             ends = (latest[f"target_{end}"].tolist() for end in ("start", "end"))
             for k, *span in zip(hit.tolist(), *ends, strict=True):
                 spans[k].append(tuple(span))
@@ -283,7 +273,7 @@ def with_further(
                 for window in _windows(spans[k], *size)
             ]
             latest, hit = _best(
-                table, np.array(windows).T, cells, options, evalues, max_evalue
+                table, np.array(windows).T, earlier, options, evalues, max_evalue
             )
             tables.append(latest)
             hits.append(hit)
@@ -292,6 +282,50 @@ def with_further(
     names = "seconds", "align_seconds"
     info = table.info | {name: table.info[name] + seconds for name in names}
     return join(tables, info).filter(order), hit[order]
+
+
+class EarlierPaths(NamedTuple):
+    """Paths of some hits, whose cells are forbidden.
+
+    hit : int64 (hits,). Rows of a table, rising.
+    start : int64 (hits,). Where the residues of the query of each begin.
+    partners : int32 (paths, residues). Which residue of the target each of the query is
+        paired with in each path; -1 where it is in none.
+    """
+
+    hit: np.ndarray
+    start: np.ndarray
+    partners: np.ndarray
+
+    @classmethod
+    def none(cls, table: Table, hit: np.ndarray) -> "EarlierPaths":
+        """No paths of rows of a table."""
+        ends = np.cumsum([0, *table.queries.lengths[table["query"][hit]]])
+        return cls(hit, ends[:-1], np.zeros((0, ends[-1]), np.int32))
+
+    def and_those_of(self, latest: Table, hit: np.ndarray) -> "EarlierPaths":
+        """Add the paths of a table, of hits int64 (rows,)."""
+        steps = steps_of(latest)
+        pairs = steps.kind == M
+        path = np.full(self.partners.shape[1], -1, np.int32)
+        path[self.begins(hit)[steps.row[pairs]] + steps.query[pairs]] = steps.target[
+            pairs
+        ]
+        return self._replace(partners=np.concatenate([self.partners, path[None]]))
+
+    def begins(self, hit: np.ndarray) -> np.ndarray:
+        """``start`` of some hits, int64."""
+        return self.start[np.searchsorted(self.hit, hit)]
+
+    def cells(self, table: Table, windows: np.ndarray) -> np.ndarray:
+        """The cells in windows, int64 (3, cells): window, residue of the query, residue
+        of the window."""
+        hit, first, stop, _ = windows
+        m = table.queries.lengths[table["query"][hit]]
+        window, i = np.repeat(np.arange(len(hit)), m), ranks(m)
+        j = self.partners[:, self.begins(hit)[window] + i] - first[window]
+        path, cell = np.nonzero((j >= 0) & (j < (stop - first)[window]))
+        return np.stack([window[cell], i[cell], j[path, cell]])
 
 
 def _reach(table: Table) -> np.ndarray:
@@ -342,7 +376,7 @@ def _windows(
 def _best(
     table: Table,
     windows: np.ndarray,
-    cells: np.ndarray,
+    earlier: EarlierPaths,
     options: SearchOptions,
     evalues: Evalues,
     max_evalue: float,
@@ -350,10 +384,9 @@ def _best(
     """Find the best alignments in all windows of each hit that pass the bound.
 
     windows : int64 (4, windows), as of ``_windows``
-    cells : int64 (3, cells), forbidden
     Returns them, and the hits.
     """
-    scores, windows = _scores_in_windows(table, windows, cells, options)
+    scores, windows = _scores_in_windows(table, windows, earlier, options)
     hits, place = np.unique(windows[0], return_inverse=True)
     best = np.zeros(len(hits), scores.dtype)
     np.maximum.at(best, place, scores)
@@ -362,7 +395,7 @@ def _best(
     if not passing.any():
         return table.filter(np.zeros(0, np.int64)), np.zeros(0, np.int64)
     windows = windows[:, passing]
-    paths, windows = _in_windows(table, windows, cells, options, "alignment")
+    paths, windows = _in_windows(table, windows, earlier, options, "alignment")
     hit, first, _, is_forbidden = windows
     columns = paths.columns | {name: table[name][hit] for name in ("query", "target")}
     for name in ("target_start", "target_end"):
@@ -379,7 +412,7 @@ def _best(
 
 
 def _scores_in_windows(
-    table: Table, windows: np.ndarray, cells: np.ndarray, options: SearchOptions
+    table: Table, windows: np.ndarray, earlier: EarlierPaths, options: SearchOptions
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the best score in each window, and the windows in the order of these."""
     on_gpu = np.zeros(windows.shape[1], bool)
@@ -398,36 +431,22 @@ def _scores_in_windows(
         on_gpu = taken & (is_forbidden == 1)
     parts, in_order = [], [windows[:, ~on_gpu]]
     if not on_gpu.all():
-        rows, in_order[0] = _in_windows(table, in_order[0], cells, options, "score")
+        rows, in_order[0] = _in_windows(table, in_order[0], earlier, options, "score")
         parts.append(rows["score"].astype(np.int64))
     if on_gpu.any():
-        places = (x[on_gpu] for x in (query, target, first, stop))
-        of_windows = _placed(table, windows[:, on_gpu], cells)
+        places = [x[on_gpu] for x in (query, target, first, stop)]
         sides = table.queries, table.targets, table.scoring
-        of_gpu = further_scores.Windows(*places)
-        parts.append(further_scores.scores(*sides, of_gpu, of_windows))
+        places += [earlier.partners, earlier.begins(hit[on_gpu])]
+        of_gpu = further_scores.Windows._make(places)
+        parts.append(further_scores.scores(*sides, of_gpu))
         in_order.append(windows[:, on_gpu])
     return np.concatenate(parts), np.concatenate(in_order, axis=1)
-
-
-def _placed(table: Table, windows: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Cells of hits, by hit and then by residue of the target, as cells of their
-    windows, int64 (3, cells): window, residue of the query, residue of the window. A
-    cell in no window is left out."""
-    hit, first, stop, _ = windows
-    width = int(table.targets.lengths.max()) + 1
-    key = cells[0] * width + cells[2]
-    at, end = (np.searchsorted(key, hit * width + x) for x in (first, stop))
-    window = np.repeat(np.arange(len(hit)), end - at)
-    cell = np.arange(len(window)) + (at - ((end - at).cumsum() - (end - at)))[window]
-    i, j = cells[1:, cell]
-    return np.stack([window, i, j - first[window]])
 
 
 def _in_windows(
     table: Table,
     windows: np.ndarray,
-    cells: np.ndarray,
+    earlier: EarlierPaths,
     options: SearchOptions,
     output: Any,
 ) -> tuple[Table, np.ndarray]:
@@ -449,8 +468,8 @@ def _in_windows(
         if not is_forbidden:
             parts.append(_paths_of(table, table["query"][hit], targets, usual))
             continue
-        forbidden = _placed(table, group, cells)
         task = make_task("zip", *sides, rows_options)
+        forbidden = earlier.cells(table, group)
         parts.append(engine.run(by_rows.plan_forbidding(task, forbidden)))
     return join(parts, {}), np.concatenate(in_order, axis=1)
 

@@ -5,6 +5,7 @@ paths are far below all others.
 """
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import oracle
@@ -204,10 +205,9 @@ def test_scores_where_there_is_a_gpu(monkeypatch, by_position):
     query = np.arange(6) % len(queries)
     target, first = np.array([0, 1, 2, 2, 2, 0]), np.array([0, 1, 2, 0, 5, 8])
     stop = np.array([9, 4, 11, 15, 6, 9])
-    window = np.repeat(np.arange(6), 9)
-    i = rng.integers(0, 10**6, 54) % queries.lengths[query[window]]
-    j = rng.integers(0, 10**6, 54) % (stop - first)[window]
-    cells = np.stack([window, i, j])
+    sizes = queries.lengths[query]
+    start = np.cumsum(sizes) - sizes
+    partners = rng.integers(-1, 15, (3, sizes.sum())).astype(np.int32)
 
     class Kernels:
         hard_scores = staticmethod(
@@ -219,13 +219,15 @@ def test_scores_where_there_is_a_gpu(monkeypatch, by_position):
 
     monkeypatch.setattr(further_scores.backend, "kernels", lambda: (Kernels, ""))
     monkeypatch.setattr(further_scores, "LAUNCH_CELLS", 2**16)  # several launches
-    windows = further_scores.Windows(query, target, first, stop)
-    found = further_scores.scores(queries, targets, scoring, windows, cells)
+    windows = further_scores.Windows(query, target, first, stop, partners, start)
+    found = further_scores.scores(queries, targets, scoring, windows)
     for k in range(6):
         a, b = queries[query[k]], targets[target[k]][first[k] : stop[k]]
         table = scoring.scores[:, b] if by_position else scoring.scores[np.ix_(a, b)]
         table = table.astype(np.int64)
-        table[cells[1, window == k], cells[2, window == k]] = FORBIDDEN
+        for i, j in product(range(len(a)), range(len(b))):
+            if first[k] + j in partners[:, start[k] + i]:
+                table[i, j] = FORBIDDEN
         sides = np.arange(len(a)), np.arange(len(b))
         assert found[k] == oracle.align(*sides, table, 6, 2, "local").score
     sizes = queries.lengths[query], stop - first
