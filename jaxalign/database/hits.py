@@ -174,9 +174,9 @@ def aligned(table: Table, options: SearchOptions) -> Table:
     path_options = _path_options(options, table)
     parts = []
     for hits in _blocks(table, pieces.BLOCK_RESIDUES):
-        query = table.columns["query"][hits]
+        align, queries = _path_job(table, table.columns["query"][hits])
         targets = table.targets.take(table.columns["target"][hits])
-        paths = _paths_of(table, query, targets, path_options)
+        paths = align(queries, targets, table.scoring, path_options)
         if (paths.columns["score"] != table.columns["score"][hits]).any():
             text = "a hit's path scores other than its scan: this is a bug"
             raise JaxalignError(text)
@@ -193,16 +193,15 @@ def aligned(table: Table, options: SearchOptions) -> Table:
                    operation_offsets=paths.operation_offsets)  # fmt: skip
 
 
-def _paths_of(
-    table: Table, query: np.ndarray, targets: Sequences, options: PairOptions
-) -> Table:
-    """Align queries of a table, int (hits,), with a target each: a ``zip`` job. The
-    targets of a profile are one block, which the GPU kernels take; a list they do
-    not."""
-    sides = table.queries.take(query), targets, table.scoring
-    if not (table.scoring.by_position and len(table.queries) == 1):
-        return pairs_table(*sides, options)
-    return jobs.run("cross", table.queries, *sides[1:], options)
+def _path_job(
+    table: Table, query: np.ndarray
+) -> tuple[Callable[..., Table], Sequences]:
+    """Return the function of a job that aligns queries of a table, int (hits,), with a
+    target each, and its queries: a ``zip`` job. The targets of a profile are one block,
+    which the GPU kernels take; a list they do not."""
+    if table.scoring.by_position and len(table.queries) == 1:
+        return partial(jobs.run, "cross"), table.queries
+    return pairs_table, table.queries.take(query)
 
 
 def _blocks(table: Table, residues: int) -> list[np.ndarray]:
@@ -466,7 +465,8 @@ def _in_windows(
         targets = from_parts([""] * len(texts), texts, table.targets.alphabet)
         sides = table.queries.take(table["query"][hit]), targets, table.scoring
         if not is_forbidden:
-            parts.append(_paths_of(table, table["query"][hit], targets, usual))
+            align, queries = _path_job(table, table["query"][hit])
+            parts.append(align(queries, *sides[1:], usual))
             continue
         task = make_task("zip", *sides, rows_options)
         forbidden = earlier.cells(table, group)
